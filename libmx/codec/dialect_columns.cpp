@@ -125,6 +125,12 @@ constexpr auto words<two_level_kind> = std::array{
     trait_words{"0 is 1", "a block scale of zero becomes 1"},
     trait_words{"2688/amax", "the tensor scale is stored as 2688 / amax"},
     trait_words{"none", "not offered"},
+    trait_words{"2^-23",
+                "no tensor scale; elements divided by 2^-23 where the scale is zero; a NaN "
+                "gives the scale 98304"},
+    trait_words{"min 2^-17",
+                "block scales of at least the smallest UE5M3 (2^-6 in E4M3), also for "
+                "zeros and NaN"},
 };
 template <>
 constexpr auto words<e8m0_cast> = std::array{
