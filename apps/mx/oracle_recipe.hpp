@@ -57,6 +57,7 @@ inline oracle::recipe oracle_recipe(const codec::recipe& r, float tensor_amax = 
     o.fp16_candidates = r.candidates == codec::candidate_kind::fp16;
     o.scale_format = r.scale_format;
     o.row_scales = codec::has_row_scales(r);
+    if (r.outer.what == codec::outer_choice::kind::given) o.given = r.outer.value;
     o.tensor_amax = tensor_amax;
     o.element = r.element;
     o.rule = oracle_rule(*r.rule).value();

@@ -179,18 +179,18 @@ void set_bound(recipe& r, std::string_view text) {
 constexpr std::array outer_words{word{"tensor", outer_choice::kind::tensor},
                                  word{"none", outer_choice::kind::none},
                                  word{"row", outer_choice::kind::row}};
-constexpr std::string_view given = "given:";
+constexpr std::string_view given_prefix = "given:";
 
 void set_outer(recipe& r, std::string_view text) {
     r.outer = {};
-    if (text.substr(0, given.size()) != given) {
+    if (text.substr(0, given_prefix.size()) != given_prefix) {
         for (const auto& w : outer_words) {
             if (w.name == text) r.outer.what = w.value;
         }
         if (r.outer.what != outer_choice::kind::by_rule) return;
         fail(fmt::format("outer={}: give tensor, none, row, given:NUMBER or given:FILE", text));
     }
-    const std::string_view what = text.substr(given.size());
+    const std::string_view what = text.substr(given_prefix.size());
     if (what.empty()) fail("outer=given: give a number or a file behind the colon");
     r.outer.what = outer_choice::kind::given;
     const char* const end = what.data() + what.size();
@@ -206,7 +206,7 @@ void set_outer(recipe& r, std::string_view text) {
 std::string get_outer(const recipe& r) {
     if (r.outer.what == outer_choice::kind::row) return "row";
     if (r.outer.what != outer_choice::kind::given) return "tensor";
-    return std::string(given) +
+    return std::string(given_prefix) +
            (r.outer.file.empty() ? fmt::format("{}", r.outer.value) : r.outer.file);
 }
 

@@ -14,17 +14,26 @@
 namespace mx::codec {
 namespace {
 
-bool two_level(const recipe& r) { return r.rule->id == scale::rule_id::two_level; }
+bool has_outer(const recipe& r) { return r.rule->id == scale::rule_id::two_level; }
 
 }  // namespace
 
 bool needs_tensor_facts(const recipe& r) {
-    return two_level(r) && r.outer.what == outer_choice::kind::by_rule;
+    return has_outer(r) && r.outer.what == outer_choice::kind::by_rule;
 }
 
-bool has_tensor_scale(const recipe& r) { return two_level(r) && !has_row_scales(r); }
+bool has_tensor_scale(const recipe& r) { return has_outer(r) && !has_row_scales(r); }
 
 bool has_row_scales(const recipe& r) { return r.outer.what == outer_choice::kind::row; }
+
+void refuse_scale_files(const recipe& r) {
+    if (r.outer.file.empty()) return;
+    throw base::error(
+        base::error_kind::usage,
+        fmt::format("recipe '{}': its outer scales come from a file, by the names of tensors; here "
+                    "give a number, as in outer=given:0.5",
+                    to_string(r)));
+}
 
 void refuse_row_scales(const recipe& r, std::string_view why) {
     if (!has_row_scales(r)) return;
@@ -40,7 +49,7 @@ tensor_scale stored_tensor_scale(two_level_kind convention, float stored) {
 }
 
 outer_rule outer_rule_of(const recipe& r) {
-    if (!two_level(r)) return {};
+    if (!has_outer(r)) return {};
     const format::element_format& scale = r.scale_format->number;
     const bool below = r.select != four_over_six::none && r.bound == scale_bound::power_of_two;
     const float largest_scale =

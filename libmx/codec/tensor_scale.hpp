@@ -25,6 +25,10 @@ bool has_tensor_scale(const recipe& r);
 /// quantized row by row.
 bool has_row_scales(const recipe& r);
 
+/// Throws base::error (usage) for outer=given:FILE: "recipe 'R': its outer scales come from a file;
+/// " and that a number takes its place.
+void refuse_scale_files(const recipe& r);
+
 /// Throws base::error (usage) where has_row_scales: "recipe 'R': every row has an outer scale of
 /// its own, " and `why`.
 void refuse_row_scales(const recipe& r, std::string_view why);

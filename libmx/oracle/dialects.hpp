@@ -106,6 +106,7 @@ struct recipe {
     /// max |x| over the finite elements of what shares the outer scale (two-level)
     float tensor_amax = 0;
     bool row_scales = false;  ///< the outer scale is that of a row
+    float given = 0;          ///< the outer scale as files hold it; 0: it follows from tensor_amax
     std::uint64_t block_rows = 1;
     std::uint64_t block_cols = 32;
 };

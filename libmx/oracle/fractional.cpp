@@ -55,6 +55,11 @@ struct tensor_factor {
 
 tensor_factor tensor_scale(const recipe& r, const value_list& list) {
     if (!has_tensor_scale(r)) return {1, 1};
+    if (r.given != 0) {
+        const convention c = convention_of(r);
+        const bool inverse = c == convention::te || c == convention::compressed_tensors;
+        return {r.given, inverse ? divide(f32, 1, r.given) : r.given};
+    }
     const float amax = r.tensor_amax;
     const float range = tensor_range(r, list);
     switch (convention_of(r)) {
@@ -339,7 +344,7 @@ float value_of(const recipe& r, const fractional_scale& s, float q) {
         return nearest(f32, product, one * one * one, std::signbit(q));
     }
     if (c == convention::compressed_tensors) return multiply(f32, q, s.factor);
-    if (by_te_reference(r) && r.tensor_amax != 0) {
+    if (by_te_reference(r) && r.given == 0 && r.tensor_amax != 0) {
         const float range = tensor_range(r, list_values(*r.element, false));
         return multiply(
             f32, q, multiply(f32, multiply(f32, s.block, r.tensor_amax), divide(f32, 1, range)));

@@ -52,6 +52,7 @@ void add_variants(std::vector<recipe>& out, const std::string& text) {
     if (text.find("microxcaling,") != std::string::npos) add(out, text + ",flush_subnormals=true");
     if (text.find("two-level") == std::string::npos) return;
     add(out, text + ",outer=row");
+    add(out, text + ",outer=given:0.75");
     for (const char* measure : {"mse", "mae", "abs_max"}) {
         const std::string selecting = text + ",four_over_six=" + measure;
         add(out, selecting);

@@ -27,6 +27,7 @@ std::size_t elements_of_block(const codec::recipe& r) {
 }
 
 void require_blocks_alone(const codec::recipe& r) {
+    codec::refuse_scale_files(r);
     if (r.rotate.what == transform::kind::none) return;
     base::refuse(
         "recipe '{}': vectors hold blocks as they are quantized, after any rotation; leave "

@@ -49,7 +49,7 @@ constexpr std::array known_tensors{
     block_tensor{"pick", block_content::pick},
 };
 
-bool is_nan(std::uint32_t x) { return (x & base::f32_magnitude_mask) > base::f32_infinity; }
+bool nan_bits(std::uint32_t x) { return (x & base::f32_magnitude_mask) > base::f32_infinity; }
 
 // What `skip` in the metadata takes out of the contract: whole blocks, by their largest magnitude,
 // and codes and values of elements.
@@ -58,15 +58,15 @@ struct skip_rule {
     bool (*block)(std::uint32_t amax);
     bool (*element)(std::uint32_t x, bool is_code, std::uint32_t expected);
 };
-constexpr std::uint32_t quiet_nan = 0x7fc00000u;
+constexpr std::uint32_t usual_nan = 0x7fc00000u;
 constexpr std::array skip_rules{
     skip_rule{"blocks with 0 < amax < 2^-125",
               [](std::uint32_t amax) { return amax != 0 && amax < (2u << 23); }, nullptr},
     skip_rule{"codes of NaN elements", nullptr,
-              [](std::uint32_t x, bool, std::uint32_t) { return is_nan(x); }},
+              [](std::uint32_t x, bool, std::uint32_t) { return nan_bits(x); }},
     // 255 stands for Inf and NaN, which have no code.
     skip_rule{"element codes 255; blocks whose NaN has another payload",
-              [](std::uint32_t amax) { return is_nan(amax) && amax != quiet_nan; },
+              [](std::uint32_t amax) { return nan_bits(amax) && amax != usual_nan; },
               [](std::uint32_t, bool is_code, std::uint32_t expected) {
                   return is_code && expected == 255;
               }},

@@ -58,6 +58,7 @@ void require_fitting(const codec::recipe& r) {
             "block=1x{}",
             text, r.block.rows);
     }
+    codec::refuse_scale_files(r);
     codec::refuse_row_scales(r, "which products here do not take; leave out outer=row");
     if (codec::bumps_positions(r)) {
         base::refuse(

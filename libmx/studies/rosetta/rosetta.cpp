@@ -240,6 +240,7 @@ void check(const std::vector<codec::recipe>& recipes) {
             refuse(r, "give recipes of one transform: the bytes are of the rotated values");
         }
         if (codec::bumps_positions(r)) refuse(r, "its scales differ inside a block; leave it out");
+        codec::refuse_scale_files(r);
         codec::refuse_row_scales(r, "which the bytes do not tell; leave it out");
     }
     if (recipes.size() < 2) base::refuse("give at least two recipes to compare");

@@ -9,8 +9,10 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/block_kernel.hpp"
+#include "libmx/io/writer.hpp"
 #include "libmx/report/members.hpp"
 #include "tests/catch.hpp"
+#include "tests/conformance/model_files.hpp"
 #include "tests/memory_model.hpp"
 
 using namespace mx;
@@ -55,7 +57,8 @@ figures by_rows(const std::vector<float>& x, const codec::recipe& r) {
         for (std::size_t c = 0; c < cols; c += 16) {
             const auto block = all.subspan(c, std::min<std::size_t>(16, cols - c));
             const codec::block_place place{0, 0, cols, static_cast<int>(block.size())};
-            const auto s = codec::quantize_block(p, block, place, std::span(codes).first(block.size()));
+            const auto s =
+                codec::quantize_block(p, block, place, std::span(codes).first(block.size()));
             f.error2 += s.sum.error2;
             f.counted += s.count.elements - s.count.nan - s.count.inf - s.count.poisoned;
         }
@@ -79,7 +82,8 @@ TEST_CASE("every row has its own outer scale, found without a pass that goes fir
             analysis::analysis_request request;
             request.recipes = {r, codec::parse_recipe("nvfp4")};
             engine::run_control control;
-            if (backend == std::string_view("scalar")) control.backend = &codec::backend_named(backend);
+            if (backend == std::string_view("scalar"))
+                control.backend = &codec::backend_named(backend);
             const analysis::analysis a = analysis::analyze(model.all(), request, control);
             const analysis::result& got = a.results[0];
             CHECK(got.rmse == Approx(std::sqrt(wanted.error2 / static_cast<double>(wanted.counted)))
@@ -114,4 +118,52 @@ TEST_CASE("a given outer scale takes the place of the tensor's own, without a pa
     CHECK(a.results[1].tensor_scale == 0.5);
     CHECK(a.results[2].tensor_scale == 0.5);  // its reciprocal is what is stored
     CHECK(a.results[1].rmse > a.results[0].rmse);
+}
+
+TEST_CASE("a file gives outer scales by the names of tensors") {
+    const std::vector<float> x = values();
+    tests::memory_model model;
+    for (const char* name : {"a", "b", "c"}) model.add(name, tensor::dtype::f32, {rows, cols}, x);
+    const auto results = [&](const std::string& recipe) {
+        analysis::analysis_request request;
+        request.recipes = {codec::parse_recipe(recipe)};
+        return analysis::analyze(model.all(), request, {});
+    };
+    const tests::temporary_file file(".safetensors");
+    const auto write = [&](const std::vector<std::pair<std::string, std::vector<float>>>& arrays) {
+        std::vector<io::planned_array> plan;
+        for (const auto& [name, numbers] : arrays) {
+            plan.push_back({name, tensor::dtype::f32, {numbers.size()}});
+        }
+        const auto out = io::create_safetensors(file.path(), plan, {});
+        for (std::size_t i = 0; i < arrays.size(); ++i) {
+            out->write(i, 0, std::as_bytes(std::span(arrays[i].second)));
+        }
+        out->commit();
+    };
+    const std::string recipe = "nvfp4:outer=given:" + file.path();
+
+    write({{"a", {0.5f}}, {"b.global_scale", {0.25f}}, {"other", {1.0f, 2.0f}}});
+    const analysis::analysis a = results(recipe);
+    REQUIRE(a.results.size() == 2);
+    CHECK(a.results[0].tensor_scale == 0.5);
+    CHECK(a.results[1].tensor_scale == 0.25);
+    CHECK(a.results[0].rmse == results("nvfp4:outer=given:0.5").results[0].rmse);
+    REQUIRE(a.skipped.size() == 1);
+    CHECK(a.skipped[0].tensor == "c");
+    CHECK(a.skipped[0].reason.find("no outer scale for it") != std::string::npos);
+
+    write({{"k", {2.0f}}});
+    CHECK(results(recipe).results.at(2).tensor_scale == 2.0);
+
+    write({{"a", {0.5f, 1.0f}}});
+    CHECK_THROWS_WITH(results(recipe), Catch::Matchers::Contains("holds 2 numbers"));
+    for (const float bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()}) {
+        write({{"a", {bad}}});
+        CHECK_THROWS_WITH(results(recipe), Catch::Matchers::Contains("must be positive"));
+    }
+    CHECK_THROWS(results("nvfp4:outer=given:/no/such/file"));
+    CHECK_THROWS_WITH(codec::refuse_scale_files(codec::parse_recipe(recipe)),
+                      Catch::Matchers::Contains("here give a number"));
 }
