@@ -25,7 +25,7 @@ const value_list& values_of_scales(std::string_view name) {
 
 const value_list& scales_of(const recipe& r) { return values_of_scales(r.scale_format->name); }
 
-bool wide(const recipe& r) { return r.scale_format->name == "ue5m3"; }
+bool under_ue5m3(const recipe& r) { return r.scale_format->name == "ue5m3"; }
 
 convention convention_of(const recipe& r) {
     return r.by == nullptr ? convention::exact : r.by->fractional;
@@ -37,14 +37,14 @@ bool has_tensor_scale(const recipe& r) { return r.rule == scale_rule::two_level;
 // four-over-six wants room for scales half as large again. UE5M3: 114688 and 65536.
 float tensor_range(const recipe& r, const value_list& list) {
     const bool room = r.select != selection::none && !r.full_bound;
-    const float most = wide(r) ? (room ? 65536.0f : 114688.0f) : (room ? 256.0f : 448.0f);
+    const float most = under_ue5m3(r) ? (room ? 65536.0f : 114688.0f) : (room ? 256.0f : 448.0f);
     return most * parts::largest(list);
 }
 
 // Transformer Engine as its reference quantizer has it.
 bool by_te_reference(const recipe& r) {
     return convention_of(r) == convention::te &&
-           (r.row_scales || r.select != selection::none || wide(r));
+           (r.row_scales || r.select != selection::none || under_ue5m3(r));
 }
 
 // The factor as it is stored and as values are multiplied with it.
@@ -194,7 +194,7 @@ fractional_scale under(const recipe& r, const value_list& list, float amax, floa
             return answer(b, b.value);
         }
         case convention::alto: {
-            const float least = wide(r) ? 0x1p-17f : 0x1p-6f;
+            const float least = under_ue5m3(r) ? 0x1p-17f : 0x1p-6f;
             float s = divide(f32, has_tensor_scale(r) ? divide(f32, amax, g) : amax, 6);
             if (std::isnan(s) || s < least) s = least;
             const small_scale b = to_scale(scales, s);
