@@ -120,6 +120,8 @@ std::string to_string(const recipe& r) {
     char separator = ':';
     for (const recipe_key& key : recipe_keys()) {
         const std::string value = key.get(r);
+        // scale= has said it.
+        if (key.name == "outer" && r.outer.what == outer_choice::kind::by_rule) continue;
         const recipe& base = decides_defaults(key.name) < deciding_keys ? bare : plain;
         if (value == key.get(base)) continue;
         out += fmt::format("{}{}={}", separator, key.name, value);

@@ -162,7 +162,7 @@ int bound_of(const recipe& r, scale_bound bound) {
 }
 
 void set_bound(recipe& r, std::string_view text) {
-    const int n = integer<int>("bound", text, 1, 1 << 20);
+    const int n = integer<int>("bound", text, 0, 1 << 20);
     for (const scale_bound b : {scale_bound::power_of_two, scale_bound::largest}) {
         if (bound_of(r, b) != n) continue;
         r.bound = b;
@@ -205,7 +205,9 @@ void set_outer(recipe& r, std::string_view text) {
 
 std::string get_outer(const recipe& r) {
     if (r.outer.what == outer_choice::kind::row) return "row";
-    if (r.outer.what != outer_choice::kind::given) return "tensor";
+    if (r.outer.what != outer_choice::kind::given) {
+        return r.rule->id == scale::rule_id::two_level ? "tensor" : "none";
+    }
     return std::string(given_prefix) +
            (r.outer.file.empty() ? fmt::format("{}", r.outer.value) : r.outer.file);
 }
@@ -387,8 +389,14 @@ std::string words_joined(std::string_view list, std::string_view between) {
 void normalize_outer(recipe& r) {
     using kind = outer_choice::kind;
     if (r.outer.what == kind::by_rule) return;
-    const std::string key =
-        fmt::format("outer={}", r.outer.what == kind::none ? std::string("none") : get_outer(r));
+    std::string key = "outer=" + get_outer(r);
+    for (const auto& w : outer_words) {
+        if (w.value == r.outer.what) key = fmt::format("outer={}", w.name);
+    }
+    if (!r.scale_format->is_number() && r.outer.what == kind::none) {
+        r.outer = {};
+        return;
+    }
     if (!r.scale_format->is_number()) {
         fail(fmt::format("{}: only with ue4m3 or ue5m3 scales; this recipe has {} scales", key,
                          r.scale_format->name));
