@@ -107,6 +107,9 @@ std::string members_schema() {
     for (const analysis::member_facts& m : analysis::result_members()) {
         add(m.name, m.definition, keywords_of(m), m.name != "phase");
     }
+    add("row_scale", "the least and the largest outer scale of a row, with outer=row",
+        R"("type": "object", "properties": {"min": {"type": ["number", "null"]}, "max": {"type": ["number", "null"]}}, "required": ["min", "max"], "additionalProperties": false)",
+        false);
     for (const metrics::metric& m : metrics::all()) {
         const bool with_unit = m.unit == "dB" || m.unit == "bits";
         add(m.name,

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "libmx/codec/recipe.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/oracle/dialects.hpp"
 
 namespace mx::app {
@@ -52,6 +53,11 @@ inline oracle::recipe oracle_recipe(const codec::recipe& r, float tensor_amax = 
     if (o.by == nullptr) throw std::bad_optional_access();
     o.flush_subnormals = r.flush_subnormals;
     o.select = oracle_selection(r.select);
+    o.full_bound = r.bound == codec::scale_bound::largest;
+    o.fp16_candidates = r.candidates == codec::candidate_kind::fp16;
+    o.scale_format = r.scale_format;
+    o.row_scales = codec::has_row_scales(r);
+    if (r.outer.what == codec::outer_choice::kind::given) o.given = r.outer.value;
     o.tensor_amax = tensor_amax;
     o.element = r.element;
     o.rule = oracle_rule(*r.rule).value();

@@ -7,6 +7,7 @@
 #include "libmx/analysis/spread.hpp"
 #include "libmx/analysis/totals.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/io/memory_tensor.hpp"
 #include "libmx/metrics/metrics.hpp"
 
@@ -48,8 +49,15 @@ result finish(const engine::run_job& j, metrics::totals t, double spread,
     r.poisoned = t.count.poisoned;
     // How often the tensor was read for it, and the tensor scale that the first pass was for.
     r.passes = j.passes;
-    if (codec::needs_tensor_facts(request.recipes[j.recipe])) {
-        r.tensor_scale = double{j.params[0]->tensor.decode};
+    const codec::recipe& recipe = request.recipes[j.recipe];
+    if (codec::has_tensor_scale(recipe)) r.tensor_scale = double{j.params[0]->tensor.decode};
+    if (codec::has_row_scales(recipe)) {
+        const bool any = t.least_outer <= t.largest_outer;
+        const auto figure = [&](float scale) {
+            return any ? report::value(double{scale}) : report::value();
+        };
+        put(r, "row_scale",
+            report::record{{"min", figure(t.least_outer)}, {"max", figure(t.largest_outer)}});
     }
     for (const metrics::metric& m : metrics::all()) {
         if (m.finish != nullptr && wanted(m.collected, request)) put(r, m.name, m.finish(t));

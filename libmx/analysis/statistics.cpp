@@ -136,7 +136,7 @@ void statistics::update(const engine::tensor_ref& t, const engine::run_control& 
     added.dtype_ = {type, type};
     added.role_ = {role, role};
     added.spread_ = spread;
-    if (codec::needs_tensor_facts(recipe_)) added.tensor_scale_ = seen.tensor_scale;
+    if (codec::has_tensor_scale(recipe_)) added.tensor_scale_ = seen.tensor_scale;
     merge(added);
 }
 

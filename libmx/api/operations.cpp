@@ -137,7 +137,7 @@ blocks quantize(const view& x, const recipe& r, const run_options& how) {
         return q.packed_;
     };
     write(x, r, convert::quantized_form::packed, room_for, how);
-    if (codec::needs_tensor_facts(r)) q.tensor_scale_ = tensor_scale;
+    if (codec::has_tensor_scale(r)) q.tensor_scale_ = tensor_scale;
     return q;
 }
 
@@ -176,8 +176,8 @@ blocks blocks::from_packed(const mx::recipe& r, shape extents, std::vector<std::
     need(coded || scales.size() == count, "scales", count);
     const bool has_offset = r.offset == codec::offset_kind::fp16;
     need(offsets.size() == (has_offset ? count : 0), "offsets", has_offset ? count : 0);
-    need(tensor_scale.has_value() == codec::needs_tensor_facts(r), "tensor scales",
-         codec::needs_tensor_facts(r) ? 1 : 0);
+    need(tensor_scale.has_value() == codec::has_tensor_scale(r), "tensor scales",
+         codec::has_tensor_scale(r) ? 1 : 0);
     q.recipe_ = r;
     q.extents_ = std::move(extents);
     q.packed_ = std::move(packed);

@@ -48,7 +48,8 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
                                   std::span<float> values = {}, bool parts = false);
 
 /// Whether dequantize_block returns what `values` of quantize_block receive: dialects other than
-/// ocp may return under E8M0 what has no code, and raise the scale of some elements.
+/// ocp may return under E8M0 what has no code (Quark under UE5M3, too) and raise the scale of some
+/// elements, and rows may have an outer scale each.
 bool codes_tell_values(const block_params& p);
 
 /// Dequantized values d = O + S*q rounded to float32 once; NaN when the scale is NaN. `scale` is

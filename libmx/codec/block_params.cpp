@@ -48,7 +48,10 @@ block_params params_of(const recipe& r, const tensor_facts& facts) {
     }
     p.largest = format::decode(f, f.max_code());
     p.select = r.select;
+    p.candidates = r.candidates;
+    p.row_scales = has_row_scales(r);
     p.tensor = tensor_scale_of(r, facts);
+    p.outer = outer_rule_of(r);
     return p;
 }
 

@@ -38,8 +38,19 @@ struct block_params : plain_params {
     format::element_params scale_number;  ///< of the scale's codes, where they are numbers
     float largest;                        ///< the element format's largest value
     four_over_six select;
-    tensor_scale tensor;  ///< what all blocks share
+    candidate_kind candidates;
+    bool row_scales;      ///< see has_row_scales
+    tensor_scale tensor;  ///< what all blocks share; with row scales, those of a row
+    outer_rule outer;     ///< what `tensor` follows from
 };
+
+/// Whether dialect te is followed as its reference quantizer has it, and not as its first kernels:
+/// a zero block scale makes elements saturate, and values are multiplied with the maximum first
+/// (NVIDIA/TransformerEngine@d0067d0).
+MX_HD inline bool follows_te_reference(const block_params& p) {
+    return p.by->two_level.value == two_level_kind::te &&
+           (p.row_scales || p.select != four_over_six::none || p.scale_number.clamps_negative);
+}
 
 /// As of the recipe: scales are stored as codes, not as float32.
 inline bool scales_have_codes(const block_params& p) {

@@ -44,6 +44,25 @@ MX_HD inline std::uint8_t ggml_ue4m3(float x) {
     return static_cast<std::uint8_t>(code >= 15 << 3 ? 0x7e : code);
 }
 
+/// The bits of float32 to UE5M3 as Quark's CPU routine does it, by magnitude: from 2^16 on the
+/// exponent field stays 31 and the mantissa is that of the rounded number, also for Inf and NaN
+/// (amd-quark 0.13). Its quantize-dequantize clamps to [0, 114688] first (`clamp`), which a NaN
+/// passes.
+MX_HD inline std::uint8_t quark_ue5m3(const format::element_params& f, std::uint32_t x,
+                                      bool clamp) {
+    std::uint32_t magnitude = x & base::f32_magnitude_mask;
+    if (clamp && magnitude <= base::f32_infinity) {
+        if ((x & base::f32_sign_mask) != 0) return 0;
+        if (magnitude > base::bits_of(114688.0f)) return 0xfe;
+    }
+    if (magnitude < base::bits_of(0x1p16f)) {
+        return static_cast<std::uint8_t>(
+            format::encode_magnitude(f, {}, magnitude, 0, 0).magnitude);
+    }
+    magnitude += 0x0007ffffu + (magnitude >> 20 & 1u);
+    return static_cast<std::uint8_t>(0xf8u | (magnitude >> 20 & 7u));
+}
+
 // The element conversion of FBGEMM's CPU reference for MX4, step by step in its integer types
 // (pytorch/FBGEMM@71d6f8b, py_quantize_mx4). It rounds half away from zero, with three quirks: in
 // E3M0 the binade below the smallest value flushes to zero, since the test for a carry is that of
@@ -273,8 +292,24 @@ MX_HD inline converted with_code_of(const conversion& c, float value) {
 /// the element divided by the scale as the dialect divides.
 MX_HD inline converted convert(const conversion& c, std::uint32_t x, std::uint32_t draw) {
     using namespace element_steps;
-    if (!c.element.has_sign && c.by->two_level.value == two_level_kind::ggml) {
-        return from_code(c, ggml_ue4m3(base::float_from_bits(x)));
+    if (!c.element.has_sign) {
+        const two_level_kind convention = c.by->two_level.value;
+        if (c.element.clamps_negative && convention == two_level_kind::quark) {
+            return from_code(c, quark_ue5m3(c.element, x, c.saturate));
+        }
+        const std::uint32_t size = x & base::f32_magnitude_mask;
+        if (c.element.clamps_negative && convention == two_level_kind::alto) {
+            const bool negative = size < base::f32_infinity && x != size;
+            if (!negative && size > base::bits_of(c.value[c.element.max_positive])) {
+                return from_code(c, static_cast<std::uint32_t>(c.element.nan_code));
+            }
+        }
+        if (c.element.clamps_negative && x != size && size <= base::f32_infinity) {
+            return from_code(c, 0);
+        }
+        if (!c.element.clamps_negative && convention == two_level_kind::ggml) {
+            return from_code(c, ggml_ue4m3(base::float_from_bits(x)));
+        }
     }
     if (c.by->arithmetic.value == element_kind::fbgemm) return convert_as_fbgemm(c, x, draw);
     const bool negative = c.element.has_sign && (x & base::f32_sign_mask) != 0;

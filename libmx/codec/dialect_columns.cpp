@@ -125,6 +125,12 @@ constexpr auto words<two_level_kind> = std::array{
     trait_words{"0 is 1", "a block scale of zero becomes 1"},
     trait_words{"2688/amax", "the tensor scale is stored as 2688 / amax"},
     trait_words{"none", "not offered"},
+    trait_words{"2^-23",
+                "no tensor scale; elements divided by 2^-23 where the scale is zero; a NaN "
+                "gives the scale 98304"},
+    trait_words{"min 2^-17",
+                "block scales of at least the smallest UE5M3 (2^-6 in E4M3), also for "
+                "zeros and NaN"},
 };
 template <>
 constexpr auto words<e8m0_cast> = std::array{
@@ -195,6 +201,16 @@ dialect_answer of_blocks(const dialect& d) {
     return d.blocks ? say<Member>(d) : lacks("no blocks");
 }
 
+// What only blocks under E8M0 scales have.
+constexpr std::string_view e8m0_rules =
+    "floor ceil even rceil nearest enhanced ceil-div-max floor-bump stochastic";
+
+template <auto Member>
+dialect_answer of_powers(const dialect& d) {
+    if (d.blocks && !has_any(d, e8m0_rules)) return lacks("no E8M0");
+    return of_blocks<Member>(d);
+}
+
 dialect_answer log2_answer(const dialect& d) {
     if (!d.blocks) return lacks("no blocks");
     return has_any(d, "floor ceil nearest enhanced ceil-div-max floor-bump")
@@ -227,6 +243,7 @@ bool has_e4m3(const dialect& d) { return d.elements.empty() || lists(d.elements,
 
 dialect_answer range_answer(const dialect& d) {
     if (!d.blocks) return lacks("no blocks");
+    if (!has_any(d, e8m0_rules)) return lacks("no E8M0");
     return {words_of_range(d.low_byte_of_code.value), d.low_byte_of_code.mark, true};
 }
 
@@ -253,13 +270,13 @@ constexpr std::array columns{
     dialect_column{"emax", "minus", "What is subtracted from the exponent of amax?", emax_answer},
     dialect_column{"rceil", "scale=rceil", "How is ceil(log2(amax / max)) found?", rceil_answer},
     dialect_column{"inf_amax", "Inf in\na block", "What is the scale of a block that holds an Inf?",
-                   of_blocks<&dialect::inf>},
+                   of_powers<&dialect::inf>},
     dialect_column{"nan_amax", "NaN in\na block", "What does a NaN in a block do to its scale?",
-                   of_blocks<&dialect::nan>},
+                   of_powers<&dialect::nan>},
     dialect_column{"zero_block", "zero\nblock", "What is the scale of a block of zeros?",
-                   of_blocks<&dialect::zero>},
+                   of_powers<&dialect::zero>},
     dialect_column{"scale_storage", "scale is", "What holds the scale?",
-                   of_blocks<&dialect::storage>},
+                   of_powers<&dialect::storage>},
     dialect_column{"scale_range", "beyond\nE8M0", "What becomes of an exponent that E8M0 lacks?",
                    range_answer},
     dialect_column{"two_level", "NVFP4", "Which convention of two-level scaling is followed?",

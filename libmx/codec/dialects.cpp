@@ -24,6 +24,7 @@ constexpr dialect ocp_row{
         "single-level amax amax-pow2",
     .roundings = "rtne away zero up down stochastic nearest-ties-to-zero",
     .elements = "",
+    .number_scales = "ue4m3 ue5m3",
     .log2 = {log2_kind::exact, R},
     .even = {even_kind::element, R},
     .emax = {emax_kind::format, R},
@@ -49,6 +50,7 @@ constexpr dialect ocp_row{
 // The specification's row with every behaviour marked as this implementation's are known.
 constexpr dialect known_by(evidence mark) {
     dialect d = ocp_row;
+    d.number_scales = "ue4m3";
     d.log2.mark = d.even.mark = d.emax.mark = d.rceil.mark = d.inf.mark = mark;
     d.nan.mark = d.zero.mark = d.storage.mark = d.arithmetic.mark = mark;
     d.sign_of_zero.mark = d.inf_value.mark = d.nan_value.mark = d.stochastic.mark = mark;
@@ -127,8 +129,11 @@ constexpr dialect te_row() {
     d.name = "te";
     d.summary = "Transformer Engine MXFP8 and NVFP4";
     d.source = "NVIDIA/TransformerEngine@d0067d0";
-    d.verified_by = "vectors: MXFP8 and NVFP4 blocks, scales; conversions run, kernels read";
+    d.verified_by =
+        "vectors: MXFP8 and NVFP4 blocks (row scales, four-over-six, UE5M3 too), scales; "
+        "conversions and NVFP4's reference run, kernels and UE5M3 (branch of #3325) read";
     d.rules = "rceil two-level amax amax-pow2";
+    d.number_scales = "ue4m3 ue5m3";
     d.roundings = "rtne stochastic";
     d.elements = "e4m3 e5m2 e2m1";
     d.rceil = {rceil_kind::reciprocal, T};
@@ -228,10 +233,11 @@ constexpr dialect quark_row() {
     dialect d = known_by(T);
     d.id = dialect_id::quark;
     d.name = "quark";
-    d.summary = "fake_quantize_mx: scales stay float32";
-    d.source = "amd/Quark@1d27b55";
-    d.verified_by = "vectors: blocks and scales of a transcription";
-    d.rules = "even floor ceil enhanced";
+    d.summary = "fake_quantize_mx and AMDFP4: scales stay float32";
+    d.source = "amd/Quark@1d27b55; AMDFP4: amd-quark 0.13";
+    d.verified_by = "vectors: blocks and scales of a transcription; AMDFP4's conversions run";
+    d.rules = "even floor ceil enhanced single-level";
+    d.number_scales = "ue5m3";
     d.roundings = "rtne";
     d.elements = "e4m3 e5m2 e3m2 e2m3 e2m1";
     d.log2 = {log2_kind::float32, T};
@@ -244,7 +250,7 @@ constexpr dialect quark_row() {
     d.nan_value = {nan_element::keep, T};
     d.stochastic = {stochastic_kind::none, S};
     d.integers = {int_range::symmetric, S};
-    d.two_level = {two_level_kind::none, S};
+    d.two_level = {two_level_kind::quark, R};
     d.e8m0 = {e8m0_cast::none, S};
     return d;
 }
@@ -377,6 +383,25 @@ constexpr dialect cutlass_row() {
     return d;
 }
 
+constexpr dialect alto_row() {
+    dialect d = known_by(R);
+    d.id = dialect_id::alto;
+    d.name = "alto";
+    d.summary = "AMDFP4 and NVFP4 of ALTO: block scales never become zero";
+    d.source = "AMD-AGI/ALTO@74e251d";
+    d.verified_by = "vectors: AMDFP4 blocks and conversions; NVFP4 and Triton kernels read only";
+    d.rules = "two-level single-level";
+    d.roundings = "rtne";
+    d.elements = "e2m1";
+    d.number_scales = "ue5m3 ue4m3";
+    d.inf = {inf_amax::finite_max, R};
+    d.nan = {nan_amax::zero, R};
+    d.stochastic = {stochastic_kind::none, S};
+    d.two_level = {two_level_kind::alto, R};
+    d.e8m0 = {e8m0_cast::none, S};
+    return d;
+}
+
 constexpr std::array dialect_rows{
     ocp_row,
     microxcaling_row(),
@@ -396,6 +421,7 @@ constexpr std::array dialect_rows{
     gfloat_row(),
     ml_dtypes_row(),
     cutlass_row(),
+    alto_row(),
 };
 
 constexpr bool rows_stand_at_their_ids() {

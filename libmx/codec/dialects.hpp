@@ -135,6 +135,8 @@ enum class two_level_kind : std::uint8_t {
     modelopt,            ///< a zero block scale becomes 1
     compressed_tensors,  ///< global scale 2688/amax
     none,                ///< not offered
+    quark,               ///< no outer scale; 2^-23 for a zero, NaN gives 98304
+    alto,                ///< block scales clamped to the smallest value, or to 2^-6 in E4M3
 };
 
 /// The E8M0 conversion of a float32 (conversions without a block).
@@ -178,6 +180,7 @@ enum class dialect_id : std::uint8_t {
     gfloat,
     ml_dtypes,
     cutlass,
+    alto,
 };
 
 struct dialect {
@@ -190,7 +193,8 @@ struct dialect {
     std::string_view rules;        ///< scale rules it has, separated by spaces, default first
     std::string_view roundings;    ///< element roundings it has, default first
     std::string_view elements;     ///< element formats it has; empty: all
-    std::string_view two_level_roundings{};  ///< with ue4m3 scales, where they differ
+    std::string_view two_level_roundings{};    ///< with number scales, where they differ
+    std::string_view number_scales = "ue4m3";  ///< scale formats of two-level and single-level
 
     known<log2_kind> log2;
     known<even_kind> even;

@@ -34,6 +34,26 @@ MX_HD inline bool nan_decides(const block_params& p) {
     return convention != two_level_kind::te && convention != two_level_kind::ggml;
 }
 
+/// Whether a convention divides elements by a float32 (else it multiplies, or is exact).
+MX_HD inline bool divides_elements(two_level_kind convention) {
+    return convention == two_level_kind::modelopt ||
+           convention == two_level_kind::compressed_tensors ||
+           convention == two_level_kind::quark || convention == two_level_kind::alto;
+}
+
+/// The sign of elements that become zero.
+MX_HD inline zero_sign sign_of_zero(two_level_kind convention) {
+    switch (convention) {
+        case two_level_kind::modelopt:
+        case two_level_kind::compressed_tensors:
+            return zero_sign::input_plus;  // it comes from y < 0, or sign(y)
+        case two_level_kind::quark:
+            return zero_sign::plus;
+        default:
+            return zero_sign::kept;
+    }
+}
+
 namespace fractional_steps {
 
 inline constexpr float six = 6.0f;
@@ -49,8 +69,11 @@ MX_HD inline std::uint8_t cast(const block_params& p, float x, bool saturate) {
         format::cast_code(p.scale_number, {}, base::bits_of(x), saturate, 0));
 }
 
+// The scale behind a code: where it is zero, Quark divides by the float32 epsilon.
 MX_HD inline fractional_scale coded(const block_params& p, std::uint8_t code, float factor = 1) {
-    return {code, format::decode_scale(*p.scale_format, code), factor};
+    const float value = format::decode_scale(*p.scale_format, code);
+    const bool replaced = value == 0 && p.by->two_level.value == two_level_kind::quark;
+    return {code, replaced ? 0x1p-23f : value, factor};
 }
 
 // A float32 scale; its code is its exponent field.
@@ -59,8 +82,8 @@ MX_HD inline fractional_scale uncoded(float value, float factor = 1) {
     return {static_cast<std::uint8_t>(field), value, factor};
 }
 
-MX_HD inline fractional_scale exact_ue4m3(const block_params& p, std::uint32_t amax_bits,
-                                          float target) {
+MX_HD inline fractional_scale exact_number(const block_params& p, std::uint32_t amax_bits,
+                                           float target) {
     if (amax_bits >= base::f32_infinity) {
         return coded(p, static_cast<std::uint8_t>(p.scale_number.nan_code));
     }
@@ -84,11 +107,33 @@ MX_HD inline fractional_scale torchao(const block_params& p, float amax) {
     return chosen;
 }
 
-MX_HD inline fractional_scale te_ue4m3(const block_params& p, float amax) {
+MX_HD inline fractional_scale te_number(const block_params& p, float amax, float target) {
     const float encode = p.tensor.stored;
-    fractional_scale chosen = coded(p, cast(p, amax * (encode * (1.0f / six)), true));
+    float s = amax * (encode * (1.0f / six));
+    if (p.select != four_over_six::none) {
+        s = amax / six * encode;
+        if (target != p.largest) s = 1.5f * s;
+    }
+    fractional_scale chosen = coded(p, cast(p, s, true));
     const float factor = no_larger_than_float_max(1.0f / (chosen.value * p.tensor.decode));
-    chosen.factor = chosen.value == 0 ? 0.0f : factor;
+    chosen.factor = chosen.value == 0 && !follows_te_reference(p) ? 0.0f : factor;
+    return chosen;
+}
+
+MX_HD inline fractional_scale quark(const block_params& p, float amax) {
+    if (base::is_nan(amax)) return coded(p, 0xfc, format::decode_scale(*p.scale_format, 0xfc));
+    fractional_scale chosen = coded(p, cast(p, amax / six, true));
+    chosen.factor = chosen.value;
+    return chosen;
+}
+
+MX_HD inline fractional_scale alto(const block_params& p, float amax) {
+    const float least = p.scale_number.clamps_negative ? 0x1p-17f : 0x1p-6f;
+    float s = (p.rule == scale::rule_id::two_level ? amax / p.tensor.decode : amax) / six;
+    // A NaN becomes the least, too.
+    if (!(s > least)) s = least;
+    fractional_scale chosen = coded(p, cast(p, s, true));
+    chosen.factor = chosen.value * p.tensor.decode;
     return chosen;
 }
 
@@ -135,20 +180,27 @@ MX_HD inline fractional_scale te_float32(const block_params& p, float amax) {
 
 /// The scale of a block whose maximum has the float32 bits `amax_bits`, Inf and NaN allowed.
 /// `target` is the element the maximum should become (four-over-six asks for 4), `p.largest`
-/// otherwise; conventions other than exact ignore it.
+/// otherwise; conventions other than exact and te ignore it.
 ///
-/// UE4M3, with g the tensor scale (1 without one), all operations in float32 and left to right:
+/// UE4M3, with g the outer scale (1 without one), all operations in float32 and left to right:
 /// - exact: s = e4m3(amax / (target g)), the exact quotient rounded once, at most 448; a block that
-///   holds NaN or Inf gets code 127;
+///   holds NaN or Inf gets code 127. UE5M3 likewise: at most 114688, code 255;
 /// - torchao: s = e4m3(clamp(amax / 6 / g, 2^-6, 448)); factor (1 / g) / s
 ///   (pytorch/ao@36027d8);
 /// - te: s = e4m3(amax * (S * (1 / 6))), S = 1 / g as stored; factor min(1 / (s * (1 / S)), largest
-///   float32), 0 for s = 0 (NVIDIA/TransformerEngine@d0067d0);
+///   float32), 0 for s = 0 (NVIDIA/TransformerEngine@d0067d0). As its reference has it
+///   (follows_te_reference): the largest float32 for s = 0; four-over-six: b = amax / 6 * S, s =
+///   e4m3(b), or e4m3(1.5 * b) where the maximum becomes 4. UE5M3 the same
+///   (timmoon10/TransformerEngine@c2d9c99, branch of #3325; saturation is assumed);
 /// - ggml: s as its own conversion gives it, see ggml_ue4m3.hpp (ggml-org/llama.cpp@0096646);
 /// - modelopt: s = e4m3(amax / (6 * g)) without saturation, 1 for a zero; divisor s * g
 ///   (NVIDIA/TensorRT-Model-Optimizer@5a4242f);
 /// - compressed-tensors: s = e4m3(G * (amax / 6)), G as stored, 2^-3 for a zero; divisor s / G
-///   (vllm-project/compressed-tensors@ac8e2ba).
+///   (vllm-project/compressed-tensors@ac8e2ba);
+/// - quark, UE5M3 only: s = ue5m3(amax / 6), 98304 for a NaN; divisor s, 2^-23 for s = 0 (amd-quark
+///   0.13);
+/// - alto: s = ue5m3(clamp(amax / g / 6, 2^-17, 114688)), 2^-17 for a NaN; divisor s * g; E4M3 in
+///   [2^-6, 448] (AMD-AGI/ALTO@74e251d).
 ///
 /// float32:
 /// - exact: S = float32(amax / M), at least 2^-149; amax-pow2: 2^ceil(log2(amax / M)) of the exact
@@ -167,7 +219,11 @@ MX_HD_CALL inline fractional_scale choose_scale(const block_params& p, std::uint
         case two_level_kind::torchao:
             return torchao(p, amax);
         case two_level_kind::te:
-            return te_ue4m3(p, amax);
+            return te_number(p, amax, target);
+        case two_level_kind::quark:
+            return quark(p, amax);
+        case two_level_kind::alto:
+            return alto(p, amax);
         case two_level_kind::ggml:
             return coded(p, ggml_ue4m3(amax / six));
         case two_level_kind::modelopt:
@@ -178,7 +234,7 @@ MX_HD_CALL inline fractional_scale choose_scale(const block_params& p, std::uint
         case two_level_kind::none:
             break;
     }
-    return exact_ue4m3(p, amax_bits, target);
+    return exact_number(p, amax_bits, target);
 }
 
 /// The scale as a product of two float32 factors, S = block * tensor exactly.
@@ -265,15 +321,14 @@ class fractional_encoder {
     MX_HD std::uint8_t dialect_code(float x, std::uint32_t draw) const {
         const two_level_kind convention = p_.by->two_level.value;
         if (convention == two_level_kind::ggml) return nearest_by_search(x);
-        const bool divides = convention == two_level_kind::modelopt ||
-                             convention == two_level_kind::compressed_tensors;
-        const float y = divides ? x / scale_.factor : x * scale_.factor;
+        const float y = divides_elements(convention) ? x / scale_.factor : x * scale_.factor;
         if (base::is_nan(y)) return p_.poisoned_code;
         // An infinite y counts as far beyond the largest value.
         const format::encoded e =
             format::encode_magnitude(p_.element, p_.mode, base::bits_of(y), 0, draw);
-        // Both take the sign from y < 0 (or sign(y)), which loses that of a zero.
-        const bool negative = e.negative && !(divides && y == 0);
+        bool negative = e.negative;
+        if (y == 0) negative = negative && sign_of_zero(convention) == zero_sign::kept;
+        if (e.magnitude == 0) negative = negative && sign_of_zero(convention) != zero_sign::plus;
         return static_cast<std::uint8_t>(format::with_sign(p_.element, e.magnitude, negative));
     }
 
@@ -287,7 +342,7 @@ class fractional_encoder {
 
 /// Codes of a block as the dequantized values that its dialect returns. ocp: the exact product
 /// rounded once. Others: float32(q * float32(s g)), for compressed-tensors float32(q * float32(s /
-/// G)).
+/// G)); te's reference: float32(q * float32(float32(s amax) * float32(1 / (m M)))).
 class fractional_decoder {
   public:
     /// `scale` is block_stats::scale.
@@ -295,6 +350,9 @@ class fractional_decoder {
         const scale_product product = product_of(p, scale);
         exact_ = static_cast<double>(product.block) * static_cast<double>(product.tensor);
         rounded_ = product.block * product.tensor;
+        if (follows_te_reference(p) && p.tensor.amax != 0) {
+            rounded_ = scale * p.tensor.amax * (1.0f / p.outer.range);
+        }
     }
 
     MX_HD float decode(std::uint8_t code) const {

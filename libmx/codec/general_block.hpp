@@ -185,6 +185,9 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
 
 namespace fractional_steps {
 
+/// Rows of the largest tile for which dialect te has four-over-six.
+inline constexpr int largest_te_tile = 16;
+
 // Calls visit(d - x) for every element. d has at most 34 bits and lies near x, so the difference is
 // exact (to nearest; other roundings of elements far below the scale round it once).
 template <typename Visit>
@@ -223,15 +226,46 @@ MX_HD_CALL inline void add_exactly(const block_params& p, std::span<const float>
     });
 }
 
+// As the reference quantizer of dialect te sums errors up: in float32, in the order of the elements
+// of a row; the rows of a tile in a tree.
+MX_HD_CALL inline float te_error(const block_params& p, std::span<const float> x,
+                                 const block_place& place, const fractional_scale& scale) {
+    const fractional_encoder encoder(p, scale, place);
+    const int n = static_cast<int>(x.size());
+    const int cols = n > place.cols * largest_te_tile ? n : place.cols;
+    const int rows = (n + cols - 1) / cols;
+    float sums[largest_te_tile] = {};
+    for (int row = 0; row < rows; ++row) {
+        float sum = 0;
+        for (int i = row * cols; i < std::min(n, (row + 1) * cols); ++i) {
+            const float v = x[static_cast<std::size_t>(i)];
+            const float product = p.value[encoder.special_code(v)] * scale.value;
+            const float d = p.candidates == candidate_kind::fp16
+                                ? product - v * p.tensor.stored
+                                : product * p.tensor.amax / p.outer.range - v;
+            sum += p.select == four_over_six::mse ? d * d : std::abs(d);
+        }
+        sums[row] = sum;
+    }
+    for (int distance = largest_te_tile / 2; distance > 0; distance /= 2) {
+        for (int row = 0; row < distance; ++row) sums[row] += sums[row + distance];
+    }
+    return sums[0];
+}
+
 }  // namespace fractional_steps
 
 /// The scale under which the block's maximum becomes 6, or the one under which it becomes 4 where
 /// that makes the error of the block strictly smaller by the measure `p.select`. Errors d - x are
-/// exact, and so is the comparison of their sums.
+/// exact, and so is the comparison of their sums; under dialect te both are its float32 arithmetic
+/// (te_error).
 MX_HD inline fractional_scale select_scale(const block_params& p, std::span<const float> x,
                                            const block_place& place, const fractional_scale& six,
                                            const fractional_scale& four) {
     using namespace fractional_steps;
+    if (p.by->two_level.value == two_level_kind::te) {
+        return te_error(p, x, place, four) < te_error(p, x, place, six) ? four : six;
+    }
     const double error_six = measure(p, x, place, six);
     const double error_four = measure(p, x, place, four);
     if (p.select == four_over_six::abs_max) return error_four < error_six ? four : six;
@@ -322,7 +356,10 @@ MX_HD inline block::block_stats quantize_general(const block_params& p, std::spa
     }
     const block::block_stats out = quantize_fractional(p, x, place, codes, parts);
     const fractional_decoder decoder(p, out.scale);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = decoder.decode(codes[i]);
+    const bool keeps = p.by->inf_value.value == inf_element::keep;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = keeps && !base::is_finite(x[i]) ? x[i] : decoder.decode(codes[i]);
+    }
     return out;
 }
 

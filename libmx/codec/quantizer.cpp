@@ -35,7 +35,12 @@ const std::array<float, 256>& numbers_of(const format::scale_format& f) {
 
 float scale_of_block(const block_params& p, const block_results& d, std::size_t block) {
     const format::scale_format& f = *p.scale_format;
-    if (f.is_number()) return numbers_of(f)[d.scale_code[block]];
+    if (f.is_number()) {
+        // See fractional_steps::coded.
+        const float value = numbers_of(f)[d.scale_code[block]];
+        const bool quark = p.by->two_level.value == two_level_kind::quark;
+        return value == 0 && quark ? fractional_steps::coded(p, 0).value : value;
+    }
     // A scale without a code follows from what the rule saw.
     if (!f.power_of_two()) return choose_scale(p, d.amax[block], p.largest).value;
     if (p.by->storage.value == scale_storage::float32) return dialect_scale(p, d.amax[block]).value;

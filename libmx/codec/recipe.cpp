@@ -68,7 +68,9 @@ recipe parse_recipe(std::string_view text) {
         std::vector<std::pair<const recipe_key*, std::string_view>> settings;
         for (const std::string_view spaced : split(text.substr(colon + 1), ',')) {
             const std::string_view part = trimmed(spaced);
-            if (part.find(':') != std::string_view::npos) {
+            // What stands behind outer=given may be a path.
+            const bool path = part.substr(0, 12) == "outer=given:";
+            if (!path && part.find(':') != std::string_view::npos) {
                 fail(text, fmt::format("'{}': keys are separated by commas, not by ':'", part));
             }
             const std::size_t equals = part.find('=');
@@ -118,6 +120,8 @@ std::string to_string(const recipe& r) {
     char separator = ':';
     for (const recipe_key& key : recipe_keys()) {
         const std::string value = key.get(r);
+        // scale= has said it.
+        if (key.name == "outer" && r.outer.what == outer_choice::kind::by_rule) continue;
         const recipe& base = decides_defaults(key.name) < deciding_keys ? bare : plain;
         if (value == key.get(base)) continue;
         out += fmt::format("{}{}={}", separator, key.name, value);

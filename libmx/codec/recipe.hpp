@@ -51,6 +51,33 @@ enum class four_over_six : std::uint8_t {
     abs_max,  ///< largest absolute error
 };
 
+/// Which largest block scale the outer scale of four-over-six leaves room for.
+enum class scale_bound : std::uint8_t {
+    power_of_two,  ///< 256 (UE5M3: 65536): 1.5 times the scale still fits
+    largest,       ///< 448 (UE5M3: 114688): it may not
+};
+
+/// How dialect te finds the error of a candidate of four-over-six.
+enum class candidate_kind : std::uint8_t {
+    exact,  ///< of the dequantized float32
+    fp16,   ///< of the FP16 product of element and block scale, before the outer scale
+};
+
+/// What shares the outer scale of scale=two-level.
+struct outer_choice {
+    enum class kind : std::uint8_t {
+        by_rule,  ///< the tensor under scale=two-level, nothing else
+        tensor,   ///< the tensor; normalized to by_rule
+        none,     ///< no outer scale; normalized to scale=single-level
+        row,      ///< every row, along which the blocks lie
+        given,    ///< the tensor, under a scale that is known beforehand
+    };
+    kind what = kind::by_rule;
+    float value = 1;   ///< given by a number: as files of the dialect hold it
+    std::string file;  ///< given by a file; empty where it is a number
+    friend bool operator==(const outer_choice&, const outer_choice&) = default;
+};
+
 /// Block extents; `rows`x`cols` along the last two axes unless `axis` says otherwise.
 struct block_shape {
     int rows = 1;
@@ -91,6 +118,9 @@ struct recipe {
     int_min minimum = int_min::symmetric;
     scale::int_emax emax = scale::int_emax::zero;
     four_over_six select = four_over_six::none;
+    scale_bound bound = scale_bound::power_of_two;
+    candidate_kind candidates = candidate_kind::exact;
+    outer_choice outer;
     transform::rotation rotate;
     bool flush_subnormals = false;  ///< blocks of float32 subnormals become zero (microxcaling)
     const dialect* by = &row_of(dialect_id::ocp);

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <vector>
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/format/block_formats.hpp"
+#include "libmx/format/decode.hpp"
 
 namespace mx::codec {
 namespace {
@@ -73,6 +75,8 @@ constexpr std::array int_emax_words{word{"0", scale::int_emax::zero},
 constexpr std::array select_words{word{"none", four_over_six::none},
                                   word{"mse", four_over_six::mse}, word{"mae", four_over_six::mae},
                                   word{"abs_max", four_over_six::abs_max}};
+constexpr std::array candidate_words{word{"exact", candidate_kind::exact},
+                                     word{"fp16", candidate_kind::fp16}};
 constexpr std::array flag_words{word{"false", false}, word{"true", true}};
 constexpr std::array transform_words{word{"none", transform::kind::none},
                                      word{"hadamard", transform::kind::hadamard},
@@ -127,8 +131,9 @@ void set_dialect(recipe& r, std::string_view text) {
         fail(fmt::format("dialect={}: it has no scale rule for {} scales", text,
                          r.scale_format->name));
     }
+    // What a preset says of its own dialect stays.
+    if (by != r.by) r.rule = rule;
     r.by = by;
-    r.rule = rule;
     r.round = format::find_rounding(first_of(roundings_of(*by, *r.scale_format)))->id;
     r.minimum = default_int_min(*r.element, *by);
     r.random_bits = default_random_bits(*r.by, *r.element);
@@ -143,8 +148,68 @@ void set_scale(recipe& r, std::string_view text) {
 void set_scale_format(recipe& r, std::string_view text) {
     const format::scale_format* f = format::find_scale_format(text);
     if (f == nullptr) fail(base::unknown("scale format", text, names_of(format::scale_formats)));
+    if (f == r.scale_format) return;
     r.scale_format = f;
     r.rule = default_rule(*r.by, f->name);
+}
+
+// The largest block scale that a bound leaves room for.
+int bound_of(const recipe& r, scale_bound bound) {
+    if (!r.scale_format->is_number()) return 0;
+    const format::element_format& f = r.scale_format->number;
+    if (bound == scale_bound::power_of_two) return 1 << f.emax();
+    return static_cast<int>(format::decode(f, f.max_code()));
+}
+
+void set_bound(recipe& r, std::string_view text) {
+    const int n = integer<int>("bound", text, 0, 1 << 20);
+    for (const scale_bound b : {scale_bound::power_of_two, scale_bound::largest}) {
+        if (bound_of(r, b) != n) continue;
+        r.bound = b;
+        return;
+    }
+    if (!r.scale_format->is_number()) {
+        fail(fmt::format("bound={}: only with four_over_six, under ue4m3 or ue5m3 scales", n));
+    }
+    fail(fmt::format("bound={}: give {} or {} with {} scales", n,
+                     bound_of(r, scale_bound::power_of_two), bound_of(r, scale_bound::largest),
+                     r.scale_format->name));
+}
+
+constexpr std::array outer_words{word{"tensor", outer_choice::kind::tensor},
+                                 word{"none", outer_choice::kind::none},
+                                 word{"row", outer_choice::kind::row}};
+constexpr std::string_view given_prefix = "given:";
+
+void set_outer(recipe& r, std::string_view text) {
+    r.outer = {};
+    if (text.substr(0, given_prefix.size()) != given_prefix) {
+        for (const auto& w : outer_words) {
+            if (w.name == text) r.outer.what = w.value;
+        }
+        if (r.outer.what != outer_choice::kind::by_rule) return;
+        fail(fmt::format("outer={}: give tensor, none, row, given:NUMBER or given:FILE", text));
+    }
+    const std::string_view what = text.substr(given_prefix.size());
+    if (what.empty()) fail("outer=given: give a number or a file behind the colon");
+    r.outer.what = outer_choice::kind::given;
+    const char* const end = what.data() + what.size();
+    const auto [rest, status] = std::from_chars(what.data(), end, r.outer.value);
+    if (rest == end && status != std::errc::invalid_argument) {
+        if (status == std::errc{} && std::isfinite(r.outer.value) && r.outer.value > 0) return;
+        fail(fmt::format("outer={}: give a positive float32", text));
+    }
+    r.outer.value = 1;
+    r.outer.file = what;
+}
+
+std::string get_outer(const recipe& r) {
+    if (r.outer.what == outer_choice::kind::row) return "row";
+    if (r.outer.what != outer_choice::kind::given) {
+        return r.rule->id == scale::rule_id::two_level ? "tensor" : "none";
+    }
+    return std::string(given_prefix) +
+           (r.outer.file.empty() ? fmt::format("{}", r.outer.value) : r.outer.file);
 }
 
 void set_round(recipe& r, std::string_view text) {
@@ -185,8 +250,8 @@ constexpr std::array keys{
                [](const recipe& r) { return std::string(r.element->name); }},
     recipe_key{"scale", "a scale rule (mx rules)", "how the shared scale is chosen", set_scale,
                [](const recipe& r) { return std::string(r.rule->name); }},
-    recipe_key{"scale_format", "e8m0, ue4m3, f32", "format of the shared scale", set_scale_format,
-               [](const recipe& r) { return std::string(r.scale_format->name); }},
+    recipe_key{"scale_format", "e8m0, ue4m3, ue5m3, f32", "format of the shared scale",
+               set_scale_format, [](const recipe& r) { return std::string(r.scale_format->name); }},
     recipe_key{"round", "a rounding (mx rules)", "how an element is rounded", set_round,
                [](const recipe& r) { return std::string(row_of(r.round).name); }},
     recipe_key{"ties", "up, even", "e3m0 under rtne: where 1.5 * 2^k goes",
@@ -229,6 +294,18 @@ constexpr std::array keys{
                    r.select = read_word("four_over_six", v, select_words);
                },
                [](const recipe& r) { return print_word(r.select, select_words); }},
+    recipe_key{"bound", "256, 448; ue5m3: 65536, 114688",
+               "four_over_six: the largest block scale that the outer scale leaves room for",
+               set_bound, [](const recipe& r) { return fmt::format("{}", bound_of(r, r.bound)); }},
+    recipe_key{"candidates", "exact, fp16",
+               "four_over_six of dialect te: how the errors of the two candidates are found",
+               [](recipe& r, std::string_view v) {
+                   r.candidates = read_word("candidates", v, candidate_words);
+               },
+               [](const recipe& r) { return print_word(r.candidates, candidate_words); }},
+    recipe_key{"outer", "tensor, row, none, given:NUMBER, given:FILE",
+               "what shares the outer scale of two-level scales (none: scale=single-level)",
+               set_outer, get_outer},
     recipe_key{"transform", "none, hadamard, random-hadamard",
                "rotation along the block axis before quantization",
                [](recipe& r, std::string_view v) {
@@ -285,7 +362,9 @@ const scale::scale_rule* default_rule(const dialect& by, std::string_view scale_
     for (std::string_view rest = by.rules; !rest.empty();) {
         const std::string_view name = first_of(rest);
         const scale::scale_rule* rule = scale::find_scale_rule(name);
-        if (rule->scale_format == scale_format) return rule;
+        const bool has = !format::find_scale_format(scale_format)->is_number() ||
+                         lists(by.number_scales, scale_format);
+        if (has && lists(rule->scale_format, scale_format)) return rule;
         rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     }
     return nullptr;
@@ -295,12 +374,58 @@ std::span<const recipe_key> recipe_keys() { return keys; }
 
 namespace {
 
+// The words of a list with something else between them.
+std::string words_joined(std::string_view list, std::string_view between) {
+    std::string out;
+    while (!list.empty()) {
+        const std::string_view word = first_of(list);
+        out += fmt::format("{}{}", out.empty() ? "" : between, word);
+        list.remove_prefix(std::min(list.size(), word.size() + 1));
+    }
+    return out;
+}
+
+// Outer scales: a choice that another key can state becomes that key.
+void normalize_outer(recipe& r) {
+    using kind = outer_choice::kind;
+    if (r.outer.what == kind::by_rule) return;
+    std::string key = "outer=" + get_outer(r);
+    for (const auto& w : outer_words) {
+        if (w.value == r.outer.what) key = fmt::format("outer={}", w.name);
+    }
+    if (!r.scale_format->is_number() && r.outer.what == kind::none) {
+        r.outer = {};
+        return;
+    }
+    if (!r.scale_format->is_number()) {
+        fail(fmt::format("{}: only with ue4m3 or ue5m3 scales; this recipe has {} scales", key,
+                         r.scale_format->name));
+    }
+    const bool none = r.outer.what == kind::none;
+    r.rule = scale::find_scale_rule(none ? "single-level" : "two-level");
+    if (none || r.outer.what == kind::tensor) r.outer = {};
+    if (r.outer.what == kind::row &&
+        (r.block.rows != 1 || r.axis.what == axis_choice::kind::index)) {
+        fail(fmt::format("{}: blocks lie along rows, the last axis; this recipe has blocks of {}",
+                         key, get_block(r)));
+    }
+    const bool te_select = r.select != four_over_six::none && r.by->id == dialect_id::te;
+    if (r.outer.what == kind::given && te_select) {
+        fail(fmt::format("{}: four_over_six of dialect te looks at the tensor's maximum", key));
+    }
+}
+
 // What the dialect or the scale format cannot take is an error that names it.
 void check_dialect(const recipe& r) {
     const dialect& by = *r.by;
-    if (r.rule->scale_format != r.scale_format->name) {
+    if (!lists(r.rule->scale_format, r.scale_format->name)) {
         fail(fmt::format("scale={}: that rule chooses {} scales; this recipe has {} scales",
-                         r.rule->name, r.rule->scale_format, r.scale_format->name));
+                         r.rule->name, words_joined(r.rule->scale_format, " or "),
+                         r.scale_format->name));
+    }
+    if (r.scale_format->is_number() && !lists(by.number_scales, r.scale_format->name)) {
+        fail(fmt::format("scale_format={}: dialect {} does not have it; it has {}",
+                         r.scale_format->name, by.name, by.number_scales));
     }
     const auto require = [&](std::string_view key, std::string_view list, std::string_view value) {
         if (list.empty() || lists(list, value)) return;
@@ -341,18 +466,38 @@ void check_fractional(const recipe& r) {
     if (r.rule->id != scale::rule_id::two_level || r.element->name != "e2m1") {
         fail(fmt::format("{}: only for nvfp4 with scale=two-level", key));
     }
-    if (r.by->id != dialect_id::ocp) {
+    const bool te = r.by->id == dialect_id::te;
+    if (!te && r.by->id != dialect_id::ocp) {
         fail(fmt::format("{}: dialect {} does not have it", key, r.by->name));
+    }
+    if (!te && r.candidates == candidate_kind::fp16) {
+        fail(fmt::format("candidates=fp16: only under dialect te; this is {}", r.by->name));
+    }
+    if (!te) return;
+    if (r.select == four_over_six::abs_max) {
+        fail(fmt::format("{}: dialect te has mse and mae", key));
+    }
+    if (r.round != format::rounding::rtne) {
+        fail(fmt::format("{}: dialect te has it with round=rtne only", key));
+    }
+    if (r.block.rows > 16) {
+        fail(fmt::format("{}: dialect te has it for blocks of at most 16 rows; this recipe has {}",
+                         key, get_block(r)));
+    }
+    if (r.candidates == candidate_kind::fp16 && r.scale_format->name == "ue5m3") {
+        fail("candidates=fp16: not with ue5m3 scales, whose values FP16 does not hold");
     }
 }
 
 // The preset that goes with scale format, element and block, so that one behaviour has one
 // spelling: a row of the scale format, best with the same element, then with the same block.
 std::string_view preset_of(const recipe& r) {
-    std::string_view best = "mxint8";  // for elements that no row has
-    int best_score = r.scale_format->power_of_two() ? 1 : -1;
+    // For elements that no row has, and UE5M3 under an outer scale.
+    std::string_view best = r.scale_format->is_number() ? "nvfp4" : "mxint8";
+    int best_score = r.scale_format->has_codes() ? 1 : -1;
     for (const format::block_format& f : format::block_formats) {
         if (f.scale != r.scale_format->name) continue;
+        if (!f.rule.empty() && f.rule != r.rule->name) continue;
         const int score = (f.element == r.element->name ? 2 : 0) +
                           (block_shape{f.block_rows, f.block_cols} == r.block ? 1 : 0);
         if (score <= best_score) continue;
@@ -366,6 +511,7 @@ std::string_view preset_of(const recipe& r) {
 
 void normalize(recipe& r) {
     normalize_axis(r);
+    normalize_outer(r);
     check_dialect(r);
     check_fractional(r);
     const bool random =
@@ -377,6 +523,10 @@ void normalize(recipe& r) {
     const bool has_tie_choice = r.element->floating() && r.element->mantissa_bits == 0;
     if (!has_tie_choice || r.round != format::rounding::rtne) r.ties = format::tie_rule::up;
     if (r.offset == offset_kind::none) r.range = range_kind::max;
+    if (r.select == four_over_six::none) {
+        r.bound = scale_bound::power_of_two;
+        r.candidates = candidate_kind::exact;
+    }
     if (r.element->floating()) r.minimum = int_min::symmetric;
     if (r.element->floating() || r.rule->id == scale::rule_id::rceil ||
         !r.scale_format->power_of_two()) {
@@ -424,6 +574,7 @@ recipe preset_recipe(std::string_view name) {
     r.preset = f->name;
     set_scale_format(r, f->scale);
     set_element(r, f->element);
+    if (!f->rule.empty()) r.rule = scale::find_scale_rule(f->rule);
     r.block = {f->block_rows, f->block_cols};
     normalize(r);
     return r;

@@ -31,8 +31,9 @@ class cpu_quantizer final : public quantizer {
                 const bool nothing = recipes[r].wanted == detail::none && !recipes[r].values;
                 block_details& d = details_[nothing ? 0 : r];
                 d.asked = recipes[r];
-                stats_[r] = kernel_.quantize(*recipes[r].params, run_, d);
-                results_[r] = {&stats_[r], d.results};
+                const block_params* const p = under_row_scale(*recipes[r].params);
+                stats_[r] = kernel_.quantize(*p, run_, d);
+                results_[r] = {&stats_[r], d.results, p->tensor};
                 if (recipes[r].inputs) results_[r].of_blocks.inputs = run_.x;
             }
             visit(s, results_);
@@ -40,8 +41,22 @@ class cpu_quantizer final : public quantizer {
     }
 
   private:
+    // With row scales a segment is a row: its outer scale follows from its values.
+    const block_params* under_row_scale(const block_params& p) {
+        if (!p.row_scales) return &p;
+        std::uint32_t amax = 0;
+        for (std::size_t i = 0; i < run_.blocks * run_.stride; ++i) {
+            const std::uint32_t magnitude = base::bits_of(run_.x[i]) & base::f32_magnitude_mask;
+            if (magnitude < base::f32_infinity) amax = std::max(amax, magnitude);
+        }
+        row_ = p;
+        row_.tensor = outer_scale(p.outer, base::float_from_bits(amax));
+        return &row_;
+    }
+
     segment_kernel kernel_;
     block_run run_;
+    block_params row_{};
     std::deque<block_details> details_;  // by recipe
     std::vector<block::segment_stats> stats_;
     std::vector<segment_result> results_;

@@ -1,50 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/codec/tensor_scale.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/format/decode.hpp"
 
 namespace mx::codec {
+namespace {
 
-bool needs_tensor_facts(const recipe& r) { return r.rule->id == scale::rule_id::two_level; }
+bool has_outer(const recipe& r) { return r.rule->id == scale::rule_id::two_level; }
+
+}  // namespace
+
+bool needs_tensor_facts(const recipe& r) {
+    return has_outer(r) && r.outer.what == outer_choice::kind::by_rule;
+}
+
+bool has_tensor_scale(const recipe& r) { return has_outer(r) && !has_row_scales(r); }
+
+bool has_row_scales(const recipe& r) { return r.outer.what == outer_choice::kind::row; }
+
+void refuse_scale_files(const recipe& r) {
+    if (r.outer.file.empty()) return;
+    throw base::error(
+        base::error_kind::usage,
+        fmt::format("recipe '{}': its outer scales come from a file, by the names of tensors; here "
+                    "give a number, as in outer=given:0.5",
+                    to_string(r)));
+}
+
+void refuse_row_scales(const recipe& r, std::string_view why) {
+    if (!has_row_scales(r)) return;
+    throw base::error(
+        base::error_kind::usage,
+        fmt::format("recipe '{}': every row has an outer scale of its own, {}", to_string(r), why));
+}
 
 tensor_scale stored_tensor_scale(two_level_kind convention, float stored) {
     const bool inverse =
         convention == two_level_kind::te || convention == two_level_kind::compressed_tensors;
-    return {stored, inverse ? 1.0f / stored : stored};
+    return {stored, inverse ? 1.0f / stored : stored, 0};
 }
 
-tensor_scale tensor_scale_of(const recipe& r, const tensor_facts& facts) {
-    if (!needs_tensor_facts(r)) return {};
-    const float amax = base::float_from_bits(facts.amax_bits);
-    const float largest_scale = r.select == four_over_six::none ? 448.0f : 256.0f;
+outer_rule outer_rule_of(const recipe& r) {
+    if (!has_outer(r)) return {};
+    const format::element_format& scale = r.scale_format->number;
+    const bool below = r.select != four_over_six::none && r.bound == scale_bound::power_of_two;
+    const float largest_scale =
+        below ? base::exact_pow2f(scale.emax()) : format::decode(scale, scale.max_code());
     // Exact: the largest values of all formats have few bits.
-    const float span = largest_scale * format::decode(*r.element, r.element->max_code());
-    const two_level_kind convention = r.by->two_level.value;
+    return {r.by->two_level.value,
+            largest_scale * format::decode(*r.element, r.element->max_code())};
+}
+
+tensor_scale outer_scale(const outer_rule& how, float amax) {
+    constexpr float largest = std::numeric_limits<float>::max();
     float stored = 1;
-    switch (convention) {
+    switch (how.convention) {
         case two_level_kind::exact:
-            if (amax != 0) stored = std::max(amax / span, base::exact_pow2f(-149));
+            if (amax != 0) stored = std::max(amax / how.range, base::exact_pow2f(-149));
             break;
         case two_level_kind::torchao:
         case two_level_kind::modelopt:
-            stored = amax / span;
+            stored = amax / how.range;
+            break;
+        case two_level_kind::alto:
+            stored = std::max(amax / how.range, 1e-30f);
             break;
         case two_level_kind::te:
-            if (amax != 0) stored = std::min(span / amax, std::numeric_limits<float>::max());
+            if (amax != 0) stored = std::min(how.range / amax, largest);
             break;
         case two_level_kind::compressed_tensors:
-            if (std::isfinite(span / amax)) stored = span / amax;
+            if (std::isfinite(how.range / amax)) stored = how.range / amax;
             break;
+        case two_level_kind::quark:
         case two_level_kind::ggml:
         case two_level_kind::none:
             break;
     }
-    return stored_tensor_scale(convention, stored);
+    tensor_scale t = stored_tensor_scale(how.convention, stored);
+    t.amax = amax;
+    return t;
+}
+
+tensor_scale tensor_scale_of(const recipe& r, const tensor_facts& facts) {
+    if (!has_tensor_scale(r)) return {};
+    const outer_rule how = outer_rule_of(r);
+    if (r.outer.what == outer_choice::kind::given) {
+        return stored_tensor_scale(how.convention, r.outer.value);
+    }
+    return outer_scale(how, base::float_from_bits(facts.amax_bits));
 }
 
 }  // namespace mx::codec

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scale that all blocks of a tensor share under scale=two-level (NVFP4), by convention.
+// The outer scale that the blocks of a tensor, or of a row of it, share under scale=two-level
+// (NVFP4), by convention.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "libmx/codec/recipe.hpp"
 
@@ -16,22 +18,53 @@ struct tensor_facts {
 /// Whether `r` needs tensor_facts: then a pass over the tensor goes first.
 bool needs_tensor_facts(const recipe& r);
 
-/// A tensor scale; ones for recipes without.
+/// Whether a tensor has one outer scale under `r`, found or given, which files hold.
+bool has_tensor_scale(const recipe& r);
+
+/// Whether every row of a tensor has an outer scale of its own (outer=row): its blocks are
+/// quantized row by row.
+bool has_row_scales(const recipe& r);
+
+/// Throws base::error (usage) for outer=given:FILE: "recipe 'R': its outer scales come from a file;
+/// " and that a number takes its place.
+void refuse_scale_files(const recipe& r);
+
+/// Throws base::error (usage) where has_row_scales: "recipe 'R': every row has an outer scale of
+/// its own, " and `why`.
+void refuse_row_scales(const recipe& r, std::string_view why);
+
+/// An outer scale; ones for recipes without.
 struct tensor_scale {
     float stored = 1;  ///< as files of the dialect hold it
     float decode = 1;  ///< the factor g of a value q * s * g
+    float amax = 0;    ///< the maximum that it was found from; 0 where it was given
 };
 
-/// The tensor scale of `r` in a tensor with these facts. With M the element's largest value (6) and
-/// m = 448, or 256 under four-over-six, so that a block scale half as large again still fits:
+/// What an outer scale follows from besides a maximum.
+struct outer_rule {
+    two_level_kind convention = two_level_kind::none;
+    float range = 1;  ///< m M, what the maximum becomes
+};
+
+/// Of a recipe under scale=two-level. With M the element's largest value (6), m is the largest
+/// block scale (448, in UE5M3 114688), or under four-over-six with its smaller bound the power of
+/// two below (256, 65536), so that a block scale half as large again still fits.
+outer_rule outer_rule_of(const recipe& r);
+
+/// The outer scale under which `amax`, finite, becomes the range m M:
 /// - exact, torchao, modelopt: g = float32(amax / (m M)), stored as g;
+/// - alto: the same, at least 1e-30;
 /// - te, compressed-tensors: float32(m M / amax) is stored, and g is its float32 reciprocal.
 /// te takes the largest float32 where that overflows, and 1 for amax = 0; compressed-tensors takes
 /// 1 for both. exact takes 1 for amax = 0 and at least 2^-149. torchao and modelopt do without such
 /// care: a tensor of zeros has g = 0, and its blocks become NaN.
+tensor_scale outer_scale(const outer_rule& how, float amax);
+
+/// The outer scale of a tensor with these facts, or the one that `r` gives; ones where the recipe
+/// has none, or one for every row.
 tensor_scale tensor_scale_of(const recipe& r, const tensor_facts& facts);
 
-/// The tensor scale whose stored form is known.
+/// The outer scale whose stored form is known.
 tensor_scale stored_tensor_scale(two_level_kind convention, float stored);
 
 }  // namespace mx::codec

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/panels.hpp"
 
 namespace mx::engine {
@@ -43,14 +44,16 @@ constexpr std::uint64_t longest_whole_row = std::uint64_t{1} << 24;
 // Whole blocks and whole rotated groups are held together.
 constexpr std::uint64_t largest_joint = std::uint64_t{1} << 24;
 
-std::optional<geometry> in_whole_rows(geometry g, std::string& reason) {
+std::optional<geometry> in_whole_rows(geometry g, bool scales, std::string& reason) {
     if (g.grid.block_rows != 1) {
-        reason = "its dialect raises exponents along rows, the last axis";
+        reason = scales
+                     ? "its blocks do not lie along rows, the last axis, which share an outer scale"
+                     : "its dialect raises exponents along rows, the last axis";
         return std::nullopt;
     }
     if (g.grid.over.cols > longest_whole_row) {
-        reason = fmt::format("its dialect looks at whole rows, of at most {} elements here",
-                             longest_whole_row);
+        reason = fmt::format("its {} at whole rows, of at most {} elements here",
+                             scales ? "outer scale looks" : "dialect looks", longest_whole_row);
         return std::nullopt;
     }
     g.grid.whole_rows = true;
@@ -110,7 +113,8 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const codec::
 std::optional<geometry> lay_out(const tensor::shape& shape, const codec::recipe& r,
                                 std::string& reason) {
     std::optional<geometry> g = lay_out_blocks(shape, r, reason);
-    if (g && codec::bumps_positions(r)) g = in_whole_rows(*g, reason);
+    const bool row_scales = codec::has_row_scales(r);
+    if (g && (row_scales || codec::bumps_positions(r))) g = in_whole_rows(*g, row_scales, reason);
     if (g && r.rotate.what != transform::kind::none) g = with_joint(*g, r.rotate, reason);
     return g;
 }

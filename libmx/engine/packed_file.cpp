@@ -98,7 +98,7 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     const auto scale_bytes =
         static_cast<std::uint64_t>(tensor::row_of(scales_type(recipe)).bits / 8);
     t.scales = need(file, name, ".scales", scale_bytes * blocks);
-    if (codec::needs_tensor_facts(recipe)) {
+    if (codec::has_tensor_scale(recipe)) {
         t.tensor_scale = need(file, name, tensor_scale_suffix, sizeof(float));
     }
     if (recipe.offset == codec::offset_kind::fp16) {

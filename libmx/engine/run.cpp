@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/engine/run.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
+#include "libmx/engine/given_scales.hpp"
 #include "libmx/engine/panel_reader.hpp"
 #include "libmx/engine/prologue.hpp"
 #include "libmx/engine/sweep.hpp"
@@ -64,6 +68,8 @@ class tensor_run {
           options_(options) {
         for (const codec::recipe& r : request.recipes) {
             params_.push_back(std::make_shared<codec::block_params>(codec::params_of(r)));
+            const std::string& file = r.outer.file;
+            given_.push_back(file.empty() ? nullptr : std::make_unique<given_scales>(file));
             needs_facts_.push_back(options.facts && codec::needs_tensor_facts(r));
         }
         for (const tensor_ref& t : models.front()) elements_ += t.info().elements;
@@ -150,17 +156,35 @@ class tensor_run {
                 skipped_.push_back({info.file, info.name, codec::to_string(recipe), reason});
                 continue;
             }
+            const auto params = params_in(r, info.name);
+            if (!params) {
+                skipped_.push_back(
+                    {info.file, info.name, codec::to_string(recipe),
+                     fmt::format("'{}' has no outer scale for it", recipe.outer.file)});
+                continue;
+            }
             for (std::size_t phase = 0; phase < request_.factors.size(); ++phase) {
                 if (info.elements != 0) grids.push_back({b.jobs.size(), layout->grid});
                 b.jobs.push_back({b.first + t, r, phase, *layout,
                                   preparation_of(request_, info, recipe, request_.factors[phase]),
-                                  1, std::vector(models_.size(), params_[r])});
+                                  1, std::vector(models_.size(), params)});
             }
         }
         for (pass& p : plan_passes(t, grids, panel_target_)) {
             b.first_pass.push_back(b.passes.empty() || b.passes.back().tensor != t);
             b.passes.push_back(std::move(p));
         }
+    }
+
+    // Of a recipe in the tensor `name`; null where a file lacks the scale that it should give.
+    std::shared_ptr<const codec::block_params> params_in(std::size_t recipe,
+                                                         const std::string& name) const {
+        if (!given_[recipe]) return params_[recipe];
+        const std::optional<float> scale = given_[recipe]->of(name);
+        if (!scale) return nullptr;
+        auto params = std::make_shared<codec::block_params>(*params_[recipe]);
+        codec::set_tensor_scale(*params, *scale);
+        return params;
     }
 
     // The pass that goes first, and what follows from it for the jobs that need it.
@@ -285,6 +309,7 @@ class tensor_run {
     run_options options_;
     std::vector<std::shared_ptr<const codec::block_params>> params_;  // by recipe
     std::vector<bool> needs_facts_;                                   // by recipe
+    std::vector<std::unique_ptr<given_scales>> given_;                // by recipe; null: no file
     std::uint64_t panel_target_ = panel_target;
     std::deque<workspace> spaces_;  // by thread
     std::uint64_t elements_ = 0, finished_ = 0;

@@ -16,6 +16,7 @@ struct block_format {
     int block_rows;
     int block_cols;
     std::string_view summary;
+    std::string_view rule{};  ///< default scale rule where it is not the scale format's
 };
 
 inline constexpr std::array block_formats{
@@ -25,9 +26,12 @@ inline constexpr std::array block_formats{
     block_format{"mxfp6_e3m2", "", "e3m2", "e8m0", 1, 32, "OCP MXFP6, E3M2"},
     block_format{"mxfp4", "mxfp4_e2m1", "e2m1", "e8m0", 1, 32, "OCP MXFP4, E2M1"},
     block_format{"mxfp4_e3m0", "", "e3m0", "e8m0", 1, 32, "power-of-two FP4"},
+    block_format{"mxfp4_e1m2", "", "e1m2", "e8m0", 1, 32, "uniform FP4"},
     block_format{"mxint8", "", "int8", "e8m0", 1, 32, "OCP MXINT8"},
     block_format{"mxint4", "", "int4", "e8m0", 1, 32, "4-bit integers"},
     block_format{"nvfp4", "", "e2m1", "ue4m3", 1, 16, "NVIDIA NVFP4, under a tensor scale"},
+    block_format{"amdfp4", "", "e2m1", "ue5m3", 1, 16,
+                 "AMD's AMDFP4: NVFP4's elements, no tensor scale", "single-level"},
     block_format{"fp8_1x128", "", "e4m3", "f32", 1, 128, "FP8 block scaling, rows (activations)"},
     block_format{"fp8_128x128", "", "e4m3", "f32", 128, 128, "FP8 block scaling, tiles (weights)"},
 };

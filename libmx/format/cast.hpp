@@ -13,11 +13,16 @@ namespace mx::format {
 /// saturate: beyond the largest value (Inf included) gives the largest of the same sign; otherwise
 /// NaN (E4M3) or Inf (E5M2), and formats without either saturate all the same.
 /// NaN gives the positive NaN code; +max in formats without NaN (as CUDA's conversions do), 0 in
-/// integers. Unsigned formats convert the magnitude. Source: PTX cvt.{rn,rz}.satfinite.
+/// integers. Unsigned formats convert the magnitude (UE4M3) or give 0 for negative numbers (UE5M3).
+/// Source: PTX cvt.{rn,rz}.satfinite.
 MX_HD inline std::uint32_t cast_code(const element_params& f, const rounding_mode& mode,
                                      std::uint32_t x, bool saturate, std::uint32_t draw) {
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
-    if (!f.has_sign) x = magnitude;
+    if (!f.has_sign) {
+        const bool clamped = f.clamps_negative && x > base::f32_sign_mask;
+        x = clamped && magnitude <= base::f32_infinity ? 0u : magnitude;
+        if (x == 0) return 0;
+    }
     const bool negative = (x & base::f32_sign_mask) != 0;
     if (magnitude > base::f32_infinity) {
         if (f.nan_code >= 0) return static_cast<std::uint32_t>(f.nan_code);

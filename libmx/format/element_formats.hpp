@@ -37,6 +37,8 @@ struct element_format {
     bool has_sign;                 ///< false for scale formats that reuse this row type (UE4M3)
     std::string_view safetensors;  ///< dtype name in safetensors, "U8" where there is none
     std::string_view summary;
+    /// Without a sign: negative numbers convert to 0 (UE5M3), not as their magnitude (UE4M3).
+    bool clamps_negative = false;
 
     constexpr bool floating() const { return kind == number_kind::floating; }
     /// Bits of one code.
@@ -99,6 +101,7 @@ inline constexpr std::array element_formats{
     detail::floating("e2m3", 2, 3, 1, specials::none, "F6_E2M3", "OCP MXFP6"),
     detail::floating("e2m1", 2, 1, 1, specials::none, "F4", "OCP MXFP4"),
     detail::floating("e3m0", 3, 0, 3, specials::none, "U8", "power-of-two FP4 (Yang et al.)"),
+    detail::floating("e1m2", 1, 2, 0, specials::none, "U8", "uniform FP4, k/2"),
     detail::fixed("int8", 8, "U8", "OCP MXINT8, k/64"),
     detail::fixed("int4", 4, "U8", "k/4 (Yang et al.)"),
     detail::fixed("int2", 2, "U8", "k"),

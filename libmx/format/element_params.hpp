@@ -20,6 +20,7 @@ struct element_params {
     std::uint32_t max_negative;     ///< the same for negative values (fixed, full range: one more)
     std::uint32_t smallest_normal;  ///< first normal magnitude code, 0 without subnormals
     int nan_code;                   ///< -1 where there is none
+    bool clamps_negative;           ///< see element_format
 
     /// The largest finite magnitude code of a sign, without a branch on it.
     MX_HD constexpr std::uint32_t limit(bool negative) const {
@@ -39,7 +40,8 @@ MX_HD constexpr element_params params_of(const element_format& f, bool full_rang
             f.max_code(),
             !f.floating() && full_range ? f.max_code() + 1u : f.max_code(),
             f.has_subnormals() ? 1u << f.mantissa_bits : 0u,
-            f.nan_code()};
+            f.nan_code(),
+            f.clamps_negative};
 }
 
 }  // namespace mx::format

@@ -16,6 +16,11 @@ void totals::add(const block::segment_stats& s) {
     max_x = std::max(max_x, s.counted_max);
 }
 
+void totals::add_outer(float scale) {
+    least_outer = std::min(least_outer, scale);
+    largest_outer = std::max(largest_outer, scale);
+}
+
 void totals::merge(const totals& other) {
     count += other.count;
     block += other.block;
@@ -26,6 +31,8 @@ void totals::merge(const totals& other) {
     part.grid.merge(other.part.grid);
     max_error = std::max(max_error, other.max_error);
     max_x = std::max(max_x, other.max_x);
+    least_outer = std::min(least_outer, other.least_outer);
+    largest_outer = std::max(largest_outer, other.largest_outer);
 }
 
 }  // namespace mx::metrics

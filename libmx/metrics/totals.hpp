@@ -35,6 +35,9 @@ struct totals {
     part_sums part{};  ///< zeros unless they were asked for
     double max_error = 0;
     std::uint32_t max_x = 0;  ///< float32 bits of max |x|
+    // The least and the largest outer scale of rows that have one each; none: Inf and 0.
+    float least_outer = std::numeric_limits<float>::infinity();
+    float largest_outer = 0;
     /// Standard deviation of x, where it was asked for; else NaN.
     double deviation = std::numeric_limits<double>::quiet_NaN();
     // Facts of the recipe that some metrics need.
@@ -52,6 +55,8 @@ struct totals {
     }
     /// Adds a segment; its sums enter exactly.
     void add(const block::segment_stats& s);
+    /// Adds the outer scale of a row.
+    void add_outer(float scale);
     void merge(const totals& other);
 };
 

@@ -272,6 +272,15 @@ element ml_dtypes_element(const recipe& r, const value_list& list, float x, cons
     return parts::saturating(r, list, x, s, draw);
 }
 
+// AMD-AGI/ALTO@74e251d: beyond the largest UE5M3, and of Inf of either sign, NaN; negative numbers
+// are 0. Elements as in CUDA's headers.
+element alto_element(const recipe& r, const value_list& list, float x, const block_scale& s,
+                     draw_bits draw) {
+    if (!list.element->clamps_negative) return parts::saturating(r, list, x, s, draw);
+    if (std::isinf(x) || x > parts::largest(list)) return parts::element_of(list, NAN);
+    return x < 0 ? parts::element_of(list, 0.0f) : parts::saturating(r, list, x, s, draw);
+}
+
 // KempnerInstitute/systems-scaling@99d244a: microxcaling; the bump is bumped_columns.
 
 constexpr std::array list_of_dialects{
@@ -286,7 +295,7 @@ constexpr std::array list_of_dialects{
     dialect{"fbgemm", true, fbgemm::scale, fbgemm::convert, nullptr},
     dialect{"ggml", true, ggml_scale, ggml_element, nullptr, convention::ggml},
     dialect{"modelopt", true, modelopt_scale, modelopt_element, nullptr, convention::modelopt},
-    dialect{"quark", true, quark_scale, quark_element, nullptr},
+    dialect{"quark", true, quark_scale, quark_element, nullptr, convention::quark},
     dialect{"compressed-tensors", true, compressed_tensors_scale, parts::saturating, nullptr,
             convention::compressed_tensors},
     dialect{"tetrajet", true, tetrajet_scale, tetrajet_element, nullptr, convention::exact, true},
@@ -294,6 +303,7 @@ constexpr std::array list_of_dialects{
     dialect{"systems-scaling", true, microxcaling_scale<f32>, microxcaling_element<f32>, nullptr},
     dialect{"gfloat", false, no_scale, gfloat_element, nullptr},
     dialect{"ml_dtypes", false, no_scale, ml_dtypes_element, to_nearest},
+    dialect{"alto", true, no_scale, alto_element, nullptr, convention::alto},
     dialect{"cutlass", false, no_scale, parts::saturating, up_infinite_is_nan},
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libmx/format/element_formats.hpp"
+#include "libmx/format/scale_formats.hpp"
 #include "libmx/oracle/number.hpp"
 #include "libmx/oracle/rounding.hpp"
 #include "libmx/oracle/scale_rules.hpp"
@@ -38,7 +39,16 @@ struct element {
 };
 
 /// How scales that are no powers of two are formed (fractional.hpp).
-enum class convention : std::uint8_t { exact, torchao, te, ggml, modelopt, compressed_tensors };
+enum class convention : std::uint8_t {
+    exact,
+    torchao,
+    te,
+    ggml,
+    modelopt,
+    compressed_tensors,
+    quark,
+    alto,
+};
 
 struct dialect {
     std::string_view name;
@@ -90,7 +100,13 @@ struct recipe {
     const dialect* by = nullptr;
     bool flush_subnormals = false;  ///< microxcaling's flush_fp32_subnorms
     selection select = selection::none;
-    float tensor_amax = 0;  ///< max |x| over the finite elements of the tensor (two-level)
+    bool full_bound = false;       ///< four-over-six: no room for scales half as large again
+    bool fp16_candidates = false;  ///< four-over-six of te: errors before the outer scale
+    const format::scale_format* scale_format = format::find_scale_format("e8m0");
+    /// max |x| over the finite elements of what shares the outer scale (two-level)
+    float tensor_amax = 0;
+    bool row_scales = false;  ///< the outer scale is that of a row
+    float given = 0;          ///< the outer scale as files hold it; 0: it follows from tensor_amax
     std::uint64_t block_rows = 1;
     std::uint64_t block_cols = 32;
 };

@@ -17,10 +17,15 @@ constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 constexpr float largest_f32 = std::numeric_limits<float>::max();
 constexpr float smallest_f32 = std::numeric_limits<float>::denorm_min();
 
-const value_list& ue4m3() {
-    static const value_list list = list_values(format::find_scale_format("ue4m3")->number, false);
-    return list;
+const value_list& values_of_scales(std::string_view name) {
+    static const value_list ue4m3 = list_values(format::find_scale_format("ue4m3")->number, false);
+    static const value_list ue5m3 = list_values(format::find_scale_format("ue5m3")->number, false);
+    return name == "ue5m3" ? ue5m3 : ue4m3;
 }
+
+const value_list& scales_of(const recipe& r) { return values_of_scales(r.scale_format->name); }
+
+bool under_ue5m3(const recipe& r) { return r.scale_format->name == "ue5m3"; }
 
 convention convention_of(const recipe& r) {
     return r.by == nullptr ? convention::exact : r.by->fractional;
@@ -29,9 +34,17 @@ convention convention_of(const recipe& r) {
 bool has_tensor_scale(const recipe& r) { return r.rule == scale_rule::two_level; }
 
 // What the largest block scale times the largest element stands for: 448 * 6, or 256 * 6 where
-// four-over-six wants room for scales half as large again.
+// four-over-six wants room for scales half as large again. UE5M3: 114688 and 65536.
 float tensor_range(const recipe& r, const value_list& list) {
-    return (r.select == selection::none ? 448.0f : 256.0f) * parts::largest(list);
+    const bool room = r.select != selection::none && !r.full_bound;
+    const float most = under_ue5m3(r) ? (room ? 65536.0f : 114688.0f) : (room ? 256.0f : 448.0f);
+    return most * parts::largest(list);
+}
+
+// Transformer Engine as its reference quantizer has it.
+bool by_te_reference(const recipe& r) {
+    return convention_of(r) == convention::te &&
+           (r.row_scales || r.select != selection::none || under_ue5m3(r));
 }
 
 // The factor as it is stored and as values are multiplied with it.
@@ -42,6 +55,11 @@ struct tensor_factor {
 
 tensor_factor tensor_scale(const recipe& r, const value_list& list) {
     if (!has_tensor_scale(r)) return {1, 1};
+    if (r.given != 0) {
+        const convention c = convention_of(r);
+        const bool inverse = c == convention::te || c == convention::compressed_tensors;
+        return {r.given, inverse ? divide(f32, 1, r.given) : r.given};
+    }
     const float amax = r.tensor_amax;
     const float range = tensor_range(r, list);
     switch (convention_of(r)) {
@@ -58,9 +76,14 @@ tensor_factor tensor_scale(const recipe& r, const value_list& list) {
             if (std::isinf(stored)) stored = te ? largest_f32 : 1;
             return {stored, divide(f32, 1, stored)};
         }
+        case convention::alto: {
+            const float g = std::max(divide(f32, amax, range), 1e-30f);
+            return {g, g};
+        }
         case convention::torchao:
         case convention::modelopt:
         case convention::ggml:
+        case convention::quark:
             break;
     }
     const float g = divide(f32, amax, range);
@@ -72,20 +95,27 @@ struct small_scale {
     float value;
 };
 
-// numerator / denominator in UE4M3, to nearest even; beyond 448 that, or NaN beyond the tie.
-small_scale to_ue4m3(const integer& numerator, const integer& denominator, bool saturate) {
-    const value_list& list = ue4m3();
+// numerator / denominator in UE4M3 (or UE5M3), to nearest even; beyond the largest value that, or
+// NaN beyond the tie.
+small_scale to_scale(const value_list& list, const integer& numerator, const integer& denominator,
+                     bool saturate) {
     const rounded q = round_to(list, numerator, denominator, false, {}, 0);
     if (q.clamped && !saturate) return {list.nan_code, nan_value};
     return {static_cast<int>(q.code),
             std::ldexp(static_cast<float>(q.quanta), list.quantum_exponent)};
 }
 
+small_scale to_scale(const value_list& list, float x, bool saturate = true) {
+    if (std::isnan(x)) return {list.nan_code, x};
+    if (std::isinf(x)) {
+        return saturate ? to_scale(list, parts::largest(list))
+                        : small_scale{list.nan_code, nan_value};
+    }
+    return to_scale(list, ticks_of(x), ticks_of_power(0), saturate);
+}
+
 small_scale to_ue4m3(float x, bool saturate = true) {
-    if (std::isnan(x)) return {ue4m3().nan_code, x};
-    if (std::isinf(x))
-        return saturate ? to_ue4m3(448.0f) : small_scale{ue4m3().nan_code, nan_value};
-    return to_ue4m3(ticks_of(x), ticks_of_power(0), saturate);
+    return to_scale(values_of_scales("ue4m3"), x, saturate);
 }
 
 // ggml_fp32_to_ue4m3: half away at four significant bits, where an exponent field of 15 is taken
@@ -98,23 +128,25 @@ small_scale ggml_ue4m3(float x) {
         return to_ue4m3(std::ldexp(std::min(n, 7.0f), -9));
     }
     const rounding_choice away{format::rounding::away, {}, 32};
-    const rounded q = round_to(ue4m3(), ticks_of(x), ticks_of_power(0), false, away, 0);
-    const float value = std::ldexp(static_cast<float>(q.quanta), ue4m3().quantum_exponent);
+    const value_list& list = values_of_scales("ue4m3");
+    const rounded q = round_to(list, ticks_of(x), ticks_of_power(0), false, away, 0);
+    const float value = std::ldexp(static_cast<float>(q.quanta), list.quantum_exponent);
     return to_ue4m3(value >= 256 ? 448.0f : value);
 }
 
 fractional_scale under(const recipe& r, const value_list& list, float amax, float target) {
     const tensor_factor t = tensor_scale(r, list);
     const float g = t.decode;
+    const value_list& scales = scales_of(r);
     const auto answer = [&](const small_scale& s, float factor) {
         return fractional_scale{s.code, s.value, g, factor};
     };
     switch (convention_of(r)) {
         case convention::exact: {
-            if (!std::isfinite(amax)) return answer(to_ue4m3(nan_value), nan_value);
-            return answer(
-                to_ue4m3(ticks_of(amax) * ticks_of_power(0), ticks_of(target) * ticks_of(g), true),
-                0);
+            if (!std::isfinite(amax)) return answer(to_scale(scales, nan_value), nan_value);
+            return answer(to_scale(scales, ticks_of(amax) * ticks_of_power(0),
+                                   ticks_of(target) * ticks_of(g), true),
+                          0);
         }
         case convention::torchao: {
             float s = divide(f32, amax, 6);
@@ -131,8 +163,13 @@ fractional_scale under(const recipe& r, const value_list& list, float amax, floa
         case convention::te: {
             const float sixth = divide(f32, 1, 6);
             const float encode = has_tensor_scale(r) ? multiply(f32, t.stored, sixth) : sixth;
-            const small_scale b = to_ue4m3(multiply(f32, amax, encode));
-            if (b.value == 0) return answer(b, 0);
+            float s = multiply(f32, amax, encode);
+            if (r.select != selection::none) {
+                s = multiply(f32, divide(f32, amax, 6), t.stored);
+                if (target == 4) s = multiply(f32, 1.5f, s);
+            }
+            const small_scale b = to_scale(scales, s);
+            if (b.value == 0) return answer(b, by_te_reference(r) ? largest_f32 : 0);
             const float decode = multiply(f32, b.value, divide(f32, 1, t.stored));
             return answer(b, std::min(divide(f32, 1, decode), largest_f32));
         }
@@ -149,6 +186,19 @@ fractional_scale under(const recipe& r, const value_list& list, float amax, floa
             small_scale b = to_ue4m3(multiply(f32, t.stored, divide(f32, amax, 6)));
             if (b.value == 0) b = to_ue4m3(0.125f);
             return answer(b, divide(f32, b.value, t.stored));
+        }
+        case convention::quark: {
+            if (std::isnan(amax)) return answer({0xfc, 98304.0f}, 98304.0f);
+            small_scale b = to_scale(scales, divide(f32, amax, 6));
+            if (b.value == 0) b.value = std::numeric_limits<float>::epsilon();
+            return answer(b, b.value);
+        }
+        case convention::alto: {
+            const float least = under_ue5m3(r) ? 0x1p-17f : 0x1p-6f;
+            float s = divide(f32, has_tensor_scale(r) ? divide(f32, amax, g) : amax, 6);
+            if (std::isnan(s) || s < least) s = least;
+            const small_scale b = to_scale(scales, s);
+            return answer(b, multiply(f32, b.value, g));
         }
     }
     return answer({255, nan_value}, nan_value);
@@ -204,6 +254,33 @@ integer error_of(const recipe& r, const value_list& list, std::span<const float>
     return total;
 }
 
+// Transformer Engine's choice: float32 sums of float32 errors, in the order of the elements of a
+// row; those of a tile's rows by halves.
+float te_error(const recipe& r, const value_list& list, std::span<const float> x,
+               const fractional_scale& s) {
+    const tensor_factor t = tensor_scale(r, list);
+    const float range = tensor_range(r, list);
+    const std::size_t cols = r.block_cols;
+    std::vector<float> rows;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (i % cols == 0) rows.push_back(0);
+        const float product = multiply(f32, convert(r, list, x[i], s, 0).q, s.block);
+        float d = 0;
+        if (r.fp16_candidates) {
+            d = subtract(f32, product, multiply(f32, x[i], t.stored));
+        } else {
+            d = subtract(f32, divide(f32, multiply(f32, product, r.tensor_amax), range), x[i]);
+        }
+        const float term = r.select == selection::mse ? multiply(f32, d, d) : std::fabs(d);
+        rows.back() = add(f32, rows.back(), term);
+    }
+    rows.resize(16);
+    for (std::size_t half = 8; half > 0; half /= 2) {
+        for (std::size_t i = 0; i < half; ++i) rows[i] = add(f32, rows[i], rows[i + half]);
+    }
+    return rows[0];
+}
+
 }  // namespace
 
 bool is_fractional(const recipe& r) {
@@ -222,7 +299,9 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
     const fractional_scale six = under(r, list, amax, parts::largest(list));
     if (r.select == selection::none || std::isnan(six.block)) return six;
     const fractional_scale four = under(r, list, amax, 4);
-    const bool smaller = error_of(r, list, x, draws, four) < error_of(r, list, x, draws, six);
+    const bool smaller = convention_of(r) == convention::te
+                             ? te_error(r, list, x, four) < te_error(r, list, x, six)
+                             : error_of(r, list, x, draws, four) < error_of(r, list, x, draws, six);
     return smaller ? four : six;
 }
 
@@ -242,6 +321,11 @@ element convert(const recipe& r, const value_list& list, float x, const fraction
     if (c == convention::ggml) return r.by->convert(r, list, x, {0, s.block}, draw);
     const bool multiplies = c == convention::torchao || c == convention::te;
     const float y = multiplies ? multiply(f32, x, s.factor) : divide(f32, x, s.factor);
+    if (c == convention::quark) {
+        if (!std::isfinite(y)) return {-1, y};
+        const element e = parts::rounded_quotient(r, list, y, 1.0f, draw);
+        return e.q == 0 ? parts::element_of(list, 0.0f) : e;
+    }
     // compressed-tensors multiplies the rounded magnitude by sign(y), which is 0 for -0.
     if (c == convention::compressed_tensors && y == 0) return parts::element_of(list, 0.0f);
     if (c == convention::torchao && std::isnan(y)) {
@@ -260,6 +344,11 @@ float value_of(const recipe& r, const fractional_scale& s, float q) {
         return nearest(f32, product, one * one * one, std::signbit(q));
     }
     if (c == convention::compressed_tensors) return multiply(f32, q, s.factor);
+    if (by_te_reference(r) && r.given == 0 && r.tensor_amax != 0) {
+        const float range = tensor_range(r, list_values(*r.element, false));
+        return multiply(
+            f32, q, multiply(f32, multiply(f32, s.block, r.tensor_amax), divide(f32, 1, range)));
+    }
     return multiply(f32, q, multiply(f32, s.block, s.tensor));
 }
 

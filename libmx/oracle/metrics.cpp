@@ -99,6 +99,14 @@ std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
     return static_cast<double>(as_wide(rational(part, whole)));
 }
 
+float largest_finite(std::span<const float> x) {
+    float largest = 0;
+    for (const float v : x) {
+        if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+    }
+    return largest;
+}
+
 // systems-scaling's columns of one row of blocks; empty for others.
 std::vector<bool> bumps_of(const tensor& t, const recipe& r, std::uint64_t row) {
     const bool bumps = r.by != nullptr && r.by->name == "systems-scaling" &&
@@ -120,6 +128,11 @@ measurement measure(const tensor& t, const recipe& r) {
     for (std::uint64_t b = 0; b < t.batch; ++b) {
         for (std::uint64_t row = 0; row < t.rows; row += r.block_rows) {
             const std::vector<bool> bumped = bumps_of(t, r, b * t.rows + row);
+            recipe here = r;
+            if (r.row_scales) {
+                here.tensor_amax =
+                    largest_finite(t.values.subspan((b * t.rows + row) * t.cols, t.cols));
+            }
             for (std::uint64_t col = 0; col < t.cols; col += r.block_cols) {
                 std::vector<float> x;
                 std::vector<std::uint32_t> draws;
@@ -131,8 +144,9 @@ measurement measure(const tensor& t, const recipe& r) {
                     }
                 }
                 const std::uint64_t first = (b * t.rows + row) * t.cols + col;
+                here.block_cols = std::min(r.block_cols, t.cols - col);
                 const quantized_block q =
-                    quantize_block_in(r, list, x,
+                    quantize_block_in(here, list, x,
                                       {draws, base::random_u32(scale_key, first), bumped,
                                        std::min(r.block_cols, t.cols - col)});
                 add(m.count, q.count);

@@ -128,6 +128,7 @@ unsigned cast(const value_list& list, float x, const rounding_choice& choice, st
         if (list.nan_code >= 0) return static_cast<unsigned>(list.nan_code);
         return f.kind == format::number_kind::fixed ? 0u : code_of(list, list.greatest);
     }
+    if (std::signbit(x) && f.clamps_negative) return 0;
     const bool negative = std::signbit(x) && f.has_sign;
     const unsigned sign = negative ? 1u << (code_bits(f) - 1) : 0u;
     const int spilled = list.infinity_code >= 0 ? list.infinity_code : list.nan_code;

@@ -36,7 +36,7 @@ rounded round_to(const value_list& list, const integer& numerator, const integer
 /// The code of `x` (any float32). Beyond the largest value, Inf included: the largest of the same
 /// sign; without `saturate`, what rounds beyond becomes NaN (specials fn) or Inf (ieee). NaN gives
 /// the positive NaN with all bits set; without NaN codes +max, in integers 0. A format without a
-/// sign converts |x|.
+/// sign converts |x|, or clamps negative numbers to 0 where its row says so.
 unsigned cast(const value_list& list, float x, const rounding_choice& choice, std::uint32_t draw,
               bool saturate);
 

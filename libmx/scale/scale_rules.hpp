@@ -39,7 +39,7 @@ enum class rule_id : std::uint8_t {
 struct scale_rule {
     rule_id id;
     std::string_view name;
-    std::string_view scale_format;  ///< the scale format whose codes it chooses
+    std::string_view scale_format;  ///< the scale formats whose codes it chooses, separated by ' '
     std::string_view definition;    ///< one line, for reports
     std::string_view source;
 };
@@ -63,10 +63,10 @@ inline constexpr std::array scale_rules{
                "floor, one higher when amax > 1.75 * 2^floor(log2 amax)", "arXiv 2506.20752"},
     scale_rule{rule_id::stochastic, "stochastic", "e8m0",
                "floor after 23 - m random bits were added to the mantissa of amax", "FBGEMM"},
-    scale_rule{rule_id::two_level, "two-level", "ue4m3",
-               "block scale rtne(amax / (max g)) under a tensor scale g", "NVFP4"},
-    scale_rule{rule_id::single_level, "single-level", "ue4m3",
-               "block scale rtne(amax / max), no tensor scale", "NVFP4 of torchao, ggml"},
+    scale_rule{rule_id::two_level, "two-level", "ue4m3 ue5m3",
+               "block scale rtne(amax / (max g)) under an outer scale g", "NVFP4"},
+    scale_rule{rule_id::single_level, "single-level", "ue4m3 ue5m3",
+               "block scale rtne(amax / max), no outer scale", "AMDFP4; NVFP4 of torchao, ggml"},
     scale_rule{rule_id::amax, "amax", "f32", "amax / max in float32",
                "FP8 block scaling (DeepSeek-V3), Transformer Engine"},
     scale_rule{rule_id::amax_pow2, "amax-pow2", "f32", "amax / max, up to a power of two",

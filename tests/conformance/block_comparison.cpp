@@ -108,7 +108,8 @@ void compare_block(const codec::recipe& r, const oracle::recipe& stated,
                    const oracle::value_list& list, block_kind kind, std::size_t size,
                    std::uint64_t seed, float tensor_amax, comparison& result) {
     const std::vector<float> x = input_of(r, kind, size, seed);
-    const codec::block_params p = codec::params_of(r, {bits_of(tensor_amax)});
+    codec::block_params p = codec::params_of(r, {bits_of(tensor_amax)});
+    if (p.row_scales) p.tensor = codec::outer_scale(p.outer, tensor_amax);
     // The block sits somewhere in a tensor of rows of 100 elements, 8 columns wide.
     codec::block_place place{seed * 77, seed % 1000, 100, 8, nullptr};
     const std::vector<bool> bumped = bumped_columns_of(r, x);
@@ -118,8 +119,10 @@ void compare_block(const codec::recipe& r, const oracle::recipe& stated,
     std::vector<float> values(size);
     const auto got = codec::quantize_block(p, x, place, codes, values, true);
     std::vector<std::uint32_t> draws;
+    oracle::recipe here = stated;
+    here.block_cols = block_columns;
     const auto want =
-        oracle::quantize_block_in(stated, list, x, context_of(r, place, bumped, draws, size));
+        oracle::quantize_block_in(here, list, x, context_of(r, place, bumped, draws, size));
 
     const auto expect = [&](bool same, const char* what) { result.expect(same, what, kind, seed); };
     ++result.blocks;

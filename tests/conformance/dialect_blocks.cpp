@@ -46,25 +46,38 @@ void add(std::vector<recipe>& out, const std::string& text) {
     }
 }
 
+// A recipe with the choices that only some have.
+void add_variants(std::vector<recipe>& out, const std::string& text) {
+    add(out, text);
+    if (text.find("microxcaling,") != std::string::npos) add(out, text + ",flush_subnormals=true");
+    if (text.find("two-level") == std::string::npos) return;
+    add(out, text + ",outer=row");
+    add(out, text + ",outer=given:0.75");
+    for (const char* measure : {"mse", "mae", "abs_max"}) {
+        const std::string selecting = text + ",four_over_six=" + measure;
+        add(out, selecting);
+        if (text.find("element=e2m1") == std::string::npos) continue;
+        const bool wide = text.find("ue5m3") != std::string::npos;
+        add(out, selecting + (wide ? ",bound=114688" : ",bound=448"));
+        add(out, selecting + ",candidates=fp16,outer=row");
+        add(out, selecting + ",candidates=fp16");
+    }
+}
+
 // Every recipe of a dialect: ocp's with E8M0 scales have a test of their own (blocks.cpp).
 std::vector<recipe> recipes_of(const mx::codec::dialect& d) {
     std::vector<recipe> out;
     for (const std::string& rule_name : words_of(d.rules)) {
         const auto& rule = *mx::scale::find_scale_rule(rule_name);
         if (d.name == "ocp" && rule.scale_format == "e8m0") continue;
-        for (const std::string& element : elements_of(d)) {
-            for (const std::string& round : words_of(d.roundings)) {
-                const std::string keys = ",scale_format=" + std::string(rule.scale_format) +
-                                         ",scale=" + rule_name + ",element=" + element +
-                                         ",round=" + round;
-                const std::string text = "nvfp4:dialect=" + std::string(d.name) + keys;
-                add(out, text);
-                if (rule_name == "two-level") {
-                    for (const char* measure : {"mse", "mae", "abs_max"}) {
-                        add(out, text + ",four_over_six=" + measure);
-                    }
+        for (const std::string& scale_format : words_of(rule.scale_format)) {
+            for (const std::string& element : elements_of(d)) {
+                for (const std::string& round : words_of(d.roundings)) {
+                    const std::string keys = ",scale_format=" + scale_format +
+                                             ",scale=" + rule_name + ",element=" + element +
+                                             ",round=" + round;
+                    add_variants(out, "nvfp4:dialect=" + std::string(d.name) + keys);
                 }
-                if (d.name == "microxcaling") add(out, text + ",flush_subnormals=true");
             }
         }
     }
@@ -94,7 +107,7 @@ TEST_CASE("blocks of every dialect equal the oracle's") {
                                                  tensor_amax, result);
                     }
                 }
-                if (!mx::codec::needs_tensor_facts(r)) break;
+                if (r.rule->id != mx::scale::rule_id::two_level) break;
             }
             blocks += result.blocks;
             overflowed += result.dequant_overflow;

@@ -69,7 +69,8 @@ std::uint64_t count_differences(const element_format& f, const variant& v,
         if (std::isnan(x) || std::isinf(x)) {
             expect(code == mx::oracle::cast(list, x, choice, 0, true), x, "cast");
         } else {
-            const float magnitude = f.has_sign ? x : std::fabs(x);
+            const bool clamped = f.clamps_negative && x < 0;
+            const float magnitude = f.has_sign ? x : clamped ? 0.0f : std::fabs(x);
             const auto e = mx::format::encode_magnitude(p, v.mode, bits_of(magnitude), 0, 0);
             const auto q = mx::oracle::round_to(list, mx::oracle::ticks_of(magnitude), one,
                                                 std::signbit(magnitude), choice, 0);

@@ -71,6 +71,7 @@ std::vector<code_interval> intervals(const value_list& list, const rounding_choi
     const bool floating = f.kind == format::number_kind::floating;
     const unsigned sign = mirrored && floating ? 1u << (code_bits(f) - 1) : 0u;
     const std::uint32_t sign_bit = negative ? 0x80000000u : 0u;
+    if (negative && f.clamps_negative) return {{sign_bit, 0}};
     const int spilled = list.infinity_code >= 0 ? list.infinity_code : list.nan_code;
     std::vector<code_interval> out;
     out.push_back({sign_bit, static_cast<unsigned>(outward[0].code) | sign});

@@ -69,7 +69,7 @@ std::vector<recipe> general_recipes() {
                                      (by.elements.empty() || codec::lists(by.elements, f.name));
                     if (!has) continue;
                     std::string text = "mxfp8:dialect=" + std::string(by.name);
-                    text += ",scale_format=" + std::string(rule.scale_format);
+                    text += ",scale_format=" + std::string(codec::first_of(rule.scale_format));
                     text += ",element=" + std::string(f.name);
                     text += ",scale=" + std::string(rule.name);
                     text += ",round=" + std::string(round.name);

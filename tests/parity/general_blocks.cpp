@@ -22,13 +22,14 @@ using namespace mx::tests;
 // Every recipe that a preset, a dialect, a rule, a rounding and an element make together.
 std::vector<recipe> general_recipes() {
     std::vector<recipe> out;
-    for (const char* preset : {"nvfp4", "fp8_1x128", "mxfp4", "mxfp8"}) {
+    for (const char* preset : {"nvfp4", "amdfp4", "fp8_1x128", "mxfp4", "mxfp8"}) {
         for (const auto& by : mx::codec::dialects()) {
             for (const auto& rule : mx::scale::scale_rules) {
                 for (const char* more :
                      {"", ",element=e4m3", ",element=e5m2", ",element=e2m3", ",element=e3m2",
-                      ",element=e3m0", ",element=int8", ",round=away", ",round=stochastic,seed=3",
-                      ",four_over_six=mse", ",four_over_six=mae", ",four_over_six=abs_max"}) {
+                      ",element=e3m0", ",element=e1m2", ",element=int8", ",round=away",
+                      ",round=stochastic,seed=3", ",four_over_six=mse", ",four_over_six=mae",
+                      ",four_over_six=abs_max"}) {
                     const std::string text = std::string(preset) +
                                              ":dialect=" + std::string(by.name) +
                                              ",scale=" + std::string(rule.name) + more;
@@ -120,13 +121,32 @@ TEST_CASE("general recipes by every backend") {
 
 TEST_CASE("general recipes with every kind of block alone") {
     std::uint64_t seed = 50000;
-    for (const char* text :
-         {"nvfp4", "nvfp4:scale=single-level", "nvfp4:dialect=torchao", "nvfp4:dialect=te",
-          "nvfp4:dialect=modelopt", "nvfp4:dialect=compressed-tensors", "fp8_1x128",
-          "fp8_1x128:scale=amax-pow2", "fp8_1x128:dialect=te", "mxfp4:dialect=torchao",
-          "mxfp8:dialect=quark", "mxfp4:dialect=modelopt", "mxfp8:dialect=tetrajet",
-          "nvfp4:dialect=torchao,scale=single-level", "nvfp4:four_over_six=mse",
-          "nvfp4:four_over_six=mae", "nvfp4:four_over_six=abs_max"}) {
+    for (const char* text : {"nvfp4",
+                             "nvfp4:scale=single-level",
+                             "nvfp4:dialect=torchao",
+                             "nvfp4:dialect=te",
+                             "nvfp4:dialect=modelopt",
+                             "nvfp4:dialect=compressed-tensors",
+                             "fp8_1x128",
+                             "fp8_1x128:scale=amax-pow2",
+                             "fp8_1x128:dialect=te",
+                             "mxfp4:dialect=torchao",
+                             "mxfp8:dialect=quark",
+                             "mxfp4:dialect=modelopt",
+                             "mxfp8:dialect=tetrajet",
+                             "nvfp4:dialect=torchao,scale=single-level",
+                             "nvfp4:four_over_six=mse",
+                             "nvfp4:four_over_six=mae",
+                             "nvfp4:four_over_six=abs_max",
+                             "amdfp4",
+                             "amdfp4:dialect=quark",
+                             "amdfp4:dialect=alto",
+                             "amdfp4:scale=single-level,dialect=alto",
+                             "nvfp4:dialect=alto",
+                             "nvfp4:scale_format=ue5m3",
+                             "nvfp4:scale_format=ue5m3,dialect=te",
+                             "nvfp4:four_over_six=mse,dialect=te",
+                             "nvfp4:element=e1m2"}) {
         const recipe r = mx::codec::parse_recipe(text);
         for (const block_kind kind : block_kinds) {
             for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) {
@@ -249,6 +269,14 @@ TEST_CASE("what people use has vector kernels") {
                              "nvfp4:dialect=te",
                              "nvfp4:dialect=modelopt",
                              "nvfp4:dialect=compressed-tensors",
+                             "nvfp4:outer=row",
+                             "nvfp4:element=e1m2",
+                             "nvfp4:scale_format=ue5m3",
+                             "nvfp4:scale_format=ue5m3,dialect=te",
+                             "nvfp4:scale_format=ue5m3,dialect=alto",
+                             "amdfp4",
+                             "amdfp4:block=1x32,dialect=quark",
+                             "amdfp4:scale=single-level,dialect=alto",
                              "fp8_1x128",
                              "fp8_1x128:dialect=te",
                              "fp8_1x128:scale=amax-pow2",

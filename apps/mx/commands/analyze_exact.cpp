@@ -36,6 +36,7 @@ oracle::recipe stated(const codec::recipe& r, const block::grid& grid,
         throw base::error(base::error_kind::unavailable,
                           fmt::format("--exact: the oracle does not state scale={}", r.rule->name));
     }
+    codec::refuse_scale_files(r);
     oracle::recipe o = oracle_recipe(r, largest_finite(values));
     o.block_rows = grid.block_rows;
     o.block_cols = grid.block_cols;

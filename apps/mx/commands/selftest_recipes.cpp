@@ -43,7 +43,9 @@ std::vector<std::string> extras_of(const format::element_format& f, const codec:
 void add_recipes(const std::string& start, std::string_view scale_format, const codec::dialect& d,
                  const std::vector<std::string>& extras, std::vector<recipe>& to) {
     for (const scale::scale_rule& rule : scale::scale_rules) {
-        if (rule.scale_format != scale_format || !codec::lists(d.rules, rule.name)) continue;
+        if (!codec::lists(rule.scale_format, scale_format) || !codec::lists(d.rules, rule.name)) {
+            continue;
+        }
         for (const format::rounding_row& rounding : format::roundings) {
             if (!codec::lists(d.roundings, rounding.name)) continue;
             for (const std::string& extra : extras) {

@@ -67,6 +67,12 @@ class device_quantizer final : public quantizer {
 
     void run(const value_rectangle& values, std::span<const placed_segment> segments,
              std::span<const recipe_request> recipes, const segment_visitor& visit) override {
+        if (std::ranges::any_of(recipes, [](const auto& r) { return r.params->row_scales; })) {
+            // Kernels take the outer scale of a whole tensor.
+            if (!by_rows_) by_rows_ = best_backend().make_quantizer();
+            by_rows_->steer(notices(), cancel());
+            return by_rows_->run(values, segments, recipes, visit);
+        }
         for (std::size_t first = 0; first < segments.size();) {
             const std::size_t end = part_end(segments, recipes, first);
             const auto part = segments.subspan(first, end - first);
@@ -258,6 +264,7 @@ class device_quantizer final : public quantizer {
     std::vector<segment_result> results_;  // of a segment
     block_run laid_out_;
     std::unique_ptr<quantizer> instead_;  // once the device had no room
+    std::unique_ptr<quantizer> by_rows_;  // of recipes with row scales
 };
 
 }  // namespace

@@ -44,7 +44,11 @@ bool takes_general(const block_params& p) {
     if (p.mode.how != format::rounding::rtne || p.mode.round_fraction) return false;
     if (f.mantissa_bits == 0) return false;
     const dialect& by = *p.by;
-    if (!p.scale_format->power_of_two()) return by.two_level.value != two_level_kind::ggml;
+    if (!p.scale_format->power_of_two()) {
+        // te sums the errors of four-over-six up element by element.
+        if (p.select != four_over_six::none) return by.two_level.value == two_level_kind::exact;
+        return by.two_level.value != two_level_kind::ggml;
+    }
     const bool exact = by.arithmetic.value == element_kind::exact ||
                        by.arithmetic.value == element_kind::fraction_even;
     return exact && !by.e4m3_overflow_is_nan.value && p.rule != scale::rule_id::stochastic;
@@ -56,11 +60,9 @@ quotient_kind quotient_of(const block_params& p) {
         case two_level_kind::torchao:
         case two_level_kind::te:
             return quotient_kind::product;
-        case two_level_kind::modelopt:
-        case two_level_kind::compressed_tensors:
-            return quotient_kind::division;
         default:
-            return quotient_kind::exact;
+            return divides_elements(p.by->two_level.value) ? quotient_kind::division
+                                                           : quotient_kind::exact;
     }
 }
 
@@ -81,7 +83,8 @@ scaling_table::scaling_table(const block_params& p, float target)
 scaling_table::source scaling_table::source_of(const block_params& p, float target) {
     return {p.by,      p.scale_format,  p.rule,          p.facts,
             p.element, p.mode,          p.exponent_bits, p.flush_subnormals,
-            p.largest, p.tensor.stored, p.tensor.decode, target};
+            p.largest, p.tensor.stored, p.tensor.decode, p.tensor.amax,
+            target,    p.row_scales};
 }
 
 bool scaling_table::is_for(const block_params& p, float target) const {
@@ -124,7 +127,8 @@ block_scaling scaling_table::of_number(std::uint32_t amax_bits) const {
         const bool usual = base::is_finite(s.factor) && s.factor >= 0 &&
                            (s.factor > 0 || kind_ == quotient_kind::product) &&
                            base::is_finite(decoder.decode(most));
-        if (!usual) return left_to_reference;
+        // Elements saturate under a scale of zero.
+        if (!usual || (s.value == 0 && s.factor != 0)) return left_to_reference;
     }
     block_scaling out = left_to_reference;
     out.factor = s.factor;

@@ -70,7 +70,8 @@ class scaling_table {
         format::rounding_mode mode;
         int exponent_bits;
         bool flush_subnormals;
-        float largest, stored, decode, target;
+        float largest, stored, decode, amax, target;
+        bool row_scales;
         friend bool operator==(const source&, const source&) = default;
     };
     // Maxima that share exponent and four bits of mantissa. The codes of a scale change at most

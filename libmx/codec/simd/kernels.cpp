@@ -255,9 +255,21 @@ void put_values(const block_params& p, const block_run& run, const general_scale
                 const block_scales& scales, const block_results& to) {
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (scales.slow.data()[b] != 0) continue;
-        const auto s = static_cast<float>(general.scale.data()[b]);
         const std::size_t size = extent_of(run.place, b).size();
-        for (std::size_t i = b * run.stride; i < b * run.stride + size; ++i) {
+        const std::size_t first = b * run.stride;
+        if (!p.scale_format->power_of_two()) {
+            const auto code = static_cast<std::uint8_t>(scales.code.data()[b]);
+            const float scale = p.scale_format->is_number()
+                                    ? fractional_steps::coded(p, code).value
+                                    : choose_scale(p, run.amax.data()[b], p.largest).value;
+            const fractional_decoder decoder(p, scale);
+            for (std::size_t i = first; i < first + size; ++i) {
+                to.values[i] = decoder.decode(to.codes[i]);
+            }
+            continue;
+        }
+        const auto s = static_cast<float>(general.scale.data()[b]);
+        for (std::size_t i = first; i < first + size; ++i) {
             to.values[i] = s * p.value[to.codes[i]];
         }
     }
@@ -389,8 +401,7 @@ element_grid grid_of(const block_params& p) {
     g.least_code = g.rounding == rounding_kind::nearest ? 1 : 85;
     g.sign_of_zero = zero_sign::kept;
     if (p.scale_format->power_of_two()) g.sign_of_zero = p.by->sign_of_zero.value;
-    // Both take the sign from y < 0 (or sign(y)).
-    if (quotient_of(p) == quotient_kind::division) g.sign_of_zero = zero_sign::input_plus;
+    if (!p.scale_format->power_of_two()) g.sign_of_zero = sign_of_zero(p.by->two_level.value);
     return g;
 }
 

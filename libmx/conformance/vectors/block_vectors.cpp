@@ -9,6 +9,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/dialect_scale.hpp"
+#include "libmx/codec/fractional_element.hpp"
 
 namespace mx::conformance::vectors {
 
@@ -26,6 +27,7 @@ std::size_t elements_of_block(const codec::recipe& r) {
 }
 
 void require_blocks_alone(const codec::recipe& r) {
+    codec::refuse_scale_files(r);
     if (r.rotate.what == transform::kind::none) return;
     base::refuse(
         "recipe '{}': vectors hold blocks as they are quantized, after any rotation; leave "
@@ -33,14 +35,16 @@ void require_blocks_alone(const codec::recipe& r) {
         codec::to_string(r));
 }
 
-std::size_t row_blocks_of(const codec::recipe& r) { return codec::bumps_positions(r) ? 2 : 1; }
+std::size_t row_blocks_of(const codec::recipe& r) {
+    return codec::bumps_positions(r) || codec::has_row_scales(r) ? 2 : 1;
+}
 
 block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> input,
                               std::size_t row_blocks, std::optional<float> tensor_scale) {
     require_blocks_alone(r);
     codec::block_params p = codec::params_of(r, facts_of(input));
     block_vectors out;
-    if (codec::needs_tensor_facts(r)) out.tensor_scale = base::bits_of(p.tensor.stored);
+    if (codec::has_tensor_scale(r)) out.tensor_scale = base::bits_of(p.tensor.stored);
     if (tensor_scale) codec::set_tensor_scale(p, *tensor_scale);
     out.block_elements = elements_of_block(r);
     out.code.resize(input.size());
@@ -58,12 +62,21 @@ block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> inp
             codec::bumps_of_row(input.subspan(at, row), bump);
             place.bump = bump.data();
         }
+        if (p.row_scales && at % row == 0) {
+            out.row_amax.push_back(facts_of(input.subspan(at, row)).amax_bits);
+            p.tensor = codec::outer_scale(p.outer, base::float_from_bits(out.row_amax.back()));
+        }
         const std::span<std::uint8_t> codes(out.code.data() + at, out.block_elements);
         const block::block_stats stats =
             codec::quantize_block(p, input.subspan(at, out.block_elements), place, codes, values);
         out.scale_code.push_back(stats.scale_code);
         out.scale.push_back(base::bits_of(stats.scale));
         out.offset.push_back(stats.offset);
+        if (p.select != codec::four_over_six::none) {
+            // Equal candidates stand for 6.
+            const std::uint8_t six = codec::choose_scale(p, stats.amax, p.largest).code;
+            out.pick.push_back(stats.scale_code == six ? 6 : 4);
+        }
         for (std::size_t i = 0; i < out.block_elements; ++i) {
             out.dequant.push_back(base::bits_of(values[i]));
             out.element_value.push_back(base::bits_of(p.value[codes[i]]));

@@ -53,8 +53,8 @@ std::uint32_t bf16_of(std::uint32_t x, std::uint32_t random16, bool saturate) {
 
 std::uint32_t f16_of(std::uint32_t x, std::uint32_t random13, bool saturate) {
     if (is_nan(x)) return half_nan;
-    constexpr format::element_params f16{true, true,    16,      10,     -14,
-                                         -24,  0x7bffu, 0x7bffu, 0x400u, 0x7fff};
+    constexpr format::element_params f16{true,    true,    16,     10,     -14,  -24,
+                                         0x7bffu, 0x7bffu, 0x400u, 0x7fff, false};
     const std::uint32_t sign = (x & base::f32_sign_mask) >> 16;
     if ((x & base::f32_magnitude_mask) == base::f32_infinity) {
         return at_most(0x7bffu, sign | 0x7c00u, saturate);

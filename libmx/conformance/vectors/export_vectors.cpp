@@ -51,7 +51,7 @@ std::vector<vector_array> arrays_of(const codec::recipe& r, std::span<const floa
         all.push_back({"offset", "offset", dtype::f16, 16, 1, true, "binary16 offsets",
                        words_of(made.offset)});
     }
-    if (codec::needs_tensor_facts(r)) {
+    if (codec::has_tensor_scale(r)) {
         all.push_back({stores_encode_scale(r) ? "global_encode_scale" : "per_tensor_scale",
                        "tensor_scale",
                        dtype::f32,

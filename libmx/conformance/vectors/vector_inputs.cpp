@@ -223,7 +223,7 @@ float cut_to_bf16(float x) {
 }  // namespace
 
 vector_inputs generate_inputs(const codec::recipe& r, std::size_t blocks, std::uint64_t seed) {
-    const bool shared = codec::needs_tensor_facts(r);
+    const bool shared = r.rule->id == scale::rule_id::two_level;
     const input_facts facts = facts_of(r, shared);
     word_stream words({seed, base::tensor_id("mx vectors")});
     const std::size_t n = elements_of_block(r);

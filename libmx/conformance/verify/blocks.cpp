@@ -9,6 +9,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/named.hpp"
+#include "libmx/base/parsed.hpp"
 #include "libmx/conformance/vectors/block_vectors.hpp"
 #include "libmx/conformance/verify/vector_recipe.hpp"
 #include "libmx/conformance/verify/verify.hpp"
@@ -26,6 +27,8 @@ enum class block_content : std::uint8_t {
     plain_dequant,
     value,
     tensor_scale,
+    row_amax,
+    pick,
 };
 
 struct block_tensor {
@@ -42,16 +45,33 @@ constexpr std::array known_tensors{
     block_tensor{"element_value", block_content::value},
     block_tensor{"per_tensor_scale", block_content::tensor_scale},
     block_tensor{"global_encode_scale", block_content::tensor_scale},
+    block_tensor{"outer_amax", block_content::row_amax},
+    block_tensor{"pick", block_content::pick},
 };
 
-// Rows that `skip` in the metadata takes out of the contract.
+bool nan_bits(std::uint32_t x) { return (x & base::f32_magnitude_mask) > base::f32_infinity; }
+
+// What `skip` in the metadata takes out of the contract: whole blocks, by their largest magnitude,
+// and codes and values of elements.
 struct skip_rule {
     std::string_view words;  // how the text begins
-    bool (*applies)(std::uint32_t amax);
+    bool (*block)(std::uint32_t amax);
+    bool (*element)(std::uint32_t x, bool is_code, std::uint32_t expected);
 };
+constexpr std::uint32_t usual_nan = 0x7fc00000u;
 constexpr std::array skip_rules{
     skip_rule{"blocks with 0 < amax < 2^-125",
-              [](std::uint32_t amax) { return amax != 0 && amax < (2u << 23); }},
+              [](std::uint32_t amax) { return amax != 0 && amax < (2u << 23); }, nullptr},
+    skip_rule{"codes of NaN elements", nullptr,
+              [](std::uint32_t x, bool, std::uint32_t) { return nan_bits(x); }},
+    // 255 stands for Inf and NaN, which have no code.
+    skip_rule{"element codes 255; blocks whose NaN has another payload",
+              [](std::uint32_t amax) { return nan_bits(amax) && amax != usual_nan; },
+              [](std::uint32_t, bool is_code, std::uint32_t expected) {
+                  return is_code && expected == 255;
+              }},
+    skip_rule{"sign of code where the input is -0", nullptr,
+              [](std::uint32_t x, bool, std::uint32_t) { return x == base::f32_sign_mask; }},
 };
 
 // One run over a file.
@@ -64,6 +84,7 @@ struct block_file {
     vectors::block_vectors ours;
     std::vector<bool> skipped;
     std::string skip_reason;
+    const skip_rule* skips = nullptr;
 };
 
 std::vector<const block_tensor*> contract_of(const vector_file& file) {
@@ -101,6 +122,14 @@ block_file open_blocks(const vector_file& file, const verify_options& options) {
                      tensor::to_string(shape), f.block_elements);
     }
     f.row_blocks = static_cast<std::size_t>(shape[1]) / f.block_elements;
+    if (const std::string* text = file.find("blocks_per_row")) {
+        const auto stated = base::parsed<std::size_t>(*text);
+        if (!stated || *stated == 0 || *stated % f.row_blocks != 0 ||
+            shape[0] % (*stated / f.row_blocks) != 0) {
+            file.fail("its metadata has {} blocks_per_row, which its blocks do not fill", *text);
+        }
+        f.row_blocks = *stated;
+    }
     f.input = file.f32("input", vector_file::any_count);
     return f;
 }
@@ -115,12 +144,14 @@ void mark_skipped(block_file& f) {
         f.file.fail("its metadata skips rows in words that this version does not know");
     }
     f.skip_reason = rule->words;
+    f.skips = &*rule;
+    if (rule->block == nullptr) return;
     for (std::size_t b = 0; b < f.skipped.size(); ++b) {
         std::uint32_t amax = 0;
         for (std::size_t i = 0; i < f.block_elements; ++i) {
             amax = std::max(amax, f.input[b * f.block_elements + i] & base::f32_magnitude_mask);
         }
-        f.skipped[b] = rule->applies(amax);
+        f.skipped[b] = rule->block(amax);
     }
 }
 
@@ -144,6 +175,12 @@ void compare_scales(const block_file& f, const block_tensor& t, comparison& foun
         const auto expected = f.file.f16(t.name, blocks);
         each([&](std::size_t b, vector_place at) {
             found.check_integer(at, expected[b], f.ours.offset[b]);
+        });
+    } else if (t.holds == block_content::pick) {
+        if (f.ours.pick.empty()) f.file.fail_in(t.name, "wants a recipe with four_over_six");
+        const auto expected = f.file.u8(t.name, blocks);
+        each([&](std::size_t b, vector_place at) {
+            found.check_integer(at, expected[b], f.ours.pick[b]);
         });
     } else {
         const format::scale_format& format = *f.recipe.scale_format;
@@ -193,12 +230,23 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
         for (std::size_t k = 0; k < f.block_elements; ++k) {
             const std::size_t i = b * f.block_elements + k;
             const vector_place at{i, b, k, f.input[i]};
-            if (is_code) {
+            if (f.skips != nullptr && f.skips->element != nullptr &&
+                f.skips->element(f.input[i], is_code, expected[i])) {
+                found.skip(f.skip_reason, 1, 1);
+            } else if (is_code) {
                 found.check_code(at, codes, expected[i], f.ours.code[i]);
             } else {
                 found.check_f32(at, expected[i], got[i]);
             }
         }
+    }
+}
+
+void compare_rows(const block_file& f, const block_tensor& t, comparison& found) {
+    if (f.ours.row_amax.empty()) f.file.fail_in(t.name, "wants a recipe with outer=row");
+    const auto expected = f.file.f32(t.name, f.ours.row_amax.size());
+    for (std::size_t row = 0; row < expected.size(); ++row) {
+        found.check_f32({row, {}, {}, {}}, expected[row], f.ours.row_amax[row]);
     }
 }
 
@@ -237,9 +285,13 @@ std::string verify_blocks(const vector_file& file, const verify_options& options
     }
     for (const block_tensor* t : contract) {
         found.about(std::string(t->name), by);
+        if (t->holds == block_content::row_amax) {
+            compare_rows(f, *t, found);
+            continue;
+        }
         const bool per_block = t->holds == block_content::scale_code ||
                                t->holds == block_content::scale ||
-                               t->holds == block_content::offset;
+                               t->holds == block_content::offset || t->holds == block_content::pick;
         per_block ? compare_scales(f, *t, found) : compare_elements(f, *t, found);
     }
     return by;

@@ -19,6 +19,7 @@ namespace {
 
 using format::rounding;
 
+constexpr std::string_view special_inputs = "special.input_bits";
 constexpr std::string_view outside_reason = "non-finite inputs outside the contract";
 constexpr std::string_view masked_reason = "rows that fp32.finite_mask leaves out";
 constexpr std::string_view payload_reason = "NaN into a format without NaN, payload-dependent";
@@ -57,7 +58,8 @@ struct element_file {
 };
 
 // Where one implementation departs from the codes of another: PREFIX.diff_index, .diff_bits and
-// .diff_code list every finite input, its result and its code.
+// .diff_code list every finite input, its result and its code. Without .diff_bits they list every
+// input, and codes alone count.
 struct departure_list {
     std::string prefix;   // "bf16.quark"
     std::string by;       // the dialect that departs
@@ -89,10 +91,18 @@ struct own_departures {
 };
 
 own_departures departures_of(const vector_format& format, const std::vector<std::uint32_t>& x,
-                             const departure_list& list) {
+                             const departure_list& list, bool by_code) {
     own_departures own;
-    const bool unsigned_format = format.number != nullptr && !format.number->has_sign;
+    const bool unsigned_format =
+        format.number != nullptr && !format.number->has_sign && !format.number->clamps_negative;
     for (std::size_t i = 0; i < x.size(); ++i) {
+        if (by_code) {
+            const codec::converted got = list.convert(x[i], 0);
+            if (got.code != list.reference(x[i], 0).code) {
+                own.list.push_back({i, base::bits_of(got.value), got.code});
+            }
+            continue;
+        }
         if ((x[i] & base::f32_magnitude_mask) >= base::f32_infinity) continue;
         // The sets stand for their magnitudes where the format has no sign.
         const codec::converted got =
@@ -118,10 +128,11 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     const std::string bits_name = list.prefix + ".diff_bits";
     const std::string code_name = list.prefix + ".diff_code";
     const auto index = file.u32(index_name, vector_file::any_count);
-    const auto bits = file.u32(bits_name, index.size());
+    const bool by_code = !file.has(bits_name) && file.has(code_name);
+    const auto bits = by_code ? std::vector<std::uint32_t>{} : file.u32(bits_name, index.size());
     const auto codes =
         file.has(code_name) ? file.u8(code_name, index.size()) : std::vector<std::uint8_t>{};
-    const own_departures own = departures_of(format, x, list);
+    const own_departures own = departures_of(format, x, list, by_code);
 
     // Both lists ascend; what one has and the other lacks is a difference where it stands.
     const auto input_at = [&](std::uint64_t i) {
@@ -145,8 +156,10 @@ void compare_departure_list(const vector_file& file, const vector_format& format
         }
         const vector_place at{theirs, {}, {}, x[d.index]};
         found.check_integer(at, index[theirs], d.index);
-        found.about(bits_name, list.by);
-        found.check_f32(at, bits[theirs], d.bits);
+        if (!by_code) {
+            found.about(bits_name, list.by);
+            found.check_f32(at, bits[theirs], d.bits);
+        }
         if (!codes.empty()) {
             found.about(code_name, list.by);
             found.check_code(at, format.codes, codes[theirs], d.code);
@@ -217,18 +230,20 @@ void compare_codes(element_file& f, const std::string& tensor, std::string_view 
     }
 }
 
-// special.NAME.code and .bits: what +Inf, -Inf, +NaN and -NaN become.
+// special.NAME.code and .bits: what +Inf, -Inf, +NaN and -NaN become, or special.input_bits.
 void compare_special(element_file& f, const std::string& tensor, std::string_view last,
                      const implementation& by) {
-    constexpr std::uint32_t inputs[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00000u};
+    std::vector<std::uint32_t> inputs{0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00000u};
+    if (f.file.has(special_inputs)) inputs = f.file.u32(special_inputs, vector_file::any_count);
     const converter convert = converter_of(f.format, by, {});
     f.found.about(tensor, f.by(by));
     if (last != "code" && last != "bits") f.file.fail_in(tensor, "is no vector of special values");
-    const auto expected = f.file.words(tensor, last == "code" ? 8 : 32, std::size(inputs));
-    for (std::size_t i = 0; i < std::size(inputs); ++i) {
+    const auto expected = f.file.words(tensor, last == "code" ? 8 : 32, inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
         const vector_place at{i, {}, {}, inputs[i]};
         const codec::converted got = convert(inputs[i], 0);
-        if (by.by == codec::dialect_id::torchao && !f.format.has_nan() && i >= 2) {
+        const bool nan = (inputs[i] & base::f32_magnitude_mask) > base::f32_infinity;
+        if (by.by == codec::dialect_id::torchao && !f.format.has_nan() && nan) {
             f.found.skip(payload_reason, 1, 1);
         } else if (last == "code") {
             f.found.check_code(at, f.format.codes, expected[i], got.code);
@@ -286,7 +301,7 @@ void compare_departures(element_file& f, const std::string& tensor, const name_p
 
 void compare_tensor(element_file& f, const std::string& tensor, const implementation& primary) {
     const name_parts part = parts_of(tensor);
-    if (tensor == "fp32.input") return;
+    if (tensor == "fp32.input" || tensor == special_inputs) return;
     if (tensor == "decode_table") return compare_decode_table(f.file, f.format, f.found);
     if (tensor == "fp32.finite_mask") return compare_mask(f, other_roundings_of(primary));
     // Read with the diff_index they belong to.

@@ -19,7 +19,7 @@ struct implementation {
 };
 
 inline constexpr std::array implementations{
-    // Conversions to element formats and to UE4M3.
+    // Conversions to element formats, UE4M3 and UE5M3.
     implementation{"cuda", codec::dialect_id::nvidia},
     implementation{"cuda_abs", codec::dialect_id::nvidia},
     implementation{"cuda_sat", codec::dialect_id::nvidia},
@@ -30,6 +30,8 @@ inline constexpr std::array implementations{
     implementation{"microxcaling", codec::dialect_id::microxcaling},
     implementation{"torchao", codec::dialect_id::torchao},
     implementation{"quark", codec::dialect_id::quark},
+    implementation{"quark_unclamped", codec::dialect_id::quark, false},
+    implementation{"alto", codec::dialect_id::alto},
     implementation{"ggml", codec::dialect_id::ggml},
     // Conversions to E8M0.
     implementation{"cuda.rp_sat", codec::dialect_id::nvidia},

@@ -18,7 +18,13 @@ struct spelling {
     std::string_view ours;
 };
 constexpr std::array spellings{
+    spelling{"format", "nvfp4-ue5m3", "nvfp4:scale_format=ue5m3"},
     spelling{"scale", "ue4m3-single-level", "single-level"},
+    spelling{"scale", "ue5m3-single-level", "single-level"},
+    spelling{"scale", "ue5m3-two-level", "two-level"},
+    spelling{"scale", "row-scaled two-level", "two-level,outer=row"},
+    spelling{"scale", "four-over-six", "two-level"},
+    spelling{"candidates", "fp32", "exact"},
     spelling{"element", "e4m3-no-nan-max480", "e4m3"},
     spelling{"round", "trunc", "zero"},
     spelling{"round", "nearest", "away"},
@@ -44,13 +50,16 @@ constexpr std::array parts{
     recipe_part{"dialect", true},
     recipe_part{"int_min", false},
     recipe_part{"flush_subnormals", false},
+    recipe_part{"four_over_six", false},
+    recipe_part{"bound", false},
+    recipe_part{"candidates", false},
 };
 
 std::string recipe_text(const vector_file& file) {
     if (const std::string* whole = file.find("recipe")) return *whole;
     const std::string* format = file.find("format");
-    std::string text = format == nullptr ? "mxfp8" : *format;
-    char separator = ':';
+    std::string text = format == nullptr ? "mxfp8" : spelled("format", *format);
+    char separator = text.find(':') == std::string::npos ? ':' : ',';
     for (const recipe_part& part : parts) {
         const std::string* value = part.required ? &file.at(part.key) : file.find(part.key);
         if (value == nullptr) continue;

@@ -208,23 +208,36 @@ std::string saturation_words(const codec::block_judge& judge) {
 std::string tensor_scale_words(const codec::recipe& r) {
     const bool inverse = r.by->two_level.value == codec::two_level_kind::te ||
                          r.by->two_level.value == codec::two_level_kind::compressed_tensors;
-    const std::string span =
-        fmt::format("{} x {}", r.select == codec::four_over_six::none ? 448 : 256,
-                    exact_decimal(format::decode(*r.element, r.element->max_code())));
+    using kind = codec::outer_choice::kind;
+    if (r.outer.what == kind::given) {
+        return fmt::format("{}, as given{}",
+                           r.outer.file.empty() ? exact_decimal(r.outer.value)
+                                                : fmt::format("from '{}'", r.outer.file),
+                           inverse ? "; values are multiplied with its reciprocal" : "");
+    }
+    const float largest = format::decode(*r.element, r.element->max_code());
+    const std::string span = fmt::format(
+        "{} x {}", exact_decimal(codec::outer_rule_of(r).range / largest), exact_decimal(largest));
     return fmt::format(
-        "{} in float32 from the largest finite magnitude of the tensor, found by a "
-        "pass that goes first",
-        inverse ? span + " / amax" : "amax / (" + span + ")");
+        "{} in float32 from the largest finite magnitude of the {}",
+        inverse ? span + " / amax" : "amax / (" + span + ")",
+        codec::has_row_scales(r) ? "row" : "tensor, found by a pass that goes first");
 }
 
 std::string select_words(const codec::recipe& r) {
     std::string_view measure = "the sum of squared errors";
     if (r.select == codec::four_over_six::mae) measure = "the sum of absolute errors";
     if (r.select == codec::four_over_six::abs_max) measure = "the largest absolute error";
+    std::string_view where = "";
+    if (r.by->id == codec::dialect_id::te) {
+        where = r.candidates == codec::candidate_kind::fp16
+                    ? ", in float32 and before the outer scale,"
+                    : ", in float32,";
+    }
     return fmt::format(
         "a block scale that makes the largest element 4 instead of 6 is taken where "
-        "{} is smaller",
-        measure);
+        "{}{} is smaller",
+        measure, where);
 }
 
 std::string special_words(const codec::recipe& r) {
@@ -243,8 +256,9 @@ std::string special_words(const codec::recipe& r) {
                            r.by->name, rest.substr(1));
     }
     if (r.scale_format->power_of_two()) return "the block's scale is 255 (NaN)" + rest;
-    return (r.scale_format->is_number() ? "the block's scale is 127 (NaN)"
-                                        : "the block's scale is NaN") +
+    return (r.scale_format->is_number()
+                ? fmt::format("the block's scale is {} (NaN)", r.scale_format->number.nan_code())
+                : "the block's scale is NaN") +
            rest;
 }
 
@@ -274,8 +288,9 @@ std::vector<report::record> recipe_words(const codec::recipe& r) {
     if (r.rotate.what != transform::kind::none) {
         parts.push_back(part("transform", transform_words(r)));
     }
-    if (codec::needs_tensor_facts(r)) {
-        parts.push_back(part("tensor scale", tensor_scale_words(r)));
+    if (codec::has_tensor_scale(r) || codec::has_row_scales(r)) {
+        parts.push_back(
+            part(codec::has_row_scales(r) ? "row scale" : "tensor scale", tensor_scale_words(r)));
     }
     if (r.select != codec::four_over_six::none) {
         parts.push_back(part("four over six", select_words(r)));

@@ -384,7 +384,7 @@ std::string scale_words(const tensor_view& v, const block_view& b) {
     if (codec::scales_have_codes(r)) {
         words += fmt::format(" (code {}", hex_code(8, b.stats.scale_code));
         const double tensor_scale = v.results.front().tensor_scale;
-        if (codec::needs_tensor_facts(r)) {
+        if (codec::has_tensor_scale(r)) {
             words += fmt::format(": {}, times the tensor's {}",
                                  number(static_cast<double>(b.stats.scale)), number(tensor_scale));
         }

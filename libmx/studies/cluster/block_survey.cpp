@@ -11,6 +11,7 @@
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/codec/saturation_zone.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/metrics/row.hpp"
 #include "libmx/report/members.hpp"
@@ -290,7 +291,10 @@ class panel_survey final : public engine::panel_visitor {
 }  // namespace
 
 block_surveyor::block_surveyor(const engine::run_request& request) {
-    for (const codec::recipe& r : request.recipes) recipes_.emplace_back(r);
+    for (const codec::recipe& r : request.recipes) {
+        codec::refuse_row_scales(r, "and blocks are looked at one by one; leave out outer=row");
+        recipes_.emplace_back(r);
+    }
 }
 
 block_surveyor::~block_surveyor() = default;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/studies/convert/output.hpp"
@@ -225,7 +226,7 @@ class quantize_visitor final : public engine::visitor {
         return {nullptr, codec::detail::codes, false, !job_.packed, false, false};
     }
     void begin(const engine::run_batch& b) override {
-        if (!job_.packed || !codec::needs_tensor_facts(job_.recipe)) return;
+        if (!job_.packed || !codec::has_tensor_scale(job_.recipe)) return;
         for (const engine::run_job& j : b.jobs) {
             job_.writer.write(job_.of[j.tensor].tensor_scale, 0,
                               std::as_bytes(std::span(&j.params[0]->tensor.stored, 1)));
@@ -256,6 +257,8 @@ recipe_group& group_of(std::vector<recipe_group>& groups, const codec::recipe& r
 }
 
 void require_packable(const codec::recipe& r) {
+    codec::refuse_row_scales(
+        r, "which packed files have no place for; write values (without --packed)");
     if (!codec::bumps_positions(r)) return;
     base::refuse(
         "recipe '{}': its scale differs inside a block, so there are "
@@ -284,7 +287,7 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
     if (r.offset == codec::offset_kind::fp16) {
         p.offsets = o.add({info.name + ".offsets", tensor::dtype::f16, grid});
     }
-    if (codec::needs_tensor_facts(r)) {
+    if (codec::has_tensor_scale(r)) {
         p.tensor_scale = o.add({info.name + engine::tensor_scale_suffix, tensor::dtype::f32, {1}});
     }
     o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);

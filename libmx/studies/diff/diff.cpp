@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/diff/compare_panel.hpp"
 #include "libmx/studies/diff/match.hpp"
@@ -99,7 +100,7 @@ class diff_visitor final : public engine::visitor {
             const engine::run_job& j = b.jobs[i];
             compared_under c{
                 &tensors_[j.tensor], request_.roles.role_of(b.info(j)), j.recipe, {}, {}};
-            if (codec::needs_tensor_facts(request_.recipes[j.recipe])) {
+            if (codec::has_tensor_scale(request_.recipes[j.recipe])) {
                 for (const auto& p : j.params) c.tensor_scales.push_back(double{p->tensor.decode});
             }
             c.figures.values = values_[j.tensor - b.first].figures;

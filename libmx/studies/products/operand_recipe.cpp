@@ -8,6 +8,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/format/block_formats.hpp"
 
 namespace mx::products {
@@ -57,6 +58,8 @@ void require_fitting(const codec::recipe& r) {
             "block=1x{}",
             text, r.block.rows);
     }
+    codec::refuse_scale_files(r);
+    codec::refuse_row_scales(r, "which products here do not take; leave out outer=row");
     if (codec::bumps_positions(r)) {
         base::refuse(
             "recipe '{}': its scale differs inside a block, so that no product has such operands; "

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "libmx/base/status.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/report/members.hpp"
@@ -239,6 +240,8 @@ void check(const std::vector<codec::recipe>& recipes) {
             refuse(r, "give recipes of one transform: the bytes are of the rotated values");
         }
         if (codec::bumps_positions(r)) refuse(r, "its scales differ inside a block; leave it out");
+        codec::refuse_scale_files(r);
+        codec::refuse_row_scales(r, "which the bytes do not tell; leave it out");
     }
     if (recipes.size() < 2) base::refuse("give at least two recipes to compare");
 }

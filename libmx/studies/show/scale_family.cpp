@@ -33,11 +33,13 @@ std::vector<codec::recipe> scale_family(const codec::recipe& r) {
         if (!known) family.push_back(std::move(other));
     };
     for (const scale::scale_rule& rule : scale::scale_rules) {
-        if (rule.scale_format != r.scale_format->name || !codec::lists(r.by->rules, rule.name)) {
+        if (!codec::lists(rule.scale_format, r.scale_format->name) ||
+            !codec::lists(r.by->rules, rule.name)) {
             continue;
         }
         codec::recipe other = r;
         other.rule = &rule;
+        other.outer = {};
         other.select = four_over_six::none;
         add(other);
         if (!takes_four_over_six(other)) continue;

@@ -13,6 +13,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/fractional_element.hpp"
 #include "libmx/codec/plain_block.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/widen.hpp"
 #include "libmx/report/cells.hpp"
@@ -197,6 +198,9 @@ tensor_view view_tensor(const engine::tensor_ref& t, const show_request& request
     const io::tensor_info& info = t.info();
     const base::error_place place{info.file, info.name, {}};
     const codec::recipe& recipe = request.recipes.front();
+    for (const codec::recipe& r : request.recipes) {
+        codec::refuse_row_scales(r, "and blocks are shown one by one; leave out outer=row");
+    }
     const std::string left_out = engine::why_left_out(info);
     if (!left_out.empty()) {
         throw base::error(base::error_kind::input, "it is not shown: " + left_out, place);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/engine/given_scales.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/widen.hpp"
+#include "libmx/tensor/dtypes.hpp"
+
+namespace mx::engine {
+namespace {
+
+constexpr std::array<std::string_view, 6> endings{"",         "_scale",        ".scale",
+                                                  "_scale_2", "_global_scale", ".global_scale"};
+
+}  // namespace
+
+given_scales::given_scales(const std::string& path) : path_(path), file_(io::open_model(path)) {}
+
+std::optional<float> given_scales::of(const std::string& name) const {
+    const std::vector<io::tensor_info>& arrays = file_->tensors();
+    for (const std::string_view ending : endings) {
+        const std::string wanted = name + std::string(ending);
+        const auto at = std::ranges::find(arrays, wanted, &io::tensor_info::name);
+        if (at != arrays.end()) return read(static_cast<std::size_t>(at - arrays.begin()));
+    }
+    if (arrays.size() == 1 && arrays.front().elements == 1) return read(0);
+    return std::nullopt;
+}
+
+float given_scales::read(std::size_t array) const {
+    const io::tensor_info& info = file_->tensors()[array];
+    const auto fail = [&](const std::string& message) {
+        throw base::error(base::error_kind::input, message, {path_, info.name, {}});
+    };
+    if (info.elements != 1)
+        fail(fmt::format("holds {} numbers where one is the outer scale", info.elements));
+    if (tensor::row_of(info.type).to_f32 == tensor::widening::none) fail("holds no number");
+    std::vector<std::byte> scratch;
+    float scale = 0;
+    io::read_f32(*file_->open(array), info.type, 0, std::span(&scale, 1), scratch);
+    if (!std::isfinite(scale) || scale <= 0) {
+        fail(fmt::format("an outer scale of {}: it must be positive and finite", scale));
+    }
+    return scale;
+}
+
+}  // namespace mx::engine
