@@ -102,7 +102,9 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
     return out;
 }
 
-bool codes_tell_values(const block_params& p) { return p.plain || !p.scale_format->power_of_two(); }
+bool codes_tell_values(const block_params& p) {
+    return p.by->id == dialect_id::ocp || !p.scale_format->power_of_two();
+}
 
 void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
                       std::span<const std::uint8_t> codes, std::span<float> values) {

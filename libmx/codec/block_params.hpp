@@ -28,7 +28,8 @@ struct plain_params {
 };
 
 struct block_params : plain_params {
-    bool plain;  ///< exact E8M0 arithmetic of dialect ocp: what fast backends are written for
+    bool plain;  ///< exact E8M0 arithmetic of dialect ocp, the scale from the block's maximum: what fast
+                 ///< backends are written for
     const dialect* by;
     int exponent_bits;  ///< of the element format
     bool flush_subnormals;
@@ -38,6 +39,8 @@ struct block_params : plain_params {
     format::element_params scale_number;  ///< of the scale's codes, where they are numbers
     float largest;                        ///< the element format's largest value
     four_over_six select;
+    search_measure measure;  ///< of scale=search
+    int reach;               ///< of scale=search: codes either side, or all_codes
     tensor_scale tensor;  ///< what all blocks share
 };
 

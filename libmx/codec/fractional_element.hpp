@@ -80,6 +80,10 @@ MX_HD inline fractional_scale torchao(const block_params& p, float amax) {
     if (s < 0x1p-6f) s = 0x1p-6f;
     if (s > 448.0f) s = 448.0f;
     fractional_scale chosen = coded(p, cast(p, s, true));
+    if (p.by->two_level.value == two_level_kind::torchao_divides) {
+        chosen.factor = two_level ? g * chosen.value : chosen.value;
+        return chosen;
+    }
     chosen.factor = two_level ? (1.0f / g) / chosen.value : 1.0f / chosen.value;
     return chosen;
 }
@@ -165,6 +169,7 @@ MX_HD_CALL inline fractional_scale choose_scale(const block_params& p, std::uint
     }
     switch (convention) {
         case two_level_kind::torchao:
+        case two_level_kind::torchao_divides:
             return torchao(p, amax);
         case two_level_kind::te:
             return te_ue4m3(p, amax);
@@ -265,15 +270,16 @@ class fractional_encoder {
     MX_HD std::uint8_t dialect_code(float x, std::uint32_t draw) const {
         const two_level_kind convention = p_.by->two_level.value;
         if (convention == two_level_kind::ggml) return nearest_by_search(x);
-        const bool divides = convention == two_level_kind::modelopt ||
-                             convention == two_level_kind::compressed_tensors;
+        const bool signless = convention == two_level_kind::modelopt ||
+                              convention == two_level_kind::compressed_tensors;
+        const bool divides = signless || convention == two_level_kind::torchao_divides;
         const float y = divides ? x / scale_.factor : x * scale_.factor;
         if (base::is_nan(y)) return p_.poisoned_code;
         // An infinite y counts as far beyond the largest value.
         const format::encoded e =
             format::encode_magnitude(p_.element, p_.mode, base::bits_of(y), 0, draw);
         // Both take the sign from y < 0 (or sign(y)), which loses that of a zero.
-        const bool negative = e.negative && !(divides && y == 0);
+        const bool negative = e.negative && !(signless && y == 0);
         return static_cast<std::uint8_t>(format::with_sign(p_.element, e.magnitude, negative));
     }
 

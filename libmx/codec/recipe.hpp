@@ -51,6 +51,12 @@ enum class four_over_six : std::uint8_t {
     abs_max,  ///< largest absolute error
 };
 
+/// What scale=search makes small: the sum over a block of squared or of absolute errors.
+enum class search_measure : std::uint8_t { mse, mae };
+
+/// Codes that scale=search tries either side of the one it begins with.
+inline constexpr int all_codes = 256;
+
 /// Block extents; `rows`x`cols` along the last two axes unless `axis` says otherwise.
 struct block_shape {
     int rows = 1;
@@ -91,6 +97,8 @@ struct recipe {
     int_min minimum = int_min::symmetric;
     scale::int_emax emax = scale::int_emax::zero;
     four_over_six select = four_over_six::none;
+    search_measure measure = search_measure::mse;  ///< of scale=search
+    int reach = all_codes;                         ///< of scale=search
     transform::rotation rotate;
     bool flush_subnormals = false;  ///< blocks of float32 subnormals become zero (microxcaling)
     const dialect* by = &row_of(dialect_id::ocp);

@@ -73,6 +73,8 @@ constexpr std::array int_emax_words{word{"0", scale::int_emax::zero},
 constexpr std::array select_words{word{"none", four_over_six::none},
                                   word{"mse", four_over_six::mse}, word{"mae", four_over_six::mae},
                                   word{"abs_max", four_over_six::abs_max}};
+constexpr std::array measure_words{word{"mse", search_measure::mse},
+                                   word{"mae", search_measure::mae}};
 constexpr std::array flag_words{word{"false", false}, word{"true", true}};
 constexpr std::array transform_words{word{"none", transform::kind::none},
                                      word{"hadamard", transform::kind::hadamard},
@@ -135,7 +137,7 @@ void set_dialect(recipe& r, std::string_view text) {
 }
 
 void set_scale(recipe& r, std::string_view text) {
-    const scale::scale_rule* rule = scale::find_scale_rule(text);
+    const scale::scale_rule* rule = scale::find_scale_rule(text, r.scale_format->name);
     if (rule == nullptr) fail(base::unknown("scale rule", text, names_of(scale::scale_rules)));
     r.rule = rule;
 }
@@ -173,6 +175,14 @@ void set_axis(recipe& r, std::string_view text) {
     using kind = axis_choice::kind;
     r.axis = text == "flat" ? axis_choice{kind::flat, 0}
                             : axis_choice{kind::index, integer<int>("axis", text, -64, 63)};
+}
+
+void set_reach(recipe& r, std::string_view text) {
+    r.reach = text == "all" ? all_codes : integer<int>("reach", text, 0, 255);
+}
+
+std::string get_reach(const recipe& r) {
+    return r.reach == all_codes ? "all" : fmt::format("{}", r.reach);
 }
 
 std::string get_axis(const recipe& r) {
@@ -229,6 +239,14 @@ constexpr std::array keys{
                    r.select = read_word("four_over_six", v, select_words);
                },
                [](const recipe& r) { return print_word(r.select, select_words); }},
+    recipe_key{"search", "mse, mae", "scale=search: the error of a block that is made small",
+               [](recipe& r, std::string_view v) {
+                   r.measure = read_word("search", v, measure_words);
+               },
+               [](const recipe& r) { return print_word(r.measure, measure_words); }},
+    recipe_key{"reach", "all, 0 to 255",
+               "scale=search: codes tried either side of that of floor, or of amax / max", set_reach,
+               get_reach},
     recipe_key{"transform", "none, hadamard, random-hadamard",
                "rotation along the block axis before quantization",
                [](recipe& r, std::string_view v) {
@@ -325,6 +343,9 @@ void check_fractional(const recipe& r) {
         fail(fmt::format("offset=fp16: only with e8m0 scales; this recipe has {} scales",
                          r.scale_format->name));
     }
+    if (r.offset != offset_kind::none && scale::is_search(r.rule->id)) {
+        fail("offset=fp16: not with scale=search; take a rule that looks at the block's maximum");
+    }
     if (r.by->id != dialect_id::ocp) {
         const bool four_bits = r.element->name == "e2m1";
         if (r.scale_format->is_number() && !four_bits) {
@@ -376,9 +397,14 @@ void normalize(recipe& r) {
     }
     const bool has_tie_choice = r.element->floating() && r.element->mantissa_bits == 0;
     if (!has_tie_choice || r.round != format::rounding::rtne) r.ties = format::tie_rule::up;
+    const bool searches = scale::is_search(r.rule->id);
+    if (!searches) {
+        r.measure = search_measure::mse;
+        r.reach = all_codes;
+    }
     if (r.offset == offset_kind::none) r.range = range_kind::max;
     if (r.element->floating()) r.minimum = int_min::symmetric;
-    if (r.element->floating() || r.rule->id == scale::rule_id::rceil ||
+    if (r.element->floating() || searches || r.rule->id == scale::rule_id::rceil ||
         !r.scale_format->power_of_two()) {
         r.emax = scale::int_emax::zero;
     }

@@ -10,7 +10,7 @@
 
 namespace mx::codec {
 
-bool needs_tensor_facts(const recipe& r) { return r.rule->id == scale::rule_id::two_level; }
+bool needs_tensor_facts(const recipe& r) { return scale::has_tensor_scale(r.rule->id); }
 
 tensor_scale stored_tensor_scale(two_level_kind convention, float stored) {
     const bool inverse =
@@ -31,6 +31,7 @@ tensor_scale tensor_scale_of(const recipe& r, const tensor_facts& facts) {
             if (amax != 0) stored = std::max(amax / span, base::exact_pow2f(-149));
             break;
         case two_level_kind::torchao:
+        case two_level_kind::torchao_divides:
         case two_level_kind::modelopt:
             stored = amax / span;
             break;

@@ -38,7 +38,7 @@ struct element {
 };
 
 /// How scales that are no powers of two are formed (fractional.hpp).
-enum class convention : std::uint8_t { exact, torchao, te, ggml, modelopt, compressed_tensors };
+enum class convention : std::uint8_t { exact, torchao, torchao_divides, te, ggml, modelopt, compressed_tensors };
 
 struct dialect {
     std::string_view name;
@@ -90,6 +90,8 @@ struct recipe {
     const dialect* by = nullptr;
     bool flush_subnormals = false;  ///< microxcaling's flush_fp32_subnorms
     selection select = selection::none;
+    selection search = selection::mse;  ///< of the searched rules, mse or mae
+    int reach = -1;                     ///< of the searched rules; -1: all codes
     float tensor_amax = 0;  ///< max |x| over the finite elements of the tensor (two-level)
     std::uint64_t block_rows = 1;
     std::uint64_t block_cols = 32;
@@ -170,6 +172,13 @@ element convert(const float_kind& kind, const recipe& r, const value_list& list,
 bool flushes(const block_maximum& m);
 
 }  // namespace microxcaling
+
+/// The code among those of `scales` (the scale of every code, in ticks, ascending from a possible
+/// zero) under which the sum over the block of squared (or absolute) differences to the elements,
+/// each rounded to nearest, is least; the largest of equals. With a reach only codes that far from
+/// `first`. `x` is finite and not all zeros.
+int searched_code(const recipe& r, const value_list& list, std::span<const float> x,
+                  const std::vector<integer>& scales, int first);
 
 // Scales that are no powers of two: UE4M3 under a tensor scale or alone (NVFP4), and float32 (FP8
 // block scaling). By convention, each as the float32 operations of its source; `exact` is our own

@@ -26,7 +26,9 @@ convention convention_of(const recipe& r) {
     return r.by == nullptr ? convention::exact : r.by->fractional;
 }
 
-bool has_tensor_scale(const recipe& r) { return r.rule == scale_rule::two_level; }
+bool has_tensor_scale(const recipe& r) {
+    return r.rule == scale_rule::two_level || r.rule == scale_rule::search_two_level;
+}
 
 // What the largest block scale times the largest element stands for: 448 * 6, or 256 * 6 where
 // four-over-six wants room for scales half as large again.
@@ -59,12 +61,19 @@ tensor_factor tensor_scale(const recipe& r, const value_list& list) {
             return {stored, divide(f32, 1, stored)};
         }
         case convention::torchao:
+        case convention::torchao_divides:
         case convention::modelopt:
         case convention::ggml:
             break;
     }
     const float g = divide(f32, amax, range);
     return {g, g};
+}
+
+float ue4m3_value(int code) {
+    return static_cast<float>(decode_scale(*format::find_scale_format("ue4m3"),
+                                           static_cast<unsigned>(code))
+                                  .value());
 }
 
 struct small_scale {
@@ -116,7 +125,8 @@ fractional_scale under(const recipe& r, const value_list& list, float amax, floa
                 to_ue4m3(ticks_of(amax) * ticks_of_power(0), ticks_of(target) * ticks_of(g), true),
                 0);
         }
-        case convention::torchao: {
+        case convention::torchao:
+        case convention::torchao_divides: {
             float s = divide(f32, amax, 6);
             float reciprocal = 1;
             if (has_tensor_scale(r)) {
@@ -126,6 +136,9 @@ fractional_scale under(const recipe& r, const value_list& list, float amax, floa
             if (s < 0x1p-6f) s = 0x1p-6f;
             if (s > 448) s = 448;
             const small_scale b = to_ue4m3(s);
+            if (convention_of(r) == convention::torchao_divides) {
+                return answer(b, has_tensor_scale(r) ? multiply(f32, g, b.value) : b.value);
+            }
             return answer(b, divide(f32, reciprocal, b.value));
         }
         case convention::te: {
@@ -208,7 +221,8 @@ integer error_of(const recipe& r, const value_list& list, std::span<const float>
 
 bool is_fractional(const recipe& r) {
     return r.rule == scale_rule::two_level || r.rule == scale_rule::single_level ||
-           r.rule == scale_rule::amax || r.rule == scale_rule::amax_pow2;
+           r.rule == scale_rule::amax || r.rule == scale_rule::amax_pow2 ||
+           r.rule == scale_rule::search_two_level || r.rule == scale_rule::search_single_level;
 }
 
 fractional_scale scale_of(const recipe& r, const value_list& list, std::span<const float> x,
@@ -220,6 +234,16 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
         return {-1, s, 1, s};
     }
     const fractional_scale six = under(r, list, amax, parts::largest(list));
+    if (r.rule == scale_rule::search_two_level || r.rule == scale_rule::search_single_level) {
+        if (amax == 0 || std::isnan(six.block)) return six;
+        std::vector<integer> scales;
+        for (int code = 0; code < ue4m3().nan_code; ++code) {
+            scales.push_back(ticks_of(ue4m3_value(code)) * ticks_of(six.tensor) /
+                             ticks_of_power(0));
+        }
+        const int code = searched_code(r, list, x, scales, six.code);
+        return {code, ue4m3_value(code), six.tensor, 0};
+    }
     if (r.select == selection::none || std::isnan(six.block)) return six;
     const fractional_scale four = under(r, list, amax, 4);
     const bool smaller = error_of(r, list, x, draws, four) < error_of(r, list, x, draws, six);
@@ -229,8 +253,9 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
 element convert(const recipe& r, const value_list& list, float x, const fractional_scale& s,
                 std::uint32_t draw) {
     const convention c = convention_of(r);
+    const bool inner_nan = c == convention::torchao || c == convention::torchao_divides;
     if (!std::isfinite(s.block)) {
-        if (c == convention::torchao) return r.by->convert(r, list, NAN, {255, NAN}, draw);
+        if (inner_nan) return r.by->convert(r, list, NAN, {255, NAN}, draw);
         return parts::saturating(r, list, NAN, {255, NAN}, draw);
     }
     if (c == convention::exact) {
@@ -244,7 +269,7 @@ element convert(const recipe& r, const value_list& list, float x, const fraction
     const float y = multiplies ? multiply(f32, x, s.factor) : divide(f32, x, s.factor);
     // compressed-tensors multiplies the rounded magnitude by sign(y), which is 0 for -0.
     if (c == convention::compressed_tensors && y == 0) return parts::element_of(list, 0.0f);
-    if (c == convention::torchao && std::isnan(y)) {
+    if (inner_nan && std::isnan(y)) {
         // The code that the NaN leaves is then a number like any other.
         return parts::element_of(list, 1.5f);
     }

@@ -389,8 +389,9 @@ element_grid grid_of(const block_params& p) {
     g.least_code = g.rounding == rounding_kind::nearest ? 1 : 85;
     g.sign_of_zero = zero_sign::kept;
     if (p.scale_format->power_of_two()) g.sign_of_zero = p.by->sign_of_zero.value;
-    // Both take the sign from y < 0 (or sign(y)).
-    if (quotient_of(p) == quotient_kind::division) g.sign_of_zero = zero_sign::input_plus;
+    // modelopt and compressed-tensors take the sign from y < 0 (or sign(y)).
+    const bool signless = p.by->two_level.value != two_level_kind::torchao_divides;
+    if (signless && quotient_of(p) == quotient_kind::division) g.sign_of_zero = zero_sign::input_plus;
     return g;
 }
 
