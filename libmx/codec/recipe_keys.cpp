@@ -78,23 +78,17 @@ constexpr std::array measure_words{word{"mse", search_measure::mse},
 constexpr std::array flag_words{word{"false", false}, word{"true", true}};
 constexpr std::array transform_words{word{"none", transform::kind::none},
                                      word{"hadamard", transform::kind::hadamard},
-                                     word{"random-hadamard", transform::kind::random_hadamard}};
+                                     word{"random-hadamard", transform::kind::random_hadamard},
+                                     word{"matrix", transform::kind::matrix}};
 
-bool is_transform_size(int n) {
-    return std::find(std::begin(transform::sizes), std::end(transform::sizes), n) !=
-           std::end(transform::sizes);
-}
-
-// The block's extent along the axis that is rotated where a rotation can have that size, else 32.
+// The block's extent along the axis that is rotated where that is 16, 32, 64 or 128, else 32.
 int default_transform_size(const recipe& r) {
     const int extent = r.block.cols > 1 ? r.block.cols : r.block.rows;
-    return is_transform_size(extent) ? extent : 32;
+    return extent == 16 || extent == 64 || extent == 128 ? extent : 32;
 }
 
 void set_transform_size(recipe& r, std::string_view text) {
-    const int n = integer<int>("transform_size", text, 1, 1 << 20);
-    if (!is_transform_size(n)) fail(fmt::format("transform_size={}: give 16, 32, 64 or 128", n));
-    r.rotate.size = n;
+    r.rotate.size = integer<int>("transform_size", text, 2, transform::largest_size);
 }
 
 std::string get_transform_size(const recipe& r) {
@@ -247,14 +241,19 @@ constexpr std::array keys{
     recipe_key{"reach", "all, 0 to 255",
                "scale=search: codes tried either side of that of floor, or of amax / max", set_reach,
                get_reach},
-    recipe_key{"transform", "none, hadamard, random-hadamard",
+    recipe_key{"transform", "none, hadamard, random-hadamard, matrix",
                "rotation along the block axis before quantization",
                [](recipe& r, std::string_view v) {
                    r.rotate.what = read_word("transform", v, transform_words);
                },
                [](const recipe& r) { return print_word(r.rotate.what, transform_words); }},
-    recipe_key{"transform_size", "16, 32, 64, 128", "how many neighbours are rotated together",
+    recipe_key{"transform_size", "2 to 1024 by powers of two, 12 2^k, 20 2^k to 1280",
+               "how many neighbours are rotated together; any number for a matrix",
                set_transform_size, get_transform_size},
+    recipe_key{"transform_file", "a path without ',' and ':'",
+               "transform=matrix: text of transform_size rows of as many numbers",
+               [](recipe& r, std::string_view v) { r.rotate.file = std::string(v); },
+               [](const recipe& r) { return r.rotate.file; }},
     recipe_key{"transform_seed", "0 to 2^64-1", "seed of the signs of random-hadamard",
                [](recipe& r, std::string_view v) {
                    r.rotate.seed =
@@ -367,6 +366,16 @@ void check_fractional(const recipe& r) {
     }
 }
 
+void check_rotation(const transform::rotation& r) {
+    if (r.what == transform::kind::matrix && r.file.empty()) {
+        fail("transform=matrix: give its file, transform_file=PATH, and transform_size");
+    }
+    if (r.what == transform::kind::none || transform::is_size(r.what, r.size)) return;
+    fail(fmt::format("transform_size={}: there is no Hadamard matrix of that size here; give a power "
+                     "of two from 2 to 1024, or 12 or 20 times one up to {}",
+                     r.size, transform::largest_size));
+}
+
 // The preset that goes with scale format, element and block, so that one behaviour has one
 // spelling: a row of the scale format, best with the same element, then with the same block.
 std::string_view preset_of(const recipe& r) {
@@ -414,6 +423,8 @@ void normalize(recipe& r) {
     if (r.rotate.what != transform::kind::none && r.rotate.size == 0) {
         r.rotate.size = default_transform_size(r);
     }
+    if (r.rotate.what != transform::kind::matrix) r.rotate.file.clear();
+    check_rotation(r.rotate);
 
     r.preset = preset_of(r);
 }

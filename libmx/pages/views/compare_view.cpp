@@ -315,6 +315,8 @@ std::string transform_of(const codec::recipe& r) {
             return fmt::format("hadamard of {}", r.rotate.size);
         case transform::kind::random_hadamard:
             return fmt::format("random-hadamard of {}, seed {}", r.rotate.size, r.rotate.seed);
+        case transform::kind::matrix:
+            return fmt::format("matrix of {}", r.rotate.size);
     }
     return {};
 }

@@ -130,6 +130,13 @@ std::string transform_words(const codec::recipe& r) {
     if (r.axis.what == codec::axis_choice::kind::index) {
         along = fmt::format("axis {}", r.axis.value);
     }
+    if (r.rotate.what == kind::matrix) {
+        return fmt::format(
+            "matrix: {} neighbours along the {} are multiplied by the {}x{} matrix of {} in double, "
+            "rounded to float32, first; a shorter end stays as it is; figures are of the rotated "
+            "values, dequantized values are rotated back",
+            n, along, n, n, r.rotate.file);
+    }
     return fmt::format(
         "{} {} neighbours along the {} are multiplied by a {}x{} Hadamard matrix / sqrt({}) in "
         "float32 first, a shorter end in powers of two; figures are of the rotated values, "
