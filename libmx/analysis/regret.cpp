@@ -15,7 +15,7 @@ namespace {
 // Sums of one recipe on two roads differ by less than this share of themselves.
 constexpr double sum_accuracy = 1e-6;
 
-std::vector<codec::recipe> best_recipes(std::span<const codec::recipe> recipes) {
+std::vector<codec::recipe> best_recipes(const std::vector<codec::recipe>& recipes) {
     std::vector<codec::recipe> all;
     for (const codec::recipe& r : recipes) {
         const auto best = codec::with_best_scales(r);
@@ -35,13 +35,13 @@ void set_regret(result& r, double best_rmse) {
 }  // namespace
 
 std::uint64_t regret_cost(const std::vector<engine::tensor_ref>& tensors,
-                          std::span<const codec::recipe> recipes) {
+                          const engine::run_request& request) {
     std::vector<engine::skipped_tensor> skipped;
     std::uint64_t elements = 0;
     for (const engine::tensor_ref& t : engine::numeric_only(tensors, skipped)) {
         elements += tensor::element_count(t.info().shape).value_or(0);
     }
-    return elements * best_recipes(recipes).size();
+    return elements * best_recipes(request.recipes).size() * request.factors.size();
 }
 
 void add_regrets(std::vector<result>& results, const std::vector<engine::tensor_ref>& tensors,

@@ -3,17 +3,16 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
 
 namespace mx::analysis {
 
-/// Elements to be quantized under searched scales for the regrets of `recipes`: every recipe that
-/// codec::with_best_scales gives, once.
+/// Elements to be quantized under searched scales for the regrets of a request's recipes: those of
+/// the tensors under every recipe that codec::with_best_scales gives, once for each factor.
 std::uint64_t regret_cost(const std::vector<engine::tensor_ref>& tensors,
-                          std::span<const codec::recipe> recipes);
+                          const engine::run_request& request);
 
 /// Measured without being asked for up to this cost: some seconds of a core.
 inline constexpr std::uint64_t cheap_regret = std::uint64_t{1} << 24;

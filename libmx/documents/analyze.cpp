@@ -25,7 +25,7 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     engine::require_any(analysis::has_elements(a.results), a.skipped);
     if (o.recompute) o.recompute(a, m.opened.tensors, request, m.control);
     const bool cheap =
-        analysis::regret_cost(m.opened.tensors, request.recipes) <= analysis::cheap_regret;
+        analysis::regret_cost(m.opened.tensors, request) <= analysis::cheap_regret;
     if (o.regret || (o.page && cheap)) {
         analysis::add_regrets(a.results, m.opened.tensors, request, m.control);
     }
