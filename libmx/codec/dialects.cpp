@@ -442,6 +442,7 @@ const dialect* find_dialect(std::string_view name) {
     const std::size_t at = name.find('@');
     if (at == std::string_view::npos) return nullptr;
     const std::string_view version = name.substr(at + 1);
+    if (version.empty()) return nullptr;
     for (const dialect& d : dialect_rows) {
         if (family_of(d) != name.substr(0, at)) continue;
         const std::string_view commit = d.source.substr(d.source.find('@') + 1);
