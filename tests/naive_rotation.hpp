@@ -14,8 +14,8 @@
 
 namespace mx::tests {
 
-/// Paley's matrix of order b = q + 1 times x: I + S, S with a border of ones and the Legendre symbols
-/// of j - i, by Euler's criterion.
+/// Paley's matrix of order b = q + 1 times x: I + S, S with a border of ones and the Legendre
+/// symbols of j - i, by Euler's criterion.
 inline std::vector<float> paley(const std::vector<float>& x) {
     const auto q = static_cast<int>(x.size()) - 1;
     const auto symbol = [&](int a) {
@@ -28,7 +28,8 @@ inline std::vector<float> paley(const std::vector<float>& x) {
         float sum = 0;
         for (int j = 0; j <= q; ++j) {
             const bool plus = i == j || i == 0 || (j != 0 && symbol((j - i + q) % q));
-            const float term = plus ? x[static_cast<std::size_t>(j)] : -x[static_cast<std::size_t>(j)];
+            const float term =
+                plus ? x[static_cast<std::size_t>(j)] : -x[static_cast<std::size_t>(j)];
             sum = j == 0 ? term : sum + term;
         }
         y.push_back(sum);

@@ -54,8 +54,8 @@ inline oracle::recipe oracle_recipe(const codec::recipe& r, float tensor_amax = 
     if (o.by == nullptr) throw std::bad_optional_access();
     o.flush_subnormals = r.flush_subnormals;
     o.select = oracle_selection(r.select);
-    o.search = r.measure == codec::search_measure::mse ? oracle::selection::mse
-                                                       : oracle::selection::mae;
+    o.search =
+        r.measure == codec::search_measure::mse ? oracle::selection::mse : oracle::selection::mae;
     o.reach = r.reach == codec::all_codes ? -1 : r.reach;
     o.tensor_amax = tensor_amax;
     o.element = r.element;

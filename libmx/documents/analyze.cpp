@@ -24,8 +24,7 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
     engine::require_any(analysis::has_elements(a.results), a.skipped);
     if (o.recompute) o.recompute(a, m.opened.tensors, request, m.control);
-    const bool cheap =
-        analysis::regret_cost(m.opened.tensors, request) <= analysis::cheap_regret;
+    const bool cheap = analysis::regret_cost(m.opened.tensors, request) <= analysis::cheap_regret;
     if (o.regret || (o.page && cheap)) {
         analysis::add_regrets(a.results, m.opened.tensors, request, m.control);
     }

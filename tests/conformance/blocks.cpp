@@ -44,9 +44,11 @@ std::vector<recipe> all_recipes() {
                             "mxfp8:element=" + std::string(f.name) + ",scale=" +
                             std::string(rule.name) + ",round=" + round + offset + extra));
                         if (!searched || std::string(round) != "rtne") continue;
-                        for (const char* more : {",search=mae", ",reach=1", ",search=mae,reach=0"}) {
-                            out.push_back(mx::codec::parse_recipe(
-                                "mxfp8:element=" + std::string(f.name) + ",scale=search" + more + extra));
+                        for (const char* more :
+                             {",search=mae", ",reach=1", ",search=mae,reach=0"}) {
+                            out.push_back(
+                                mx::codec::parse_recipe("mxfp8:element=" + std::string(f.name) +
+                                                        ",scale=search" + more + extra));
                         }
                     }
                 }

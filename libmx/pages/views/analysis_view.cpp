@@ -74,8 +74,8 @@ struct accumulator {
                                                          squared_error[i + 1] / squared_error[0]));
         }
         if (with_regret) {
-            s.members.emplace_back(
-                regret_share, report::to_value(all.rate(compare::rate_index(regret_share))));
+            s.members.emplace_back(regret_share,
+                                   report::to_value(all.rate(compare::rate_index(regret_share))));
         }
         s.members.emplace_back("worst_tensor", worst);
         s.members.emplace_back("worst_sqnr_db",

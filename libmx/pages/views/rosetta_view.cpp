@@ -130,19 +130,18 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
                     {"recipes", "dialect, rule and rounding of the recipes that agree"}}};
     // What every block has under its best scale, where that is one of the recipes.
     const std::size_t best = static_cast<std::size_t>(
-        std::ranges::find_if(recipes,
-                             [](const codec::recipe& r) {
-                                 return codec::with_best_scales(r) == std::optional(r);
-                             }) -
+        std::ranges::find_if(
+            recipes,
+            [](const codec::recipe& r) { return codec::with_best_scales(r) == std::optional(r); }) -
         recipes.begin());
     const bool regret = best < n && n > 1;
     if (regret) {
-        who.columns.insert(who.columns.begin() + 3,
-                           {"regret", "regret\n%", cell::share});
+        who.columns.insert(who.columns.begin() + 3, {"regret", "regret\n%", cell::share});
     }
     const auto regret_of = [&](std::size_t r) -> report::value {
         if (r == best) return 0.0;
-        const report::record p = rosetta::pair_record(c, std::min(r, best), std::max(r, best), names);
+        const report::record p =
+            rosetta::pair_record(c, std::min(r, best), std::max(r, best), names);
         const auto own = report::number_of(p, r < best ? "rmse_a" : "rmse_b");
         const auto least = report::number_of(p, r < best ? "rmse_b" : "rmse_a");
         if (!own || !least || *own == 0) return {};

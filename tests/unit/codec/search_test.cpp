@@ -61,8 +61,8 @@ TEST_CASE("zeros, what no scale can hold, and NaN have scales of their own") {
 TEST_CASE("sums that no double tells apart are still compared") {
     // The first element has all of the error as far as doubles go; the others decide.
     CHECK(code_of("nvfp4:scale=search-single-level,search=mae", {0x1p100f, 448}) == 126);
-    const std::vector<float> x{0x1p60f, 0x1p-9f, 0x1p-9f, 0x1p-9f, 0x1p-9f, 0x1p-9f, 0x1p-9f,
-                               0x1p-9f};
+    const std::vector<float> x{0x1p60f, 0x1p-9f, 0x1p-9f, 0x1p-9f,
+                               0x1p-9f, 0x1p-9f, 0x1p-9f, 0x1p-9f};
     // Each code up takes 6 units off the first and, at most, 7 x 2^-9 off the others.
     CHECK(code_of("nvfp4:scale=search-single-level,search=mae", x) == 126);
 }
@@ -109,15 +109,16 @@ TEST_CASE("the errors published for searched NVFP4 scales come out") {
 TEST_CASE("searched recipes have one spelling, and combinations that do not exist are named") {
     const auto spelt = [](const std::string& text) { return to_string(parse_recipe(text)); };
     CHECK(spelt("mxfp4:scale=search,search=mse,reach=all") == "mxfp4:scale=search");
-    CHECK(spelt("nvfp4:reach=3,search=mae,scale=search") == "nvfp4:scale=search,search=mae,reach=3");
+    CHECK(spelt("nvfp4:reach=3,search=mae,scale=search") ==
+          "nvfp4:scale=search,search=mae,reach=3");
     CHECK(spelt("mxfp4:search=mae,reach=3") == "mxfp4");
     CHECK(spelt("nvfp4:scale=search-single-level") == "nvfp4:scale=search-single-level");
     CHECK(parse_recipe("nvfp4:scale=search").rule->id == scale::rule_id::search_two_level);
-    for (const char* text : {"fp8_1x128:scale=search", "mxfp4:scale=search,offset=fp16",
-                             "mxfp4:scale=search,dialect=torchao", "mxfp4:scale=search,reach=-1",
-                             "mxfp4:scale=search,search=max",
-                             "nvfp4:scale=search,four_over_six=mse",
-                             "mxfp4:scale=search-single-level"}) {
+    for (const char* text :
+         {"fp8_1x128:scale=search", "mxfp4:scale=search,offset=fp16",
+          "mxfp4:scale=search,dialect=torchao", "mxfp4:scale=search,reach=-1",
+          "mxfp4:scale=search,search=max", "nvfp4:scale=search,four_over_six=mse",
+          "mxfp4:scale=search-single-level"}) {
         CAPTURE(text);
         CHECK_THROWS(parse_recipe(text));
     }

@@ -76,9 +76,7 @@ floats rotated_back(const rotation& r, floats x) {
 // A file of this text.
 class text_file {
   public:
-    explicit text_file(const std::string& text) {
-        std::ofstream(path()) << text;
-    }
+    explicit text_file(const std::string& text) { std::ofstream(path()) << text; }
     text_file(const text_file&) = delete;
     text_file& operator=(const text_file&) = delete;
     ~text_file() { std::filesystem::remove(path()); }
