@@ -63,7 +63,8 @@ std::string_view keywords_of(const metrics::metric& m) {
     if (m.member == &metrics::row::exact) return R"("type": ["boolean", "null"])";
     // A regret can be below 0.
     const bool compares = m.collected == metrics::when::regret;
-    if (m.unit == "share" && !compares) return R"("type": ["number", "null"], "minimum": 0, "maximum": 1)";
+    if (m.unit == "share" && !compares)
+        return R"("type": ["number", "null"], "minimum": 0, "maximum": 1)";
     if (m.unit == "count") return R"("type": ["integer", "null"], "minimum": 0)";
     return R"("type": ["number", "null"])";
 }

@@ -28,8 +28,8 @@ struct plain_params {
 };
 
 struct block_params : plain_params {
-    bool plain;  ///< exact E8M0 arithmetic of dialect ocp, the scale from the block's maximum: what fast
-                 ///< backends are written for
+    bool plain;  ///< exact E8M0 arithmetic of dialect ocp, the scale from the block's maximum: what
+                 ///< fast backends are written for
     const dialect* by;
     int exponent_bits;  ///< of the element format
     bool flush_subnormals;
@@ -41,7 +41,7 @@ struct block_params : plain_params {
     four_over_six select;
     search_measure measure;  ///< of scale=search
     int reach;               ///< of scale=search: codes either side, or all_codes
-    tensor_scale tensor;  ///< what all blocks share
+    tensor_scale tensor;     ///< what all blocks share
 };
 
 /// As of the recipe: scales are stored as codes, not as float32.

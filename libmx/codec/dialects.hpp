@@ -188,8 +188,9 @@ struct dialect {
     dialect_id id;
     std::string_view name;
     std::string_view summary;
-    std::string_view source;       ///< owner/name@commit, or the document
-    std::string_view version{};    ///< the release that was looked at, "" where only a commit is known
+    std::string_view source;  ///< owner/name@commit, or the document
+    std::string_view
+        version{};  ///< the release that was looked at, "" where only a commit is known
     std::string_view verified_by;  ///< what was run against vectors, and what was only read
     bool blocks;                   ///< false: conversions of single values only
     std::string_view rules;        ///< scale rules it has, separated by spaces, default first

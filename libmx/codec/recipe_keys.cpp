@@ -233,14 +233,13 @@ constexpr std::array keys{
                    r.select = read_word("four_over_six", v, select_words);
                },
                [](const recipe& r) { return print_word(r.select, select_words); }},
-    recipe_key{"search", "mse, mae", "scale=search: the error of a block that is made small",
-               [](recipe& r, std::string_view v) {
-                   r.measure = read_word("search", v, measure_words);
-               },
-               [](const recipe& r) { return print_word(r.measure, measure_words); }},
+    recipe_key{
+        "search", "mse, mae", "scale=search: the error of a block that is made small",
+        [](recipe& r, std::string_view v) { r.measure = read_word("search", v, measure_words); },
+        [](const recipe& r) { return print_word(r.measure, measure_words); }},
     recipe_key{"reach", "all, 0 to 255",
-               "scale=search: codes tried either side of that of floor, or of amax / max", set_reach,
-               get_reach},
+               "scale=search: codes tried either side of that of floor, or of amax / max",
+               set_reach, get_reach},
     recipe_key{"transform", "none, hadamard, random-hadamard, matrix",
                "rotation along the block axis before quantization",
                [](recipe& r, std::string_view v) {
@@ -371,9 +370,10 @@ void check_rotation(const transform::rotation& r) {
         fail("transform=matrix: give its file, transform_file=PATH, and transform_size");
     }
     if (r.what == transform::kind::none || transform::is_size(r.what, r.size)) return;
-    fail(fmt::format("transform_size={}: there is no Hadamard matrix of that size here; give a power "
-                     "of two from 2 to 1024, or 12 or 20 times one up to {}",
-                     r.size, transform::largest_size));
+    fail(fmt::format(
+        "transform_size={}: there is no Hadamard matrix of that size here; give a power "
+        "of two from 2 to 1024, or 12 or 20 times one up to {}",
+        r.size, transform::largest_size));
 }
 
 // The preset that goes with scale format, element and block, so that one behaviour has one

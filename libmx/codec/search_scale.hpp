@@ -63,9 +63,10 @@ class scale_search {
     static constexpr double accuracy = 0x1p-30;
 
     MX_HD double scale_of(int code) const {
-        const float block = p_.scale_format->power_of_two()
-                                ? base::exact_pow2f(code - format::e8m0_bias)
-                                : format::decode_scale(*p_.scale_format, static_cast<unsigned>(code));
+        const float block =
+            p_.scale_format->power_of_two()
+                ? base::exact_pow2f(code - format::e8m0_bias)
+                : format::decode_scale(*p_.scale_format, static_cast<unsigned>(code));
         return static_cast<double>(block) * static_cast<double>(p_.tensor.decode);
     }
 

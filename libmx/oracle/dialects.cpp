@@ -112,8 +112,8 @@ block_scale torchao_0_15_scale(const recipe&, const value_list& list, const bloc
     return parts::power(parts::ceil_log2_f32(divide(f32, m.amax, parts::largest(list))));
 }
 
-element torchao_0_15_element(const recipe& r, const value_list& list, float x,
-                             const block_scale& s, draw_bits draw) {
+element torchao_0_15_element(const recipe& r, const value_list& list, float x, const block_scale& s,
+                             draw_bits draw) {
     return torchao_element(r, list, x, s.code == 0 ? block_scale{127, 1} : s, draw);
 }
 

@@ -38,7 +38,15 @@ struct element {
 };
 
 /// How scales that are no powers of two are formed (fractional.hpp).
-enum class convention : std::uint8_t { exact, torchao, torchao_divides, te, ggml, modelopt, compressed_tensors };
+enum class convention : std::uint8_t {
+    exact,
+    torchao,
+    torchao_divides,
+    te,
+    ggml,
+    modelopt,
+    compressed_tensors
+};
 
 struct dialect {
     std::string_view name;

@@ -71,9 +71,8 @@ tensor_factor tensor_scale(const recipe& r, const value_list& list) {
 }
 
 float ue4m3_value(int code) {
-    return static_cast<float>(decode_scale(*format::find_scale_format("ue4m3"),
-                                           static_cast<unsigned>(code))
-                                  .value());
+    return static_cast<float>(
+        decode_scale(*format::find_scale_format("ue4m3"), static_cast<unsigned>(code)).value());
 }
 
 struct small_scale {

@@ -31,14 +31,13 @@ std::string text_of(const std::string& file) {
     char part[1 << 16];
     while (in.read(part, sizeof part) || in.gcount() > 0) {
         text.append(part, static_cast<std::size_t>(in.gcount()));
-        if (text.size() > most_bytes) fail(file, "transform_file: too long for a matrix of numbers");
+        if (text.size() > most_bytes)
+            fail(file, "transform_file: too long for a matrix of numbers");
     }
     return text;
 }
 
-bool separates(char c) {
-    return c == ',' || c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
+bool separates(char c) { return c == ',' || c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 numbers numbers_of(const std::string& file, const std::string& text, std::size_t count) {
     numbers all;
@@ -58,9 +57,10 @@ numbers numbers_of(const std::string& file, const std::string& text, std::size_t
         const auto [next, status] = std::from_chars(at, end, x);
         if (status != std::errc() || !std::isfinite(x) || std::abs(x) > 1e100 ||
             (next != end && !separates(*next) && *next != '#')) {
-            fail(file, fmt::format("transform_file: entry {} is no number; write the matrix as text, "
-                                   "as numpy.savetxt does",
-                                   all.size() + 1));
+            fail(file,
+                 fmt::format("transform_file: entry {} is no number; write the matrix as text, "
+                             "as numpy.savetxt does",
+                             all.size() + 1));
         }
         all.push_back(x);
         if (all.size() > count) break;
@@ -105,13 +105,12 @@ std::shared_ptr<const std::vector<double>> load_matrix(const rotation& r) {
     numbers all = numbers_of(r.file, text_of(r.file), n * n);
     if (all.size() != n * n) {
         const auto side = static_cast<std::size_t>(std::lround(std::sqrt(all.size())));
-        fail(r.file,
-             fmt::format("transform_file: {} {} numbers; transform_size={} needs {}{}",
-                         all.size() > n * n ? "holds more than" : "holds",
-                         all.size() > n * n ? n * n : all.size(), n, n * n,
-                         all.size() < n * n && side * side == all.size() && side > 1
-                             ? fmt::format(" (say transform_size={})", side)
-                             : ""));
+        fail(r.file, fmt::format("transform_file: {} {} numbers; transform_size={} needs {}{}",
+                                 all.size() > n * n ? "holds more than" : "holds",
+                                 all.size() > n * n ? n * n : all.size(), n, n * n,
+                                 all.size() < n * n && side * side == all.size() && side > 1
+                                     ? fmt::format(" (say transform_size={})", side)
+                                     : ""));
     }
     m = std::make_shared<const numbers>(normalized(r.file, std::move(all), n));
     return m;

@@ -55,8 +55,8 @@ struct rotation {
     friend bool operator==(const rotation&, const rotation&) = default;
 };
 
-/// Whether neighbours are rotated in groups of `n`: of Hadamard matrices 2 to 1024 by powers of two,
-/// and 12 2^k and 20 2^k up to 1280; of a file's up to largest_size.
+/// Whether neighbours are rotated in groups of `n`: of Hadamard matrices 2 to 1024 by powers of
+/// two, and 12 2^k and 20 2^k up to 1280; of a file's up to largest_size.
 bool is_size(kind what, int n);
 inline constexpr int largest_size = 1280;
 

@@ -391,7 +391,8 @@ element_grid grid_of(const block_params& p) {
     if (p.scale_format->power_of_two()) g.sign_of_zero = p.by->sign_of_zero.value;
     // modelopt and compressed-tensors take the sign from y < 0 (or sign(y)).
     const bool signless = p.by->two_level.value != two_level_kind::torchao_divides;
-    if (signless && quotient_of(p) == quotient_kind::division) g.sign_of_zero = zero_sign::input_plus;
+    if (signless && quotient_of(p) == quotient_kind::division)
+        g.sign_of_zero = zero_sign::input_plus;
     return g;
 }
 

@@ -10,7 +10,8 @@
 namespace mx::conformance::verify {
 
 /// The recipe that `recipe` names (files of `mx vectors`), or the one that format, element, scale,
-/// round, block, dialect, dialect_version, int_min and flush_subnormals describe. Throws base::error (input).
+/// round, block, dialect, dialect_version, int_min and flush_subnormals describe. Throws
+/// base::error (input).
 codec::recipe recipe_of(const vector_file& file);
 
 /// Whether the file holds blocks under searched scales, which are told by their definition and not
