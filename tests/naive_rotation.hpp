@@ -3,6 +3,7 @@
 // for the tests of what the library and the commands compute.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,9 +14,33 @@
 
 namespace mx::tests {
 
-/// Sylvester's matrix times x in float32: the halves first, then the largest distance.
+/// Paley's matrix of order b = q + 1 times x: I + S, S with a border of ones and the Legendre
+/// symbols of j - i, by Euler's criterion.
+inline std::vector<float> paley(const std::vector<float>& x) {
+    const auto q = static_cast<int>(x.size()) - 1;
+    const auto symbol = [&](int a) {
+        int power = 1;
+        for (int k = 0; k < (q - 1) / 2; ++k) power = power * a % q;
+        return power == 1;
+    };
+    std::vector<float> y;
+    for (int i = 0; i <= q; ++i) {
+        float sum = 0;
+        for (int j = 0; j <= q; ++j) {
+            const bool plus = i == j || i == 0 || (j != 0 && symbol((j - i + q) % q));
+            const float term =
+                plus ? x[static_cast<std::size_t>(j)] : -x[static_cast<std::size_t>(j)];
+            sum = j == 0 ? term : sum + term;
+        }
+        y.push_back(sum);
+    }
+    return y;
+}
+
+/// The matrix of a group times x in float32: the halves first, then the largest distance.
 inline std::vector<float> sylvester(const std::vector<float>& x) {
     if (x.size() == 1) return x;
+    if (x.size() == 12 || x.size() == 20) return paley(x);
     const auto half = static_cast<std::ptrdiff_t>(x.size() / 2);
     const std::vector<float> low = sylvester({x.begin(), x.begin() + half});
     const std::vector<float> high = sylvester({x.begin() + half, x.end()});
@@ -37,7 +62,8 @@ inline std::vector<float> naive_run(const transform::rotation& r, const std::vec
     std::vector<float> out;
     auto n = static_cast<std::size_t>(r.size);
     while (out.size() < x.size()) {
-        while (n > x.size() - out.size()) n /= 2;
+        const std::size_t left = x.size() - out.size();
+        if (n > left) n = std::bit_floor(left);
         std::vector<float> group;
         for (std::size_t i = out.size(); group.size() < n; ++i) {
             group.push_back(naive_sign(r, i) * x[i]);

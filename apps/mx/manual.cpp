@@ -30,6 +30,8 @@ std::string_view asked_for(metrics::when collected) {
             return "`--decompose`";
         case metrics::when::histograms:
             return "`--histograms`";
+        case metrics::when::regret:
+            return "`--regret`";
         case metrics::when::always:
             break;
     }

@@ -61,7 +61,10 @@ constexpr std::array nested_metrics{
 std::string_view keywords_of(const metrics::metric& m) {
     if (const auto* n = base::find_named(nested_metrics, m.name)) return n->keywords;
     if (m.member == &metrics::row::exact) return R"("type": ["boolean", "null"])";
-    if (m.unit == "share") return R"("type": ["number", "null"], "minimum": 0, "maximum": 1)";
+    // A regret can be below 0.
+    const bool compares = m.collected == metrics::when::regret;
+    if (m.unit == "share" && !compares)
+        return R"("type": ["number", "null"], "minimum": 0, "maximum": 1)";
     if (m.unit == "count") return R"("type": ["integer", "null"], "minimum": 0)";
     return R"("type": ["number", "null"])";
 }

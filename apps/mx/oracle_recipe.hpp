@@ -12,6 +12,8 @@
 namespace mx::app {
 
 inline std::optional<oracle::scale_rule> oracle_rule(const scale::scale_rule& rule) {
+    // Of one name with the rule of power-of-two scales.
+    if (rule.id == scale::rule_id::search_two_level) return oracle::scale_rule::search_two_level;
     for (const auto& [name, id] : oracle::scale_rule_names) {
         if (name == rule.name) return id;
     }
@@ -58,6 +60,9 @@ inline oracle::recipe oracle_recipe(const codec::recipe& r, float tensor_amax = 
     o.scale_format = r.scale_format;
     o.row_scales = codec::has_row_scales(r);
     if (r.outer.what == codec::outer_choice::kind::given) o.given = r.outer.value;
+    o.search =
+        r.measure == codec::search_measure::mse ? oracle::selection::mse : oracle::selection::mae;
+    o.reach = r.reach == codec::all_codes ? -1 : r.reach;
     o.tensor_amax = tensor_amax;
     o.element = r.element;
     o.rule = oracle_rule(*r.rule).value();

@@ -20,6 +20,8 @@ bool wanted(metrics::when collected, const analysis_request& request) {
             return request.decompose;
         case metrics::when::histograms:
             return request.histograms;
+        case metrics::when::regret:
+            return false;  // see add_regrets
         case metrics::when::always:
             break;
     }

@@ -33,7 +33,7 @@ struct result_member {
 };
 
 // THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
-// error_members where the error is decomposed.
+// error_members where the error is decomposed, and regret_members where they were asked for.
 constexpr std::array described_members{
     result_member{"file", &tensor_identity::file, "path of the file, as it was given"},
     result_member{"tensor", &tensor_identity::tensor,
@@ -61,6 +61,12 @@ constexpr std::array error_members{
     result_member{"clamp_error_share", &result::clamp_error_share},
     result_member{"underflow_error_share", &result::underflow_error_share},
     result_member{"grid_error_share", &result::grid_error_share},
+};
+
+constexpr std::array regret_members{
+    result_member{"best_rmse", &result::best_rmse},
+    result_member{"regret", &result::regret},
+    result_member{"regret_share", &result::regret_share},
 };
 
 template <typename Members>
@@ -141,8 +147,13 @@ bool read_member(result& r, tensor_identity& of, std::string_view name, const re
     const result_member* m = find(described_members, name);
     if (m == nullptr) {
         m = find(error_members, name);
-        if (m == nullptr) return false;
-        r.decomposed = true;
+        if (m != nullptr) {
+            r.decomposed = true;
+        } else {
+            m = find(regret_members, name);
+            if (m == nullptr) return false;
+            r.with_regret = true;
+        }
     }
     const auto read_into = [&](auto where) {
         using place = decltype(where);
@@ -163,7 +174,10 @@ result::result()
       tensor_scale(undefined),
       clamp_error_share(undefined),
       underflow_error_share(undefined),
-      grid_error_share(undefined) {
+      grid_error_share(undefined),
+      best_rmse(undefined),
+      regret(undefined),
+      regret_share(undefined) {
     squared_error.fill(undefined);
     for (const metrics::metric& m : metrics::all()) {
         if (m.member != nullptr) this->*(m.member) = undefined;
@@ -184,6 +198,9 @@ report::record record_of(const result& r) {
     }
     for (const result_member& m : error_members) {
         if (r.decomposed) write(m);
+    }
+    for (const result_member& m : regret_members) {
+        if (r.with_regret) write(m);
     }
     to.insert(to.end(), r.more.begin(), r.more.end());
     return to;

@@ -52,6 +52,9 @@ struct result : metrics::row {
     bool decomposed = false;
     std::array<double, 4> squared_error;
     double clamp_error_share, underflow_error_share, grid_error_share;
+    /// With metrics::when::regret.
+    bool with_regret = false;
+    double best_rmse, regret, regret_share;
     report::record more;  ///< members that only the JSON has: histograms
 
     /// Elements that rates and sums are over.

@@ -104,7 +104,7 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
 
 bool codes_tell_values(const block_params& p) {
     if (p.row_scales || p.by->inf_value.value == inf_element::keep) return p.plain;
-    return p.plain || !p.scale_format->power_of_two();
+    return p.by->id == dialect_id::ocp || !p.scale_format->power_of_two();
 }
 
 void dequantize_block(const block_params& p, float scale, std::uint16_t offset,

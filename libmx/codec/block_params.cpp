@@ -17,7 +17,8 @@ block_params params_of(const recipe& r, const tensor_facts& facts) {
     const format::element_format& f = *r.element;
     block_params p{};
     p.by = r.by;
-    p.plain = r.by->id == dialect_id::ocp && r.scale_format->power_of_two();
+    p.plain = r.by->id == dialect_id::ocp && r.scale_format->power_of_two() &&
+              !scale::is_search(r.rule->id);
     p.flush_subnormals = r.flush_subnormals;
     p.bumps = bumps_positions(r);
     p.mode = {r.round, r.ties, r.random_bits};
@@ -50,6 +51,8 @@ block_params params_of(const recipe& r, const tensor_facts& facts) {
     p.select = r.select;
     p.candidates = r.candidates;
     p.row_scales = has_row_scales(r);
+    p.measure = r.measure;
+    p.reach = r.reach;
     p.tensor = tensor_scale_of(r, facts);
     p.outer = outer_rule_of(r);
     return p;

@@ -28,7 +28,8 @@ struct plain_params {
 };
 
 struct block_params : plain_params {
-    bool plain;  ///< exact E8M0 arithmetic of dialect ocp: what fast backends are written for
+    bool plain;  ///< exact E8M0 arithmetic of dialect ocp, the scale from the block's maximum: what
+                 ///< fast backends are written for
     const dialect* by;
     int exponent_bits;  ///< of the element format
     bool flush_subnormals;
@@ -39,9 +40,11 @@ struct block_params : plain_params {
     float largest;                        ///< the element format's largest value
     four_over_six select;
     candidate_kind candidates;
-    bool row_scales;      ///< see has_row_scales
-    tensor_scale tensor;  ///< what all blocks share; with row scales, those of a row
-    outer_rule outer;     ///< what `tensor` follows from
+    search_measure measure;  ///< of scale=search
+    int reach;               ///< of scale=search: codes either side, or all_codes
+    bool row_scales;         ///< see has_row_scales
+    tensor_scale tensor;     ///< what all blocks share; with row scales, those of a row
+    outer_rule outer;        ///< what `tensor` follows from
 };
 
 /// Whether dialect te is followed as its reference quantizer has it, and not as its first kernels:

@@ -15,7 +15,7 @@ clamp_zone clamp_zone_of(const recipe& r) {
     const block_params p = params_of(r);
     clamp_zone zone;
     double clamps = 0;
-    if (!r.scale_format->power_of_two()) return zone;
+    if (!r.scale_format->power_of_two() || scale::is_search(r.rule->id)) return zone;
     constexpr std::uint32_t steps = 1u << 14;
     for (std::uint32_t i = 0; i < steps; ++i) {
         // One ulp above the grid point stands for the open interval up to the next one.

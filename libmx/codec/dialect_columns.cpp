@@ -120,6 +120,9 @@ template <>
 constexpr auto words<two_level_kind> = std::array{
     trait_words{"exact", "exact quotients, each rounded once"},
     trait_words{"min 2^-6", "block scales of at least 2^-6, the smallest normal E4M3"},
+    trait_words{"min 2^-6, /",
+                "block scales of at least 2^-6; x is divided by the product of the scales, where "
+                "the newer torchao multiplies by a reciprocal"},
     trait_words{"te", "the tensor scale is kept as its reciprocal; E4M3 subnormals are used"},
     trait_words{"ggml", "no tensor scale; half-away block scales that jump to 448 from 248"},
     trait_words{"0 is 1", "a block scale of zero becomes 1"},
@@ -151,6 +154,11 @@ trait_words words_of_range(bool low_byte) {
     return low_byte ? trait_words{"low byte",
                                   "the low byte of the code, an undefined cast in C as seen on x86"}
                     : trait_words{"clamped", "code 0 below 2^-127, NaN or the largest scale above"};
+}
+
+trait_words words_of_code_0(bool unscaled) {
+    return unscaled ? trait_words{"1", "1: elements of a block with scale code 0 are not scaled"}
+                    : trait_words{"2^-127", "the scale 2^-127"};
 }
 
 trait_words words_of_bits(int bits) {
@@ -247,6 +255,11 @@ dialect_answer range_answer(const dialect& d) {
     return {words_of_range(d.low_byte_of_code.value), d.low_byte_of_code.mark, true};
 }
 
+dialect_answer code_0_answer(const dialect& d) {
+    if (!d.blocks) return lacks("no blocks");
+    return {words_of_code_0(d.unscaled_at_code_0.value), d.unscaled_at_code_0.mark, true};
+}
+
 dialect_answer bits_answer(const dialect& d) {
     if (d.stochastic.value == stochastic_kind::none) return lacks("none");
     return {words_of_bits(d.random_bits.value), d.random_bits.mark, true};
@@ -279,6 +292,8 @@ constexpr std::array columns{
                    of_powers<&dialect::storage>},
     dialect_column{"scale_range", "beyond\nE8M0", "What becomes of an exponent that E8M0 lacks?",
                    range_answer},
+    dialect_column{"code_0", "at\ncode 0",
+                   "What are elements divided by where the scale code is 0?", code_0_answer},
     dialect_column{"two_level", "NVFP4", "Which convention of two-level scaling is followed?",
                    of_blocks<&dialect::two_level>},
     dialect_column{"arithmetic", "element", "How is an element found?", say<&dialect::arithmetic>},

@@ -131,6 +131,9 @@ class scale_chooser {
             case scale::rule_id::single_level:
             case scale::rule_id::amax:
             case scale::rule_id::amax_pow2:
+            case scale::rule_id::search:
+            case scale::rule_id::search_two_level:
+            case scale::rule_id::search_single_level:
                 break;
         }
         return exponent_of_inf;

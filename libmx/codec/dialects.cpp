@@ -21,7 +21,7 @@ constexpr dialect ocp_row{
     .blocks = true,
     .rules =
         "floor ceil even rceil nearest enhanced ceil-div-max floor-bump two-level "
-        "single-level amax amax-pow2",
+        "single-level amax amax-pow2 search search-single-level",
     .roundings = "rtne away zero up down stochastic nearest-ties-to-zero",
     .elements = "",
     .number_scales = "ue4m3 ue5m3",
@@ -44,6 +44,7 @@ constexpr dialect ocp_row{
     .e4m3_reaches_480 = {false, R},
     .e4m3_overflow_is_nan = {false, R},
     .low_byte_of_code = {false, R},
+    .unscaled_at_code_0 = {false, R},
     .random_bits = {32, C},
 };
 
@@ -56,6 +57,7 @@ constexpr dialect known_by(evidence mark) {
     d.sign_of_zero.mark = d.inf_value.mark = d.nan_value.mark = d.stochastic.mark = mark;
     d.integers.mark = d.two_level.mark = d.e8m0.mark = d.e4m3_reaches_480.mark = mark;
     d.e4m3_overflow_is_nan.mark = d.low_byte_of_code.mark = d.random_bits.mark = mark;
+    d.unscaled_at_code_0.mark = mark;
     return d;
 }
 
@@ -111,6 +113,7 @@ constexpr dialect torchao_row() {
     d.name = "torchao";
     d.summary = "to_mx, and NVFP4 with block scales of at least 2^-6";
     d.source = "pytorch/ao@36027d8";
+    d.version = "0.19.0";
     d.verified_by = "vectors: to_mx blocks of five formats and four rules, scales, NVFP4 blocks";
     d.rules = "floor ceil even rceil two-level single-level";
     d.roundings = "rtne";
@@ -120,6 +123,25 @@ constexpr dialect torchao_row() {
     d.stochastic = {stochastic_kind::none, S};
     d.two_level = {two_level_kind::torchao, T};
     d.e8m0 = {e8m0_cast::up_nan, R};
+    return d;
+}
+
+// What was run of that release; its floor, ceil and even were not.
+constexpr dialect torchao_0_15_row() {
+    dialect d = torchao_row();
+    d.id = dialect_id::torchao_0_15;
+    d.name = "torchao@0.15";
+    d.summary = "to_mx with RCEIL on a float32 log2, and NVFP4 that divides";
+    d.source = "torchao 0.15.0 of PyPI, PyTorch 2.9.1, CPU";
+    d.version = "0.15.0";
+    d.verified_by = "vectors: RCEIL blocks of five formats, NVFP4 blocks of both levels";
+    d.rules = "rceil two-level single-level";
+    d.log2 = {log2_kind::float32, R};
+    d.rceil = {rceil_kind::log2, R};
+    d.inf = {inf_amax::saturate, R};
+    d.unscaled_at_code_0 = {true, R};
+    d.two_level = {two_level_kind::torchao_divides, R};
+    d.e8m0 = {e8m0_cast::none, S};
     return d;
 }
 
@@ -408,6 +430,7 @@ constexpr std::array dialect_rows{
     microxcaling_bf16_row(),
     microxcaling_native_row(),
     torchao_row(),
+    torchao_0_15_row(),
     te_row(),
     nvidia_row(),
     fbgemm_row(),
@@ -442,8 +465,20 @@ const dialect* find_dialect(std::string_view name) {
     for (const dialect& d : dialect_rows) {
         if (d.name == name) return &d;
     }
+    const std::size_t at = name.find('@');
+    if (at == std::string_view::npos) return nullptr;
+    const std::string_view version = name.substr(at + 1);
+    if (version.empty()) return nullptr;
+    for (const dialect& d : dialect_rows) {
+        if (family_of(d) != name.substr(0, at)) continue;
+        const std::string_view commit = d.source.substr(d.source.find('@') + 1);
+        const bool newest = d.name.size() == at;
+        if (newest ? version == d.version || version == commit : version == d.version) return &d;
+    }
     return nullptr;
 }
+
+std::string_view family_of(const dialect& d) { return d.name.substr(0, d.name.find('@')); }
 
 bool lists(std::string_view list_of_words, std::string_view word) {
     while (!list_of_words.empty()) {

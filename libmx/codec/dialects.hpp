@@ -130,6 +130,7 @@ enum class stochastic_kind : std::uint8_t {
 enum class two_level_kind : std::uint8_t {
     exact,               ///< exact quotients, each rounded once
     torchao,             ///< block scales clamped to at least 2^-6
+    torchao_divides,     ///< the same; x is divided by the product of the scales
     te,                  ///< the reciprocal of the tensor scale is what is stored
     ggml,                ///< half-away block scales, no tensor scale
     modelopt,            ///< a zero block scale becomes 1
@@ -167,6 +168,7 @@ enum class dialect_id : std::uint8_t {
     microxcaling_bf16,
     microxcaling_native,
     torchao,
+    torchao_0_15,
     te,
     nvidia,
     fbgemm,
@@ -183,11 +185,15 @@ enum class dialect_id : std::uint8_t {
     alto,
 };
 
+/// A row for each version whose bits are known: the newest has the implementation's name, older
+/// ones NAME@VERSION, VERSION the last one that did so.
 struct dialect {
     dialect_id id;
     std::string_view name;
     std::string_view summary;
-    std::string_view source;       ///< owner/name@commit, or the document
+    std::string_view source;  ///< owner/name@commit, or the document
+    std::string_view
+        version{};  ///< the release that was looked at, "" where only a commit is known
     std::string_view verified_by;  ///< what was run against vectors, and what was only read
     bool blocks;                   ///< false: conversions of single values only
     std::string_view rules;        ///< scale rules it has, separated by spaces, default first
@@ -218,6 +224,8 @@ struct dialect {
     known<bool> e4m3_overflow_is_nan;
     /// A scale code out of range keeps its low byte (a cast undefined in C, as seen on x86).
     known<bool> low_byte_of_code;
+    /// Elements of a block whose scale code is 0 are not scaled (as if the scale were 1).
+    known<bool> unscaled_at_code_0;
     /// Random bits of stochastic rounding unless the recipe says otherwise; 0: 23 - m.
     known<int> random_bits;
 };
@@ -228,8 +236,12 @@ std::span<const dialect> dialects();
 /// The row of `id`.
 const dialect& row_of(dialect_id id);
 
-/// The row named `name`, or nullptr.
+/// The row named `name`, or nullptr. NAME@VERSION also finds a row by the whole release or, of the
+/// newest, by its commit.
 const dialect* find_dialect(std::string_view name);
+
+/// The name without a version: that of the newest row.
+std::string_view family_of(const dialect& d);
 
 /// Whether `word` is one of the words of `list` (separated by spaces).
 bool lists(std::string_view list, std::string_view word);

@@ -38,7 +38,8 @@ MX_HD inline bool nan_decides(const block_params& p) {
 MX_HD inline bool divides_elements(two_level_kind convention) {
     return convention == two_level_kind::modelopt ||
            convention == two_level_kind::compressed_tensors ||
-           convention == two_level_kind::quark || convention == two_level_kind::alto;
+           convention == two_level_kind::quark || convention == two_level_kind::alto ||
+           convention == two_level_kind::torchao_divides;
 }
 
 /// The sign of elements that become zero.
@@ -103,6 +104,10 @@ MX_HD inline fractional_scale torchao(const block_params& p, float amax) {
     if (s < 0x1p-6f) s = 0x1p-6f;
     if (s > 448.0f) s = 448.0f;
     fractional_scale chosen = coded(p, cast(p, s, true));
+    if (p.by->two_level.value == two_level_kind::torchao_divides) {
+        chosen.factor = two_level ? g * chosen.value : chosen.value;
+        return chosen;
+    }
     chosen.factor = two_level ? (1.0f / g) / chosen.value : 1.0f / chosen.value;
     return chosen;
 }
@@ -217,6 +222,7 @@ MX_HD_CALL inline fractional_scale choose_scale(const block_params& p, std::uint
     }
     switch (convention) {
         case two_level_kind::torchao:
+        case two_level_kind::torchao_divides:
             return torchao(p, amax);
         case two_level_kind::te:
             return te_number(p, amax, target);

@@ -14,6 +14,7 @@
 #include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/search_scale.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
 
 namespace mx::codec {
@@ -120,8 +121,11 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
     const std::uint32_t amax = survey(p, x, out);
     out.amax = amax;
     const bool random_scale = p.rule == scale::rule_id::stochastic;
-    const chosen_scale s =
+    chosen_scale s =
         dialect_scale(p, amax, random_scale ? base::random_u32(scale_key, place.first) : 0u);
+    if (scale::is_search(p.rule) && amax != 0 && base::is_finite(s.value)) {
+        s = code_of(scale_search(p, x).best(s.code));
+    }
     out.scale = s.value;
     out.scale_code = static_cast<std::uint8_t>(std::max(s.code, 0));
     if (!base::is_finite(s.value)) {
@@ -133,6 +137,8 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
     const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
     const bool has_nan = out.count.nan != 0;
     const bool keeps_codes = !codes.empty();
+    const bool unscaled = s.code == 0 && p.by->unscaled_at_code_0.value;
+    const bool ours = p.by->id == dialect_id::ocp;  // whose scale is NaN beside NaN and Inf
     const int exponent = exponent_of(s.value);
     element_tally tally;
     chunk_terms<double> terms;
@@ -143,12 +149,20 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
         const float scale = raised != 0 ? s.value * 2.0f : s.value;
         const std::uint32_t draw = random ? base::random_u32(key, place.index(i)) : 0u;
         const float held = as_held(p, x[at]);
-        float y = held / scale;
+        float y = unscaled ? held : held / scale;
         // Its sign, which some conversions look at, is lost in divisions of some processors.
         if (has_nan && base::is_nan(held)) y = held;
         if (narrow) y = base::rounded_to_bf16(y);
         if (s.nan_quotients) y = base::quiet_nan();
-        converted q = element_of(c, zeroed ? 0.0f : y, draw);
+        const format::encoded exact = format::encode_magnitude(
+            c.element, c.mode, base::bits_of(x[at]), exponent + raised, draw);
+        converted q{};
+        if (ours) {
+            q.code = format::with_sign(c.element, exact.magnitude, exact.negative);
+            q.value = p.value[q.code];
+        } else {
+            q = element_of(c, zeroed ? 0.0f : y, draw);
+        }
         // ggml compares float32 products: one that overflows is never the nearest.
         if (p.by->id == dialect_id::ggml && magnitude_of(scale * q.value) == base::f32_infinity) {
             const std::uint32_t sign = base::bits_of(y) & base::f32_sign_mask;
@@ -159,15 +173,13 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
         const float returned = narrow ? base::rounded_to_bf16(product) : product;
         if (!values.empty()) values[at] = base::is_nan(returned) ? base::quiet_nan() : returned;
         if (base::is_finite(x[at]) && base::is_finite(q.value) && base::is_finite(scale)) {
-            const format::encoded exact = format::encode_magnitude(
-                c.element, c.mode, base::bits_of(x[at]), exponent + raised, draw);
             const block::error_part part =
                 tally.add(c.element, x[at] != 0.0f, exact, magnitude_code(c.element, q.code));
             out.counted_max = std::max(out.counted_max, magnitude_of(x[at]));
             const double exact_x = static_cast<double>(x[at]);
             const double d = static_cast<double>(scale) * static_cast<double>(q.value);
             terms.set(i % chunk_size, exact_x, d, d - exact_x, part);
-            out.count.dequant_overflow += base::is_finite(returned) ? 0u : 1u;
+            out.count.dequant_overflow += ours || base::is_finite(returned) ? 0u : 1u;
         } else {
             out.count.poisoned += base::is_finite(x[at]) ? 1u : 0u;
         }
@@ -333,6 +345,11 @@ MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::
     fractional_scale scale = choose_scale(p, out.amax, p.largest);
     if (p.select != four_over_six::none && !base::is_nan(scale.value)) {
         scale = select_scale(p, x, place, scale, choose_scale(p, out.amax, 4.0f));
+    }
+    const bool searched = scale::is_search(p.rule) && out.amax != 0 && p.tensor.decode > 0;
+    if (searched && !base::is_nan(scale.value)) {
+        const int best = scale_search(p, x).best(scale.code);
+        scale = fractional_steps::coded(p, static_cast<std::uint8_t>(best));
     }
     out.scale_code = scale.code;
     out.scale = scale.value;

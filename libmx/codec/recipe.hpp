@@ -78,6 +78,12 @@ struct outer_choice {
     friend bool operator==(const outer_choice&, const outer_choice&) = default;
 };
 
+/// What scale=search makes small: the sum over a block of squared or of absolute errors.
+enum class search_measure : std::uint8_t { mse, mae };
+
+/// Codes that scale=search tries either side of the one it begins with.
+inline constexpr int all_codes = 256;
+
 /// Block extents; `rows`x`cols` along the last two axes unless `axis` says otherwise.
 struct block_shape {
     int rows = 1;
@@ -121,6 +127,8 @@ struct recipe {
     scale_bound bound = scale_bound::power_of_two;
     candidate_kind candidates = candidate_kind::exact;
     outer_choice outer;
+    search_measure measure = search_measure::mse;  ///< of scale=search
+    int reach = all_codes;                         ///< of scale=search
     transform::rotation rotate;
     bool flush_subnormals = false;  ///< blocks of float32 subnormals become zero (microxcaling)
     const dialect* by = &row_of(dialect_id::ocp);

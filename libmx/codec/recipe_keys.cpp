@@ -77,26 +77,22 @@ constexpr std::array select_words{word{"none", four_over_six::none},
                                   word{"abs_max", four_over_six::abs_max}};
 constexpr std::array candidate_words{word{"exact", candidate_kind::exact},
                                      word{"fp16", candidate_kind::fp16}};
+constexpr std::array measure_words{word{"mse", search_measure::mse},
+                                   word{"mae", search_measure::mae}};
 constexpr std::array flag_words{word{"false", false}, word{"true", true}};
 constexpr std::array transform_words{word{"none", transform::kind::none},
                                      word{"hadamard", transform::kind::hadamard},
-                                     word{"random-hadamard", transform::kind::random_hadamard}};
+                                     word{"random-hadamard", transform::kind::random_hadamard},
+                                     word{"matrix", transform::kind::matrix}};
 
-bool is_transform_size(int n) {
-    return std::find(std::begin(transform::sizes), std::end(transform::sizes), n) !=
-           std::end(transform::sizes);
-}
-
-// The block's extent along the axis that is rotated where a rotation can have that size, else 32.
+// The block's extent along the axis that is rotated where that is 16, 32, 64 or 128, else 32.
 int default_transform_size(const recipe& r) {
     const int extent = r.block.cols > 1 ? r.block.cols : r.block.rows;
-    return is_transform_size(extent) ? extent : 32;
+    return extent == 16 || extent == 64 || extent == 128 ? extent : 32;
 }
 
 void set_transform_size(recipe& r, std::string_view text) {
-    const int n = integer<int>("transform_size", text, 1, 1 << 20);
-    if (!is_transform_size(n)) fail(fmt::format("transform_size={}: give 16, 32, 64 or 128", n));
-    r.rotate.size = n;
+    r.rotate.size = integer<int>("transform_size", text, 2, transform::largest_size);
 }
 
 std::string get_transform_size(const recipe& r) {
@@ -140,7 +136,7 @@ void set_dialect(recipe& r, std::string_view text) {
 }
 
 void set_scale(recipe& r, std::string_view text) {
-    const scale::scale_rule* rule = scale::find_scale_rule(text);
+    const scale::scale_rule* rule = scale::find_scale_rule(text, r.scale_format->name);
     if (rule == nullptr) fail(base::unknown("scale rule", text, names_of(scale::scale_rules)));
     r.rule = rule;
 }
@@ -206,7 +202,7 @@ void set_outer(recipe& r, std::string_view text) {
 std::string get_outer(const recipe& r) {
     if (r.outer.what == outer_choice::kind::row) return "row";
     if (r.outer.what != outer_choice::kind::given) {
-        return r.rule->id == scale::rule_id::two_level ? "tensor" : "none";
+        return scale::has_tensor_scale(r.rule->id) ? "tensor" : "none";
     }
     return std::string(given_prefix) +
            (r.outer.file.empty() ? fmt::format("{}", r.outer.value) : r.outer.file);
@@ -238,6 +234,14 @@ void set_axis(recipe& r, std::string_view text) {
     using kind = axis_choice::kind;
     r.axis = text == "flat" ? axis_choice{kind::flat, 0}
                             : axis_choice{kind::index, integer<int>("axis", text, -64, 63)};
+}
+
+void set_reach(recipe& r, std::string_view text) {
+    r.reach = text == "all" ? all_codes : integer<int>("reach", text, 0, 255);
+}
+
+std::string get_reach(const recipe& r) {
+    return r.reach == all_codes ? "all" : fmt::format("{}", r.reach);
 }
 
 std::string get_axis(const recipe& r) {
@@ -306,14 +310,26 @@ constexpr std::array keys{
     recipe_key{"outer", "tensor, row, none, given:NUMBER, given:FILE",
                "what shares the outer scale of two-level scales (none: scale=single-level)",
                set_outer, get_outer},
-    recipe_key{"transform", "none, hadamard, random-hadamard",
+    recipe_key{
+        "search", "mse, mae", "scale=search: the error of a block that is made small",
+        [](recipe& r, std::string_view v) { r.measure = read_word("search", v, measure_words); },
+        [](const recipe& r) { return print_word(r.measure, measure_words); }},
+    recipe_key{"reach", "all, 0 to 255",
+               "scale=search: codes tried either side of that of floor, or of amax / max",
+               set_reach, get_reach},
+    recipe_key{"transform", "none, hadamard, random-hadamard, matrix",
                "rotation along the block axis before quantization",
                [](recipe& r, std::string_view v) {
                    r.rotate.what = read_word("transform", v, transform_words);
                },
                [](const recipe& r) { return print_word(r.rotate.what, transform_words); }},
-    recipe_key{"transform_size", "16, 32, 64, 128", "how many neighbours are rotated together",
+    recipe_key{"transform_size", "2 to 1024 by powers of two, 12 2^k, 20 2^k to 1280",
+               "how many neighbours are rotated together; any number for a matrix",
                set_transform_size, get_transform_size},
+    recipe_key{"transform_file", "a path without ',' and ':'",
+               "transform=matrix: text of transform_size rows of as many numbers",
+               [](recipe& r, std::string_view v) { r.rotate.file = std::string(v); },
+               [](const recipe& r) { return r.rotate.file; }},
     recipe_key{"transform_seed", "0 to 2^64-1", "seed of the signs of random-hadamard",
                [](recipe& r, std::string_view v) {
                    r.rotate.seed =
@@ -402,7 +418,14 @@ void normalize_outer(recipe& r) {
                          r.scale_format->name));
     }
     const bool none = r.outer.what == kind::none;
-    r.rule = scale::find_scale_rule(none ? "single-level" : "two-level");
+    if (!scale::is_search(r.rule->id)) {
+        r.rule = scale::find_scale_rule(none ? "single-level" : "two-level");
+    } else if (none || r.outer.what == kind::tensor) {
+        r.rule =
+            scale::find_scale_rule(none ? "search-single-level" : "search", r.scale_format->name);
+    } else {
+        fail(fmt::format("{}: not with searched scales; give tensor or none", key));
+    }
     if (none || r.outer.what == kind::tensor) r.outer = {};
     if (r.outer.what == kind::row &&
         (r.block.rows != 1 || r.axis.what == axis_choice::kind::index)) {
@@ -450,6 +473,9 @@ void check_fractional(const recipe& r) {
         fail(fmt::format("offset=fp16: only with e8m0 scales; this recipe has {} scales",
                          r.scale_format->name));
     }
+    if (r.offset != offset_kind::none && scale::is_search(r.rule->id)) {
+        fail("offset=fp16: not with scale=search; take a rule that looks at the block's maximum");
+    }
     if (r.by->id != dialect_id::ocp) {
         const bool four_bits = r.element->name == "e2m1";
         if (r.scale_format->is_number() && !four_bits) {
@@ -489,6 +515,17 @@ void check_fractional(const recipe& r) {
     }
 }
 
+void check_rotation(const transform::rotation& r) {
+    if (r.what == transform::kind::matrix && r.file.empty()) {
+        fail("transform=matrix: give its file, transform_file=PATH, and transform_size");
+    }
+    if (r.what == transform::kind::none || transform::is_size(r.what, r.size)) return;
+    fail(fmt::format(
+        "transform_size={}: there is no Hadamard matrix of that size here; give a power "
+        "of two from 2 to 1024, or 12 or 20 times one up to {}",
+        r.size, transform::largest_size));
+}
+
 // The preset that goes with scale format, element and block, so that one behaviour has one
 // spelling: a row of the scale format, best with the same element, then with the same block.
 std::string_view preset_of(const recipe& r) {
@@ -522,13 +559,18 @@ void normalize(recipe& r) {
     }
     const bool has_tie_choice = r.element->floating() && r.element->mantissa_bits == 0;
     if (!has_tie_choice || r.round != format::rounding::rtne) r.ties = format::tie_rule::up;
+    const bool searches = scale::is_search(r.rule->id);
+    if (!searches) {
+        r.measure = search_measure::mse;
+        r.reach = all_codes;
+    }
     if (r.offset == offset_kind::none) r.range = range_kind::max;
     if (r.select == four_over_six::none) {
         r.bound = scale_bound::power_of_two;
         r.candidates = candidate_kind::exact;
     }
     if (r.element->floating()) r.minimum = int_min::symmetric;
-    if (r.element->floating() || r.rule->id == scale::rule_id::rceil ||
+    if (r.element->floating() || searches || r.rule->id == scale::rule_id::rceil ||
         !r.scale_format->power_of_two()) {
         r.emax = scale::int_emax::zero;
     }
@@ -538,6 +580,8 @@ void normalize(recipe& r) {
     if (r.rotate.what != transform::kind::none && r.rotate.size == 0) {
         r.rotate.size = default_transform_size(r);
     }
+    if (r.rotate.what != transform::kind::matrix) r.rotate.file.clear();
+    check_rotation(r.rotate);
 
     r.preset = preset_of(r);
 }

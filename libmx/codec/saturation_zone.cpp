@@ -46,7 +46,8 @@ saturation_threshold threshold_of(const block_params& p, bool negative) {
 
 bool decides(const recipe& r) {
     return r.scale_format->power_of_two() && r.by->id == dialect_id::ocp &&
-           r.offset == offset_kind::none && r.rule->id != scale::rule_id::stochastic;
+           r.offset == offset_kind::none && r.rule->id != scale::rule_id::stochastic &&
+           !scale::is_search(r.rule->id);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace mx::codec {
 namespace {
 
-bool has_outer(const recipe& r) { return r.rule->id == scale::rule_id::two_level; }
+bool has_outer(const recipe& r) { return scale::has_tensor_scale(r.rule->id); }
 
 }  // namespace
 
@@ -67,6 +67,7 @@ tensor_scale outer_scale(const outer_rule& how, float amax) {
             if (amax != 0) stored = std::max(amax / how.range, base::exact_pow2f(-149));
             break;
         case two_level_kind::torchao:
+        case two_level_kind::torchao_divides:
         case two_level_kind::modelopt:
             stored = amax / how.range;
             break;

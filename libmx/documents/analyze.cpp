@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "libmx/analysis/regret.hpp"
 #include "libmx/documents/studies.hpp"
 
 namespace mx::documents {
@@ -23,6 +24,10 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
     engine::require_any(analysis::has_elements(a.results), a.skipped);
     if (o.recompute) o.recompute(a, m.opened.tensors, request, m.control);
+    const bool cheap = analysis::regret_cost(m.opened.tensors, request) <= analysis::cheap_regret;
+    if (o.regret || (o.page && cheap)) {
+        analysis::add_regrets(a.results, m.opened.tensors, request, m.control);
+    }
 
     const std::vector<pages::recipe_summary> summary = pages::summarize(a.results);
     report::document d;

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "libmx/analysis/regret.hpp"
 #include "libmx/documents/studies.hpp"
 #include "libmx/pages/document_parts.hpp"
 #include "libmx/studies/compare/comparison.hpp"
@@ -70,6 +71,9 @@ measured compare(const compare_options& o, const surroundings& around) {
     }
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
     engine::require_any(analysis::has_elements(a.results), a.skipped);
+    const bool wants_regret = o.regret.value_or(analysis::regret_cost(m.opened.tensors, request) <=
+                                                analysis::cheap_regret);
+    if (wants_regret) analysis::add_regrets(a.results, m.opened.tensors, request, m.control);
     const comparison c = evaluate(plan, a, o.phase_sweep);
 
     report::document d;

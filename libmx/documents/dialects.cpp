@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -49,6 +50,7 @@ report::record record_of(const dialect& d) {
     report::record r{{"name", text(d.name)},
                      {"summary", text(d.summary)},
                      {"source", text(d.source)},
+                     {"version", d.version.empty() ? undefined() : text(d.version)},
                      {"verified_by", text(d.verified_by)},
                      {"blocks", d.blocks}};
     for (const offer& o : dialect_offers) r.emplace_back(o.name, offer_words(d, o));
@@ -59,6 +61,39 @@ report::record record_of(const dialect& d) {
                        a.applies ? text(mark_of(a.mark)) : undefined());
     }
     return r;
+}
+
+// The questions that `a` and `b` answer differently, by their names.
+std::string differing(const dialect& a, const dialect& b) {
+    std::string out;
+    for (const dialect_column& c : dialect_columns()) {
+        if (c.answer(a).words.word == c.answer(b).words.word) continue;
+        out += fmt::format("{}{}", out.empty() ? "" : ", ", c.name);
+    }
+    return out;
+}
+
+// Of implementations whose bits are known to have changed: every version.
+report::section history_section(std::string_view only = {}) {
+    report::section s{.heading = "Versions: implementations that changed their bits",
+                      .columns = {{"name", "dialect"},
+                                  {"version", "release"},
+                                  {"source", "what was looked at"},
+                                  {"differs", "answers otherwise than the newest"}}};
+    for (const dialect& d : codec::dialects()) {
+        const dialect& newest = *codec::find_dialect(codec::family_of(d));
+        const bool several = std::ranges::any_of(codec::dialects(), [&](const dialect& other) {
+            return other.id != d.id && codec::family_of(other) == codec::family_of(d);
+        });
+        if (!several || (!only.empty() && codec::family_of(d) != only)) continue;
+        s.add(std::string(d.name), std::string(d.version), std::string(d.source),
+              d.id == newest.id ? std::string("(the newest known)") : differing(d, newest));
+    }
+    s.notes = {
+        "NAME is the newest version known, NAME@VERSION the last one that did so; what a version "
+        "in between does was not looked at. Of all others one version is known: its commit also "
+        "selects it (dialect=NAME@COMMIT)."};
+    return s;
 }
 
 std::string mark_legend() {
@@ -107,6 +142,7 @@ report::document dialects_document() {
           mark_legend(),
           "'mx dialects NAME' gives every answer with its source, 'mx dialects A B' what two "
           "answer differently; docs/design/dialects.md is the whole table."}});
+    doc.sections.push_back(history_section());
     return doc;
 }
 
@@ -137,6 +173,8 @@ report::document dialect_document(const dialect& d) {
                             {},
                             {fmt::format("Source: {}.", d.source),
                              fmt::format("Verified by {}.", d.verified_by), mark_legend()}});
+    report::section history = history_section(codec::family_of(d));
+    if (!history.rows.empty()) doc.sections.push_back(std::move(history));
     return doc;
 }
 
@@ -183,6 +221,7 @@ report::document dialect_differences(const dialect& a, const dialect& b) {
 }
 
 const dialect& dialect_named(const std::string& name) {
+    if (const dialect* d = codec::find_dialect(name)) return *d;
     return base::row_named(codec::dialects(), "dialect", name);
 }
 

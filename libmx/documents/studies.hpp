@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@ struct analyze_options : measuring_options {
     std::string blocks;  ///< "" or the HDF5 file for per-block arrays
     bool histograms = false;
     bool decompose = false;
+    bool regret = false;  ///< else on a page where it is cheap
     /// Takes the place of figures, where it is set: `mx analyze --exact`.
     std::function<void(analysis::analysis&, const std::vector<engine::tensor_ref>&,
                        const analysis::analysis_request&, const engine::run_control&)>
@@ -40,6 +42,7 @@ struct compare_options : measuring_options {
     std::string baseline;  ///< a recipe; empty: the first cell
     std::uint64_t seeds = 5;
     bool phase_sweep = false;
+    std::optional<bool> regret{};  ///< whether it is measured; none: where it is cheap
 };
 measured compare(const compare_options& o, const surroundings& around);
 

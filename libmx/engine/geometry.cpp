@@ -63,6 +63,7 @@ std::optional<geometry> in_whole_rows(geometry g, bool scales, std::string& reas
 // Transforms run along the block axis; along the columns of tiles.
 std::optional<geometry> with_joint(geometry g, const transform::rotation& how,
                                    std::string& reason) {
+    if (how.what == transform::kind::matrix) transform::load_matrix(how);
     (g.grid.block_cols == 1 ? g.grid.joint_rows : g.grid.joint_cols) =
         static_cast<std::uint64_t>(how.size);
     if (panel_plan(g.grid.over, std::span(&g.grid, 1)).unit_elements() > largest_joint) {

@@ -100,6 +100,17 @@ constexpr std::array metrics{
            when::decompose, underflow_error_share},
     metric{"grid_error_share", "share", "the grid part of squared_error over its total",
            when::decompose, grid_error_share},
+    metric{"best_rmse", "",
+           "rmse under the best scales: the same elements, blocks and scale format under "
+           "scale=search (squared error, all codes) of dialect ocp; null with an offset and for "
+           "float32 scales",
+           when::regret},
+    metric{"regret", "",
+           "rmse^2 - best_rmse^2, the mean squared error that better scales would save; 0 where "
+           "these differ by less than 1e-6 of themselves; below 0 where a dialect, another tensor "
+           "scale or random numbers err less",
+           when::regret},
+    metric{"regret_share", "share", "regret over rmse^2", when::regret},
     metric{"code_entropy_bits", "bits", "entropy of the code histogram", when::histograms,
            code_entropy_bits},
     metric{"code_histogram", "count", "elements per code", when::histograms, code_histogram},

@@ -13,8 +13,8 @@
 
 namespace mx::metrics {
 
-/// What a metric has to be asked for with: nothing, `--decompose`, `--histograms`.
-enum class when : std::uint8_t { always, decompose, histograms };
+/// What a metric has to be asked for with: nothing, `--decompose`, `--histograms`, `--regret`.
+enum class when : std::uint8_t { always, decompose, histograms, regret };
 
 struct metric {
     std::string_view name;        ///< as in JSON and of the member
@@ -29,6 +29,10 @@ struct metric {
     constexpr metric(std::string_view n, std::string_view u, std::string_view d, when w,
                      report::value (*f)(const totals&))
         : name(n), unit(u), definition(d), collected(w), finish(f) {}
+
+    /// One that compares two recipes: no totals of one give it.
+    constexpr metric(std::string_view n, std::string_view u, std::string_view d, when w)
+        : name(n), unit(u), definition(d), collected(w) {}
 
     /// The figure of `r`, of which it is a member: null (monostate) where it is undefined.
     report::value value_of(const row& r) const;

@@ -234,7 +234,14 @@ quantized_block quantize_block_in(const recipe& r, const value_list& list, std::
         offset = value_of_half(out.offset);
         out.amax = range_of(r.range, x, e, offset);
     }
-    out.scale_code = scale_code(r.rule, list, r.emax, out.amax, context.scale_draw);
+    if (r.rule == scale_rule::search) {
+        const int floor = scale_code(scale_rule::floor, list, r.emax, out.amax);
+        std::vector<integer> scales;
+        for (int code = 0; code < 255; ++code) scales.push_back(ticks_of_power(code - 127));
+        out.scale_code = out.amax == 0 ? floor : searched_code(r, list, x, scales, floor);
+    } else {
+        out.scale_code = scale_code(r.rule, list, r.emax, out.amax, context.scale_draw);
+    }
     out.scale = parts::power(out.scale_code - 127).value;
     if (out.scale_code == 255) {
         poison(out, list);

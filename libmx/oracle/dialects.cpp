@@ -102,6 +102,21 @@ element torchao_element(const recipe& r, const value_list& list, float x, const 
     return parts::saturating(r, list, x, s, draw);
 }
 
+// torchao 0.15.0 to_mx with RCEIL: ceil of a float32 log2; elements times 2^(127 - code), but times
+// 1 where the code is 0.
+
+block_scale torchao_0_15_scale(const recipe&, const value_list& list, const block_maximum& m,
+                               draw_bits) {
+    if (m.nan) return parts::nan_scale();
+    if (std::isinf(m.amax)) return parts::power(127);
+    return parts::power(parts::ceil_log2_f32(divide(f32, m.amax, parts::largest(list))));
+}
+
+element torchao_0_15_element(const recipe& r, const value_list& list, float x, const block_scale& s,
+                             draw_bits draw) {
+    return torchao_element(r, list, x, s.code == 0 ? block_scale{127, 1} : s, draw);
+}
+
 // NVIDIA/TransformerEngine@d0067d0 MXFP8: fmaxf passes NaN by, and the maximum is held below Inf.
 
 block_scale te_scale(const recipe&, const value_list& list, const block_maximum& m, draw_bits) {
@@ -290,6 +305,8 @@ constexpr std::array list_of_dialects{
             nullptr},
     dialect{"microxcaling-native", true, native_scale, native_element, nullptr},
     dialect{"torchao", true, torchao_scale, torchao_element, up_or_nan, convention::torchao},
+    dialect{"torchao@0.15", true, torchao_0_15_scale, torchao_0_15_element, nullptr,
+            convention::torchao_divides},
     dialect{"te", true, te_scale, parts::saturating, up_saturating, convention::te},
     dialect{"nvidia", true, nvidia_scale, parts::saturating, up_saturating},
     dialect{"fbgemm", true, fbgemm::scale, fbgemm::convert, nullptr},

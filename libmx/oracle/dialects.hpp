@@ -42,6 +42,8 @@ struct element {
 enum class convention : std::uint8_t {
     exact,
     torchao,
+    torchao,
+    torchao_divides,
     te,
     ggml,
     modelopt,
@@ -102,6 +104,8 @@ struct recipe {
     selection select = selection::none;
     bool full_bound = false;       ///< four-over-six: no room for scales half as large again
     bool fp16_candidates = false;  ///< four-over-six of te: errors before the outer scale
+    selection search = selection::mse;  ///< of the searched rules, mse or mae
+    int reach = -1;                     ///< of the searched rules; -1: all codes
     const format::scale_format* scale_format = format::find_scale_format("e8m0");
     /// max |x| over the finite elements of what shares the outer scale (two-level)
     float tensor_amax = 0;
@@ -186,6 +190,13 @@ element convert(const float_kind& kind, const recipe& r, const value_list& list,
 bool flushes(const block_maximum& m);
 
 }  // namespace microxcaling
+
+/// The code among those of `scales` (the scale of every code, in ticks, ascending from a possible
+/// zero) under which the sum over the block of squared (or absolute) differences to the elements,
+/// each rounded to nearest, is least; the largest of equals. With a reach only codes that far from
+/// `first`. `x` is finite and not all zeros.
+int searched_code(const recipe& r, const value_list& list, std::span<const float> x,
+                  const std::vector<integer>& scales, int first);
 
 // Scales that are no powers of two: UE4M3 under a tensor scale or alone (NVFP4), and float32 (FP8
 // block scaling). By convention, each as the float32 operations of its source; `exact` is our own

@@ -31,7 +31,9 @@ convention convention_of(const recipe& r) {
     return r.by == nullptr ? convention::exact : r.by->fractional;
 }
 
-bool has_tensor_scale(const recipe& r) { return r.rule == scale_rule::two_level; }
+bool has_tensor_scale(const recipe& r) {
+    return r.rule == scale_rule::two_level || r.rule == scale_rule::search_two_level;
+}
 
 // What the largest block scale times the largest element stands for: 448 * 6, or 256 * 6 where
 // four-over-six wants room for scales half as large again. UE5M3: 114688 and 65536.
@@ -81,6 +83,7 @@ tensor_factor tensor_scale(const recipe& r, const value_list& list) {
             return {g, g};
         }
         case convention::torchao:
+        case convention::torchao_divides:
         case convention::modelopt:
         case convention::ggml:
         case convention::quark:
@@ -88,6 +91,11 @@ tensor_factor tensor_scale(const recipe& r, const value_list& list) {
     }
     const float g = divide(f32, amax, range);
     return {g, g};
+}
+
+float ue4m3_value(int code) {
+    return static_cast<float>(
+        decode_scale(*format::find_scale_format("ue4m3"), static_cast<unsigned>(code)).value());
 }
 
 struct small_scale {
@@ -148,7 +156,8 @@ fractional_scale under(const recipe& r, const value_list& list, float amax, floa
                                    ticks_of(target) * ticks_of(g), true),
                           0);
         }
-        case convention::torchao: {
+        case convention::torchao:
+        case convention::torchao_divides: {
             float s = divide(f32, amax, 6);
             float reciprocal = 1;
             if (has_tensor_scale(r)) {
@@ -158,6 +167,9 @@ fractional_scale under(const recipe& r, const value_list& list, float amax, floa
             if (s < 0x1p-6f) s = 0x1p-6f;
             if (s > 448) s = 448;
             const small_scale b = to_ue4m3(s);
+            if (convention_of(r) == convention::torchao_divides) {
+                return answer(b, has_tensor_scale(r) ? multiply(f32, g, b.value) : b.value);
+            }
             return answer(b, divide(f32, reciprocal, b.value));
         }
         case convention::te: {
@@ -285,7 +297,8 @@ float te_error(const recipe& r, const value_list& list, std::span<const float> x
 
 bool is_fractional(const recipe& r) {
     return r.rule == scale_rule::two_level || r.rule == scale_rule::single_level ||
-           r.rule == scale_rule::amax || r.rule == scale_rule::amax_pow2;
+           r.rule == scale_rule::amax || r.rule == scale_rule::amax_pow2 ||
+           r.rule == scale_rule::search_two_level || r.rule == scale_rule::search_single_level;
 }
 
 fractional_scale scale_of(const recipe& r, const value_list& list, std::span<const float> x,
@@ -297,6 +310,16 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
         return {-1, s, 1, s};
     }
     const fractional_scale six = under(r, list, amax, parts::largest(list));
+    if (r.rule == scale_rule::search_two_level || r.rule == scale_rule::search_single_level) {
+        if (amax == 0 || std::isnan(six.block)) return six;
+        std::vector<integer> scales;
+        for (int code = 0; code < ue4m3().nan_code; ++code) {
+            scales.push_back(ticks_of(ue4m3_value(code)) * ticks_of(six.tensor) /
+                             ticks_of_power(0));
+        }
+        const int code = searched_code(r, list, x, scales, six.code);
+        return {code, ue4m3_value(code), six.tensor, 0};
+    }
     if (r.select == selection::none || std::isnan(six.block)) return six;
     const fractional_scale four = under(r, list, amax, 4);
     const bool smaller = convention_of(r) == convention::te
@@ -308,8 +331,9 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
 element convert(const recipe& r, const value_list& list, float x, const fractional_scale& s,
                 std::uint32_t draw) {
     const convention c = convention_of(r);
+    const bool inner_nan = c == convention::torchao || c == convention::torchao_divides;
     if (!std::isfinite(s.block)) {
-        if (c == convention::torchao) return r.by->convert(r, list, NAN, {255, NAN}, draw);
+        if (inner_nan) return r.by->convert(r, list, NAN, {255, NAN}, draw);
         return parts::saturating(r, list, NAN, {255, NAN}, draw);
     }
     if (c == convention::exact) {
@@ -328,7 +352,7 @@ element convert(const recipe& r, const value_list& list, float x, const fraction
     }
     // compressed-tensors multiplies the rounded magnitude by sign(y), which is 0 for -0.
     if (c == convention::compressed_tensors && y == 0) return parts::element_of(list, 0.0f);
-    if (c == convention::torchao && std::isnan(y)) {
+    if (inner_nan && std::isnan(y)) {
         // The code that the NaN leaves is then a number like any other.
         return parts::element_of(list, 1.5f);
     }

@@ -76,6 +76,9 @@ int scale_code(scale_rule rule, const value_list& list, integer_emax choice, flo
         case scale_rule::single_level:
         case scale_rule::amax:
         case scale_rule::amax_pow2:
+        case scale_rule::search:
+        case scale_rule::search_two_level:
+        case scale_rule::search_single_level:
             return 255;
     }
     return std::clamp(exponent, -127, 127) + 127;

@@ -25,10 +25,13 @@ enum class scale_rule : std::uint8_t {
     single_level,
     amax,
     amax_pow2,
+    search,
+    search_two_level,
+    search_single_level,
 };
 
-/// Rules by the names recipes use.
-inline constexpr std::array<std::pair<std::string_view, scale_rule>, 13> scale_rule_names{{
+/// Rules by the names recipes use; of two with one name the second is of UE4M3 scales.
+inline constexpr std::array<std::pair<std::string_view, scale_rule>, 16> scale_rule_names{{
     {"floor", scale_rule::floor},
     {"ceil", scale_rule::ceil},
     {"even", scale_rule::even},
@@ -42,6 +45,9 @@ inline constexpr std::array<std::pair<std::string_view, scale_rule>, 13> scale_r
     {"single-level", scale_rule::single_level},
     {"amax", scale_rule::amax},
     {"amax-pow2", scale_rule::amax_pow2},
+    {"search", scale_rule::search},
+    {"search", scale_rule::search_two_level},
+    {"search-single-level", scale_rule::search_single_level},
 }};
 
 /// What integers subtract as emax: 0, log2 of the largest value (a real number), or 1.
@@ -62,7 +68,7 @@ enum class integer_emax : std::uint8_t { zero, log2max, one };
 /// where in floor, ceil and even log2max puts `- emax` inside the floor or ceiling, as
 /// log2(amax / max), and elsewhere counts as zero. The exponent is clamped to [-127, 127]; zero
 /// gives code 0; Inf, NaN and an `a` of 2^128 give 255. The rules whose scales are no E8M0 codes
-/// are stated in fractional.hpp; here they give 255.
+/// are stated in fractional.hpp, and the searched ones by searched_code; here they give 255.
 int scale_code(scale_rule rule, const value_list& list, integer_emax choice, float amax,
                std::uint32_t draw = 0);
 

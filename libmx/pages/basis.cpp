@@ -158,6 +158,7 @@ std::vector<report::section> definition_sections(const evidence& e) {
     for (const metrics::metric& m : metrics::all()) {
         if (m.collected == metrics::when::decompose && !e.decomposed()) continue;
         if (m.collected == metrics::when::histograms && e.sums.empty()) continue;
+        if (m.collected == metrics::when::regret && !e.has_regret()) continue;
         s.add(m.name, m.unit, m.definition);
     }
     s.notes = {

@@ -41,6 +41,14 @@ report::section ranking_of(const report::record& tail) {
                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
                  {"clamp_rate", "clamp\n%", cell::share},
                  {"underflow_rate", "under-\nflow %", cell::share}};
+    const bool regret = std::ranges::any_of(s.rows, [](const report::record& r) {
+        return report::number_of(r, "regret_share").has_value();
+    });
+    if (regret) {
+        s.columns.push_back({"regret_share", "regret\n%", cell::share});
+        s.notes.push_back(
+            "Regret: share of the squared error that the best scale of each block would save, %.");
+    }
     const auto count = [&](const char* name) {
         return report::whole(report::number_of(tail, name).value_or(0));
     };

@@ -298,6 +298,14 @@ bool evidence::decomposed() const {
                                [&](const auto& t) { return std::ranges::any_of(t.at, has_parts); });
 }
 
+bool evidence::has_regret() const {
+    const auto says = [](const analysis::result* r) {
+        return r != nullptr && !std::isnan(r->regret_share);
+    };
+    return std::ranges::any_of(table.tensors,
+                               [&](const auto& t) { return std::ranges::any_of(t.at, says); });
+}
+
 std::string evidence::short_path(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos ? path : path.substr(slash + 1);

@@ -56,6 +56,8 @@ struct evidence {
     std::int64_t measured = 0;  ///< results in all
 
     bool decomposed() const;
+    /// Results say how far their scales are from the best ones.
+    bool has_regret() const;
     const std::string& cell_name(std::size_t cell) const { return plan.cells[cell].name; }
     /// The tensor as it is called where several files were measured.
     std::string tensor_name(std::size_t tensor) const;

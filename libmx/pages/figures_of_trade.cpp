@@ -156,6 +156,27 @@ void add_parts(const evidence& e, const class_trades& r, report::section& to) {
         .more = !r.role.empty();
 }
 
+void add_regret(const evidence& e, const class_trades& r, report::section& to) {
+    report::stacked_chart chart;
+    chart.value = axis_of("squared error over squared values", "", false, true);
+    chart.parts = {"under the best scales", "regret"};
+    for (const candidate& c : r.candidates) {
+        if (chart.categories.size() == most_figure_recipes) break;
+        const auto share = c.rate("regret_share");
+        if (!share) continue;
+        const double error = std::pow(10.0, -c.sqnr_db / 10);
+        const double regret = std::max(*share, 0.0) * error;
+        chart.categories.push_back(e.cell_name(c.cell));
+        chart.cells.push_back({error - regret, regret});
+    }
+    if (chart.categories.empty()) return;
+    add_figure(to, "regret", fmt::format("What better scales would save, {}", tensors_of(r.role)),
+               "The squared error under the scale that is best for each block, and what the rule "
+               "adds to it. Each tensor is divided by its RMS.",
+               std::move(chart))
+        .more = !r.role.empty();
+}
+
 void add_plane(const evidence& e, const std::vector<class_trades>& all, report::section& to) {
     report::scatter_chart chart;
     chart.x = axis_of("overflow", "", true, true);
@@ -212,6 +233,11 @@ report::section trade_section(const evidence& e, const chosen_cells& chosen) {
         for (const class_trades& r : shown) add_parts(e, r, s);
     } else {
         s.notes.push_back("Where the error comes from: run mx analyze with --decompose or --html.");
+    }
+    if (e.has_regret()) {
+        for (const class_trades& r : shown) add_regret(e, r, s);
+    } else {
+        s.notes.push_back("What better scales would save: run mx analyze with --regret.");
     }
     add_plane(e, all, s);
     return s;

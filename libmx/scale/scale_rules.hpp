@@ -34,7 +34,18 @@ enum class rule_id : std::uint8_t {
     single_level,
     amax,
     amax_pow2,
+    search,               ///< of power-of-two scales
+    search_two_level,     ///< of numbers under a tensor scale
+    search_single_level,  ///< of numbers alone
 };
+
+/// Whether a rule tries codes on the block instead of looking at its maximum (search_scale.hpp).
+MX_HD constexpr bool is_search(rule_id id) { return id >= rule_id::search; }
+
+/// Whether a rule's block scales lie under a scale of the whole tensor.
+constexpr bool has_tensor_scale(rule_id id) {
+    return id == rule_id::two_level || id == rule_id::search_two_level;
+}
 
 struct scale_rule {
     rule_id id;
@@ -71,12 +82,23 @@ inline constexpr std::array scale_rules{
                "FP8 block scaling (DeepSeek-V3), Transformer Engine"},
     scale_rule{rule_id::amax_pow2, "amax-pow2", "f32", "amax / max, up to a power of two",
                "Transformer Engine (force_pow_2_scales)"},
+    scale_rule{rule_id::search, "search", "e8m0",
+               "the scale with the least error of the block, the larger of equals",
+               "definition; llama.cpp, auto-round and ModelOpt search in parts"},
+    scale_rule{rule_id::search_two_level, "search", "ue4m3 ue5m3",
+               "the block scale with the least error under a tensor scale g, the larger of equals",
+               "definition; after sgl-project/sglang#27246"},
+    scale_rule{rule_id::search_single_level, "search-single-level", "ue4m3 ue5m3",
+               "the block scale with the least error, the larger of equals, no tensor scale",
+               "definition"},
 };
 
-/// The E8M0 code under rule `id`, in exact arithmetic; 255 for rules of other scale formats.
+/// The E8M0 code under rule `id`, in exact arithmetic; 255 for rules of other scale formats. Of
+/// `search` the code of floor, from which its reach counts.
 MX_HD inline int scale_code(rule_id id, const rule_input& in) {
     switch (id) {
         case rule_id::floor:
+        case rule_id::search:
             return rules::floor(in);
         case rule_id::ceil:
             return rules::ceil(in);
@@ -97,14 +119,25 @@ MX_HD inline int scale_code(rule_id id, const rule_input& in) {
         case rule_id::single_level:
         case rule_id::amax:
         case rule_id::amax_pow2:
+        case rule_id::search_two_level:
+        case rule_id::search_single_level:
             break;
     }
     return 255;
 }
 
-/// The row named `name`, or nullptr.
+/// The row named `name`, of two with that name the first; or nullptr.
 constexpr const scale_rule* find_scale_rule(std::string_view name) {
     return base::find_named(scale_rules, name);
+}
+
+/// The row named `name` for a scale format; where there is none, as above.
+constexpr const scale_rule* find_scale_rule(std::string_view name, std::string_view scale_format) {
+    for (const scale_rule& rule : scale_rules) {
+        if (rule.name != name) continue;
+        if (rule.scale_format.find(scale_format) != std::string_view::npos) return &rule;
+    }
+    return find_scale_rule(name);
 }
 
 }  // namespace mx::scale

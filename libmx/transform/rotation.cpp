@@ -72,10 +72,16 @@ void column_group(Load&& load, Store&& store) {
     }
 }
 
-// Calls body with a power of two up to 128 as a constant.
+// Calls body with a power of two up to 1024 as a constant.
 template <typename Body>
 void with_size(std::size_t n, Body&& body) {
     switch (n) {
+        case 1024:
+            return body(std::integral_constant<std::size_t, 1024>());
+        case 512:
+            return body(std::integral_constant<std::size_t, 512>());
+        case 256:
+            return body(std::integral_constant<std::size_t, 256>());
         case 128:
             return body(std::integral_constant<std::size_t, 128>());
         case 64:
@@ -94,6 +100,9 @@ void with_size(std::size_t n, Body&& body) {
             return body(std::integral_constant<std::size_t, 1>());
     }
 }
+
+// Values of a row that are worked on at once, where groups are shorter.
+constexpr std::size_t row_chunk = 128;
 
 float one_nan(float v) { return v == v ? v : std::numeric_limits<float>::quiet_NaN(); }
 
@@ -166,7 +175,7 @@ void for_each_group(std::size_t length, std::size_t size, OnGroup&& on_group) {
 }
 
 template <typename Way>
-void turn(const rotation& r, const float_rows& x, run along) {
+void turn_powers(const rotation& r, const float_rows& x, run along) {
     const std::vector<float> signs = signs_of(r);
     const auto size = static_cast<std::size_t>(r.size);
     if (along == run::column) {
@@ -183,9 +192,10 @@ void turn(const rotation& r, const float_rows& x, run along) {
         const Way way(signs.data(), size);
         for (std::size_t row = 0; row < x.rows; ++row) {
             float* const first = x.data + row * x.stride;
-            constexpr std::size_t together = largest_size / count();
+            constexpr std::size_t chunk = std::max<std::size_t>(row_chunk, count());
+            constexpr std::size_t together = chunk / count();
             std::size_t at = 0;
-            for (; at + largest_size <= whole; at += largest_size) {
+            for (; at + chunk <= whole; at += chunk) {
                 groups_of_row<Way, count(), together>(way, first + at);
             }
             for (; at < whole; at += count()) groups_of_row<Way, count(), 1>(way, first + at);
@@ -201,7 +211,164 @@ void turn(const rotation& r, const float_rows& x, run along) {
     });
 }
 
+// The order of the matrix that a size is made from with Sylvester's: 1, 12 or 20; 0: there is none.
+std::size_t base_of(std::size_t n) {
+    if (n == 0) return 0;
+    const auto odd = n >> std::countr_zero(n);
+    if (odd == 1) return 1;
+    return odd == 3 && n % 12 == 0 ? 12 : odd == 5 && n % 20 == 0 ? 20 : 0;
+}
+
+// Whether a is a square modulo the prime q, 0 < a < q.
+bool is_square(std::size_t a, std::size_t q) {
+    for (std::size_t i = 1; i < q; ++i) {
+        if (i * i % q == a) return true;
+    }
+    return false;
+}
+
+// Entries of the matrix of order b in rows, and of its transpose.
+std::vector<float> entries_of(std::size_t b, bool transposed) {
+    std::vector<float> m;
+    for (std::size_t i = 0; i < b; ++i) {
+        for (std::size_t j = 0; j < b; ++j) {
+            m.push_back(static_cast<float>(transposed ? base_entry(b, j, i) : base_entry(b, i, j)));
+        }
+    }
+    return m;
+}
+
+// A group whose size is no power of two. The sums of each stage are independent of each other, so
+// the way back may begin with those that the way there ends with: the matrices commute.
+template <typename T>
+void sum_group(const std::vector<float>& m, std::size_t b, std::vector<T>& x) {
+    std::vector<T> sums(b);
+    for (std::size_t at = 0; at < x.size(); at += b) {
+        for (std::size_t i = 0; i < b; ++i) {
+            T sum = 0;
+            for (std::size_t j = 0; j < b; ++j) {
+                const T term = m[i * b + j] > 0 ? x[at + j] : -x[at + j];
+                sum = j == 0 ? term : sum + term;
+            }
+            sums[i] = sum;
+        }
+        std::copy(sums.begin(), sums.end(), x.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    for (std::size_t d = b; d < x.size(); d *= 2) {
+        for (std::size_t i = 0; i < x.size(); i += 2 * d) {
+            for (std::size_t j = i; j < i + d; ++j) {
+                const T low = x[j], high = x[j + d];
+                x[j] = low + high;
+                x[j + d] = low - high;
+            }
+        }
+    }
+}
+
+// Whole groups of every run: gather, work on, put back.
+template <typename T, typename Load, typename Work, typename Store>
+void for_whole_groups(std::size_t size, const float_rows& x, run along, Load&& load, Work&& work,
+                      Store&& store) {
+    const bool down = along == run::column;
+    const std::size_t runs = down ? x.cols : x.rows, length = down ? x.rows : x.cols;
+    const std::size_t step = down ? x.stride : 1;
+    std::vector<T> group(size);
+    for (std::size_t r = 0; r < runs; ++r) {
+        float* const first = x.data + r * (down ? 1 : x.stride);
+        for (std::size_t at = 0; at + size <= length; at += size) {
+            float* const g = first + at * step;
+            for (std::size_t i = 0; i < size; ++i) group[i] = load(i, g[i * step]);
+            work(group);
+            for (std::size_t i = 0; i < size; ++i) g[i * step] = store(i, group[i]);
+        }
+    }
+}
+
+// What is left of every run behind its whole groups.
+float_rows rest_of(std::size_t size, const float_rows& x, run along) {
+    if (along == run::column) {
+        const std::size_t whole = x.rows / size * size;
+        return {x.data + whole * x.stride, x.rows - whole, x.cols, x.stride};
+    }
+    const std::size_t whole = x.cols / size * size;
+    return {x.data + whole, x.rows, x.cols - whole, x.stride};
+}
+
+// Sizes that are no powers of two: whole groups here, the rest in powers of two.
+template <typename Way>
+void turn_others(const rotation& r, std::size_t b, const float_rows& x, run along) {
+    using number = typename Way::number;
+    const std::vector<float> signs = signs_of(r);
+    const auto size = static_cast<std::size_t>(r.size);
+    const Way way(signs.data(), size);
+    const std::vector<float> m = entries_of(b, std::is_same_v<Way, backward>);
+    for_whole_groups<number>(
+        size, x, along, [&](std::size_t i, float v) { return way.load(i, v); },
+        [&](std::vector<number>& group) { sum_group(m, b, group); },
+        [&](std::size_t i, number y) { return way.store(i, y); });
+    const float_rows rest = rest_of(size, x, along);
+    const std::size_t length = along == run::column ? rest.rows : rest.cols;
+    for_each_group(length, size, [&](std::size_t at, std::size_t n) {
+        const Way tail(signs.data() + at, n);
+        with_size(n, [&](auto count) {
+            if (along == run::column) {
+                group_of_columns<Way, count()>(tail, rest.data + at * rest.stride, rest.cols,
+                                               rest.stride);
+                return;
+            }
+            for (std::size_t row = 0; row < rest.rows; ++row) {
+                groups_of_row<Way, count(), 1>(tail, rest.data + row * rest.stride + at);
+            }
+        });
+    });
+}
+
+template <typename Way>
+void turn_by_matrix(const rotation& r, const float_rows& x, run along) {
+    const auto size = static_cast<std::size_t>(r.size);
+    const std::shared_ptr<const std::vector<double>> m = load_matrix(r);
+    constexpr bool back = std::is_same_v<Way, backward>;
+    std::vector<double> sums(size);
+    for_whole_groups<double>(
+        size, x, along, [](std::size_t, float v) { return static_cast<double>(v); },
+        [&](std::vector<double>& group) {
+            for (std::size_t i = 0; i < size; ++i) {
+                double sum = 0;
+                for (std::size_t j = 0; j < size; ++j) {
+                    sum += (*m)[back ? j * size + i : i * size + j] * group[j];
+                }
+                sums[i] = sum;
+            }
+            group = sums;
+        },
+        // A zero is +0.
+        [](std::size_t, double y) { return one_nan(static_cast<float>(y) + 0.0f); });
+}
+
+template <typename Way>
+void turn(const rotation& r, const float_rows& x, run along) {
+    if (r.what == kind::matrix) return turn_by_matrix<Way>(r, x, along);
+    const std::size_t b = base_of(static_cast<std::size_t>(r.size));
+    if (b > 1) return turn_others<Way>(r, b, x, along);
+    turn_powers<Way>(r, x, along);
+}
+
 }  // namespace
+
+bool is_size(kind what, int n) {
+    if (what == kind::matrix) return n >= 2 && n <= largest_size;
+    if (n < 2 || n > largest_size) return false;
+    const std::size_t b = base_of(static_cast<std::size_t>(n));
+    return b > 1 || (b == 1 && n <= 1024);
+}
+
+int base_entry(std::size_t b, std::size_t i, std::size_t j) {
+    if (b == 1 || i == j) return 1;
+    if (i == 0) return 1;
+    if (j == 0) return -1;
+    const std::size_t q = b - 1;
+    return is_square((j + q - i) % q, q) ? 1 : -1;
+}
 
 float factor_of(std::size_t n) { return static_cast<float>(1 / std::sqrt(static_cast<double>(n))); }
 

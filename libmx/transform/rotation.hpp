@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hadamard rotations, deterministic and with random signs: what is computed, bit for bit.
+// Hadamard rotations, deterministic and with random signs, and rotations by a given matrix: what is
+// computed, bit for bit.
 //
 // A run (a row or a column) is cut into groups of `size` neighbours from its start. What is left at
 // its end is cut into the largest powers of two that fit, largest first (20 = 16 + 4, 7 = 4 + 2 +
@@ -7,14 +8,20 @@
 // - D: the signs of random_hadamard, one per position i of the run: bit 31 of draw i mod `size` of
 //   the counter-based generator, set for a minus. They depend on the seed alone, so that the two
 //   operands of a product, rotated along their common axis, cancel.
-// - H: Sylvester's matrix of +1 and -1, as float32 butterflies (a, b) -> (a + b, a - b) at the
-//   distances 1, 2, 4, ..., n/2, in this order.
-// - f: the float32 nearest to 1/sqrt(n), one multiplication. Exact for n = 1, 4, 16, 64.
+// - H: for n = b 2^k the Kronecker product of Sylvester's matrix of 2^k and, where b is 12 or 20,
+//   Paley's of q = b - 1 (construction I: H = I + S, S with rows of ones and of the quadratic
+//   characters of j - i modulo q). As float32 sums: each b neighbours times Paley's matrix, terms
+//   in ascending order, then butterflies (a, b) -> (a + b, a - b) at the distances b, 2b, ..., n/2.
+// - f: the float32 nearest to 1/sqrt(n), one multiplication. Exact for n = 1, 4, 16, 64, 256, 1024.
 //
-// The way back is the inverse of that matrix, D H y / (n f): the same butterflies, and one
+// The way back is the inverse of that matrix, D H^T y / (n f): butterflies and sums, and one
 // division, in double, rounded once to float32. Where the forward arithmetic was exact (integers of
 // few bits with n = 16 or 64) it gives the same bits again; otherwise the group's error is at most
-// (log2 n + 2) 2^-24 of its norm.
+// (log2 n + 2) 2^-24 of its norm, with b = 12 or 20 at most (log2 n + b) 2^-24.
+//
+// Under kind::matrix a group becomes M x, the sum of each row in double in ascending order, rounded
+// once to float32; the way back is that of the transposed matrix. What is left at the end of a run
+// stays as it is.
 //
 // Zeros come back as +0.
 //
@@ -24,6 +31,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace mx::transform {
@@ -32,25 +41,39 @@ enum class kind : std::uint8_t {
     none,
     hadamard,         ///< H / sqrt(n), H the Sylvester matrix
     random_hadamard,  ///< H D / sqrt(n), D a diagonal of random signs
+    matrix,           ///< a matrix from a file
 };
 
 /// What is done to a tensor before quantization: `size` neighbours along the block axis are rotated
 /// together. Members that cannot matter hold their defaults.
 struct rotation {
     kind what = kind::none;
-    int size = 0;            ///< 16, 32, 64 or 128; 0 with kind::none
+    int size = 0;            ///< see is_size; 0 with kind::none
     std::uint64_t seed = 0;  ///< of the signs
+    std::string file;        ///< with kind::matrix, see load_matrix
 
     friend bool operator==(const rotation&, const rotation&) = default;
 };
 
-inline constexpr int sizes[] = {16, 32, 64, 128};
-inline constexpr int largest_size = 128;
+/// Whether neighbours are rotated in groups of `n`: of Hadamard matrices 2 to 1024 by powers of
+/// two, and 12 2^k and 20 2^k up to 1280; of a file's up to largest_size.
+bool is_size(kind what, int n);
+inline constexpr int largest_size = 1280;
 
-/// The float32 nearest to 1/sqrt(n), for n a power of two up to largest_size.
+/// The float32 nearest to 1/sqrt(n).
 float factor_of(std::size_t n);
 
-/// The signs of positions 0 .. r.size-1 as +1 or -1; all +1 for kind::hadamard.
+/// Row `i`, column `j` of Hadamard's matrix of order `b` that sizes b 2^k are made from, 1 or -1;
+/// b is 1, 12 or 20.
+int base_entry(std::size_t b, std::size_t i, std::size_t j);
+
+/// Reads the matrix of `r` (kind::matrix): a text of r.size rows of r.size numbers, separated by
+/// blanks, commas or line ends; '#' begins a comment. Its rows are orthogonal and of one length,
+/// within 1e-5, and are divided by that length. Kept: a file is read once. Throws base::error
+/// (input) naming the file, and what to do.
+std::shared_ptr<const std::vector<double>> load_matrix(const rotation& r);
+
+/// The signs of positions 0 .. r.size-1 as +1 or -1; all +1 but for kind::random_hadamard.
 std::vector<float> signs_of(const rotation& r);
 
 /// Rows of float32 numbers, `stride` from one to the next.
@@ -65,7 +88,7 @@ struct float_rows {
 enum class run : std::uint8_t { row, column };
 
 /// Rotates every run in place. `x` begins at a multiple of r.size from the start of its runs and
-/// holds whole groups, or ends where they end. r.what is not none.
+/// holds whole groups, or ends where they end. r.what is not none. Throws as load_matrix does.
 void rotate(const rotation& r, const float_rows& x, run along);
 
 /// The way back.

@@ -38,9 +38,18 @@ std::vector<recipe> all_recipes() {
                 for (const char* offset : {"", ",offset=fp16", ",offset=fp16,range=half"}) {
                     for (const std::string& extra : own) {
                         if (extra.find("ties") == 1 && std::string(round) != "rtne") continue;
+                        const bool searched = mx::scale::is_search(rule.id);
+                        if (searched && *offset != '\0') continue;
                         out.push_back(mx::codec::parse_recipe(
                             "mxfp8:element=" + std::string(f.name) + ",scale=" +
                             std::string(rule.name) + ",round=" + round + offset + extra));
+                        if (!searched || std::string(round) != "rtne") continue;
+                        for (const char* more :
+                             {",search=mae", ",reach=1", ",search=mae,reach=0"}) {
+                            out.push_back(
+                                mx::codec::parse_recipe("mxfp8:element=" + std::string(f.name) +
+                                                        ",scale=search" + more + extra));
+                        }
                     }
                 }
             }

@@ -145,7 +145,8 @@ TEST_CASE("every bit of a small blocks file counts") {
                            "dialects/tetrajet_e3m0_ceil-div-max_32",
                            "dialects/microxcaling_int4_floor_32_away",
                            "dialects/modelopt_e2m1_rceil_32",
-                           "nvfp4/torchao_nvfp4_single-level_16"};
+                           "nvfp4/torchao_nvfp4_single-level_16",
+                           "search/search_mxfp4_32"};
     for (const char* name : names) {
         CAPTURE(name);
         const auto file = mx::io::open_model(vector_path(name));

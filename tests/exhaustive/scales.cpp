@@ -59,7 +59,8 @@ TEST_CASE("every scale rule agrees with its definition at every boundary") {
         const std::vector<std::uint32_t> inputs = amaxes(f.mantissa_bits);
         const mx::oracle::value_list list = mx::oracle::list_values(f, false);
         for (const mx::scale::scale_rule& rule : mx::scale::scale_rules) {
-            if (rule.scale_format != "e8m0") continue;
+            // A searched scale does not follow from the maximum.
+            if (rule.scale_format != "e8m0" || mx::scale::is_search(rule.id)) continue;
             for (const auto emax : {mx::scale::int_emax::zero, mx::scale::int_emax::log2max,
                                     mx::scale::int_emax::one}) {
                 if (f.floating() && emax != mx::scale::int_emax::zero) continue;

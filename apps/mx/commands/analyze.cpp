@@ -41,6 +41,9 @@ runner declare_analyze(parser& cmd) {
                  "also histograms of codes, scales, block maxima and block spread (JSON)");
     cmd.add_flag("--decompose", o->options.decompose,
                  "also the squared error by origin: clamping, underflow, rounding on the grid");
+    cmd.add_flag("--regret", o->options.regret,
+                 "also how much of the error the best scales would save: one more pass, under "
+                 "scale=search");
     cmd.add_flag("--exact", o->exact,
                  "compute the figures in exact rationals, one tensor in memory at a time; slow");
     cmd.add_flag("--all", o->options.view.all, "show every tensor, in the order of the file");

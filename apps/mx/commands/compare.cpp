@@ -31,9 +31,12 @@ static_assert(axis_rows.size() == documents::sweep_keys.size());
 struct compare_command {
     documents::compare_options options;
     measured_outputs to;
+    bool regret = false, no_regret = false;
 };
 
 int run_compare(compare_command o) {
+    if (o.regret && o.no_regret) refuse("--regret and --no-regret: give one of them");
+    if (o.regret || o.no_regret) o.options.regret = o.regret;
     measured_run run(o.options, o.to);
     run.finish(documents::compare(o.options, run.around()));
     return exit_code::fine;
@@ -59,6 +62,10 @@ runner declare_compare(parser& cmd) {
                  fmt::format("also with the tensors times 2^(i/{}): how much of a win depends on "
                              "where they lie in their binades",
                              compare::phase_count));
+    cmd.add_flag("--regret", o->regret,
+                 "also how much of the error the best scales would save, whatever the size of the "
+                 "tensors: one more pass, under scale=search");
+    cmd.add_flag("--no-regret", o->no_regret, "without it, however small the tensors");
     cmd.group("Ranking");
     cmd.add_option("--baseline RECIPE", o->options.baseline,
                    "what R-MSEs are relative to (the first cell)");

@@ -40,6 +40,7 @@ float floor_float(double b) {
 
 bool takes_general(const block_params& p) {
     const format::element_params& f = p.element;
+    if (scale::is_search(p.rule)) return false;
     if (p.plain || p.bumps || p.has_offset || !f.floating || !f.has_sign) return false;
     if (p.mode.how != format::rounding::rtne || p.mode.round_fraction) return false;
     if (f.mantissa_bits == 0) return false;
@@ -109,7 +110,7 @@ block_scaling scaling_table::of_power(std::uint32_t amax_bits) const {
     const float largest = p_.value[p_.element.max_positive];
     const bool usual = base::is_finite(s.value) && s.value >= 0x1p-127f && !s.nan_quotients &&
                        base::is_finite(s.value * largest) && !dialect_steps::flushed(p_, amax_bits);
-    if (!usual) return left_to_reference;
+    if (!usual || (s.code == 0 && p_.by->unscaled_at_code_0.value)) return left_to_reference;
     block_scaling out = left_to_reference;
     set_scale(static_cast<double>(s.value), out);
     out.factor = 1.0f / s.value;

@@ -56,22 +56,32 @@ bool nan_bits(std::uint32_t x) { return (x & base::f32_magnitude_mask) > base::f
 struct skip_rule {
     std::string_view words;  // how the text begins
     bool (*block)(std::uint32_t amax);
+    bool (*codes)(std::uint32_t amax);  // of all elements of a block
     bool (*element)(std::uint32_t x, bool is_code, std::uint32_t expected);
 };
 constexpr std::uint32_t usual_nan = 0x7fc00000u;
 constexpr std::array skip_rules{
     skip_rule{"blocks with 0 < amax < 2^-125",
-              [](std::uint32_t amax) { return amax != 0 && amax < (2u << 23); }, nullptr},
-    skip_rule{"codes of NaN elements", nullptr,
+              [](std::uint32_t amax) { return amax != 0 && amax < (2u << 23); }, nullptr, nullptr},
+    skip_rule{"element codes of blocks with a NaN", nullptr, nan_bits, nullptr},
+    skip_rule{"element codes of the Inf and the NaN row", nullptr,
+              [](std::uint32_t amax) { return amax >= base::f32_infinity; }, nullptr},
+    skip_rule{"codes of NaN elements", nullptr, nullptr,
               [](std::uint32_t x, bool, std::uint32_t) { return nan_bits(x); }},
     // 255 stands for Inf and NaN, which have no code.
     skip_rule{"element codes 255; blocks whose NaN has another payload",
-              [](std::uint32_t amax) { return nan_bits(amax) && amax != usual_nan; },
+              [](std::uint32_t amax) { return nan_bits(amax) && amax != usual_nan; }, nullptr,
               [](std::uint32_t, bool is_code, std::uint32_t expected) {
                   return is_code && expected == 255;
               }},
-    skip_rule{"sign of code where the input is -0", nullptr,
+    skip_rule{"sign of code where the input is -0", nullptr, nullptr,
               [](std::uint32_t x, bool, std::uint32_t) { return x == base::f32_sign_mask; }},
+};
+
+// A tensor of a contract: of a searched file with the measure before its name.
+struct contract_tensor {
+    std::string name;
+    block_content holds;
 };
 
 // One run over a file.
@@ -81,28 +91,34 @@ struct block_file {
     std::vector<std::uint32_t> input;
     std::size_t block_elements;
     std::size_t row_blocks;
-    vectors::block_vectors ours;
-    std::vector<bool> skipped;
-    std::string skip_reason;
+    vectors::block_vectors ours{};
+    std::vector<bool> skipped{}, codes_skipped{};  // by block
+    std::string skip_reason{};
     const skip_rule* skips = nullptr;
 };
 
-std::vector<const block_tensor*> contract_of(const vector_file& file) {
-    std::vector<const block_tensor*> tensors;
+// The tensors to compare whose names begin with `prefix`.
+std::vector<contract_tensor> contract_of(const vector_file& file, const std::string& prefix) {
+    std::vector<contract_tensor> tensors;
     const std::string* text = file.find("contract");
     if (text == nullptr) {
         for (const block_tensor& t : known_tensors) {
-            if (t.holds != block_content::tensor_scale && file.has(t.name)) tensors.push_back(&t);
+            std::string name = prefix + std::string(t.name);
+            if (t.holds == block_content::tensor_scale || !file.has(name)) continue;
+            tensors.push_back({std::move(name), t.holds});
         }
         return tensors;
     }
     for (const std::string_view word : words_of(*text, ' ')) {
-        const block_tensor* t = base::find_named(known_tensors, word);
+        if (!word.starts_with(prefix)) continue;
+        const block_tensor* t = base::find_named(known_tensors, word.substr(prefix.size()));
         if (t == nullptr) {
             file.fail("its contract names '{}', which this version cannot compare", word);
         }
         // Compared wherever it stands.
-        if (t->holds != block_content::tensor_scale) tensors.push_back(t);
+        if (t->holds != block_content::tensor_scale) {
+            tensors.push_back({std::string(word), t->holds});
+        }
     }
     return tensors;
 }
@@ -113,8 +129,8 @@ std::vector<float> as_floats(const std::vector<std::uint32_t>& bits) {
     return values;
 }
 
-block_file open_blocks(const vector_file& file, const verify_options& options) {
-    block_file f{file, options.recipe ? *options.recipe : recipe_of(file), {}, 0, 1, {}, {}, {}};
+block_file open_blocks(const vector_file& file, codec::recipe recipe) {
+    block_file f{file, std::move(recipe), {}, 0, 1};
     f.block_elements = vectors::elements_of_block(f.recipe);
     const tensor::shape& shape = file.info("input").shape;
     if (shape.size() != 2 || shape[0] == 0 || shape[1] == 0 || shape[1] % f.block_elements != 0) {
@@ -136,6 +152,7 @@ block_file open_blocks(const vector_file& file, const verify_options& options) {
 
 void mark_skipped(block_file& f) {
     f.skipped.resize(f.input.size() / f.block_elements);
+    f.codes_skipped.resize(f.skipped.size());
     const std::string* text = f.file.find("skip");
     if (text == nullptr) return;
     const auto* rule = std::ranges::find_if(
@@ -145,17 +162,17 @@ void mark_skipped(block_file& f) {
     }
     f.skip_reason = rule->words;
     f.skips = &*rule;
-    if (rule->block == nullptr) return;
     for (std::size_t b = 0; b < f.skipped.size(); ++b) {
         std::uint32_t amax = 0;
         for (std::size_t i = 0; i < f.block_elements; ++i) {
             amax = std::max(amax, f.input[b * f.block_elements + i] & base::f32_magnitude_mask);
         }
-        f.skipped[b] = rule->block(amax);
+        if (rule->block != nullptr) f.skipped[b] = rule->block(amax);
+        if (rule->codes != nullptr) f.codes_skipped[b] = rule->codes(amax);
     }
 }
 
-void compare_scales(const block_file& f, const block_tensor& t, comparison& found) {
+void compare_scales(const block_file& f, const contract_tensor& t, comparison& found) {
     const std::size_t blocks = f.ours.blocks();
     const auto each = [&](auto&& check) {
         for (std::size_t b = 0; b < blocks; ++b) {
@@ -200,11 +217,11 @@ void compare_scales(const block_file& f, const block_tensor& t, comparison& foun
 constexpr std::string_view nan_block_reason = "codes of a NaN block in a format without NaN";
 
 bool codes_follow_payload(const block_file& f, std::size_t block) {
-    return f.recipe.by->id == codec::dialect_id::torchao && f.recipe.element->nan_code() < 0 &&
+    return codec::family_of(*f.recipe.by) == "torchao" && f.recipe.element->nan_code() < 0 &&
            std::isnan(base::float_from_bits(f.ours.scale[block]));
 }
 
-void compare_elements(const block_file& f, const block_tensor& t, comparison& found) {
+void compare_elements(const block_file& f, const contract_tensor& t, comparison& found) {
     const bool is_code = t.holds == block_content::code;
     const code_table codes = codes_of(*f.recipe.element);
     const std::vector<std::uint32_t> expected =
@@ -221,6 +238,10 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
     for (std::size_t b = 0; b < f.ours.blocks(); ++b) {
         if (f.skipped[b]) {
             found.skip(f.skip_reason, 0, f.block_elements);
+            continue;
+        }
+        if (is_code && f.codes_skipped[b]) {
+            found.skip(f.skip_reason, 1, f.block_elements);
             continue;
         }
         if (is_code && codes_follow_payload(f, b)) {
@@ -242,7 +263,7 @@ void compare_elements(const block_file& f, const block_tensor& t, comparison& fo
     }
 }
 
-void compare_rows(const block_file& f, const block_tensor& t, comparison& found) {
+void compare_rows(const block_file& f, const contract_tensor& t, comparison& found) {
     if (f.ours.row_amax.empty()) f.file.fail_in(t.name, "wants a recipe with outer=row");
     const auto expected = f.file.f32(t.name, f.ours.row_amax.size());
     for (std::size_t row = 0; row < expected.size(); ++row) {
@@ -270,29 +291,47 @@ void quantize_input(block_file& f, comparison& found, const std::string& by) {
     }
 }
 
-}  // namespace
-
-std::string verify_blocks(const vector_file& file, const verify_options& options,
-                          comparison& found) {
-    block_file f = open_blocks(file, options);
-    const std::vector<const block_tensor*> contract = contract_of(file);
-    if (contract.empty()) file.fail("holds none of the tensors that blocks are compared by");
+// Compares what the contract names with that prefix.
+std::string verify_under(const codec::recipe& recipe, const std::string& prefix,
+                         const vector_file& file, comparison& found) {
+    const std::vector<contract_tensor> contract = contract_of(file, prefix);
+    if (contract.empty()) {
+        file.fail("holds none of the {}tensors that blocks are compared by", prefix);
+    }
+    block_file f = open_blocks(file, recipe);
     mark_skipped(f);
     const std::string by = codec::to_string(f.recipe);
     quantize_input(f, found, by);
     for (std::size_t b = 0; b < f.skipped.size(); ++b) {
         if (f.skipped[b]) found.skip(f.skip_reason, 1, 0);
     }
-    for (const block_tensor* t : contract) {
-        found.about(std::string(t->name), by);
-        if (t->holds == block_content::row_amax) {
-            compare_rows(f, *t, found);
+    for (const contract_tensor& t : contract) {
+        found.about(t.name, by);
+        if (t.holds == block_content::row_amax) {
+            compare_rows(f, t, found);
             continue;
         }
-        const bool per_block = t->holds == block_content::scale_code ||
-                               t->holds == block_content::scale ||
-                               t->holds == block_content::offset || t->holds == block_content::pick;
-        per_block ? compare_scales(f, *t, found) : compare_elements(f, *t, found);
+        const bool per_block = t.holds == block_content::scale_code ||
+                               t.holds == block_content::scale ||
+                               t.holds == block_content::offset || t.holds == block_content::pick;
+        per_block ? compare_scales(f, t, found) : compare_elements(f, t, found);
+    }
+    return by;
+}
+
+}  // namespace
+
+std::string verify_blocks(const vector_file& file, const verify_options& options,
+                          comparison& found) {
+    if (!is_searched(file)) {
+        return verify_under(options.recipe ? *options.recipe : recipe_of(file), "", file, found);
+    }
+    std::string by;
+    for (const std::string measure : {"mse", "mae"}) {
+        const codec::recipe r =
+            options.recipe ? *options.recipe : searched_recipe_of(file, measure);
+        const std::string under = verify_under(r, measure + ".", file, found);
+        if (by != under) by += by.empty() ? under : ", " + under;
     }
     return by;
 }

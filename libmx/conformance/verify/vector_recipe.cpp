@@ -55,6 +55,15 @@ constexpr std::array parts{
     recipe_part{"candidates", false},
 };
 
+// Searched scales are defined by themselves, the others by who chose them. Of those under a tensor
+// scale that scale is in the file.
+std::string searched_text(const vector_file& file, std::string_view measure) {
+    const bool alone = !file.has("per_tensor_scale") && file.at("scale_format") != "e8m0";
+    return fmt::format("{}:scale={},search={},round={},block={}", file.at("format"),
+                       alone ? "search-single-level" : "search", measure, file.at("round"),
+                       file.at("block"));
+}
+
 std::string recipe_text(const vector_file& file) {
     if (const std::string* whole = file.find("recipe")) return *whole;
     const std::string* format = file.find("format");
@@ -66,13 +75,17 @@ std::string recipe_text(const vector_file& file) {
         text += fmt::format("{}{}={}", separator, part.key, spelled(part.key, *value));
         separator = ',';
     }
+    // Releases whose bits are known have a name with the version.
+    if (const std::string* version = file.find("dialect_version")) {
+        const std::string name = file.at("dialect");
+        const std::string versioned = fmt::format("{}@{}", name, *version);
+        const std::size_t at = text.find("dialect=" + name) + std::string_view("dialect=").size();
+        text.replace(at, name.size(), versioned);
+    }
     return text;
 }
 
-}  // namespace
-
-codec::recipe recipe_of(const vector_file& file) {
-    const std::string text = recipe_text(file);
+codec::recipe recipe_in(const vector_file& file, const std::string& text) {
     try {
         const codec::recipe r = codec::parse_recipe(text);
         vectors::require_blocks_alone(r);
@@ -80,6 +93,19 @@ codec::recipe recipe_of(const vector_file& file) {
     } catch (const base::error& e) {
         file.fail("its metadata describes a {}", e.message());
     }
+}
+
+}  // namespace
+
+codec::recipe recipe_of(const vector_file& file) { return recipe_in(file, recipe_text(file)); }
+
+bool is_searched(const vector_file& file) {
+    const std::string* scale = file.find("scale");
+    return scale != nullptr && *scale == "search" && file.find("recipe") == nullptr;
+}
+
+codec::recipe searched_recipe_of(const vector_file& file, std::string_view measure) {
+    return recipe_in(file, searched_text(file, measure));
 }
 
 std::string element_name(const std::string& word) { return spelled("element", word); }

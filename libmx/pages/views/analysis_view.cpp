@@ -17,6 +17,7 @@
 #include "libmx/policy/figures.hpp"
 #include "libmx/policy/policy.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 #include "libmx/tensor/shape.hpp"
 
@@ -26,13 +27,14 @@ namespace {
 // Rates that a summary has, the first of compare::pooled_rates.
 constexpr std::array summed_rates{"overflow_rate", "clamp_rate", "underflow_rate",
                                   "saturated_block_rate"};
+constexpr const char* regret_share = "regret_share";
 constexpr std::array part_shares{"clamp_error_share", "underflow_error_share", "grid_error_share"};
 
 struct accumulator {
     std::shared_ptr<const analysis::named_recipe> under;
     compare::pool all;
     std::int64_t tensors = 0;
-    bool decomposed = false;
+    bool decomposed = false, with_regret = false;
     std::array<double, 4> squared_error{};
     std::string worst;
     double worst_nrmse = 0;
@@ -41,6 +43,7 @@ struct accumulator {
         ++tensors;
         all.add(r);
         decomposed = decomposed || r.decomposed;
+        with_regret = with_regret || r.with_regret;
         for (std::size_t i = 0; i < squared_error.size(); ++i) {
             squared_error[i] += analysis::value_or(r.squared_error[i], 0);
         }
@@ -69,6 +72,10 @@ struct accumulator {
         for (std::size_t i = 0; i < part_shares.size() && decomposed; ++i) {
             s.members.emplace_back(part_shares[i], where(squared_error[0] > 0,
                                                          squared_error[i + 1] / squared_error[0]));
+        }
+        if (with_regret) {
+            s.members.emplace_back(regret_share,
+                                   report::to_value(all.rate(compare::rate_index(regret_share))));
         }
         s.members.emplace_back("worst_tensor", worst);
         s.members.emplace_back("worst_sqnr_db",
@@ -180,6 +187,13 @@ report::section origin_section(const std::vector<report::record>& summary) {
             .rows = summary};
 }
 
+// With --regret: what the best scale of every block would save.
+report::section regret_section(const std::vector<report::record>& summary) {
+    return {.heading = "Regret: the share of the squared error that the best scales would save",
+            .columns = columns_of({"recipe", "bits_per_element", "sqnr_db", regret_share}),
+            .rows = summary};
+}
+
 report::section left_out_of(const analysis::analysis& a) {
     report::section s = left_out_section();
     for (const engine::skipped_tensor& t : a.skipped) s.add(t.tensor, t.recipe, t.reason);
@@ -221,6 +235,9 @@ std::vector<report::section> analysis_sections(const analysis::analysis& a,
         for (const recipe_summary& one : summary) rows.push_back(one.members);
         sections.push_back(summary_section(rows));
         if (summary.front().decomposed) sections.push_back(origin_section(rows));
+        if (report::find(rows.front(), regret_share) != nullptr) {
+            sections.push_back(regret_section(rows));
+        }
     }
     put(sections, left_out_of(a));
     return sections;

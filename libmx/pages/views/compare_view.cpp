@@ -72,12 +72,15 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
     }
     bool seeds = false;
     bool parts = false;
+    bool regret = false;
     for (std::size_t place = 0; place < count; ++place) {
         const standing& one = c.overall.cells[place];
         seeds = seeds || (one.rmse_ratio && one.rmse_ratio->interval);
         parts = parts || one.rates[rate_index("clamp_error_share")];
+        regret = regret || one.rates[rate_index("regret_share")];
     }
-    const std::size_t room = ranking_room - (seeds ? 9u : 0u) - (parts ? 16u : 0u);
+    const std::size_t room =
+        ranking_room - (seeds ? 9u : 0u) - (parts ? 16u : 0u) - (regret ? 8u : 0u);
     for (std::size_t place = 0; place < count; ++place) {
         const standing& one = c.overall.cells[place];
         report::record row = standing_record(plan, one);
@@ -100,6 +103,7 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
         s.columns.push_back({"clamp_error_share", "error:\nclamp", cell::share});
         s.columns.push_back({"underflow_error_share", "under-\nflow", cell::share});
     }
+    if (regret) s.columns.push_back({"regret_share", "regret\n%", cell::share});
     s.notes.push_back(fmt::format(
         "Ratio: geometric mean over {}, those left out that some cell quantizes exactly. Wins: "
         "tensors with the smallest R-MSE (of {}; ties count for all). SQNR: over all elements "
@@ -109,6 +113,10 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
         s.notes.push_back(
             "+-: 95 % interval of the mean over seeds (Student's t), where random numbers are "
             "drawn.");
+    }
+    if (regret) {
+        s.notes.push_back(
+            "Regret: share of the squared error that the best scale of each block would save, %.");
     }
     if (parts) {
         s.notes.push_back(
@@ -307,6 +315,8 @@ std::string transform_of(const codec::recipe& r) {
             return fmt::format("hadamard of {}", r.rotate.size);
         case transform::kind::random_hadamard:
             return fmt::format("random-hadamard of {}, seed {}", r.rotate.size, r.rotate.seed);
+        case transform::kind::matrix:
+            return fmt::format("matrix of {}", r.rotate.size);
     }
     return {};
 }

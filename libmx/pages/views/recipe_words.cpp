@@ -53,6 +53,14 @@ int effective_emax(const codec::recipe& r) { return scale::rule_facts(*r.element
 
 std::string rule_words(const codec::recipe& r) {
     std::string text = fmt::format("{}: {} ({})", r.rule->name, r.rule->definition, r.rule->source);
+    if (scale::is_search(r.rule->id)) {
+        const bool squares = r.measure == codec::search_measure::mse;
+        text += fmt::format("; error: the sum of {}, elements rounded to nearest; tried: ",
+                            squares ? "(x - d)^2 (search=mse)" : "|x - d| (search=mae)");
+        if (r.reach == codec::all_codes) return text + "every code (reach=all)";
+        return text + fmt::format("codes up to {} from that of {} (reach={})", r.reach,
+                                  r.scale_format->power_of_two() ? "floor" : "amax / max", r.reach);
+    }
     if (!r.scale_format->power_of_two()) {
         return text + fmt::format("; max = {}",
                                   exact_decimal(format::decode(*r.element, r.element->max_code())));
@@ -129,6 +137,14 @@ std::string transform_words(const codec::recipe& r) {
     if (r.axis.what == codec::axis_choice::kind::flat) along = "flattened tensor";
     if (r.axis.what == codec::axis_choice::kind::index) {
         along = fmt::format("axis {}", r.axis.value);
+    }
+    if (r.rotate.what == kind::matrix) {
+        return fmt::format(
+            "matrix: {} neighbours along the {} are multiplied by the {}x{} matrix of {} in "
+            "double, "
+            "rounded to float32, first; a shorter end stays as it is; figures are of the rotated "
+            "values, dequantized values are rotated back",
+            n, along, n, n, r.rotate.file);
     }
     return fmt::format(
         "{} {} neighbours along the {} are multiplied by a {}x{} Hadamard matrix / sqrt({}) in "

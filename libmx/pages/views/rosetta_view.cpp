@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "libmx/base/joined.hpp"
+#include "libmx/codec/best_scales.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -127,6 +128,25 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
                     {"scales", "scales\nof", cell::integer},
                     {"rmse", "R-MSE", cell::significant, 4},
                     {"recipes", "dialect, rule and rounding of the recipes that agree"}}};
+    // What every block has under its best scale, where that is one of the recipes.
+    const std::size_t best = static_cast<std::size_t>(
+        std::ranges::find_if(
+            recipes,
+            [](const codec::recipe& r) { return codec::with_best_scales(r) == std::optional(r); }) -
+        recipes.begin());
+    const bool regret = best < n && n > 1;
+    if (regret) {
+        who.columns.insert(who.columns.begin() + 3, {"regret", "regret\n%", cell::share});
+    }
+    const auto regret_of = [&](std::size_t r) -> report::value {
+        if (r == best) return 0.0;
+        const report::record p =
+            rosetta::pair_record(c, std::min(r, best), std::max(r, best), names);
+        const auto own = report::number_of(p, r < best ? "rmse_a" : "rmse_b");
+        const auto least = report::number_of(p, r < best ? "rmse_b" : "rmse_a");
+        if (!own || !least || *own == 0) return {};
+        return 1 - (*least / *own) * (*least / *own);
+    };
     for (std::size_t i = 0; i < k.first.size(); ++i) {
         report::value rmse = undefined();
         if (n > 1) {
@@ -136,11 +156,21 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
                 rosetta::pair_record(c, std::min(r, other), std::max(r, other), names);
             rmse = *report::find(p, r < other ? "rmse_a" : "rmse_b");
         }
-        who.add(i + 1, k.scales_of[i] + 1, rmse, base::joined(k.labels[i], ", "));
+        if (regret) {
+            who.add(i + 1, k.scales_of[i] + 1, rmse, regret_of(k.first[i]),
+                    base::joined(k.labels[i], ", "));
+        } else {
+            who.add(i + 1, k.scales_of[i] + 1, rmse, base::joined(k.labels[i], ", "));
+        }
     }
     who.notes = {
         "R-MSE over the elements to which this recipe and the first one (the first: and "
         "the second) give a finite scale."};
+    if (regret) {
+        who.notes.push_back(
+            "Regret: the share of the squared error that the best scale of every block (ocp "
+            "search) would save, %, over the elements to which both give a finite scale.");
+    }
     std::vector<report::section> sections{who};
     if (k.first.size() < 2) {
         sections.front().notes.push_back("They agree on every scale and every code.");

@@ -25,6 +25,7 @@ std::vector<report::column> columns_of(std::initializer_list<std::string_view> m
         report::column{"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
         report::column{"overflow_rate", "over-\nflow %", cell::share},
         report::column{"reason", "why"},
+        report::column{"regret_share", "regret\n%", cell::share},
         report::column{"rmse", "R-MSE", cell::significant},
         report::column{"role", "class"},
         report::column{"saturated_block_rate", "saturated\nblocks %", cell::share},

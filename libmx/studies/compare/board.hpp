@@ -37,6 +37,7 @@ inline constexpr std::array pooled_rates{
                 &analysis::result::underflow_error_share},
     pooled_rate{"grid_error_share", pooled_rate::whole::squared_error,
                 &analysis::result::grid_error_share},
+    pooled_rate{"regret_share", pooled_rate::whole::squared_error, &analysis::result::regret_share},
 };
 
 /// The index in pooled_rates of a rate that is there.

@@ -40,6 +40,8 @@ std::string_view option_for(metrics::when collected) {
             return " with --decompose";
         case metrics::when::histograms:
             return " with --histograms";
+        case metrics::when::regret:
+            return " with --regret";
         case metrics::when::always:
             break;
     }

@@ -110,6 +110,7 @@ producible::producible(const codec::recipe& r) {
     }
     if (r.offset != codec::offset_kind::none) refuse("blocks with an offset are not judged");
     if (!r.scale_format->power_of_two()) refuse("only E8M0 scales are judged");
+    if (scale::is_search(r.rule->id)) refuse("a searched scale does not follow from the maximum");
 
     const lone_element run(r);
     constexpr std::uint32_t sign = base::f32_sign_mask;

@@ -40,6 +40,8 @@ candidates candidates_of(const coded_tensor& t) {
             own.round == format::rounding::stochastic || own.rule->id == scale::rule_id::stochastic;
         if (!listed && !random) recipes.push_back(own);
     }
+    // Whose scales do not follow from the maximum.
+    std::erase_if(recipes, [](const codec::recipe& r) { return scale::is_search(r.rule->id); });
     candidates all;
     for (const codec::recipe& r : recipes) {
         all.push_back({r, std::make_unique<producible>(r), codec::params_of(r)});

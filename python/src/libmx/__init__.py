@@ -259,36 +259,41 @@ def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> D
 
 def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts = (),
             role_patterns: Texts = (), norm_bias: float = 0.0, histograms: bool = False,
-            decompose: bool = False, page: bool = False, policy: str = "", target: str = "",
-            eval: str = "", sha256: bool = False, threads: int = 0, **reading: Any) -> Analysis:
+            decompose: bool = False, regret: bool = False, page: bool = False, policy: str = "",
+            target: str = "", eval: str = "", sha256: bool = False, threads: int = 0,
+            **reading: Any) -> Analysis:
     """Every metric of every tensor under every recipe, with one read: `mx analyze`, whose JSON
     save() writes byte for byte.
 
     source: a path, directory or pattern, several of them, an opened Model, or a mapping from names
     to arrays, none of which is copied. recipes: one or several; none: what the policy judges.
     tensors, roles: patterns of names, and roles, of the tensors that are taken (--tensor, --role).
-    histograms, decompose, role_patterns, norm_bias, sha256: as the command's options. page: also
-    measure what the page of a review shows. policy, target, eval: what the verdict in the table
-    rests on. Other keyword arguments are those of open(). Raises Error; a run that measures nothing
-    is an error."""
+    histograms, decompose, regret, role_patterns, norm_bias, sha256: as the command's options. page:
+    also measure what the page of a review shows. policy, target, eval: what the verdict in the
+    table rests on. Other keyword arguments are those of open(). Raises Error; a run that measures
+    nothing is an error."""
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
                **_judging(policy, target, eval, sha256, page),
-               "histograms": histograms, "decompose": decompose}
+               "histograms": histograms, "decompose": decompose, "regret": regret}
     return Analysis(*_libmx.analyze(source_of(source), options, threads))
 
 
 def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]] = None,
-            baseline: Any = "", seeds: int = 5, phase_sweep: bool = False, tensors: Texts = (),
-            roles: Texts = (), role_patterns: Texts = (), norm_bias: float = 0.0,
+            baseline: Any = "", seeds: int = 5, phase_sweep: bool = False,
+            regret: Optional[bool] = None, tensors: Texts = (), roles: Texts = (),
+            role_patterns: Texts = (), norm_bias: float = 0.0,
             page: bool = False, policy: str = "", target: str = "", eval: str = "",
             sha256: bool = False, threads: int = 0, **reading: Any) -> Analysis:
     """Ranks every combination of axes of recipes: `mx compare`. axes: from keys of recipes
     ("element", "scale_format", "dialect", "transform", "transform_size", "offset", "axis", "block",
-    "round", "scale") to the values that are tried; recipes: what they are applied to. The rest is
+    "round", "scale") to the values that are tried; recipes: what they are applied to. regret:
+    whether it is measured, as --regret and --no-regret say; None: where that is cheap. The rest is
     as of analyze and of the command."""
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
                **_judging(policy, target, eval, sha256, page), "baseline": str(baseline),
                "seeds": seeds, "phase_sweep": phase_sweep}
+    if regret is not None:
+        options["regret"] = regret
     for key, values in (axes or {}).items():
         if key not in _sweep_keys:
             raise Error(f"compare: unknown axis {key!r}; there are {', '.join(_sweep_keys)}")

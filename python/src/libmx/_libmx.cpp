@@ -430,6 +430,7 @@ nb::tuple analyze(const nb::object& from, const nb::dict& named, int threads) {
     doc::analyze_options o;
     take(named, "histograms", o.histograms);
     take(named, "decompose", o.decompose);
+    take(named, "regret", o.regret);
     return study(from, named, threads, std::move(o), doc::analyze);
 }
 
@@ -441,6 +442,11 @@ nb::tuple compare(const nb::object& from, const nb::dict& named, int threads) {
     take(named, "baseline", o.baseline);
     take(named, "seeds", o.seeds);
     take(named, "phase_sweep", o.phase_sweep);
+    if (named.contains("regret")) {
+        bool regret = false;
+        take(named, "regret", regret);
+        o.regret = regret;
+    }
     return study(from, named, threads, std::move(o), doc::compare);
 }
 

@@ -23,6 +23,25 @@ TEST_CASE("every dialect answers every question in words, with its evidence") {
     }
 }
 
+TEST_CASE("versions are found by release and by commit, and are named in full") {
+    CHECK(find_dialect("torchao@0.15")->version == "0.15.0");
+    CHECK(find_dialect("torchao@0.15.0") == find_dialect("torchao@0.15"));
+    CHECK(find_dialect("torchao@0.19.0") == find_dialect("torchao"));
+    CHECK(find_dialect("torchao@36027d8") == find_dialect("torchao"));
+    CHECK(find_dialect("microxcaling@7bc4195") == find_dialect("microxcaling"));
+    CHECK(find_dialect("torchao@0.16") == nullptr);
+    CHECK(find_dialect("torchao@") == nullptr);
+    CHECK(find_dialect("ocp@") == nullptr);
+    CHECK(to_string(parse_recipe("mxfp4:dialect=torchao@0.15.0")) == "mxfp4:dialect=torchao@0.15");
+    CHECK(to_string(parse_recipe("nvfp4:dialect=torchao@0.19.0")) == "nvfp4:dialect=torchao");
+    for (const dialect& d : dialects()) {
+        CAPTURE(d.name);
+        // Every older version has a newest one beside it.
+        CHECK(find_dialect(family_of(d)) != nullptr);
+        CHECK((d.name == family_of(d) || !d.version.empty()));
+    }
+}
+
 TEST_CASE("the columns of the dialect table have names of their own") {
     std::set<std::string_view> names;
     for (const dialect_column& c : dialect_columns()) {

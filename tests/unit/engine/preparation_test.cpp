@@ -232,7 +232,7 @@ TEST_CASE("bytes are compared under one transform") {
     };
     const auto got =
         compare(model, {"nvfp4:transform=hadamard", "nvfp4:dialect=te,transform=hadamard"});
-    const transform::rotation r{transform::kind::hadamard, 16, 0};
+    const transform::rotation r{transform::kind::hadamard, 16, 0, {}};
     const auto want =
         compare(holding("w", {64, 96}, by_hand(x, 0, 1, r, 96)), {"nvfp4", "nvfp4:dialect=te"});
     CHECK(got.total.pairs[0].scales_differ == want.total.pairs[0].scales_differ);

@@ -154,7 +154,8 @@ TEST_CASE("a code that a recipe uses often and that is not there makes the recip
 }
 
 TEST_CASE("recipes whose bytes cannot be judged are refused") {
-    for (const char* text : {"mxfp4:round=stochastic", "mxfp4:offset=fp16", "nvfp4"}) {
+    for (const char* text :
+         {"mxfp4:round=stochastic", "mxfp4:offset=fp16", "nvfp4", "mxfp4:scale=search"}) {
         CAPTURE(text);
         CHECK_THROWS_AS(producible(codec::parse_recipe(text)), base::error);
     }

@@ -138,6 +138,8 @@ TEST_CASE("every rule and dialect of an element format is compared by default") 
     CHECK(has(e2m1, "mxfp4:scale=nearest"));
     CHECK(has(e2m1, "mxfp4:dialect=ggml"));
     CHECK(has(e2m1, "mxfp4:scale=rceil,dialect=torchao"));
+    CHECK(has(e2m1, "mxfp4:scale=rceil,dialect=torchao@0.15"));
+    CHECK(has(e2m1, "mxfp4:scale=search"));
     CHECK_FALSE(has(e2m1, "mxfp4:scale=stochastic,dialect=fbgemm"));
     const auto int8 = rosetta::recipes_of_element("int8", "1x16");
     CHECK(has(int8, "mxint8:block=1x16,dialect=microxcaling"));
