@@ -11,6 +11,7 @@
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/runs_page.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/study_page.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -399,6 +400,7 @@ constexpr std::array page_rows{
     page_row{"mx.stages/1", "Products of a linear layer in training", stages_sections_of},
     page_row{"mx.gemm/1", "A matrix product as matrix units add it", gemm_sections_of},
     page_row{"mx.runs/1", "Trainings compared", runs_sections},
+    page_row{"mx.study/1", "A study of trainings", study_sections},
 };
 
 }  // namespace
