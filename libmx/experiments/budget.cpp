@@ -21,9 +21,10 @@ struct proxy_size {
     double rate;
 };
 constexpr std::array proxy_sizes{
-    proxy_size{32, 2, 32, 200, 5e-3},    proxy_size{64, 2, 64, 400, 3e-3},
-    proxy_size{64, 4, 128, 800, 3e-3},   proxy_size{128, 4, 256, 1200, 2e-3},
-    proxy_size{256, 4, 512, 2400, 1e-3}, proxy_size{512, 4, 1024, 4800, 6e-4},
+    proxy_size{32, 2, 32, 200, 5e-3},     proxy_size{64, 2, 32, 300, 3e-3},
+    proxy_size{64, 2, 64, 500, 3e-3},     proxy_size{64, 4, 128, 800, 3e-3},
+    proxy_size{128, 4, 256, 1200, 2e-3},  proxy_size{256, 4, 512, 2400, 1e-3},
+    proxy_size{512, 4, 1024, 4800, 6e-4},
 };
 
 lab::run_request request_of(const proxy_size& s) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 
 #include "libmx/base/parallel.hpp"
@@ -232,8 +233,6 @@ void laboratory::measure_errors(std::vector<finding>& all) const {
     });
 }
 
-bool is_drawn(const finding& f) { return !f.of.twin.empty(); }
-
 void add_correlations(const std::vector<finding>& all, findings& to) {
     struct choice {
         const char* over;
@@ -241,7 +240,7 @@ void add_correlations(const std::vector<finding>& all, findings& to) {
     };
     constexpr std::array choices{
         choice{"formats", [](const finding& f) { return f.of.is_format; }},
-        choice{"deterministic", [](const finding& f) { return !is_drawn(f); }},
+        choice{"deterministic", [](const finding& f) { return !f.drawn(); }},
         choice{"all", [](const finding&) { return true; }},
     };
     std::vector<std::string> groups;
@@ -270,20 +269,57 @@ void add_correlations(const std::vector<finding>& all, findings& to) {
     }
 }
 
-void add_pairs(const std::vector<finding>& all, findings& to) {
+bool leaves_out_zero(const std::optional<lab::paired_gap>& g) {
+    return g && (g->low > 0 || g->high < 0);
+}
+
+pairing beside(const finding& f, const finding& other) {
+    std::vector<double> differences;
+    for (std::size_t i = 0; i < f.gaps.size(); ++i) {
+        if (f.gaps[i] && other.gaps[i]) differences.push_back(*f.gaps[i] - *other.gaps[i]);
+    }
+    pairing p{f.of.group, f.of.name, other.of.name, {}, {}, {}, lab::gap_of(differences)};
+    if (f.error && other.error && other.error->rmse_over_rms > 0) {
+        p.error_ratio = f.error->rmse_over_rms / other.error->rmse_over_rms;
+        p.gain = f.error->gain;
+        p.other_gain = other.error->gain;
+    }
+    return p;
+}
+
+void add_twins(const std::vector<finding>& all, findings& to) {
     for (const finding& f : all) {
-        if (!is_drawn(f) || !f.error) continue;
+        if (f.of.twin.empty()) continue;
         const auto twin = std::ranges::find_if(all, [&](const finding& other) {
             return other.of.group == f.of.group && other.of.name == f.of.twin;
         });
-        if (twin == all.end() || !twin->error) continue;
-        std::vector<double> differences;
-        for (std::size_t i = 0; i < f.gaps.size(); ++i) {
-            if (f.gaps[i] && twin->gaps[i]) differences.push_back(*f.gaps[i] - *twin->gaps[i]);
+        if (twin != all.end()) to.twins.push_back(beside(f, *twin));
+    }
+}
+
+void add_inversions(const std::vector<finding>& all, findings& to) {
+    constexpr double larger = 1.05;
+    constexpr std::size_t most = 10;
+    std::vector<std::vector<pairing>> by_group;
+    for (const finding& f : all) {
+        for (const finding& other : all) {
+            if (!f.error || other.of.group != f.of.group) continue;
+            pairing p = beside(f, other);
+            if (!p.error_ratio || !(*p.error_ratio >= larger) || !p.gap) continue;
+            ++to.pairs;
+            if (!p.told() || p.gap->mean > 0) continue;
+            if (by_group.empty() || by_group.back().front().group != p.group)
+                by_group.emplace_back();
+            by_group.back().push_back(std::move(p));
         }
-        to.pairs.push_back({f.of.group, f.of.name, f.of.twin,
-                            f.error->rmse_over_rms / twin->error->rmse_over_rms, f.error->gain,
-                            twin->error->gain, lab::gap_of(differences)});
+    }
+    const auto clearness = [](const pairing& p) {
+        return -p.gap->mean / (p.gap->high - p.gap->mean);
+    };
+    for (std::vector<pairing>& group : by_group) {
+        std::ranges::stable_sort(group, std::greater{}, clearness);
+        group.resize(std::min(group.size(), most), group.front());
+        to.inversions.insert(to.inversions.end(), group.begin(), group.end());
     }
 }
 
@@ -302,7 +338,8 @@ findings laboratory::carry_out() {
     }
     measure_errors(found.all);
     add_correlations(found.all, found);
-    add_pairs(found.all, found);
+    add_twins(found.all, found);
+    add_inversions(found.all, found);
     std::vector<double> ours, published;
     for (const finding& f : found.all) {
         const auto& measured = plan_.of->measure == yardstick::gap ? f.gap : f.extra;
@@ -314,17 +351,13 @@ findings laboratory::carry_out() {
     return found;
 }
 
-bool leaves_out_zero(const std::optional<lab::paired_gap>& g) {
-    return g && (g->low > 0 || g->high < 0);
-}
-
 }  // namespace
 
 bool finding::told() const { return leaves_out_zero(extra ? extra : gap); }
 
-bool drawn_pair::against() const {
-    return error_ratio > 1 && gap && gap->mean < 0 && leaves_out_zero(gap);
-}
+bool finding::drawn() const { return of.recipe.find("stochastic") != std::string::npos; }
+
+bool pairing::told() const { return leaves_out_zero(gap); }
 
 std::string folder_name(const distinct_run& r, std::uint64_t steps) {
     std::string name = r.settings.empty() ? "fp32" : r.settings;

@@ -54,7 +54,8 @@ struct finding {
     std::size_t reached = 0;
     std::optional<lab::paired_gap> extra;
     std::optional<operand_error> error;
-    bool told() const;  ///< whether the interval of what is measured leaves zero out
+    bool told() const;   ///< whether the interval of what is measured leaves zero out
+    bool drawn() const;  ///< whether its varied recipe rounds stochastically
 };
 
 /// How errors and gaps go together over the configurations of a group.
@@ -65,20 +66,25 @@ struct correlation {
     std::optional<interval> spearman_interval, power_interval;
 };
 
-/// A recipe with stochastic rounding beside the same to nearest.
-struct drawn_pair {
-    std::string group, name, twin;
-    double error_ratio = 0;  ///< drawn over nearest
-    double gain = 0, twin_gain = 0;
-    std::optional<lab::paired_gap> gap;  ///< loss of the drawn one less the other's
-    bool against() const;                ///< larger error, yet a smaller loss, told from zero
+/// A configuration beside another one of its group, by the same seeds.
+struct pairing {
+    std::string group, name, other;
+    std::optional<double> error_ratio, gain, other_gain;  ///< of those whose errors are measured
+    std::optional<lab::paired_gap> gap;                   ///< its loss less the other's
+    bool told() const;                                    ///< whether the interval leaves zero out
 };
 
 struct findings {
     std::size_t trained = 0;  ///< runs in all
     std::vector<finding> all;
     std::vector<correlation> correlations;
-    std::vector<drawn_pair> pairs;
+    std::vector<pairing> twins;  ///< configurations that have one, with it
+    /// Recipes whose error is at least a twentieth larger than another's of the group and whose
+    /// loss is nevertheless smaller, told from zero; the clearest ten of each group. Among so many
+    /// pairs
+    /// (`pairs`) some are so by chance: one in forty of those that are alike.
+    std::vector<pairing> inversions;
+    std::size_t pairs = 0;
     std::optional<double> agreement;  ///< Spearman with what is published
 };
 

@@ -52,7 +52,7 @@ record result_of(const finding& f) {
     error("error", &operand_error::rmse_over_rms);
     error("error_over_amax", &operand_error::rmse_over_amax);
     error("gain", &operand_error::gain);
-    r.emplace_back("stochastic", !f.of.twin.empty());
+    r.emplace_back("stochastic", f.drawn());
     return r;
 }
 
@@ -71,15 +71,15 @@ record correlation_record(const correlation& c) {
     return r;
 }
 
-record pair_record(const drawn_pair& p) {
+record pair_record(const pairing& p) {
     record r{{"group", p.group},
              {"configuration", p.name},
-             {"nearest", p.twin},
-             {"error_ratio", report::finite_or_null(p.error_ratio)},
-             {"gain", report::finite_or_null(p.gain)},
-             {"nearest_gain", report::finite_or_null(p.twin_gain)}};
+             {"other", p.other},
+             {"error_ratio", optional_real(p.error_ratio)},
+             {"gain", optional_real(p.gain)},
+             {"other_gain", optional_real(p.other_gain)}};
     add_gap(r, "gap", p.gap);
-    r.emplace_back("against", p.against());
+    r.emplace_back("told", p.told());
     return r;
 }
 
@@ -113,22 +113,42 @@ void say_correlations(const findings& f, std::vector<std::string>& to) {
         }
         to.push_back(std::move(text));
     }
-    std::size_t drawn = 0, against = 0;
-    for (const drawn_pair& p : f.pairs) {
+    if (f.correlations.empty()) return;
+    for (const pairing& p : f.inversions) {
+        to.push_back(fmt::format(
+            "R-MSE does not see this: {}, {} has {:.2f} times the error of {} and a loss smaller "
+            "by {:.3g} (95 %: {:.3g} to {:.3g})",
+            p.group, p.name, *p.error_ratio, p.other, -p.gap->mean, -p.gap->high, -p.gap->low));
+    }
+    to.push_back(fmt::format(
+        "{} pairs of recipes were looked at for a larger error with a smaller loss; one in forty "
+        "of those that are alike shows it by chance",
+        f.pairs));
+    std::size_t drawn = 0, better = 0, worse = 0;
+    for (const pairing& p : f.twins) {
         if (p.group != "gradients") continue;
         ++drawn;
-        if (!p.against()) continue;
-        ++against;
-        to.push_back(fmt::format(
-            "where R-MSE does not see: gradients in {} have {:.2f} times the error of {} and yet a "
-            "loss smaller by {:.3g} (95 %: {:.3g} to {:.3g})",
-            p.name, p.error_ratio, p.twin, -p.gap->mean, -p.gap->high, -p.gap->low));
+        if (!p.told()) continue;
+        (p.gap->mean < 0 ? better : worse) += 1;
     }
-    if (drawn != 0 && against == 0) {
-        to.push_back(
-            "stochastic rounding of gradients, which R-MSE holds for worse, ends with no smaller "
-            "loss that can be told from chance: what R-MSE does not see does not show at this "
-            "size");
+    to.push_back(fmt::format(
+        "stochastic rounding of gradients, which raises R-MSE: {} of {} recipes end lower than to "
+        "nearest, {} higher, the others cannot be told{}",
+        better, drawn, worse,
+        better == 0 ? "; that it helps, as Yang et al. see in a language model, does not show at "
+                      "this size"
+                    : ""));
+}
+
+// Of studies that set configurations side by side: those that differ.
+void say_twins(const findings& f, std::vector<std::string>& to) {
+    if (!f.correlations.empty()) return;
+    for (const pairing& p : f.twins) {
+        if (!p.told()) continue;
+        to.push_back(fmt::format("{}: {} ends {:.3g} {} than {} (95 %: {:.3g} to {:.3g})", p.group,
+                                 p.name, std::abs(p.gap->mean),
+                                 p.gap->mean < 0 ? "lower" : "higher", p.other, p.gap->low,
+                                 p.gap->high));
     }
 }
 
@@ -144,7 +164,11 @@ void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string
             to.push_back(fmt::format("{}, {}: {} of {} runs come to the loss within the steps",
                                      one.of.group, one.of.name, one.reached, one.runs));
         } else if (one.gap && !one.told()) {
-            null.push_back(fmt::format("{}, {}", one.of.group, one.of.name));
+            if (null.empty() || !null.back().starts_with(one.of.group + ": ")) {
+                null.push_back(one.of.group + ": " + one.of.name);
+            } else {
+                null.back() += ", " + one.of.name;
+            }
         }
     }
     to.push_back(fmt::format("{} of {} configurations have unstable runs", broken, count));
@@ -226,13 +250,16 @@ record tail_of(const findings& f) {
     if (!f.correlations.empty()) first = f.correlations.front().spearman;
     return {{"spearman", optional_real(first)},
             {"correlations", report::to_list(f.correlations, correlation_record)},
-            {"stochastic_pairs", report::to_list(f.pairs, pair_record)},
+            {"twins", report::to_list(f.twins, pair_record)},
+            {"inversions", report::to_list(f.inversions, pair_record)},
+            {"pairs", tally(f.pairs)},
             {"agreement", optional_real(f.agreement)}};
 }
 
 std::vector<std::string> sentences_of(const study_plan& plan, const findings& f) {
     std::vector<std::string> all;
     say_correlations(f, all);
+    say_twins(f, all);
     say_gaps(plan, f, all);
     return all;
 }

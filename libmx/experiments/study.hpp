@@ -31,7 +31,7 @@ struct configuration {
     operand varied = operand::none;        ///< whose recipe it is that differs from the baseline
     std::string recipe = {};               ///< that recipe
     bool is_format = false;                ///< a format under its preset's rules
-    std::string twin = {};  ///< name of the one that differs in stochastic rounding alone
+    std::string twin = {};                 ///< another one of the group that it is set beside
 };
 
 struct study {

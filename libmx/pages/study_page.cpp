@@ -102,22 +102,25 @@ section correlations(const document_parts& d) {
                       "bootstrap's over recipes, 95 %."}};
 }
 
-section drawn_pairs(const document_parts& d) {
-    return {.heading = "What R-MSE does not see: stochastic rounding",
-            .columns = {{"group", "varied"},
-                        {"configuration", "drawn"},
-                        {"nearest", "to nearest"},
-                        {"error_ratio", "R-MSE,\nratio", cell::fixed, 2},
-                        {"nearest_gain", "gain,\nnearest", cell::significant, 4},
-                        {"gain", "gain,\ndrawn", cell::significant, 4},
-                        {"gap", "loss,\ndifference", cell::significant, 3},
-                        {"gap_low", "from", cell::significant, 3},
-                        {"gap_high", "to", cell::significant, 3},
-                        {"against", "against\nR-MSE"}},
-            .rows = records_in(d.tail, "stochastic_pairs"),
-            .notes = {"Difference: the loss of the drawn one less that of the same recipe to "
-                      "nearest, paired by seed. Against R-MSE: a larger error, and a smaller loss "
-                      "that is told from zero."}};
+section pairings(const document_parts& d, const char* member, const char* heading,
+                 const char* note) {
+    section s{.heading = heading,
+              .columns = {{"configuration", "configuration"}, {"other", "beside"}},
+              .rows = records_in(d.tail, member),
+              .group_field = "group"};
+    const bool errors = std::ranges::any_of(
+        s.rows, [](const record& r) { return number_of(r, "error_ratio").has_value(); });
+    if (errors) {
+        s.columns.push_back({"error_ratio", "R-MSE,\nratio", cell::fixed, 2});
+        s.columns.push_back({"gain", "gain", cell::significant, 4});
+        s.columns.push_back({"other_gain", "gain of\nthe other", cell::significant, 4});
+    }
+    s.columns.push_back({"gap", "loss,\ndifference", cell::significant, 3});
+    s.columns.push_back({"gap_low", "from", cell::significant, 3});
+    s.columns.push_back({"gap_high", "to", cell::significant, 3});
+    s.columns.push_back({"told", "told\nfrom 0"});
+    s.notes = {note};
+    return s;
 }
 
 void add_gaps(const document_parts& d, section& to) {
@@ -138,7 +141,8 @@ void add_gaps(const document_parts& d, section& to) {
                                    number_of(r, std::string(name) + "_low"),
                                    number_of(r, std::string(name) + "_high")});
         }
-        const bool known = std::ranges::any_of(line.points, [](const auto& p) { return p.y.has_value(); });
+        const bool known =
+            std::ranges::any_of(line.points, [](const auto& p) { return p.y.has_value(); });
         if (!known) continue;
         chart.lines.push_back(std::move(line));
         add_figure(to, fmt::format("gaps-{}", ++number),
@@ -173,7 +177,14 @@ void add_errors(const document_parts& d, section& to) {
 
 std::vector<section> study_tables(const document_parts& d) {
     std::vector<section> all{configurations(d)};
-    for (section& s : std::vector{correlations(d), drawn_pairs(d)}) {
+    for (section& s : std::vector{
+             correlations(d),
+             pairings(
+                 d, "inversions", "What R-MSE does not see",
+                 "Recipes with a larger error than another and a smaller loss, the clearest of "
+                 "each group."),
+             pairings(d, "twins", "Side by side",
+                      "The loss of a configuration less that of the other, paired by seed.")}) {
         if (!s.rows.empty()) all.push_back(std::move(s));
     }
     return all;
