@@ -227,6 +227,7 @@ std::vector<configuration> stages() {
     const std::string baseline = "all=mxfp8";
     std::vector<configuration> all;
     for (const char* rule : {"even", "floor"}) {
+        constexpr const char* all_three = "Fprop, Dgrad, Wgrad";
         const std::string r = ruled("mxfp4", rule);
         const auto add = [&](const char* name, const std::string& settings,
                              std::optional<double> published = {}, const char* words = "",
@@ -242,15 +243,15 @@ std::vector<configuration> stages() {
         };
         add("bf16", "all=bf16");
         add("Fprop", fmt::format("{} forward={}", baseline, r), 0.085, "8 to 9 %");
-        add("and Dgrad", fmt::format("{} forward={} dgrad-dy={} dgrad-w={}", baseline, r, r, r),
+        add("Fprop, Dgrad", fmt::format("{} forward={} dgrad-dy={} dgrad-w={}", baseline, r, r, r),
             0.105, "10 to 11 %", "Fprop");
-        add("and Wgrad", "all=" + r, 0.265, "26 to 27 %", "and Dgrad");
-        add("SR of dY", fmt::format("all={} dy={}{}", r, r, drawn), {}, "never", "and Wgrad");
-        add("random signs, 16", turned("random-hadamard", 16), {}, "never", "and Wgrad");
-        add("random signs, 32", turned("random-hadamard", 32), {}, "", "and Wgrad");
-        add("Hadamard, 16", turned("hadamard", 16), 0.085, "8 to 9 %", "and Wgrad");
-        add("Hadamard, 32", turned("hadamard", 32), 0.085, "8 to 9 %", "and Wgrad");
-        add("W in 32x32", fmt::format("all={} w={},block=32x32", r, r), {}, "", "and Wgrad");
+        add(all_three, "all=" + r, 0.265, "26 to 27 %", "Fprop, Dgrad");
+        add("SR of dY", fmt::format("all={} dy={}{}", r, r, drawn), {}, "never", all_three);
+        add("random signs, 16", turned("random-hadamard", 16), {}, "never", all_three);
+        add("random signs, 32", turned("random-hadamard", 32), {}, "", all_three);
+        add("Hadamard, 16", turned("hadamard", 16), 0.085, "8 to 9 %", all_three);
+        add("Hadamard, 32", turned("hadamard", 32), 0.085, "8 to 9 %", all_three);
+        add("W in 32x32", fmt::format("all={} w={},block=32x32", r, r), {}, "", all_three);
     }
     return all;
 }
