@@ -27,7 +27,7 @@ constexpr std::array proxy_sizes{
     proxy_size{512, 4, 1024, 4800, 6e-4},
 };
 
-lab::run_request request_of(const proxy_size& s) {
+lab::run_request request_of_size(const proxy_size& s) {
     lab::run_request r;
     r.shape.width = s.width;
     r.shape.depth = s.depth;
@@ -87,7 +87,7 @@ void require_model(std::string_view name) {
 
 sized size_for(std::size_t runs, double seconds) {
     const auto seeds_at = [&](const proxy_size& s) {
-        const double one = cost_of(request_of(s)) * static_cast<double>(runs) / model_cores;
+        const double one = cost_of(request_of_size(s)) * static_cast<double>(runs) / model_cores;
         return static_cast<std::uint64_t>(std::min(seconds / one, 1e6));
     };
     const proxy_size* chosen = &proxy_sizes.front();
@@ -99,9 +99,10 @@ sized size_for(std::size_t runs, double seconds) {
         base::refuse(
             "--budget: {:.3g} s bear less than two seeds of the smallest size, which take {:.3g} s "
             "under the model of cost; give more, or sizes of your own",
-            seconds, 2 * cost_of(request_of(*chosen)) * static_cast<double>(runs) / model_cores);
+            seconds,
+            2 * cost_of(request_of_size(*chosen)) * static_cast<double>(runs) / model_cores);
     }
-    sized all{request_of(*chosen), {}};
+    sized all{request_of_size(*chosen), {}};
     for (std::uint64_t s = 1; s <= seeds; ++s) all.seeds.push_back(s);
     return all;
 }

@@ -114,6 +114,17 @@ void say_correlations(const findings& f, std::vector<std::string>& to) {
         to.push_back(std::move(text));
     }
     if (f.correlations.empty()) return;
+    // The same format in every kind of operand.
+    constexpr const char* example = "E2M1";
+    std::vector<std::string> costs;
+    for (const finding& one : f.all) {
+        if (one.of.name != example || !one.error || !one.gap) continue;
+        costs.push_back(fmt::format("{} {:.3f} and {:.3g}", one.of.group, one.error->rmse_over_rms,
+                                    one.gap->mean));
+    }
+    to.push_back(fmt::format(
+        "R-MSE does not see which operand it is the error of: R-MSE / RMS and gap of {}: {}",
+        example, base::joined(costs, "; ")));
     for (const pairing& p : f.inversions) {
         to.push_back(fmt::format(
             "R-MSE does not see this: {}, {} has {:.2f} times the error of {} and a loss smaller "

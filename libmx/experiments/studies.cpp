@@ -67,7 +67,7 @@ void add_varied(std::vector<configuration>& to, const std::string& group, operan
     }
 }
 
-std::vector<configuration> correlation() {
+std::vector<configuration> correlation_runs() {
     constexpr std::string_view mixed =
         "w=bf16 x=mxfp6:scale=even dy=mxfp4:scale=even,round=stochastic";
     std::vector<configuration> all;
@@ -88,13 +88,13 @@ std::vector<configuration> correlation() {
 }
 
 constexpr std::array scale_rules{"floor", "ceil", "even"};
-constexpr std::string_view drawn = ",round=stochastic";
+constexpr std::string_view drawn_key = ",round=stochastic";
 
 std::string ruled(std::string_view format, std::string_view rule, std::string_view more = "") {
     return fmt::format("{}:scale={}{}", format, rule, more);
 }
 
-std::vector<configuration> recipes() {
+std::vector<configuration> recipes_runs() {
     const std::string baseline(bf16_operands);
     std::vector<configuration> all;
     const auto add = [&](std::string group, std::string name, std::string settings,
@@ -126,14 +126,14 @@ std::vector<configuration> recipes() {
             : rule == "ceil" ? "second"
                              : "best of the three");
         add(by_rule, rule + ", SR of X and W",
-            fmt::format("all={} dy={}", ruled("mxfp4", rule, drawn), ruled("mxfp4", rule)),
+            fmt::format("all={} dy={}", ruled("mxfp4", rule, drawn_key), ruled("mxfp4", rule)),
             "Fig. 4a", floor ? "worse, most of all" : "worse than to nearest", nearest);
         const std::string sr = rule + ", SR of dY";
-        add(by_rule, sr, dy("mxfp4", drawn), "Fig. 4b", floor ? "not enough" : "as good as bf16",
-            nearest);
+        add(by_rule, sr, dy("mxfp4", drawn_key), "Fig. 4b",
+            floor ? "not enough" : "as good as bf16", nearest);
         const char* const e3m0 = rule == "ceil" ? "good" : "far worse than E2M1";
         add(by_rule, rule + ", dY in E3M0", dy("mxfp4_e3m0", ""), "Fig. 5", e3m0, nearest);
-        add(by_rule, rule + ", dY in E3M0, SR", dy("mxfp4_e3m0", drawn), "Fig. 5", e3m0, sr);
+        add(by_rule, rule + ", dY in E3M0, SR", dy("mxfp4_e3m0", drawn_key), "Fig. 5", e3m0, sr);
     }
     struct mixture {
         const char *name, *settings, *words, *later;
@@ -160,7 +160,7 @@ std::vector<configuration> recipes() {
     return all;
 }
 
-std::vector<configuration> hybrid() {
+std::vector<configuration> hybrid_runs() {
     // Weights and activations (gradients as these), or forward only.
     struct pair {
         const char *weights, *activations;  // "": forward only
@@ -223,7 +223,7 @@ std::vector<configuration> hybrid() {
     return all;
 }
 
-std::vector<configuration> stages() {
+std::vector<configuration> stages_runs() {
     const std::string baseline = "all=mxfp8";
     std::vector<configuration> all;
     for (const char* rule : {"even", "floor"}) {
@@ -246,7 +246,7 @@ std::vector<configuration> stages() {
         add("Fprop, Dgrad", fmt::format("{} forward={} dgrad-dy={} dgrad-w={}", baseline, r, r, r),
             0.105, "10 to 11 %", "Fprop");
         add(all_three, "all=" + r, 0.265, "26 to 27 %", "Fprop, Dgrad");
-        add("SR of dY", fmt::format("all={} dy={}{}", r, r, drawn), {}, "never", all_three);
+        add("SR of dY", fmt::format("all={} dy={}{}", r, r, drawn_key), {}, "never", all_three);
         add("random signs, 16", turned("random-hadamard", 16), {}, "never", all_three);
         add("random signs, 32", turned("random-hadamard", 32), {}, "", all_three);
         add("Hadamard, 16", turned("hadamard", 16), 0.085, "8 to 9 %", all_three);
@@ -256,27 +256,29 @@ std::vector<configuration> stages() {
     return all;
 }
 
-constexpr std::array rows{
+constexpr std::array study_rows{
     study{"correlation", "R-MSE of operands against the gap of the loss", "Yang et al., figure 6",
-          yardstick::gap, correlation, ""},
+          yardstick::gap, correlation_runs, ""},
     study{"recipes", "Scale rules and roundings in 4 bits", "Yang et al., figures 3, 4, 5, 12, 13",
-          yardstick::gap, recipes,
+          yardstick::gap, recipes_runs,
           "what Yang et al. report of Llama3 7B over 100 to 160 M tokens."},
     study{"hybrid", "Quantized weights beside quantized activations", "Su et al., arXiv 2506.20752",
-          yardstick::gap, hybrid,
+          yardstick::gap, hybrid_runs,
           "the final validation loss of Su et al.'s language models less that of the unquantized "
           "one of the same size and data: median / 10 %-trimmed mean (runs). Other networks and "
           "other losses: signs and the order can be compared, sizes cannot."},
     study{"stages", "MXFP4 in one product after the other", "arXiv 2605.09825", yardstick::steps,
-          stages,
+          stages_runs,
           "extra tokens to the target loss against FP8, Llama 3.1-8B. The scale rule of the paper "
           "is not known to us."},
 };
 
 }  // namespace
 
-std::span<const study> studies() { return rows; }
+std::span<const study> studies() { return study_rows; }
 
-const study& study_named(std::string_view name) { return base::row_named(rows, "study", name); }
+const study& study_named(std::string_view name) {
+    return base::row_named(study_rows, "study", name);
+}
 
 }  // namespace mx::experiments
