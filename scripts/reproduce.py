@@ -504,6 +504,8 @@ def linear_layers(r):
     r.stages("--x", x, "--w", w, "--dy", dy, "-r", "mxfp4:scale=even", "--recipe-dy",
              "mxfp4:scale=rceil,round=stochastic")
     r.stages("--x", x, "--w", w, "--dy", dy, "-r", "mxfp4:scale=even", "--transform-size", "128", "--once")
+    for recipe in "mxfp4", "mxfp4:scale=even":
+        r.stages("--x", x, "--w", w, "--dy", dy, "-r", recipe, "--transform-size", "16", "--once")
 
     if "stories260k.safetensors" not in r.real:
         return
@@ -523,8 +525,9 @@ def linear_layers(r):
         r.energy("Its energy in the channels' means, and of blocks in their largest element",
                  floats(Path("gradient.npy").read_bytes()[-512 * rows * 4:]), rows)
         for recipe in "mxfp4", "mxfp4:scale=even":
-            r.stages("--x", "inputs.bin", "--shape-x", "512x64", "--dtype", "F32", "--w", w, "--dy",
-                     "gradient.npy", "-r", recipe)
+            for size in [], ["--transform-size", "16", "--once"]:
+                r.stages("--x", "inputs.bin", "--shape-x", "512x64", "--dtype", "F32", "--w", w, "--dy",
+                         "gradient.npy", "-r", recipe, *size)
 
 
 def main(arguments):

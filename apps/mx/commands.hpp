@@ -27,6 +27,7 @@ runner declare_gemm(parser& cmd);
 runner declare_stages(parser& cmd);
 runner declare_train(parser& cmd);
 runner declare_runs(parser& cmd);
+runner declare_study(parser& cmd);
 runner declare_fit(parser& cmd);
 runner declare_project(parser& cmd);
 runner declare_report(parser& cmd);
@@ -77,6 +78,9 @@ inline constexpr std::array commands{
             "a small training, the same bits everywhere: does this recipe break it", declare_train},
     command{"runs", "Analyse", "trainings compared: which broke, when, and how sure that is",
             declare_runs},
+    command{"study", "Analyse",
+            "a paper's question asked of small trainings, with paired seeds and intervals",
+            declare_study},
     command{"fit", "Analyse", "a scaling law: loss by parameters, tokens and precision, with doubt",
             declare_fit},
     command{"project", "Analyse",

@@ -13,6 +13,7 @@
 #include "libmx/pages/project_page.hpp"
 #include "libmx/pages/runs_page.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/study_page.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -403,6 +404,7 @@ constexpr std::array page_rows{
     page_row{"mx.runs/1", "Trainings compared", runs_sections},
     page_row{"mx.fit/1", "A scaling law", fit_sections},
     page_row{"mx.project/1", "A training step, projected", project_sections},
+    page_row{"mx.study/1", "A study of trainings", study_sections},
 };
 
 }  // namespace

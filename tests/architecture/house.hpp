@@ -53,6 +53,7 @@ inline constexpr std::array rooms{
     room{"lab",
          "base tensor format report block transform io codec gemm engine studies/products "
          "conformance"},
+    room{"experiments", "base tensor report transform lab"},
     // Tables and sentences of the commands; in `pages` the review of a model.
     room{"pages/views",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "

@@ -30,11 +30,12 @@ LAWS = SOURCE / "datasets" / "scaling-laws"
 # Names of this form that are of files in other formats, or inside of one.
 NO_DOCUMENTS = {"blocks", "cast", "checkpoint", "dump", "packed", "probes"}
 # Objects whose members are named by the user, a file or another tool: no name is wrong there.
-OPEN = [r"mx\.run/1 request", r"mx\.run/1 steps\.probe\.(gradients|blocks|gains)",
+OPEN = [r"mx\.(run|study)/1 request", r"mx\.run/1 steps\.probe\.(gradients|blocks|gains)",
         r"mx\.plan/1 mapping\..*\.(arguments|weights|fqn_to_config|config_groups)",
         r"mx\.scores/1 results"]
 
 SMALL = "--size 4096 --seconds 0.02 --threads 1"
+TINY = "--width 32 --depth 1 --batch 8 --steps 6 --seeds 1..2 --quiet"
 NETWORK = "train proxy --width 32 --depth 1 --batch 16 --quiet"
 # Command lines, what their JSON is, and their exit code where it is not 0. {json} is where it goes.
 COMMANDS = [
@@ -88,6 +89,8 @@ COMMANDS = [
     (f"{NETWORK} --steps 4 --seeds 1,2 -o plain --json {{json}}", "train"),
     (f"{NETWORK} --steps 4 --probe-every 2 -r mxfp4:round=stochastic -o drawn --json {{json}}",
      "train"),
+    (f"study correlation {TINY} --json {{json}} --html study.html", "study"),
+    (f"study stages {TINY} --json {{json}}", "study"),
     ("runs plain drawn --json {json} --quiet", "runs"),
     ("project --json {json} --html p.html --quiet", "project"),
     ("project --model llama3-8b --profile b200 -c mxfp8:products=fprop --json {json}", "project"),

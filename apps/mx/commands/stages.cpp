@@ -172,7 +172,8 @@ runner declare_stages(parser& cmd) {
         "Fprop (Y = X W^T), Dgrad (dX = dY W) and Wgrad (dW = dY^T X). Each operand is quantized "
         "along the axis that its product sums over, from the tensor and from a copy that was "
         "quantized along the other axis, without and with rotations. Says which stage loses most, "
-        "what of the error is bias, and what rotations do about it.");
+        "what of the error is bias, and what rotations do about it. It trains nothing: mx study "
+        "stages asks what each stage costs in loss and in steps.");
     cmd.examples(
         "mx stages --x x.npy --w w.npy --dy dy.npy\n"
         "mx stages --x dump.safetensors:x --w dump.safetensors:w --dy dump.safetensors:dy -r "

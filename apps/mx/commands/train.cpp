@@ -11,9 +11,9 @@
 
 #include "apps/mx/backends.hpp"
 #include "apps/mx/options.hpp"
+#include "apps/mx/seed_list.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parallel.hpp"
-#include "libmx/base/parsed.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/schemes.hpp"
 #include "libmx/report/members.hpp"
@@ -38,35 +38,6 @@ struct train_options {
     output_options out;
     run_options run;
 };
-
-std::uint64_t whole(const std::string& option, std::string_view text) {
-    const auto n = base::parsed<std::uint64_t>(text);
-    if (!n) refuse("{}: '{}' is no number", option, text);
-    return *n;
-}
-
-// "1..32" or "1,5,9..12".
-std::vector<std::uint64_t> seeds_of(const std::string& text) {
-    constexpr std::size_t most = 100000;
-    std::vector<std::uint64_t> seeds;
-    for (std::size_t at = 0; at <= text.size();) {
-        const std::size_t end = std::min(text.find(',', at), text.size());
-        const std::string part = text.substr(at, end - at);
-        const std::size_t dots = part.find("..");
-        const std::uint64_t first = whole("--seeds", part.substr(0, dots));
-        const std::uint64_t last =
-            dots == std::string::npos ? first : whole("--seeds", part.substr(dots + 2));
-        if (last < first || last - first >= most) {
-            refuse("--seeds: '{}' is no range of at most {} seeds", part, most);
-        }
-        for (std::uint64_t s = first;; ++s) {
-            seeds.push_back(s);
-            if (s == last) break;
-        }
-        at = end + 1;
-    }
-    return seeds;
-}
 
 // The words of all --at: a number begins one, and its settings follow.
 std::vector<lab::intervention> interventions_of(const std::vector<std::string>& words) {
@@ -378,7 +349,7 @@ int run_train(const train_options& o) {
                                         : lab::training(j.checkpoint, within, backend);
             if (!j.request) {
                 const std::string& steps = o.request.at("steps");
-                t.extend(steps.empty() ? t.request().steps : whole("--steps", steps),
+                t.extend(steps.empty() ? t.request().steps : whole_number("--steps", steps),
                          interventions_of(o.at));
             }
             if (j.nudge != 0) t.nudge(j.nudge, nudge_step(o, t.done()));

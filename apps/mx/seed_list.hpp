@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// --seeds of commands that train.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mx::app {
+
+/// The whole number that the value of `option` spells. Throws base::error (usage).
+std::uint64_t whole_number(const std::string& option, std::string_view text);
+
+/// Seeds of "1..32" or "1,5,9..12". Throws base::error (usage).
+std::vector<std::uint64_t> seeds_of(const std::string& text);
+
+}  // namespace mx::app

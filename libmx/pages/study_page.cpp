@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/pages/study_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "libmx/pages/figure_parts.hpp"
+
+namespace mx::pages {
+namespace {
+
+using report::cell;
+using report::number_of;
+using report::record;
+using report::section;
+using report::text_of;
+
+std::vector<std::string> groups_of_study(const document_parts& d) {
+    std::vector<std::string> groups;
+    for (const record& r : d.results) {
+        const std::string group = text_of(r, "group");
+        if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+    }
+    return groups;
+}
+
+// Whether a result has the member as a number, or as a text that is not empty.
+bool has(const document_parts& d, const char* member) {
+    for (const record& r : d.results) {
+        if (number_of(r, member) || !text_of(r, member).empty()) return true;
+    }
+    return false;
+}
+
+section configurations(const document_parts& d) {
+    const bool steps = text_of(d.head, "measure") == "steps";
+    const bool errors = has(d, "error");
+    section s{.heading = "Configurations",
+              .columns = {{"configuration", "configuration"},
+                          {"loss", "loss", cell::significant, 5},
+                          {"gap", "gap", cell::significant, 3},
+                          {"gap_low", "from", cell::significant, 3},
+                          {"gap_high", "to", cell::significant, 3},
+                          {"unstable", "unstable", cell::integer}},
+              .rows = {d.results.begin(), d.results.end()},
+              .group_field = "group"};
+    if (steps) {
+        s.columns.push_back({"reached", "reach\nthe loss", cell::integer});
+        s.columns.push_back({"extra", "extra\nsteps %", cell::share});
+        s.columns.push_back({"extra_low", "from", cell::share});
+        s.columns.push_back({"extra_high", "to", cell::share});
+    }
+    if (errors) {
+        s.columns.push_back({"error", "R-MSE\n/ RMS", cell::significant, 3});
+        s.columns.push_back({"gain", "gain", cell::significant, 4});
+    } else if (!steps) {
+        s.columns.push_back({"gap_share", "gap %", cell::share});
+    }
+    if (has(d, "source")) s.columns.push_back({"source", "asked by"});
+    if (has(d, "published_words")) s.columns.push_back({"published_words", "published"});
+    const auto share = [&](const char* name) { return number_of(d.head, name).value_or(0); };
+    s.notes.push_back(fmt::format(
+        "Loss: mean over the last {:.0f} % of the steps. Gap: the loss less the baseline's, paired "
+        "by seed (parameters, batches and noise alike), stable pairs only, with Student's 95 % "
+        "interval.",
+        100 * share("late_share")));
+    if (steps) {
+        s.notes.push_back(fmt::format(
+            "Extra steps: to the loss that the baseline of the seed has after {:.0f} % of the "
+            "steps, over the steps that it takes itself; losses are means over {:.0f} % of the "
+            "steps. None where a run does not come there.",
+            100 * share("target_share"), 100 * share("window_share")));
+    }
+    if (errors) {
+        s.notes.push_back(
+            "R-MSE / RMS: of the operand whose recipe varies, mean over the layers, on the "
+            "baseline's last step: weights and inputs as Fprop reads them, gradients as Dgrad "
+            "does. Gain: q.x / x.x.");
+    }
+    const std::string published = text_of(d.head, "published");
+    if (!published.empty()) s.notes.push_back("Published: " + published);
+    return s;
+}
+
+section correlations(const document_parts& d) {
+    return {.heading = "Error against gap",
+            .columns = {{"group", "varied"},
+                        {"over", "over"},
+                        {"recipes", "recipes", cell::integer},
+                        {"spearman", "Spearman", cell::fixed, 3},
+                        {"spearman_low", "from", cell::fixed, 3},
+                        {"spearman_high", "to", cell::fixed, 3},
+                        {"power", "power", cell::fixed, 2},
+                        {"power_low", "from", cell::fixed, 2},
+                        {"power_high", "to", cell::fixed, 2}},
+            .rows = records_in(d.tail, "correlations"),
+            .notes = {"Power: p of gap = c error^p where the gap is positive. Intervals are the "
+                      "bootstrap's over recipes, 95 %."}};
+}
+
+section pairings(const document_parts& d, const char* member, const char* heading,
+                 const char* note) {
+    section s{.heading = heading,
+              .columns = {{"configuration", "configuration"}, {"other", "beside"}},
+              .rows = records_in(d.tail, member),
+              .group_field = "group"};
+    const bool errors = std::ranges::any_of(
+        s.rows, [](const record& r) { return number_of(r, "error_ratio").has_value(); });
+    if (errors) {
+        s.columns.push_back({"error_ratio", "R-MSE,\nratio", cell::fixed, 2});
+        s.columns.push_back({"gain", "gain", cell::significant, 4});
+        s.columns.push_back({"other_gain", "gain of\nthe other", cell::significant, 4});
+    }
+    s.columns.push_back({"gap", "loss,\ndifference", cell::significant, 3});
+    s.columns.push_back({"gap_low", "from", cell::significant, 3});
+    s.columns.push_back({"gap_high", "to", cell::significant, 3});
+    s.columns.push_back({"told", "told\nfrom 0"});
+    s.notes = {note};
+    return s;
+}
+
+void add_gaps(const document_parts& d, section& to) {
+    const bool steps = text_of(d.head, "measure") == "steps";
+    std::size_t number = 0;
+    for (const std::string& group : groups_of_study(d)) {
+        report::line_chart chart;
+        chart.x = axis_of("configuration, in the order of the table", "");
+        chart.y = steps ? axis_of("extra steps", "", false, true) : axis_of("gap of the loss", "");
+        chart.levels.push_back({"baseline", 0});
+        report::line_chart::line line{group, {}};
+        double at = 0;
+        for (const record& r : d.results) {
+            if (text_of(r, "group") != group || text_of(r, "configuration") == "baseline") continue;
+            at += 1;
+            const char* const name = steps ? "extra" : "gap";
+            line.points.push_back({at, number_of(r, name), text_of(r, "configuration"),
+                                   number_of(r, std::string(name) + "_low"),
+                                   number_of(r, std::string(name) + "_high")});
+        }
+        const bool known =
+            std::ranges::any_of(line.points, [](const auto& p) { return p.y.has_value(); });
+        if (!known) continue;
+        chart.lines.push_back(std::move(line));
+        add_figure(to, fmt::format("gaps-{}", ++number),
+                   (steps ? "Extra steps: " : "Gaps: ") + group,
+                   "Mean over seeds, with its 95 % interval as a band.", std::move(chart));
+    }
+}
+
+void add_errors(const document_parts& d, section& to) {
+    std::size_t number = 0;
+    for (const std::string& group : groups_of_study(d)) {
+        report::scatter_chart chart;
+        chart.x = axis_of("R-MSE / RMS", "", true);
+        chart.y = axis_of("gap of the loss", "", true);
+        chart.groups = {"to nearest", "stochastic"};
+        for (const record& r : d.results) {
+            const auto error = number_of(r, "error"), gap = number_of(r, "gap");
+            if (text_of(r, "group") != group || !error || !gap || !(*gap > 0)) continue;
+            const auto* drawn = report::member<bool>(r, "stochastic");
+            const bool is_drawn = drawn != nullptr && *drawn;
+            chart.marks.push_back(
+                {{*error, gap, text_of(r, "configuration")}, chart.groups[is_drawn ? 1 : 0], true});
+        }
+        if (chart.marks.size() < 2) continue;
+        add_figure(to, fmt::format("errors-{}", ++number), "Error against gap: " + group,
+                   "A mark is a recipe. Gaps that are not positive are left out.",
+                   std::move(chart));
+    }
+}
+
+}  // namespace
+
+std::vector<section> study_tables(const document_parts& d) {
+    std::vector<section> all{configurations(d)};
+    for (section& s : std::vector{
+             correlations(d),
+             pairings(
+                 d, "inversions", "What R-MSE does not see",
+                 "Recipes with a larger error than another and a smaller loss, the clearest of "
+                 "each group."),
+             pairings(d, "twins", "Side by side",
+                      "The loss of a configuration less that of the other, paired by seed.")}) {
+        if (!s.rows.empty()) all.push_back(std::move(s));
+    }
+    return all;
+}
+
+std::vector<section> study_sections(const document_parts& d) {
+    section trained{.heading = "What was trained"};
+    trained.notes = {
+        fmt::format("{}. {}. {} runs.", text_of(d.head, "title"), text_of(d.head, "paper"),
+                    report::whole(number_of(d.head, "runs").value_or(0))),
+        "$ " + text_of(d.head, "command")};
+    section figures{.heading = "Figures"};
+    add_errors(d, figures);
+    add_gaps(d, figures);
+    std::vector<section> all{verdict_of(d.tail), trained, figures};
+    for (section& s : study_tables(d)) all.push_back(std::move(s));
+    return all;
+}
+
+}  // namespace mx::pages

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of mx study: gaps with their intervals by group, errors against gaps, and tables.
+#pragma once
+
+#include <vector>
+
+#include "libmx/pages/document_parts.hpp"
+
+namespace mx::pages {
+
+/// The tables of configurations, of correlations and of stochastic rounding, those without rows
+/// left out.
+std::vector<report::section> study_tables(const document_parts& d);
+
+std::vector<report::section> study_sections(const document_parts& d);
+
+}  // namespace mx::pages
