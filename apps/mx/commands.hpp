@@ -27,6 +27,8 @@ runner declare_gemm(parser& cmd);
 runner declare_stages(parser& cmd);
 runner declare_train(parser& cmd);
 runner declare_runs(parser& cmd);
+runner declare_merge(parser& cmd);
+runner declare_plan_shards(parser& cmd);
 runner declare_report(parser& cmd);
 runner declare_tensors(parser& cmd);
 runner declare_show(parser& cmd);
@@ -75,6 +77,10 @@ inline constexpr std::array commands{
             "a small training, the same bits everywhere: does this recipe break it", declare_train},
     command{"runs", "Analyse", "trainings compared: which broke, when, and how sure that is",
             declare_runs},
+    command{"merge", "Analyse", "what --shard made in parts, put together as one run gives it",
+            declare_merge},
+    command{"plan-shards", "Analyse", "the parts that --shard deals a model into, and their bytes",
+            declare_plan_shards},
     command{"report", "Analyse",
             "a page to decide from: what to use for each class of tensors, and why",
             declare_report},

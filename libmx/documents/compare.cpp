@@ -69,10 +69,14 @@ measured compare(const compare_options& o, const surroundings& around) {
         request.decompose = wanted.decompose;
     }
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
+    report::document d;
+    if (m.is_part()) {
+        d.results = records_of(a.results);
+        return m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);
+    }
     engine::require_any(analysis::has_elements(a.results), a.skipped);
     const comparison c = evaluate(plan, a, o.phase_sweep);
 
-    report::document d;
     d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
     d.tail = comparison_members(plan, c);
     pages::add_verdict(d, pages::ranking_heading);

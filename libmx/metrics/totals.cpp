@@ -28,4 +28,18 @@ void totals::merge(const totals& other) {
     max_x = std::max(max_x, other.max_x);
 }
 
+void totals::exchange(base::tally_text& with) {
+    const auto add = [&](auto& figure) { with.add(figure); };
+    block::each_count(add, count);
+    with.add(count.dequant_overflow);
+    with.add(block.blocks);
+    block::each_flag(add, block);
+    block::each_sum(add, sum);
+    with.add(part.clamp);
+    with.add(part.underflow);
+    with.add(part.grid);
+    with.raise(max_error);
+    with.raise(max_x);
+}
+
 }  // namespace mx::metrics

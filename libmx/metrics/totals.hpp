@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "libmx/base/exact_sum.hpp"
+#include "libmx/base/tally_text.hpp"
 #include "libmx/block/segment_stats.hpp"
 
 namespace mx::metrics {
@@ -53,6 +54,8 @@ struct totals {
     /// Adds a segment; its sums enter exactly.
     void add(const block::segment_stats& s);
     void merge(const totals& other);
+    /// Hands over what merge() adds, without histograms.
+    void exchange(base::tally_text& with);
 };
 
 }  // namespace mx::metrics
