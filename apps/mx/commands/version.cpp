@@ -3,6 +3,7 @@
 #include "apps/mx/backends.hpp"
 #include "apps/mx/build_facts.hpp"
 #include "apps/mx/options.hpp"
+#include "apps/mx/ranks.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/io/readers.hpp"
@@ -40,6 +41,9 @@ report::document version_document() {
     const std::string protobuf = io::onnx_support();
     add("ONNX files", protobuf.empty() ? "no (install libprotobuf-dev and build mx again)"
                                        : fmt::format("yes (Protobuf {})", protobuf));
+    const std::string mpi = mpi_version();
+    add("MPI", mpi.empty() ? "no (install libopenmpi-dev and build mx again)"
+                           : fmt::format("yes ({})", mpi));
     for (const codec::backend& b : codec::backends()) {
         add(fmt::format("backend {}", b.name), fmt::format("{}{}", b.summary, state_of(b)));
     }
