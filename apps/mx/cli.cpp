@@ -52,6 +52,29 @@ std::string why_no_name(const std::string& text) {
     return text.empty() ? "the name is empty; give one" : "";
 }
 
+// Options as --name=value, arguments last.
+std::vector<std::string> arguments_given(const CLI::App& app, const std::vector<std::string>& but) {
+    std::vector<std::string> given, files;
+    for (const CLI::Option* option : app.get_options()) {
+        if (option->count() == 0) continue;
+        if (option->get_positional()) {
+            files.insert(files.end(), option->results().begin(), option->results().end());
+            continue;
+        }
+        const std::string& name = option->get_lnames().front();
+        if (std::ranges::find(but, name) != but.end()) continue;
+        if (option->get_type_size() == 0) {
+            given.push_back("--" + name);
+        } else {
+            for (const std::string& value : option->results()) {
+                given.push_back("--" + name + "=" + value);
+            }
+        }
+    }
+    given.insert(given.end(), files.begin(), files.end());
+    return given;
+}
+
 // CLI11 words some failures over several lines.
 std::string one_line(std::string text) {
     std::ranges::replace(text, '\n', ' ');
@@ -99,6 +122,8 @@ struct parser::state {
     CLI::App app;
     std::string group;
     std::deque<option> options;
+    std::vector<std::string>* arguments = nullptr;  // where those that were given are kept
+    std::vector<std::string> not_kept;
 };
 
 parser::parser() : state_(std::make_unique<state>()) {}
@@ -163,9 +188,27 @@ std::vector<option_line> parser::options() const {
     return lines;
 }
 
+std::vector<std::string> parser::given(const std::vector<std::string>& but) const {
+    return arguments_given(state_->app, but);
+}
+
+bool parser::has_option(const std::string& name) const {
+    return state_->app.get_option_no_throw(name) != nullptr;
+}
+
+void parser::keep_arguments(std::vector<std::string>& arguments, std::vector<std::string> but) {
+    state_->arguments = &arguments;
+    state_->not_kept = std::move(but);
+}
+
 bool parser::parse(int argc, char** argv) {
     try {
         state_->app.parse(argc, argv);
+        if (state_->arguments != nullptr) {
+            for (std::string& word : given(state_->not_kept)) {
+                state_->arguments->push_back(std::move(word));
+            }
+        }
     } catch (const CLI::CallForHelp&) {
         return false;
     } catch (const CLI::ParseError& e) {

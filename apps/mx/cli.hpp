@@ -77,6 +77,13 @@ class parser {
     template <class T>
     option* add_option(const std::string& spelling, T& value, const std::string& text);
     option* add_flag(const std::string& names, bool& value, const std::string& text);
+    /// What parse() was given, without the options named in `but`: one spelling whatever the order
+    /// and the names used.
+    std::vector<std::string> given(const std::vector<std::string>& but) const;
+    /// Adds that to `arguments`, which has to live as long as the parser, when it is parsed.
+    void keep_arguments(std::vector<std::string>& arguments, std::vector<std::string> but);
+    /// Whether an option of this name (with dashes) is declared.
+    bool has_option(const std::string& name) const;
     /// A declared option by one of its names.
     option* get_option(const std::string& name);
 

@@ -30,6 +30,8 @@ runner declare_runs(parser& cmd);
 runner declare_study(parser& cmd);
 runner declare_fit(parser& cmd);
 runner declare_project(parser& cmd);
+runner declare_merge(parser& cmd);
+runner declare_plan_shards(parser& cmd);
 runner declare_report(parser& cmd);
 runner declare_tensors(parser& cmd);
 runner declare_show(parser& cmd);
@@ -86,6 +88,10 @@ inline constexpr std::array commands{
     command{"project", "Analyse",
             "the time of a training step by class of work, and what a recipe saves of it",
             declare_project},
+    command{"merge", "Analyse", "what --shard made in parts, put together as one run gives it",
+            declare_merge},
+    command{"plan-shards", "Analyse", "the parts that --shard deals a model into, and their bytes",
+            declare_plan_shards},
     command{"report", "Analyse",
             "a page to decide from: what to use for each class of tensors, and why",
             declare_report},

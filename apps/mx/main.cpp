@@ -4,10 +4,12 @@
 // code.
 #include "apps/mx/commands.hpp"
 #include "apps/mx/exit_code.hpp"
+#include "apps/mx/ranks.hpp"
 #include "apps/mx/terminal.hpp"
 
 int main(int argc, char** argv) {
     using namespace mx::app;
+    if (in_ranks()) return run_in_ranks(argc, argv);
     return guarded([&] {
         watch_signals();
         const runner run = parse_command_line(argc, argv);

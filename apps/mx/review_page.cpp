@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "apps/mx/parts.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/files/file_digest.hpp"
 
@@ -16,11 +17,13 @@ void declare_review(parser& cmd, judging_options& judging, bool& summary) {
                  "the verdict in one line, for chat and CI, in place of the tables");
 }
 
-void declare_measured_outputs(parser& cmd, documents::measuring_options& o, measured_outputs& to) {
+void declare_measured_outputs(parser& cmd, documents::measuring_options& o, measured_outputs& to,
+                              std::string_view command) {
     declare_outputs(cmd, to.out);
     cmd.add_flag("--sha256", to.sha256,
                  "also the SHA-256 of the inputs in JSON; --html implies it");
     declare_review(cmd, o.judging, o.summary);
+    declare_parts(cmd, o.parts, command, true);
 }
 
 void print_summary(const std::string& summary, const output_options& out) {
@@ -32,6 +35,8 @@ void print_summary(const std::string& summary, const output_options& out) {
 measured_run::measured_run(documents::measuring_options& o, const measured_outputs& to,
                            std::vector<std::string> more)
     : options_(o), to_(to), more_(std::move(more)) {
+    check_part_outputs(o.parts, to.out);
+    if (!o.parts.shard.empty() && o.summary) refuse("--summary: of all parts; give it to mx merge");
     o.page = !output_options(to.out).path_of("html").empty();
     if (to.sha256 || o.page) {
         o.digest = [](const std::string& path) { return io::sha256_of(path, &interrupted()); };

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/mx/judging.hpp"
@@ -25,8 +26,9 @@ struct measured_outputs {
     run_options run;
     bool sha256 = false;  ///< of the inputs, also without a page
 };
-/// The writers, --sha256, and what declare_review declares.
-void declare_measured_outputs(parser& cmd, documents::measuring_options& o, measured_outputs& to);
+/// The writers, --sha256, what declare_review declares, and --shard.
+void declare_measured_outputs(parser& cmd, documents::measuring_options& o, measured_outputs& to,
+                              std::string_view command);
 
 /// A model opened to be measured: outputs first, so that a path that cannot be written ends a run
 /// before it begins. `more`: outputs that the command itself writes.

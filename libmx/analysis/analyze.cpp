@@ -79,6 +79,12 @@ class analysis_visitor final : public totals_visitor {
         }
     }
 
+    void exchange_job(const engine::run_batch& b, std::size_t job,
+                      base::tally_text& with) override {
+        totals_visitor::exchange_job(b, job, with);
+        with.set(spreads_[b.jobs[job].tensor]);
+    }
+
     void end(const engine::run_batch& b) override {
         std::vector<std::shared_ptr<const tensor_identity>> identities(b.inexact.size());
         for (std::size_t i = 0; i < b.jobs.size(); ++i) {

@@ -41,7 +41,8 @@ class scale_pair_counter::panel_pairs final : public engine::panel_visitor {
 
     void end() override {
         const std::lock_guard lock(to_.guard_);
-        for (std::size_t g = 0; g < counts_.size(); ++g) to_.counts_[g].merge(counts_[g]);
+        std::vector<scale_pairs>& to = to_.of_tensors_[panel_.tensor - panel_.batch.first];
+        for (std::size_t g = 0; g < counts_.size(); ++g) to[g].merge(counts_[g]);
     }
 
   private:
@@ -72,6 +73,24 @@ codec::recipe_request scale_pair_counter::wanted(const engine::run_job& j) const
             return std::find(g.begin(), g.end(), j.recipe) != g.end();
         });
     return {nullptr, compared ? codec::detail::codes : codec::detail::none};
+}
+
+void scale_pair_counter::begin(const engine::run_batch& b) {
+    of_tensors_.assign(b.tensors.size(), none_of(groups_));
+}
+
+void scale_pair_counter::exchange_tensor(const engine::run_batch&, std::size_t tensor,
+                                         base::tally_text& with) {
+    for (scale_pairs& p : of_tensors_[tensor]) {
+        with.add(p.blocks);
+        for (std::uint64_t& n : p.differ) with.add(n);
+    }
+}
+
+void scale_pair_counter::end(const engine::run_batch&) {
+    for (const std::vector<scale_pairs>& of_tensor : of_tensors_) {
+        for (std::size_t g = 0; g < counts_.size(); ++g) counts_[g].merge(of_tensor[g]);
+    }
 }
 
 std::unique_ptr<engine::panel_visitor> scale_pair_counter::visit(const engine::run_panel& p) {

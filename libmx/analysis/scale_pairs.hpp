@@ -33,7 +33,12 @@ class scale_pair_counter final : public engine::visitor {
     explicit scale_pair_counter(const std::vector<std::vector<std::size_t>>& groups);
 
     codec::recipe_request wanted(const engine::run_job& j) const override;
+    void begin(const engine::run_batch& b) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
+    void exchange_tensor(const engine::run_batch& b, std::size_t tensor,
+                         base::tally_text& with) override;
+    void exchange_job(const engine::run_batch&, std::size_t, base::tally_text&) override {}
+    void end(const engine::run_batch& b) override;
     /// By group, over all tensors.
     const std::vector<scale_pairs>& counts() const { return counts_; }
 
@@ -41,6 +46,7 @@ class scale_pair_counter final : public engine::visitor {
     class panel_pairs;
     const std::vector<std::vector<std::size_t>>& groups_;
     std::mutex guard_;
+    std::vector<std::vector<scale_pairs>> of_tensors_;  // of the batch, by group
     std::vector<scale_pairs> counts_;
 };
 

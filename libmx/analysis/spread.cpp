@@ -59,8 +59,11 @@ std::vector<double> spreads_of(std::span<const engine::tensor_ref> tensors,
                                const engine::run_request& request,
                                const engine::run_control& control) {
     std::vector<double> spreads;
-    for (const engine::tensor_ref& t : tensors) {
-        const bool norm = request.roles.role_of(t.info()) == "norm";
+    std::vector<bool> looked_at(tensors.size(), true);
+    if (request.share) looked_at = request.share->looks_at({tensors.begin(), tensors.end()});
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const engine::tensor_ref& t = tensors[i];
+        const bool norm = looked_at[i] && request.roles.role_of(t.info()) == "norm";
         spreads.push_back(norm ? spread_of(t, request.norm_bias, control)
                                : std::numeric_limits<double>::quiet_NaN());
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "libmx/base/status.hpp"
 #include "libmx/codec/clamp_zone.hpp"
 
 namespace mx::analysis {
@@ -110,6 +111,23 @@ void totals_visitor::begin(const engine::run_batch& b) {
         if (histograms_) s.histograms = std::make_unique<metrics::histograms>();
         s.totals.distribution = s.histograms.get();
     }
+}
+
+void totals_visitor::exchange_job(const engine::run_batch&, std::size_t job,
+                                  base::tally_text& with) {
+    shared_totals& s = *sums_[job];
+    s.totals.exchange(with);
+    // What parts were asked for, of which the whole may use less.
+    std::uint64_t histograms = histograms_ ? 1 : 0, parts = parts_ ? 1 : 0;
+    with.set(histograms);
+    with.set(parts);
+    if (histograms < (histograms_ ? 1u : 0u) || parts < (parts_ ? 1u : 0u)) {
+        throw base::error(base::error_kind::input, "a part was asked for less than the whole");
+    }
+    if (histograms == 0) return;
+    if (s.histograms) return s.histograms->exchange(with);
+    const auto unused = std::make_unique<metrics::histograms>();
+    unused->exchange(with);
 }
 
 std::unique_ptr<engine::panel_visitor> totals_visitor::visit(const engine::run_panel& p) {

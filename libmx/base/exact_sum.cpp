@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/base/exact_sum.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <type_traits>
+
+#include "libmx/base/parsed.hpp"
 
 namespace mx::base {
 
@@ -74,6 +79,49 @@ double exact_sum::value() const {
         magnitude = std::ldexp(static_cast<double>(kept), exponent + drop);
     }
     return negative ? -magnitude : magnitude;
+}
+
+std::string exact_sum::text() const {
+    exact_sum s = *this;
+    s.carry();
+    std::string text;
+    if (s.digit_[digits - 1] < 0) {
+        text = "-";
+        for (std::int64_t& d : s.digit_) d = -d;
+        s.carry();
+    }
+    std::size_t first = 0, end = digits;
+    while (end > 0 && s.digit_[end - 1] == 0) --end;
+    if (end == 0) return "0";
+    while (s.digit_[first] == 0) ++first;
+    fmt::format_to(std::back_inserter(text), "{:x}:{:x}", first, s.digit_[end - 1]);
+    for (std::size_t i = end - 1; i-- > first;) {
+        fmt::format_to(std::back_inserter(text), "{:08x}", s.digit_[i]);
+    }
+    return text;
+}
+
+bool exact_sum::read(std::string_view text, exact_sum& to) {
+    to = {};
+    if (text == "0") return true;
+    const bool negative = text.starts_with('-');
+    if (negative) text.remove_prefix(1);
+    const std::size_t colon = text.find(':');
+    if (colon == std::string_view::npos) return false;
+    const auto first = parsed<std::size_t>(text.substr(0, colon), 16);
+    text.remove_prefix(colon + 1);
+    // The top digit of a sum that was carried has a sign and few bits.
+    const std::size_t count = (text.size() + 7) / 8;
+    if (!first || count == 0 || count > digits || *first > digits - count) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t length = i + 1 < count ? 8 : text.size();
+        const auto digit = parsed<std::uint32_t>(text.substr(text.size() - length), 16);
+        text.remove_suffix(length);
+        if (!digit) return false;
+        to.digit_[*first + i] = negative ? -std::int64_t{*digit} : std::int64_t{*digit};
+    }
+    to.pending_ = 1;
+    return true;
 }
 
 bool operator==(const exact_sum& a, const exact_sum& b) {

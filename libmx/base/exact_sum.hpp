@@ -7,6 +7,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "libmx/base/bits.hpp"
 
@@ -26,6 +28,12 @@ class exact_sum {
     double value() const;
     /// Whether the exact sum is below zero.
     MX_HD bool is_negative() const;
+
+    /// The sum in digits, equal for equal sums: "0", or "[-]k:h", h * 2^(32*k - 1074) with h in
+    /// hexadecimal digits and k (hexadecimal, too) as large as it can be.
+    std::string text() const;
+    /// The sum that text() wrote; false for other texts.
+    static bool read(std::string_view text, exact_sum& to);
 
     friend bool operator==(const exact_sum& a, const exact_sum& b);
 

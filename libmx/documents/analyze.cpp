@@ -15,14 +15,14 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     request.distributions = o.histograms;
     request.blocks_path = o.blocks;
     const measured_model m(o, request, around);
-    request.decompose = o.decompose || o.page;
+    request.decompose = o.decompose || o.page || o.parts.page_sums;
     if (!o.blocks.empty() && m.control.notices && m.control.chosen_backend().takes != nullptr) {
         m.control.notices->detail(fmt::format(
             "--blocks: by backend scalar, as backend {} has no kernels for what it writes",
             m.control.chosen_backend().name));
     }
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
-    engine::require_any(analysis::has_elements(a.results), a.skipped);
+    if (!m.is_part()) engine::require_any(analysis::has_elements(a.results), a.skipped);
     if (o.recompute) o.recompute(a, m.opened.tensors, request, m.control);
     const bool cheap = analysis::regret_cost(m.opened.tensors, request) <= analysis::cheap_regret;
     if (o.regret || (o.page && cheap)) {
@@ -31,7 +31,7 @@ measured analyze(const analyze_options& o, const surroundings& around) {
 
     const std::vector<pages::recipe_summary> summary = pages::summarize(a.results);
     report::document d;
-    d.sections = pages::analysis_sections(a, summary, o.view);
+    if (!m.is_part()) d.sections = pages::analysis_sections(a, summary, o.view);
     d.tail.emplace_back("summary",
                         report::to_list(summary, [](const auto& s) { return s.members; }));
     d.results = records_of(a.results);

@@ -56,9 +56,13 @@ measured cluster(const cluster_options& o, const surroundings& around) {
                    codec::parse_recipes({cluster_recipes.begin(), cluster_recipes.end()}));
     }
     cluster::cluster_report report = cluster::diagnose(m.opened.tensors, request, m.control);
+    report::document d;
+    if (m.is_part()) {
+        d.results = std::move(report.results);
+        return m.finish(std::move(d), report.measured, report.skipped, report.sums, false);
+    }
     engine::require_any(analysis::has_elements(report.measured), report.skipped);
 
-    report::document d;
     d.sections = pages::cluster_sections(report, request, o.all);
     d.tail = {{"findings", report::to_list(report.findings,
                                            [&](const cluster::finding& f) {

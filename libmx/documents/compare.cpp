@@ -70,13 +70,17 @@ measured compare(const compare_options& o, const surroundings& around) {
         request.decompose = wanted.decompose;
     }
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
+    report::document d;
+    if (m.is_part()) {
+        d.results = records_of(a.results);
+        return m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);
+    }
     engine::require_any(analysis::has_elements(a.results), a.skipped);
     const bool wants_regret = o.regret.value_or(analysis::regret_cost(m.opened.tensors, request) <=
                                                 analysis::cheap_regret);
     if (wants_regret) analysis::add_regrets(a.results, m.opened.tensors, request, m.control);
     const comparison c = evaluate(plan, a, o.phase_sweep);
 
-    report::document d;
     d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
     d.tail = comparison_members(plan, c);
     pages::add_verdict(d, pages::ranking_heading);

@@ -68,27 +68,29 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
     const engine::run_control control = around.control(request.recipes);
     std::vector<opened_dump> dumps;
     std::vector<const io::reader*> readers;
-    report::list inputs;
+    file_sizes files;
     for (const std::string& path : request.paths) {
         dumps.push_back(around.open(path));
         readers.push_back(dumps.back().tensors.get());
-        for (report::value& file : input_list(dumps.back().files)) {
-            inputs.push_back(std::move(file));
-        }
+        const file_sizes& more = dumps.back().files;
+        files.insert(files.end(), more.begin(), more.end());
     }
     const std::vector<engine::tensor_ref> chosen =
         with_roles(engine::select(readers, o.in.globs), o.roles, request.roles);
+    request.share = share_of(o.parts);
+    const part_inputs of(files, chosen);
+    if (request.share) check_parts(o.parts, of, false);
     diff::diff_result result = diff::diff(readers, chosen, request, control);
 
     report::document d;
     const bool reordered = request.paths != given;
-    d.sections = pages::diff_sections(result, request.labels, o.all);
+    if (!is_part(request.share)) d.sections = pages::diff_sections(result, request.labels, o.all);
     d.sections.insert(
         d.sections.begin(),
         pages::order_section(request.labels, reordered ? diff::label_dumps(given, {}).text
                                                        : std::vector<std::string>()));
     d.head = pages::document_head("mx.diff/1");
-    d.head.emplace_back("inputs", std::move(inputs));
+    d.head.emplace_back("inputs", input_list(files));
     const std::vector<std::string>& labels = request.labels.text;
     d.head.emplace_back("labels", report::list(labels.begin(), labels.end()));
     d.head.emplace_back("steps", report::to_list(request.labels.steps));
@@ -99,7 +101,11 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
     d.tail.emplace_back("summary", report::list(result.summary.begin(), result.summary.end()));
     d.tail.emplace_back("left_out", skipped_list(result.left_out));
     d.results = std::move(result.results);
-    pages::add_verdict(d);
+    if (is_part(request.share)) {
+        finish_part(d, o.parts, *request.share, of);
+    } else {
+        pages::add_verdict(d);
+    }
     return d;
 }
 

@@ -10,6 +10,7 @@
 
 #include "libmx/codec/recipe.hpp"
 #include "libmx/documents/inputs.hpp"
+#include "libmx/documents/parts.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/report/document.hpp"
 
@@ -22,6 +23,7 @@ struct diff_options {
     std::vector<std::string> labels;   ///< of the dumps in their order
     bool as_given = false;             ///< not in the order of the numbers in their names
     bool all = false;                  ///< sections show every tensor
+    part_options parts;
 };
 
 /// A dump: a model of its own, be it one file or many.

@@ -96,17 +96,29 @@ measured_model::measured_model(const measuring_options& o, analysis::analysis_re
       opened(chosen(around.open(), o.roles, r.roles)),
       control(around.control(with_recipes(r.recipes, o, opened.tensors, r.roles))) {
     basis_of(o.judging);  // what cannot be read ends a run before it begins
-    r.distributions = r.distributions || o.page;
+    r.distributions = r.distributions || o.page || o.parts.page_sums;
+    r.share = share_of(o.parts);
+    if (r.share) check_parts(o.parts, {opened.files, opened.tensors}, o.page);
+}
+
+report::record measured_model::head() const {
+    report::record head = pages::document_head("mx.analysis/1");
+    head.emplace_back("inputs",
+                      input_list(opened.files, is_part() ? digest_function() : options.digest));
+    const std::string selection = selection_text(options.in, options.roles);
+    if (!selection.empty()) head.emplace_back("selection", selection);
+    return head;
 }
 
 measured measured_model::finish(report::document d, const std::vector<analysis::result>& results,
                                 const std::vector<engine::skipped_tensor>& skipped,
                                 const analysis::distributions& sums, bool verdict_first) const {
-    d.head = pages::document_head("mx.analysis/1");
-    d.head.emplace_back("inputs", input_list(opened.files, options.digest));
-    const std::string selection = selection_text(options.in, options.roles);
-    if (!selection.empty()) d.head.emplace_back("selection", selection);
+    d.head = head();
     d.tail.emplace_back("skipped", skipped_list(skipped));
+    if (is_part()) {
+        finish_part(d, options.parts, *request.share, {opened.files, opened.tensors});
+        return {std::move(d), {}};
+    }
     if (request.distributions) d.tail.emplace_back("distributions", sums.members());
     measured m{std::move(d), {}};
     if (!options.page && !verdict_first && !options.summary) return m;

@@ -11,6 +11,7 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/documents/inputs.hpp"
 #include "libmx/documents/judging.hpp"
+#include "libmx/documents/parts.hpp"
 #include "libmx/pages/review.hpp"
 
 namespace mx::documents {
@@ -23,6 +24,7 @@ struct measuring_options {
     bool page = false;       ///< make the page of a review, and measure what it shows
     bool summary = false;    ///< the verdict in one line is asked for
     digest_function digest;  ///< none: inputs are listed without SHA-256
+    part_options parts;
 };
 
 /// Where tensors and threads come from: asked in this order, once the options have been understood.
@@ -45,6 +47,9 @@ struct measured_model {
     measured_model(const measuring_options& o, analysis::analysis_request& request,
                    const surroundings& around);
 
+    /// Whether a part alone is measured: sections and what is said of all tensors are left out.
+    bool is_part() const { return documents::is_part(request.share); }
+
     /// Completes `d` with its head, what was skipped and the distributions. With `verdict_first`
     /// the sections begin with the verdict.
     measured finish(report::document d, const std::vector<analysis::result>& results,
@@ -55,6 +60,9 @@ struct measured_model {
     const analysis::analysis_request& request;
     opened_tensors opened;
     engine::run_control control;
+
+  private:
+    report::record head() const;
 };
 
 /// The verdict on results, and the page where it is asked for, with its head.

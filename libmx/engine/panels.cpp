@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "libmx/base/scaled.hpp"
+
 namespace mx::engine {
 namespace {
 
@@ -49,9 +51,24 @@ panel_plan::panel_plan(const block::view& v, std::span<const block::grid> grids,
     batch_steps_ = steps(v.batch, batches_);
     row_steps_ = steps(v.rows, rows_);
     col_steps_ = steps(v.cols, cols_);
+    last_ = batch_steps_ * row_steps_ * col_steps_;
+}
+
+void panel_plan::keep_share(std::uint64_t first, std::uint64_t end, std::uint64_t whole) {
+    const std::uint64_t all = count();
+    first_ = base::scaled_up(all, first, whole);
+    last_ = base::scaled_up(all, end, whole);
+}
+
+std::uint64_t panel_plan::elements() const {
+    if (count() == batch_steps_ * row_steps_ * col_steps_) return view_.elements();
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < count(); ++i) sum += at(i).elements();
+    return sum;
 }
 
 panel panel_plan::at(std::uint64_t index) const {
+    index += first_;
     panel p{};
     p.col = index % col_steps_ * cols_;
     p.row = index / col_steps_ % row_steps_ * rows_;

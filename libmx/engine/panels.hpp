@@ -37,8 +37,13 @@ class panel_plan {
 
     /// Elements of the smallest panel that suits all grids.
     std::uint64_t unit_elements() const { return unit_rows_ * unit_cols_; }
-    std::uint64_t count() const { return batch_steps_ * row_steps_ * col_steps_; }
+    std::uint64_t count() const { return last_ - first_; }
     panel at(std::uint64_t index) const;
+    /// Leaves those panels that are the share [first, end) of `whole`: neighbouring shares leave
+    /// out none and have none in common. Once.
+    void keep_share(std::uint64_t first, std::uint64_t end, std::uint64_t whole);
+    /// Elements of the panels.
+    std::uint64_t elements() const;
     const block::view& over() const { return view_; }
 
   private:
@@ -46,6 +51,7 @@ class panel_plan {
     std::uint64_t unit_rows_ = 1, unit_cols_ = 1;
     std::uint64_t batches_ = 1, rows_ = 1, cols_ = 1;  // extents of a panel
     std::uint64_t batch_steps_ = 0, row_steps_ = 0, col_steps_ = 0;
+    std::uint64_t first_ = 0, last_ = 0;  // indices of the panels that are left
 };
 
 /// One segment inside a panel.

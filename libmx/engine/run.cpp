@@ -12,6 +12,7 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/engine/given_scales.hpp"
 #include "libmx/engine/panel_reader.hpp"
 #include "libmx/engine/prologue.hpp"
@@ -54,6 +55,21 @@ struct batch_at_work : run_batch {
     prologue before;
     std::vector<std::unique_ptr<panel_reader>> others;  // of the models but the first
     std::vector<std::atomic<std::uint64_t>> rounded;    // by tensor
+    const tensor_piece* cut = nullptr;                  // what is run of the only tensor
+    // By job and model, where the recipe needs facts of the tensor.
+    std::vector<std::vector<codec::tensor_facts>> facts;
+
+    // Calls f(jobs [first, end)) for each tensor.
+    template <typename F>
+    void each_tensor(F&& f) const {
+        std::size_t job = 0;
+        for (std::size_t t = 0; t < tensors.size(); ++t) {
+            std::size_t end = job;
+            while (end < jobs.size() && jobs[end].tensor == first + t) ++end;
+            f(t, job, end);
+            job = end;
+        }
+    }
 };
 
 class tensor_run {
@@ -72,7 +88,15 @@ class tensor_run {
             given_.push_back(file.empty() ? nullptr : std::make_unique<given_scales>(file));
             needs_facts_.push_back(options.facts && codec::needs_tensor_facts(r));
         }
-        for (const tensor_ref& t : models.front()) elements_ += t.info().elements;
+        if (request.share && !request.share->merges) {
+            pieces_ = deal(models.front(), request.share->part);
+        } else {
+            for (std::size_t t = 0; t < models.front().size(); ++t) {
+                pieces_.push_back({t, 0, models.front()[t].info().elements});
+            }
+        }
+        for (const tensor_piece& p : pieces_) elements_ += p.end - p.first;
+        if (request.share && request.share->merges) request.share->arrange(models.front());
         // Panels of several models are in memory together, and tensors are not kept.
         if (models.size() > 1) {
             control_.kept_elements = 0;
@@ -86,20 +110,39 @@ class tensor_run {
 
     std::vector<skipped_tensor> run() {
         const std::vector<tensor_ref>& tensors = models_.front();
-        std::size_t step = std::max<std::size_t>(1, tensors.size());
+        for (std::size_t i = 0; i < pieces_.size();) {
+            std::size_t whole = i;
+            while (whole < pieces_.size() && is_whole(pieces_[whole])) ++whole;
+            if (whole == i) {
+                run_batch_of(pieces_[i].tensor, 1, &pieces_[i]);
+                ++i;
+            } else {
+                run_tensors(pieces_[i].tensor, tensors, whole - i);
+                i = whole;
+            }
+        }
+        return std::move(skipped_);
+    }
+
+  private:
+    bool is_whole(const tensor_piece& p) const {
+        return p.end - p.first == models_.front()[p.tensor].info().elements;
+    }
+
+    void run_tensors(std::size_t first, const std::vector<tensor_ref>& tensors,
+                     std::size_t number) {
+        std::size_t step = std::max<std::size_t>(1, number);
         for (const visitor* v : visitors_) step = std::min(step, v->tensors_at_once());
-        for (std::size_t first = 0; first < tensors.size();) {
-            std::size_t count = std::min(std::max<std::size_t>(1, step), tensors.size() - first);
+        for (const std::size_t end = first + number; first < end;) {
+            std::size_t count = std::min(std::max<std::size_t>(1, step), end - first);
             if (any_facts() && models_.size() == 1) {
                 count = prologue_share(tensors, first, count, control_);
             }
             run_batch_of(first, count);
             first += count;
         }
-        return std::move(skipped_);
     }
 
-  private:
     bool any_facts() const {
         return std::find(needs_facts_.begin(), needs_facts_.end(), true) != needs_facts_.end();
     }
@@ -110,8 +153,9 @@ class tensor_run {
         return {from, from + static_cast<std::ptrdiff_t>(count)};
     }
 
-    void run_batch_of(std::size_t first, std::size_t count) {
+    void run_batch_of(std::size_t first, std::size_t count, const tensor_piece* cut = nullptr) {
         batch_at_work b;
+        b.cut = cut;
         b.first = first;
         b.tensors = tensors_of(0, first, count);
         b.rounded = std::vector<std::atomic<std::uint64_t>>(count);
@@ -120,6 +164,8 @@ class tensor_run {
             plan_tensor(b, t);
             elements += b.tensors[t].info().elements;
         }
+        if (cut != nullptr) elements = cut->end - cut->first;
+        if (request_.share && request_.share->merges) return merge(b, elements);
         std::vector<std::vector<tensor_ref>> others;
         for (std::size_t m = 1; m < models_.size(); ++m) {
             others.push_back(tensors_of(m, first, count));
@@ -137,6 +183,83 @@ class tensor_run {
             [&](const loaded_panel& p) { work(b, p); }, b.before.kept);
         finished_ += elements;
         b.inexact.assign(b.rounded.begin(), b.rounded.end());
+        if (request_.share) save(b);
+        if (cut != nullptr) return;
+        for (visitor* v : visitors_) v->end(b);
+    }
+
+    // What the part found of the batch.
+    void save(batch_at_work& b) {
+        b.each_tensor([&](std::size_t t, std::size_t first, std::size_t end) {
+            const io::tensor_info& info = b.tensors[t].info();
+            const tensor_piece piece =
+                b.cut != nullptr ? *b.cut : tensor_piece{b.first + t, 0, info.elements};
+            piece_sums s{piece,
+                         info.name,
+                         b.cut != nullptr ? bytes_of(info, piece) : bytes_of(info),
+                         b.cut == nullptr,
+                         b.inexact[t],
+                         {},
+                         {}};
+            base::tally_text own;
+            for (visitor* v : visitors_) v->exchange_tensor(b, t, own);
+            s.own = own.text();
+            for (std::size_t j = first; j < end; ++j) {
+                base::tally_text text;
+                exchange(b, j, text);
+                s.jobs.push_back(text.text());
+            }
+            request_.share->sums.push_back(std::move(s));
+        });
+    }
+
+    void exchange(batch_at_work& b, std::size_t job, base::tally_text& with) {
+        for (codec::tensor_facts& f : b.facts[job]) with.raise(f.amax_bits);
+        for (visitor* v : visitors_) v->exchange_job(b, job, with);
+    }
+
+    // The batch from what the parts found.
+    void merge(batch_at_work& b, std::uint64_t elements) {
+        for (std::size_t j = 0; j < b.jobs.size(); ++j) {
+            run_job& job = b.jobs[j];
+            if (needs_facts_[job.recipe]) b.facts[j].resize(models_.size());
+            const io::tensor_info& info = b.info(job);
+            if (needs_facts_[job.recipe] && info.elements > control_.kept_elements) job.passes = 2;
+        }
+        b.inexact.assign(b.tensors.size(), 0);
+        for (visitor* v : visitors_) v->begin(b);
+        b.each_tensor([&](std::size_t t, std::size_t first, std::size_t end) {
+            std::vector<piece_sums>& sums = request_.share->sums;
+            for (; merged_ < sums.size() && sums[merged_].of.tensor == b.first + t; ++merged_) {
+                base::stop_if(control_.cancel);
+                const piece_sums s = std::move(sums[merged_]);
+                try {
+                    if (s.jobs.size() != end - first) {
+                        throw base::error(base::error_kind::input,
+                                          "a part holds sums of other recipes");
+                    }
+                    b.inexact[t] += s.inexact;
+                    base::tally_text own(s.own);
+                    for (visitor* v : visitors_) v->exchange_tensor(b, t, own);
+                    own.end();
+                    for (std::size_t j = first; j < end; ++j) {
+                        base::tally_text text(s.jobs[j - first]);
+                        exchange(b, j, text);
+                        text.end();
+                    }
+                } catch (const base::error& e) {
+                    throw base::error(e.kind(), e.message(), {{}, s.tensor, {}});
+                }
+            }
+        });
+        for (std::size_t j = 0; j < b.jobs.size(); ++j) {
+            run_job& job = b.jobs[j];
+            for (std::size_t m = 0; m < b.facts[j].size(); ++m) {
+                job.params[m] = std::make_shared<codec::block_params>(
+                    codec::params_of(request_.recipes[job.recipe], b.facts[j][m]));
+            }
+        }
+        finished_ += elements;
         for (visitor* v : visitors_) v->end(b);
     }
 
@@ -168,9 +291,12 @@ class tensor_run {
                 b.jobs.push_back({b.first + t, r, phase, *layout,
                                   preparation_of(request_, info, recipe, request_.factors[phase]),
                                   1, std::vector(models_.size(), params)});
+                b.facts.emplace_back();
             }
         }
-        for (pass& p : plan_passes(t, grids, panel_target_)) {
+        const std::uint64_t target = b.cut != nullptr ? cut_panel_target(info) : panel_target_;
+        for (pass& p : plan_passes(t, grids, target)) {
+            if (b.cut != nullptr) p.panels.keep_share(b.cut->first, b.cut->end, info.elements);
             b.first_pass.push_back(b.passes.empty() || b.passes.back().tensor != t);
             b.passes.push_back(std::move(p));
         }
@@ -196,16 +322,21 @@ class tensor_run {
         }
         prologue found = run_prologue(tensors, wanted, control_);
         std::vector<std::size_t> next(tensors.size());
-        for (run_job& j : b.jobs) {
+        for (std::size_t i = 0; i < b.jobs.size(); ++i) {
+            run_job& j = b.jobs[i];
             if (!needs_facts_[j.recipe]) continue;
             const std::size_t t = j.tensor - b.first;
+            b.facts[i].push_back(found.facts[t][next[t]++]);
             j.params[model] = std::make_shared<codec::block_params>(
-                codec::params_of(request_.recipes[j.recipe], found.facts[t][next[t]++]));
+                codec::params_of(request_.recipes[j.recipe], b.facts[i].back()));
             // Zero elements are kept without a trace.
             if (tensors[t].info().elements != found.kept[t].size()) j.passes = 2;
         }
         if (model != 0) return;
-        for (std::size_t t = 0; t < tensors.size(); ++t) b.rounded[t] = found.inexact[t];
+        // The pass is over all of a tensor that is cut: its first piece counts what it found.
+        if (b.cut == nullptr || b.cut->first == 0) {
+            for (std::size_t t = 0; t < tensors.size(); ++t) b.rounded[t] = found.inexact[t];
+        }
         b.before = std::move(found);
     }
 
@@ -311,12 +442,18 @@ class tensor_run {
     std::vector<bool> needs_facts_;                                   // by recipe
     std::vector<std::unique_ptr<given_scales>> given_;                // by recipe; null: no file
     std::uint64_t panel_target_ = panel_target;
-    std::deque<workspace> spaces_;  // by thread
+    std::deque<workspace> spaces_;      // by thread
+    std::vector<tensor_piece> pieces_;  // what is run, by tensor
     std::uint64_t elements_ = 0, finished_ = 0;
+    std::size_t merged_ = 0;  // sums of the share that are used up
     std::vector<skipped_tensor> skipped_;
 };
 
 }  // namespace
+
+void visitor::exchange_job(const run_batch&, std::size_t, base::tally_text&) {
+    base::refuse("this cannot be done in parts: leave --shard out");
+}
 
 preparation preparation_of(const run_request& request, const io::tensor_info& info,
                            const codec::recipe& r, float factor) {

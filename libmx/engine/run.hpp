@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "libmx/base/tally_text.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/geometry.hpp"
@@ -18,6 +19,7 @@
 #include "libmx/engine/panel_quantizer.hpp"
 #include "libmx/engine/preparation.hpp"
 #include "libmx/engine/roles.hpp"
+#include "libmx/engine/share.hpp"
 #include "libmx/engine/skip.hpp"
 
 namespace mx::engine {
@@ -31,6 +33,8 @@ struct run_request {
     /// What values are multiplied by, in float32, before a recipe's transform. One job per tensor,
     /// recipe and factor.
     std::vector<float> factors = {1.0F};
+    /// Where the run is one in parts; null: all of it.
+    std::shared_ptr<run_share> share;
 };
 
 /// What happens to the values of a tensor before they are quantized to `r`.
@@ -95,7 +99,12 @@ class visitor {
     virtual void begin(const run_batch&) {}
     /// Threads call this at once. Null: the panel does not matter.
     virtual std::unique_ptr<panel_visitor> visit(const run_panel&) = 0;
+    /// The batch is done. Not called for a tensor that a part has a piece of.
     virtual void end(const run_batch&) {}
+    /// Hands over what threads found of a tensor of the batch, apart from its jobs, and of a job:
+    /// between begin() and end(), for runs in parts.
+    virtual void exchange_tensor(const run_batch&, std::size_t /*tensor*/, base::tally_text&) {}
+    virtual void exchange_job(const run_batch&, std::size_t /*job*/, base::tally_text&);
 };
 
 struct run_options {
@@ -105,6 +114,9 @@ struct run_options {
     bool facts = true;
 };
 
+/// Where request.share is of a part, that part alone is run, and its sums are added to the share;
+/// where it merges, nothing is read.
+///
 /// Runs numeric tensors under all recipes that fit them, each tensor read once (twice where a
 /// recipe needs facts of a large one). `models` hold the same tensors with other values; their
 /// panels are read side by side. Returns what was left out: tensors under recipes that do not fit.

@@ -119,7 +119,7 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
     std::uint64_t work = 0;
     for (const pass& p : passes) {
         panels += p.panels.count();
-        work += p.panels.over().elements() * p.jobs.size();
+        work += p.panels.elements() * p.jobs.size();
         ends.push_back(panels);
     }
     panel_reader reader(tensors, passes);

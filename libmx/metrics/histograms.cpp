@@ -113,4 +113,11 @@ void histogram_tally::flush(histograms& h) {
     *this = {};
 }
 
+void histograms::exchange(base::tally_text& with) {
+    with.add(std::span(codes));
+    with.add(std::span(scales));
+    with.add(std::span(amax_mantissa));
+    with.add(std::span(spread));
+}
+
 }  // namespace mx::metrics

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "libmx/base/tally_text.hpp"
+
 namespace mx::metrics {
 
 inline constexpr int mantissa_bins = 32;
@@ -26,6 +28,7 @@ struct histograms {
     std::array<std::uint64_t, spread_bins> spread{};           ///< blocks with finite amax != 0
 
     void merge(const histograms& other);
+    void exchange(base::tally_text& with);  ///< hands over all counts
 };
 
 /// What the histograms ask of a block (see block::block_stats).

@@ -35,4 +35,18 @@ void totals::merge(const totals& other) {
     largest_outer = std::max(largest_outer, other.largest_outer);
 }
 
+void totals::exchange(base::tally_text& with) {
+    const auto add = [&](auto& figure) { with.add(figure); };
+    block::each_count(add, count);
+    with.add(count.dequant_overflow);
+    with.add(block.blocks);
+    block::each_flag(add, block);
+    block::each_sum(add, sum);
+    with.add(part.clamp);
+    with.add(part.underflow);
+    with.add(part.grid);
+    with.raise(max_error);
+    with.raise(max_x);
+}
+
 }  // namespace mx::metrics

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "libmx/base/exact_sum.hpp"
+#include "libmx/base/tally_text.hpp"
 #include "libmx/block/segment_stats.hpp"
 
 namespace mx::metrics {
@@ -58,6 +59,8 @@ struct totals {
     /// Adds the outer scale of a row.
     void add_outer(float scale);
     void merge(const totals& other);
+    /// Hands over what merge() adds, without histograms.
+    void exchange(base::tally_text& with);
 };
 
 }  // namespace mx::metrics

@@ -141,6 +141,7 @@ inline constexpr std::array confined_libraries{
     confined_library{"cuda_runtime",
                      "libmx/base/cuda/ libmx/codec/cuda/ libmx/gemm/cuda/ apps/mx_capture/cuda/",
                      ""},
+    confined_library{"mpi.h", "apps/mx/ranks", ".cpp"},
     confined_library{"nlopt", "libmx/optimize/minimize", ".cpp"},
     confined_library{"openssl/", "libmx/files/file_digest", ".cpp"},
 };

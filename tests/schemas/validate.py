@@ -80,6 +80,9 @@ COMMANDS = [
     ("cluster 10.safetensors -r mxfp8 -r mxfp4:offset=fp16 --json {json} --quiet", "analysis"),
     ("diff 10.safetensors 20.safetensors 30.safetensors --json {json} --quiet", "diff"),
     ("diff 10.safetensors tiny.safetensors -t *norm* --json {json} --quiet", "diff"),
+    ("plan-shards tiny.safetensors --shards 3 --json {json}", "shards"),
+    ("analyze tiny.safetensors -r nvfp4 --shard 2/7 --json {json} --quiet", "analysis"),
+    ("diff 10.safetensors 20.safetensors --shard 1/2 --json {json} --quiet", "diff"),
     ("gemm linear.safetensors:*input linear.safetensors:*weight --transpose-b -r mxfp4 --growth "
      "--json {json} --quiet", "gemm"),
     ("stages --x linear.safetensors:*input --w linear.safetensors:*weight "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx/build_facts.hpp"
 #include "apps/mx/commands/analyze_exact.hpp"
+#include "apps/mx/parts.hpp"
 #include "apps/mx/review_page.hpp"
 #include "libmx/documents/studies.hpp"
 
@@ -20,6 +21,10 @@ int run_analyze(analyze_command o) {
             "--exact: this build is without the oracle; configure with MX_BUILD_TESTS=ON");
     }
     if (o.exact) o.options.recompute = make_exact;
+    const part_options& parts = o.options.parts;
+    if ((o.exact || !o.options.blocks.empty()) && !(parts.shard.empty() && parts.merged.empty())) {
+        refuse("--exact and --blocks cannot be had in parts: leave --shard out");
+    }
     std::vector<std::string> more;
     if (!o.options.blocks.empty()) more.push_back(o.options.blocks);
     measured_run run(o.options, o.to, more);
@@ -49,7 +54,7 @@ runner declare_analyze(parser& cmd) {
     cmd.add_flag("--all", o->options.view.all, "show every tensor, in the order of the file");
     cmd.add_option("--worst N", o->options.view.worst, "show the N tensors that lose most elements")
         ->in_range(1, 1000000);
-    declare_measured_outputs(cmd, o->options, o->to);
+    declare_measured_outputs(cmd, o->options, o->to, "analyze");
     cmd.add_option("--blocks OUT.h5", o->options.blocks,
                    "per-block scale codes, amax, counts and squared errors, as HDF5")
         ->file_name();

@@ -44,8 +44,9 @@ std::string failure_of(const report::document& d, double limit) {
 int run_cluster(cluster_command o) {
     measured_run run(o.options, o.to);
     const documents::measured found = documents::cluster(o.options, run.around());
-    const std::string failure =
-        o.fail_above ? failure_of(found.document, *o.fail_above) : std::string();
+    const std::string failure = o.fail_above && o.options.parts.shard.empty()
+                                    ? failure_of(found.document, *o.fail_above)
+                                    : std::string();
     run.finish(found);
     if (failure.empty()) return exit_code::fine;
     remark(failure);
@@ -70,7 +71,7 @@ runner declare_cluster(parser& cmd) {
         ->finite()
         ->in_range(0.0, 1.0);
     cmd.add_flag("--all", o->options.all, "show every finding instead of the ten worst");
-    declare_measured_outputs(cmd, o->options, o->to);
+    declare_measured_outputs(cmd, o->options, o->to, "cluster");
     declare_run(cmd, o->to.run);
     cmd.description(
         "Finds the tensors whose blocks lose what told their elements apart: values so close "

@@ -72,7 +72,7 @@ runner declare_compare(parser& cmd) {
     cmd.add_option("--top N", o->options.view.top, "cells shown (20); JSON has all")
         ->in_range(1, 1000000);
     cmd.add_flag("--layers", o->options.view.layers, "also the best cell of every layer");
-    declare_measured_outputs(cmd, o->options, o->to);
+    declare_measured_outputs(cmd, o->options, o->to, "compare");
     declare_run(cmd, o->to.run);
     cmd.description(
         "Ranks every combination of the axes given, in one pass over the file: R-MSE relative to a "

@@ -4,6 +4,7 @@
 
 #include "apps/mx/fail_above.hpp"
 #include "apps/mx/options.hpp"
+#include "apps/mx/parts.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/report/cells.hpp"
@@ -35,6 +36,7 @@ std::string failure_of(const report::record_list& results, const fail_limit& lim
 }
 
 int run_diff(const diff_command& o) {
+    check_part_outputs(o.options.parts, o.out);
     std::vector<fail_limit> limits;
     for (const std::string& text : o.fail_above) limits.push_back(parse_fail_limit(text));
     std::optional<outputs> to;
@@ -52,6 +54,8 @@ int run_diff(const diff_command& o) {
     };
     const report::document d = documents::diff(o.options, {control, open});
     std::vector<std::string> failures;
+    // Of all tensors, which a part does not know.
+    if (!o.options.parts.shard.empty()) limits.clear();
     for (const fail_limit& limit : limits) {
         const std::string failure = failure_of(d.results, limit);
         if (!failure.empty()) failures.push_back(failure);
@@ -80,6 +84,7 @@ runner declare_diff(parser& cmd) {
                    "codes_moved=5%), or when no tensor has it; repeatable");
     cmd.add_flag("--all", o->options.all, "show every tensor, in the order of the first dump");
     declare_outputs(cmd, o->out);
+    declare_parts(cmd, o->options.parts, "diff", false);
     declare_run(cmd, o->run);
     cmd.description(
         "Compares dumps of one model, each with the next: steps of a training, or an original and "

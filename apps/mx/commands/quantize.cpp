@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "apps/mx/options.hpp"
+#include "apps/mx/parts.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/studies/convert/assignment.hpp"
 
@@ -16,7 +17,22 @@ struct quantize_options {
     std::string plan;
     bool keep_rest = false;
     bool packed = false;
+    part_options parts;
 };
+
+// The tensors of the part that is asked for: whole ones, as their arrays are.
+std::vector<convert::assigned_tensor> part_of(const std::vector<convert::assigned_tensor>& all,
+                                              const engine::part_number& part,
+                                              std::uint64_t& bytes) {
+    std::vector<engine::tensor_ref> tensors;
+    for (const convert::assigned_tensor& t : all) tensors.push_back(t.tensor);
+    std::vector<convert::assigned_tensor> some;
+    for (const engine::tensor_piece& p : engine::deal(tensors, part, engine::cutting::none)) {
+        some.push_back(all[p.tensor]);
+        bytes += engine::bytes_of(tensors[p.tensor].info());
+    }
+    return some;
+}
 
 int run_quantize(const quantize_options& o) {
     if (o.recipe.empty() == o.plan.empty()) {
@@ -28,17 +44,32 @@ int run_quantize(const quantize_options& o) {
     const engine::model model = open_inputs(o.in, {o.out});
     const auto all = model.select({});
     const auto chosen = model.select(o.in.globs);
-    const auto assigned =
-        o.plan.empty()
-            ? convert::assign(recipes.front(), all, chosen, o.keep_rest)
-            : convert::assign(convert::read_assignment(o.plan), all, chosen, o.keep_rest);
+    auto assigned = o.plan.empty() ? convert::assign(recipes.front(), all, chosen, o.keep_rest)
+                                   : convert::assign(convert::read_assignment(o.plan), all, chosen,
+                                                     o.keep_rest);
     for (const convert::assigned_tensor& t : assigned) {
         const bool known = !t.recipe || std::ranges::find(recipes, *t.recipe) != recipes.end();
         if (!known) recipes.push_back(*t.recipe);
     }
+    convert::conversion_parts parts;
+    std::vector<std::unique_ptr<io::reader>> merged;
+    const documents::part_inputs inputs(model.files(), all);
+    documents::check_parts(o.parts, inputs, false);
+    if (!o.parts.shard.empty()) {
+        if (!io::has_ending(o.out, ".safetensors")) {
+            refuse("{}: parts are .safetensors files", o.out);
+        }
+        std::uint64_t bytes = 0;
+        assigned = part_of(assigned, engine::parse_part(o.parts.shard), bytes);
+        parts.note = documents::part_text(o.parts, inputs, bytes);
+    }
+    for (const std::string& path : o.parts.merged) {
+        merged.push_back(io::open_model(path));
+        parts.merged.push_back(merged.back().get());
+    }
     const auto form = o.packed ? convert::quantized_form::packed : convert::quantized_form::values;
     const auto done = convert::quantize_model(assigned, form, o.keep_rest, convert::to_file(o.out),
-                                              control_of(o.run, recipes));
+                                              control_of(o.run, recipes), parts);
     report_conversion(done, o.out, o.run.quiet);
     return exit_code::fine;
 }
@@ -61,6 +92,7 @@ runner declare_quantize(parser& cmd) {
     cmd.add_flag(
         "--packed", o->packed,
         "write codes and scales (w.codes, w.scales) instead of the dequantized F32 values");
+    declare_parts(cmd, o->parts, "quantize", false);
     declare_run(cmd, o->run);
     cmd.description(
         "Writes what the tensors become under a recipe, or each under its own of a plan: the "

@@ -3,6 +3,7 @@
 #include "apps/mx/backends.hpp"
 #include "apps/mx/build_facts.hpp"
 #include "apps/mx/options.hpp"
+#include "apps/mx/ranks.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/io/readers.hpp"
@@ -44,6 +45,9 @@ report::document version_document() {
     const std::string nlopt = optimize::nlopt_version();
     add("fits", nlopt.empty() ? "no (install libnlopt-dev and build mx again)"
                               : fmt::format("yes (NLopt {})", nlopt));
+    const std::string mpi = mpi_version();
+    add("MPI", mpi.empty() ? "no (install libopenmpi-dev and build mx again)"
+                           : fmt::format("yes ({})", mpi));
     for (const codec::backend& b : codec::backends()) {
         add(fmt::format("backend {}", b.name), fmt::format("{}{}", b.summary, state_of(b)));
     }

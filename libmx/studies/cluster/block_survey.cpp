@@ -132,6 +132,31 @@ class block_tally {
         if (other.nearest_) keep(*other.nearest_);
     }
 
+    // Hands over what merge() adds.
+    void exchange(base::tally_text& with) {
+        totals_.exchange(with);
+        spread_.exchange(with);
+        for (std::uint64_t* n : {&with_maximum_, &in_zone_, &overflowing_, &saturating_}) {
+            with.add(*n);
+        }
+        for (std::uint64_t& n : defective_) with.add(n);
+        with.add(saturated_gain_);
+        std::uint64_t bad = worst_.size(), near = nearest_ ? 1 : 0;
+        with.set(bad);
+        with.set(near);
+        const std::vector<bad_block> worst = with.reads() ? std::vector<bad_block>() : worst_;
+        for (std::uint64_t i = 0; i < bad; ++i) {
+            bad_block b = with.reads() ? bad_block() : worst[i];
+            exchange(b, with);
+            if (with.reads()) keep(b);
+        }
+        if (near == 0) return;
+        near_block b = with.reads() ? near_block() : *nearest_;
+        with.set(b.index);
+        for (double* x : {&b.least, &b.largest, &b.nearness}) with.set(*x);
+        if (with.reads()) keep(b);
+    }
+
     // The survey, but for tensor and recipe.
     block_survey finish(const survey_recipe& recipe) const {
         metrics::totals t = recipe.empty;
@@ -202,6 +227,16 @@ class block_tally {
         if (!recipe.has_offset) bad.becomes = value_of(b, params);
         bad.loss = s.sum.x2 > 0 ? s.sum.error2 / s.sum.x2 : 0.0;
         keep(bad);
+    }
+
+    static void exchange(bad_block& b, base::tally_text& with) {
+        auto what = static_cast<std::uint64_t>(b.what);
+        std::uint64_t becomes = b.becomes ? 1 : 0;
+        double value = b.becomes.value_or(0);
+        for (std::uint64_t* n : {&b.index, &what, &becomes}) with.set(*n);
+        for (double* x : {&b.least, &b.largest, &value, &b.gain, &b.loss}) with.set(*x);
+        b.what = static_cast<defect>(std::min<std::uint64_t>(what, defect_count - 1));
+        b.becomes = becomes != 0 ? std::optional(value) : std::nullopt;
     }
 
     void keep(const bad_block& b) {
@@ -317,6 +352,11 @@ void block_surveyor::begin(const engine::run_batch& b) {
 
 std::unique_ptr<engine::panel_visitor> block_surveyor::visit(const engine::run_panel& p) {
     return std::make_unique<panel_survey>(recipes_, tallies_, p);
+}
+
+void block_surveyor::exchange_job(const engine::run_batch&, std::size_t job,
+                                  base::tally_text& with) {
+    tallies_[job]->tally.exchange(with);
 }
 
 void block_surveyor::end(const engine::run_batch& b) {

@@ -83,6 +83,7 @@ class block_surveyor final : public engine::visitor {
     codec::recipe_request wanted(const engine::run_job& j) const override;
     void begin(const engine::run_batch& b) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
+    void exchange_job(const engine::run_batch& b, std::size_t job, base::tally_text& with) override;
     void end(const engine::run_batch& b) override;
 
     std::vector<block_survey> surveys;  ///< of the batches that are done

@@ -215,11 +215,13 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
         add_members(r, s);
         report.results.push_back(r);
     }
+    report.measured = std::move(a.results);
+    // A part leaves this to the whole, which knows all of every tensor.
+    if (request.share && !request.share->merges) return report;
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         find_remedies(report, r, request, control);
     }
     std::ranges::stable_sort(report.findings, more_severe);
-    report.measured = std::move(a.results);
     report.norms = find_norm_centres(numeric, request.roles, control);
     return report;
 }

@@ -149,6 +149,7 @@ std::vector<std::vector<measured_remedy>> measure_remedies(
     const engine::run_request& request, const engine::run_control& control) {
     const std::vector<remedy> tried = remedies_of(r);
     engine::run_request wanted = request;
+    wanted.share.reset();  // a run of its own, also where another one is merged
     wanted.recipes.clear();
     for (const remedy& m : tried) wanted.recipes.push_back(m.recipe);
     std::vector<std::vector<measured_remedy>> out(tensors.size());

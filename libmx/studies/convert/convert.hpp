@@ -76,12 +76,24 @@ struct assigned_tensor {
     std::string kept;                     ///< why, where it is copied
 };
 
+/// What is special about a conversion in parts.
+struct conversion_parts {
+    /// Of a part: metadata that says so, and a part may have no tensor at all. Empty: all of it.
+    std::string note;
+    /// Of the whole: files of all parts, from which quantized arrays are copied. None: they are
+    /// computed.
+    std::vector<const io::reader*> merged;
+};
+
+/// The key of the metadata of a part.
+inline constexpr const char* part_key = "mx.part";
+
 /// Quantizes each tensor under its own recipe. Those that their recipe does not fit are copied with
 /// `keep_rest`, else left out. Throws base::error: usage for a recipe that cannot be packed, input
 /// where no tensor is quantized.
 conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized_form form,
                           bool keep_rest, const destination& out,
-                          const engine::run_control& control);
+                          const engine::run_control& control, const conversion_parts& parts = {});
 
 /// Quantizes every tensor under `recipe`.
 conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,

@@ -102,18 +102,44 @@ io::array_writer& output::create(const destination& out) {
     return *writer_;
 }
 
-conversion output::finish(const engine::run_control& control) {
+void output::copy(const engine::tensor_ref& from, std::size_t array,
+                  const engine::run_control& control) {
     std::vector<std::byte> bytes;
-    for (const kept_tensor& k : kept_) {
-        const std::uint64_t size = k.tensor.info().bytes;
-        const std::unique_ptr<io::byte_source> source = k.tensor.file->open(k.tensor.index);
-        for (std::uint64_t at = 0; at < size; at += copied_at_once) {
-            base::stop_if(control.cancel);
-            bytes.resize(static_cast<std::size_t>(std::min(copied_at_once, size - at)));
-            source->read(at, bytes);
-            writer_->write(k.array, at, bytes);
+    const std::uint64_t size = from.info().bytes;
+    const std::unique_ptr<io::byte_source> source = from.file->open(from.index);
+    for (std::uint64_t at = 0; at < size; at += copied_at_once) {
+        base::stop_if(control.cancel);
+        bytes.resize(static_cast<std::size_t>(std::min(copied_at_once, size - at)));
+        source->read(at, bytes);
+        writer_->write(array, at, bytes);
+    }
+}
+
+void output::copy_from(const std::vector<const io::reader*>& files,
+                       const engine::run_control& control) {
+    std::map<std::string_view, engine::tensor_ref> by_name;
+    for (const io::reader* file : files) {
+        for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+            by_name.emplace(file->tensors()[i].name, engine::tensor_ref{file, i});
         }
     }
+    std::set<std::size_t> kept;
+    for (const kept_tensor& k : kept_) kept.insert(k.array);
+    for (std::size_t i = 0; i < plan_.size(); ++i) {
+        if (kept.contains(i)) continue;
+        const auto at = by_name.find(plan_[i].name);
+        if (at == by_name.end() || at->second.info().type != plan_[i].type ||
+            at->second.info().shape != plan_[i].shape) {
+            throw base::error(base::error_kind::input,
+                              "no part has this array as it has to be: make the parts again",
+                              {{}, plan_[i].name, {}});
+        }
+        copy(at->second, i, control);
+    }
+}
+
+conversion output::finish(const engine::run_control& control) {
+    for (const kept_tensor& k : kept_) copy(k.tensor, k.array, control);
     writer_->commit();
     return std::move(result);
 }

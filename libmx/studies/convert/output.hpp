@@ -40,6 +40,9 @@ class output {
     std::size_t add(io::planned_array array);
     /// Creates the output, once all arrays are planned.
     io::array_writer& create(const destination& out);
+    /// Copies every array that is not kept from the one of the same name in one of `files`. Throws
+    /// base::error (input) where none has it.
+    void copy_from(const std::vector<const io::reader*>& files, const engine::run_control& control);
     /// Writes what is kept, commits, and returns the result.
     conversion finish(const engine::run_control& control);
 
@@ -49,6 +52,8 @@ class output {
         std::size_t array;  ///< of the plan
     };
     void begin();
+    void copy(const engine::tensor_ref& from, std::size_t array,
+              const engine::run_control& control);
     void plan_kept(bool wide);
 
     std::vector<kept_tensor> kept_;

@@ -296,7 +296,7 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
 
 // The tensors that are quantized; the others are kept or skipped.
 std::vector<const assigned_tensor*> sort_out(output& o, const std::vector<assigned_tensor>& tensors,
-                                             quantized_form form, bool keep_rest) {
+                                             quantized_form form, bool keep_rest, bool is_part) {
     std::vector<const assigned_tensor*> chosen;
     for (const assigned_tensor& t : tensors) {
         const io::tensor_info& info = t.tensor.info();
@@ -315,7 +315,8 @@ std::vector<const assigned_tensor*> sort_out(output& o, const std::vector<assign
             o.result.skipped.push_back({info.file, info.name, recipe, reason});
         }
     }
-    engine::require_any(!chosen.empty(), o.result.kept.empty() ? o.result.skipped : o.result.kept);
+    engine::require_any(is_part || !chosen.empty(),
+                        o.result.kept.empty() ? o.result.skipped : o.result.kept);
     return chosen;
 }
 
@@ -323,12 +324,12 @@ std::vector<const assigned_tensor*> sort_out(output& o, const std::vector<assign
 
 conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized_form form,
                           bool keep_rest, const destination& out,
-                          const engine::run_control& control) {
+                          const engine::run_control& control, const conversion_parts& parts_of) {
     const bool packed = form != quantized_form::values;
     output o;
     std::vector<recipe_group> groups;
     std::vector<engine::tensor_recipe> recipes;
-    for (const assigned_tensor* t : sort_out(o, tensors, form, keep_rest)) {
+    for (const assigned_tensor* t : sort_out(o, tensors, form, keep_rest, !parts_of.note.empty())) {
         const io::tensor_info& info = t->tensor.info();
         recipe_group& g = group_of(groups, *t->recipe);
         g.tensors.push_back(t->tensor);
@@ -339,7 +340,12 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
     }
     o.result.tensors = recipes.size();
     engine::put_recipes(o.metadata, recipes, packed);
+    if (!parts_of.note.empty()) o.metadata[part_key] = parts_of.note;
     io::array_writer& writer = o.create(out);
+    if (!parts_of.merged.empty()) {
+        o.copy_from(parts_of.merged, control);
+        return o.finish(control);
+    }
     std::uint64_t done = 0;
     for (recipe_group& g : groups) {
         quantize_job job{g.recipe, packed, writer, std::move(g.of)};

@@ -165,6 +165,35 @@ void code_figures::merge(const code_figures& other) {
     for (std::size_t i = 0; i < dumps.size(); ++i) dumps[i].merge(other.dumps[i]);
 }
 
+void value_figures::exchange(base::tally_text& with) {
+    with.add(elements);
+    with.add(compared);
+    with.add(changed);
+    with.raise(max_difference);
+    for (base::exact_sum* s : {&a2, &b2, &ab, &difference2, &difference}) with.add(*s);
+}
+
+void move_figures::exchange(base::tally_text& with) {
+    for (std::uint64_t* n :
+         {&blocks, &scales_moved, &elements, &codes_moved, &elements_at_equal_scale,
+          &moved_at_equal_scale, &followed, &flipped_back}) {
+        with.add(*n);
+    }
+}
+
+void dump_figures::exchange(base::tally_text& with) {
+    for (std::uint64_t* n : {&counted, &overflow, &clamp, &eligible_blocks, &saturated_blocks,
+                             &maxima, &in_clamp_zone}) {
+        with.add(*n);
+    }
+    for (base::exact_sum* s : {&distance, &level, &falling}) with.add(*s);
+}
+
+void code_figures::exchange(base::tally_text& with) {
+    for (move_figures& m : moves) m.exchange(with);
+    for (dump_figures& d : dumps) d.exchange(with);
+}
+
 void add_pair(report::record& r, const compared_tensor& t, std::size_t pair) {
     add_members(r, value_members, t.values[pair]);
     add_members(r, move_members, t.codes.moves[pair]);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libmx/base/exact_sum.hpp"
+#include "libmx/base/tally_text.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::diff {
@@ -23,6 +24,7 @@ struct value_figures {
     base::exact_sum a2, b2, ab, difference2, difference;  ///< differences are b - a
 
     void merge(const value_figures& other);
+    void exchange(base::tally_text& with);  ///< hands over what merge() adds
 };
 
 /// Codes of a dump against those of the next one, under one recipe.
@@ -37,6 +39,7 @@ struct move_figures {
     std::uint64_t flipped_back = 0;  ///< of these: moved, and in that dump what they were
 
     void merge(const move_figures& other);
+    void exchange(base::tally_text& with);
 };
 
 /// One dump under one recipe.
@@ -55,6 +58,7 @@ struct dump_figures {
     base::exact_sum falling;
 
     void merge(const dump_figures& other);
+    void exchange(base::tally_text& with);
 };
 
 /// A tensor under one recipe, through all dumps.
@@ -65,6 +69,7 @@ struct code_figures {
     explicit code_figures(std::size_t count = 0)
         : moves(count == 0 ? 0 : count - 1), dumps(count) {}
     void merge(const code_figures& other);
+    void exchange(base::tally_text& with);
 };
 
 /// A tensor (or several together) under one recipe.

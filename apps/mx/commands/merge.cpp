@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "apps/mx/options.hpp"
+#include "apps/mx/parts.hpp"
+#include "apps/mx/terminal.hpp"
+#include "libmx/policy/missing.hpp"
+
+namespace mx::app {
+namespace {
+
+struct merge_options {
+    std::vector<std::string> parts;
+    output_options out;
+    std::string arrays;
+    run_options run;
+    bool summary = false;
+};
+
+constexpr std::string_view converts = "quantize";
+
+// Where part `wanted` goes, after the name of another part's file: part-3.json for part-2.json.
+std::string path_for(std::uint64_t wanted, const documents::part_head& other) {
+    const std::string number = std::to_string(other.number.index);
+    const std::size_t slash = other.path.rfind('/');
+    const std::size_t at = other.path.rfind(number);
+    if (at == std::string::npos || (slash != std::string::npos && at < slash)) {
+        return fmt::format("{}.{}", other.path, wanted);
+    }
+    std::string path = other.path;
+    return path.replace(at, number.size(), std::to_string(wanted));
+}
+
+// What makes a part, as a line for a shell.
+std::string command_for(std::uint64_t wanted, const documents::part_head& other) {
+    std::string line = "mx";
+    const auto add = [&](const std::string& word) { line += " " + policy::shell_word(word); };
+    for (const std::string& word : other.command) add(word);
+    add(fmt::format("--shard={}/{}", wanted, other.number.count));
+    if (other.page_sums) add("--page-sums");
+    add((other.command.front() == converts ? "--output=" : "--json=") + path_for(wanted, other));
+    return line;
+}
+
+int say_missing(const std::vector<std::uint64_t>& missing, const documents::part_head& other) {
+    remark(fmt::format("{} of {} parts {} missing; these commands make them:", missing.size(),
+                       other.number.count, missing.size() == 1 ? "is" : "are"));
+    for (const std::uint64_t i : missing) print(command_for(i, other) + "\n");
+    finish_stdout();
+    return exit_code::difference;
+}
+
+int run_merge(const merge_options& o) {
+    std::vector<documents::part_head> heads;
+    for (const std::string& path : o.parts) heads.push_back(documents::read_part_head(path));
+    const auto missing = documents::missing_parts(heads);
+    if (!missing.empty()) return say_missing(missing, heads.front());
+    const bool arrays = heads.front().command.front() == converts;
+    if (arrays == o.arrays.empty()) {
+        refuse(arrays ? "parts of mx quantize: name the file of all arrays with --output"
+                      : "--output is for parts of mx quantize; these have --json, --csv, --html");
+    }
+    std::vector<std::string> written{o.arrays};
+    written.insert(written.end(), o.out.paths.begin(), o.out.paths.end());
+    std::erase(written, "");
+    require_distinct(o.parts, written);
+    // The command of the parts, with the outputs asked for here.
+    std::vector<std::string> words{"mx"};
+    const std::vector<std::string>& command = heads.front().command;
+    words.push_back(command.front());
+    for (const std::string& path : o.parts) words.push_back("--parts=" + path);
+    const auto add = [&](std::string_view name, const std::string& value) {
+        if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
+    };
+    for (std::size_t i = 0; i < report::writers.size(); ++i) {
+        add(report::writers[i].name, o.out.paths[i]);
+    }
+    add("title", o.out.title);
+    add("output", o.arrays);
+    if (o.run.threads != 0) add("threads", std::to_string(o.run.threads));
+    add("backend", o.run.backend);
+    if (o.run.verbose) words.emplace_back("--verbose");
+    if (o.run.quiet) words.emplace_back("--quiet");
+    if (o.summary) words.emplace_back("--summary");
+    words.insert(words.end(), command.begin() + 1, command.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    return parse_command_line(static_cast<int>(arguments.size()), arguments.data())();
+}
+
+}  // namespace
+
+runner declare_merge(parser& cmd) {
+    const auto o = std::make_shared<merge_options>();
+    cmd.group("Input");
+    cmd.add_option("PART", o->parts, "all parts of a run, in any order")->required()->file_name();
+    declare_outputs(cmd, o->out);
+    cmd.add_option("-o,--output OUT", o->arrays,
+                   "parts of mx quantize: the .safetensors or .h5 file of all arrays")
+        ->file_name();
+    cmd.add_flag("--summary", o->summary,
+                 "the verdict in one line, for chat and CI, in place of the tables");
+    declare_run(cmd, o->run);
+    cmd.description(
+        "Puts together what commands wrote under --shard, and gives byte for byte what one run "
+        "gives, in all its outputs. The files that the parts are of must be where they were: their "
+        "headers are read again, and of their data what the blocks on a page and the remedies of "
+        "mx cluster are measured on. Exits with 1 when parts are missing, and prints the commands "
+        "that make them; parts of other options, of another mx, or of files that changed are "
+        "refused.");
+    cmd.examples(
+        "mx analyze model.safetensors --shard 1/2 --json part-1.json\n"
+        "mx analyze model.safetensors --shard 2/2 --json part-2.json\n"
+        "mx merge part-*.json --json results.json --csv results.csv\n");
+    return [o] { return run_merge(*o); };
+}
+
+}  // namespace mx::app

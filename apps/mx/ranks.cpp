@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/mx/ranks.hpp"
+
+#include "apps/mx/options.hpp"
+
+#if defined(MX_HAS_MPI)
+
+// MPI is written in C and its C++ bindings are long gone.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <span>
+
+#include "apps/mx/help.hpp"
+#include "apps/mx/progress.hpp"
+#include "apps/mx/terminal.hpp"
+#include "libmx/base/parsed.hpp"
+
+namespace mx::app {
+namespace {
+
+// Parts for each copy: enough that one that is slower takes fewer of them.
+constexpr std::uint64_t parts_for_each = 4;
+constexpr int part_tag = 1;
+// A message has at most 2^31 - 1 bytes.
+constexpr std::uint64_t most_at_once = std::uint64_t{1} << 30;
+
+// A file in memory, which has a path: the part of a run on its way to another copy.
+class memory_file {
+  public:
+    memory_file() : descriptor_(::memfd_create("mx-part", 0)) {
+        if (descriptor_ < 0) {
+            throw base::error(base::error_kind::output, "no room for a part in memory");
+        }
+    }
+    ~memory_file() { ::close(descriptor_); }
+    memory_file(const memory_file&) = delete;
+    memory_file& operator=(const memory_file&) = delete;
+
+    std::string path() const { return fmt::format("/dev/fd/{}", descriptor_); }
+    std::string content() const {
+        const off_t end = ::lseek(descriptor_, 0, SEEK_END);
+        std::string text(end < 0 ? 0 : static_cast<std::size_t>(end), '\0');
+        for (std::size_t at = 0; at < text.size();) {
+            const ssize_t count =
+                ::pread(descriptor_, text.data() + at, text.size() - at, static_cast<off_t>(at));
+            if (count <= 0) throw base::error(base::error_kind::input, "a part cannot be read");
+            at += static_cast<std::size_t>(count);
+        }
+        return text;
+    }
+    void fill(const std::string& text) {
+        for (std::size_t at = 0; at < text.size();) {
+            const ssize_t count = ::write(descriptor_, text.data() + at, text.size() - at);
+            if (count <= 0)
+                throw base::error(base::error_kind::output, "no room for a part in memory");
+            at += static_cast<std::size_t>(count);
+        }
+    }
+
+  private:
+    int descriptor_;
+};
+
+// The numbers 0, 1, ..., each to one of the copies that ask.
+class shared_counter {
+  public:
+    shared_counter() {
+        int rank = 0;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Win_allocate(rank == 0 ? sizeof(std::uint64_t) : 0, sizeof(std::uint64_t),
+                         MPI_INFO_NULL, MPI_COMM_WORLD, &at_, &window_);
+        if (rank == 0) *at_ = 0;
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    ~shared_counter() { MPI_Win_free(&window_); }
+    shared_counter(const shared_counter&) = delete;
+    shared_counter& operator=(const shared_counter&) = delete;
+
+    std::uint64_t next() {
+        const std::uint64_t one = 1;
+        std::uint64_t before = 0;
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window_);
+        MPI_Fetch_and_op(&one, &before, MPI_UINT64_T, 0, 0, MPI_SUM, window_);
+        MPI_Win_unlock(0, window_);
+        return before;
+    }
+
+  private:
+    std::uint64_t* at_ = nullptr;
+    MPI_Win window_ = MPI_WIN_NULL;
+};
+
+void send(const std::string& text) {
+    const std::uint64_t size = text.size();
+    MPI_Send(&size, 1, MPI_UINT64_T, 0, part_tag, MPI_COMM_WORLD);
+    for (std::uint64_t at = 0; at < size; at += most_at_once) {
+        MPI_Send(text.data() + at, static_cast<int>(std::min(most_at_once, size - at)), MPI_BYTE, 0,
+                 part_tag, MPI_COMM_WORLD);
+    }
+}
+
+std::string receive(int from) {
+    std::uint64_t size = 0;
+    MPI_Recv(&size, 1, MPI_UINT64_T, from, part_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    std::string text(size, '\0');
+    for (std::uint64_t at = 0; at < size; at += most_at_once) {
+        MPI_Recv(text.data() + at, static_cast<int>(std::min(most_at_once, size - at)), MPI_BYTE,
+                 from, part_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    return text;
+}
+
+int run_words(std::vector<std::string> words) {
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    return parse_command_line(static_cast<int>(arguments.size()), arguments.data())();
+}
+
+// What is run: the words of the whole command line, and of each of its parts.
+struct divided_command {
+    std::vector<std::string> whole, part;
+    bool quiet = false;
+};
+
+divided_command divide(int argc, char** argv) {
+    const std::string name = argc > 1 ? argv[1] : "";
+    const auto at = std::ranges::find(commands, name, &command::name);
+    parser cmd;
+    const runner unused = at == commands.end() ? runner() : at->declare(cmd);
+    if (at == commands.end() || !cmd.has_option("--page-sums")) {
+        refuse(
+            "mpirun: mx analyze, mx compare and mx cluster share a run; start one copy of others");
+    }
+    set_up(cmd, *at);
+    // What is wrong, and --help, is told once.
+    if (!cmd.parse(argc - 1, argv + 1)) refuse("mpirun: ask for help without mpirun");
+    divided_command d;
+    bool page = false;
+    for (const std::string& word : cmd.given({})) {
+        if (word.starts_with("--shard=")) refuse("--shard: mpirun deals the parts; leave it out");
+        d.quiet = d.quiet || word == "--quiet";
+        page = page || word.starts_with("--html=");
+    }
+    std::vector<std::string> outputs{"title", "summary", "quiet"};
+    for (const report::writer& w : report::writers) outputs.emplace_back(w.name);
+    d.whole = cmd.given({});
+    d.part = cmd.given(outputs);
+    if (page) d.part.insert(d.part.begin(), "--page-sums");
+    for (std::vector<std::string>* words : {&d.whole, &d.part})
+        words->insert(words->begin(), {"mx", name});
+    d.part.insert(d.part.begin() + 2, "--quiet");
+    return d;
+}
+
+int share_run(int argc, char** argv, int rank, int ranks) {
+    divided_command d = divide(argc, argv);
+    const std::uint64_t count = parts_for_each * static_cast<std::uint64_t>(ranks);
+    const auto show = rank == 0 ? progress_bar(d.quiet, progress_unit::none)
+                                : std::function<void(const engine::progress&)>();
+    std::vector<std::string> made;
+    {
+        shared_counter counter;
+        for (std::uint64_t part = counter.next(); part < count; part = counter.next()) {
+            if (show) show({part, count});
+            const memory_file to;
+            std::vector<std::string> words = d.part;
+            words.insert(words.begin() + 2,
+                         {fmt::format("--shard={}/{}", part + 1, count), "--json=" + to.path()});
+            if (const int code = run_words(words); code != exit_code::fine) return code;
+            made.push_back(to.content());
+        }
+    }
+    std::uint64_t number = made.size();
+    if (rank != 0) {
+        MPI_Send(&number, 1, MPI_UINT64_T, 0, part_tag, MPI_COMM_WORLD);
+        for (const std::string& text : made) send(text);
+        return exit_code::fine;
+    }
+    for (int from = 1; from < ranks; ++from) {
+        MPI_Recv(&number, 1, MPI_UINT64_T, from, part_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (std::uint64_t i = 0; i < number; ++i) made.push_back(receive(from));
+    }
+    std::vector<std::unique_ptr<memory_file>> files;
+    for (std::string& text : made) {
+        files.push_back(std::make_unique<memory_file>());
+        files.back()->fill(text);
+        text = {};
+        d.whole.insert(d.whole.begin() + 2, "--parts=" + files.back()->path());
+    }
+    return run_words(d.whole);
+}
+
+}  // namespace
+
+std::string mpi_version() {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    const std::string all(text, static_cast<std::size_t>(length));
+    return all.substr(0, all.find_first_of(",\n"));
+}
+
+bool in_ranks() {
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+        const char* size = std::getenv(name);
+        if (size != nullptr && base::parsed<int>(size).value_or(1) > 1) return true;
+    }
+    return false;
+}
+
+int run_in_ranks(int argc, char** argv) {
+    int rank = 0, ranks = 1, provided = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    const int code = guarded([&] { return share_run(argc, argv, rank, ranks); });
+    // What the command finds (--fail-above) is no failure of the job, and rank 0 alone says it.
+    if (code != exit_code::fine && code != exit_code::difference) MPI_Abort(MPI_COMM_WORLD, code);
+    MPI_Finalize();
+    return code;
+}
+
+}  // namespace mx::app
+
+#else
+
+namespace mx::app {
+
+std::string mpi_version() { return ""; }
+bool in_ranks() { return false; }
+int run_in_ranks(int, char**) { return exit_code::internal; }
+
+}  // namespace mx::app
+
+#endif

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/documents/parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "libmx/analysis/results_input.hpp"
+#include "libmx/base/random.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/documents/build_facts.hpp"
+#include "libmx/io/input_stream.hpp"
+#include "libmx/io/reader.hpp"
+#include "libmx/io/writer.hpp"
+#include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
+#include "libmx/report/writers.hpp"
+
+namespace mx::documents {
+namespace {
+
+constexpr const char* part_member = "part";
+constexpr const char* sums_member = "part_sums";
+// A head names every file of a model, and nothing else that grows.
+constexpr std::size_t most_head_bytes = std::size_t{1} << 26;
+
+[[noreturn]] void no_part(const std::string& path, std::string_view why) {
+    throw base::error(base::error_kind::input,
+                      fmt::format("{}: give parts, which --shard i/N makes with --json", why),
+                      {path, {}, {}});
+}
+
+// The line of the document that begins with the member `part`, without the comma behind it.
+std::string part_line(const std::string& path) {
+    io::input_stream file(path);
+    const std::string wanted = fmt::format("\"{}\":", part_member);
+    std::string line;
+    std::size_t total = 0;
+    std::vector<char> buffer(65536);
+    for (std::size_t count = file.read(buffer); count != 0; count = file.read(buffer)) {
+        total += count;
+        const char* at = buffer.data();
+        const char* const end = at + count;
+        while (at != end) {
+            const auto* stop =
+                static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at)));
+            line.append(at, stop == nullptr ? end : stop);
+            if (stop == nullptr) break;
+            at = stop + 1;
+            if (line.starts_with("\"results\":")) no_part(path, "holds results that are no part");
+            if (line.starts_with(wanted)) {
+                if (line.ends_with(',')) line.pop_back();
+                return line.substr(wanted.size());
+            }
+            line.clear();
+        }
+        if (total > most_head_bytes) break;
+    }
+    no_part(path, "is no part of a run");
+}
+
+// The same of a file of arrays.
+std::string part_metadata(const std::string& path) {
+    const auto file = io::open_model(path);
+    const auto at = file->metadata().find("mx.part");
+    if (at == file->metadata().end()) no_part(path, "is no part of a conversion");
+    return at->second;
+}
+
+report::record object_in(const std::string& text, const std::string& path) {
+    std::size_t at = 0;
+    const report::byte_source source = [&](std::span<char> out) {
+        const std::size_t count = std::min(out.size(), text.size() - at);
+        std::copy_n(text.data() + at, count, out.data());
+        at += count;
+        return count;
+    };
+    return report::read_object(source, path);
+}
+
+std::uint64_t count_of(const report::record& r, std::string_view name) {
+    const double n = report::number_of(r, name).value_or(-1);
+    return n >= 0 && n <= 0x1p53 ? static_cast<std::uint64_t>(n) : 0;
+}
+
+std::vector<std::string> texts_in(const report::record& r, std::string_view name) {
+    std::vector<std::string> texts;
+    if (const auto* list = report::member<report::list>(r, name)) {
+        for (const report::value& v : *list) {
+            if (const auto* text = std::get_if<std::string>(&v)) texts.push_back(*text);
+        }
+    }
+    return texts;
+}
+
+engine::piece_sums sums_in(const report::record& r) {
+    return {
+        {static_cast<std::size_t>(count_of(r, "index")), count_of(r, "first"), count_of(r, "end")},
+        report::text_of(r, "tensor"),
+        0,
+        true,
+        count_of(r, "inexact"),
+        report::text_of(r, "own"),
+        texts_in(r, "jobs")};
+}
+
+report::record head_record(const part_options& o, const part_inputs& inputs, std::uint64_t bytes) {
+    const engine::part_number part = engine::parse_part(o.shard);
+    return {{"index", report::tally(part.index)},
+            {"count", report::tally(part.count)},
+            {"bytes", report::tally(bytes)},
+            {"version", std::string(version)},
+            {"page_sums", o.page_sums},
+            {"command", report::to_list(o.command)},
+            {"inputs", inputs.files},
+            {"tensors", inputs.tensors}};
+}
+
+// What differs between two parts of a run; empty where nothing does.
+std::string difference_of(const part_head& a, const part_head& b) {
+    if (a.version != b.version)
+        return fmt::format("mx {} made one, mx {} the other", a.version, b.version);
+    if (a.command != b.command) {
+        const auto [x, y] = std::ranges::mismatch(a.command, b.command);
+        const auto word = [](auto at, const std::vector<std::string>& of) {
+            return at == of.end() ? std::string("nothing") : fmt::format("'{}'", *at);
+        };
+        return fmt::format("one was asked for {}, the other for {}", word(x, a.command),
+                           word(y, b.command));
+    }
+    if (a.number.count != b.number.count) {
+        return fmt::format("one is of {} parts, the other of {}", a.number.count, b.number.count);
+    }
+    if (a.page_sums != b.page_sums) return "one has sums for a page, the other has none";
+    const auto files = std::ranges::mismatch(a.inputs, b.inputs);
+    if (files.in1 != a.inputs.end() || files.in2 != b.inputs.end()) {
+        const auto* file =
+            files.in1 == a.inputs.end() ? nullptr : std::get_if<report::record>(&*files.in1);
+        return fmt::format("{} changed between them",
+                           file == nullptr ? "a file" : report::text_of(*file, "path"));
+    }
+    if (a.tensors != b.tensors) return "their files hold other tensors";
+    return {};
+}
+
+}  // namespace
+
+part_head read_part_head(const std::string& path) {
+    const report::record r = object_in(
+        io::has_ending(path, ".safetensors") ? part_metadata(path) : part_line(path), path);
+    part_head h;
+    h.path = path;
+    h.number = {count_of(r, "index"), count_of(r, "count")};
+    h.version = report::text_of(r, "version");
+    h.command = texts_in(r, "command");
+    h.tensors = report::text_of(r, "tensors");
+    if (const auto* yes = report::member<bool>(r, "page_sums")) h.page_sums = *yes;
+    if (const auto* files = report::member<report::list>(r, "inputs")) h.inputs = *files;
+    if (h.number.index == 0 || h.number.index > h.number.count ||
+        h.number.count > engine::most_parts || h.command.empty()) {
+        no_part(path, "says nothing sound about its part");
+    }
+    return h;
+}
+
+std::vector<std::uint64_t> missing_parts(const std::vector<part_head>& heads) {
+    std::map<std::uint64_t, const part_head*> by_number;
+    for (const part_head& h : heads) {
+        if (const std::string other = difference_of(heads.front(), h); !other.empty()) {
+            throw base::error(base::error_kind::input,
+                              fmt::format("is not of the same run as {}: {}",
+                                          base::printable(heads.front().path), other),
+                              {h.path, {}, {}});
+        }
+        const auto [at, is_new] = by_number.emplace(h.number.index, &h);
+        if (!is_new) {
+            throw base::error(base::error_kind::input,
+                              fmt::format("is part {}/{}, and so is {}", h.number.index,
+                                          h.number.count, base::printable(at->second->path)),
+                              {h.path, {}, {}});
+        }
+    }
+    std::vector<std::uint64_t> missing;
+    for (std::uint64_t i = 1; i <= heads.front().number.count; ++i) {
+        if (!by_number.contains(i)) missing.push_back(i);
+    }
+    return missing;
+}
+
+std::shared_ptr<engine::run_share> share_of(const part_options& o) {
+    auto share = std::make_shared<engine::run_share>();
+    if (!o.shard.empty()) {
+        share->part = engine::parse_part(o.shard);
+        return share;
+    }
+    if (o.merged.empty()) return nullptr;
+    share->merges = true;
+    // What the records say follows from the sums.
+    const report::read_options no_results{[](std::string_view) { return false; }};
+    for (const std::string& path : o.merged) {
+        const analysis::results_input part = analysis::open_results(path, no_results);
+        const auto* sums = report::member<report::list>(part.content.tail, sums_member);
+        if (sums == nullptr) no_part(path, "holds no sums of a part");
+        for (const report::value& v : *sums) {
+            const auto* r = std::get_if<report::record>(&v);
+            if (r == nullptr) no_part(path, "holds no sums of a part");
+            share->sums.push_back(sums_in(*r));
+        }
+    }
+    return share;
+}
+
+std::string part_text(const part_options& o, const part_inputs& inputs, std::uint64_t bytes) {
+    report::document d;
+    d.head.emplace_back(part_member, head_record(o, inputs, bytes));
+    std::string text;
+    report::write_json(d, {}, [&](std::string_view more) { text += more; });
+    const std::size_t first = text.find(':') + 1;
+    return text.substr(first, text.find(",\n", first) - first);
+}
+
+part_inputs::part_inputs(const file_sizes& opened, const std::vector<engine::tensor_ref>& of) {
+    for (const auto& [path, bytes] : opened) {
+        std::error_code failure;
+        const auto time = std::filesystem::last_write_time(path, failure);
+        files.emplace_back(
+            report::record{{"path", path},
+                           {"bytes", report::tally(bytes)},
+                           {"modified", failure ? report::value()
+                                                : report::tally(time.time_since_epoch().count())}});
+    }
+    std::uint64_t digest = 0;
+    for (const engine::tensor_ref& t : of) {
+        const io::tensor_info& info = t.info();
+        digest = base::tensor_id(fmt::format("{:x} {} {} {} {} {}", digest, info.name,
+                                             tensor::row_of(info.type).name,
+                                             tensor::to_string(info.shape), info.bytes, info.note));
+    }
+    tensors = fmt::format("{:016x}", digest);
+}
+
+void check_parts(const part_options& o, const part_inputs& now, bool with_page) {
+    if (o.merged.empty()) return;
+    const part_head made = read_part_head(o.merged.front());
+    if (with_page && !made.page_sums) {
+        base::refuse("--html: the parts have no sums for a page; make them with --page-sums");
+    }
+    part_head here = made;
+    here.path = "here";
+    here.inputs = now.files;
+    here.tensors = now.tensors;
+    if (const std::string other = difference_of(made, here); !other.empty()) {
+        throw base::error(base::error_kind::input,
+                          "a file is not what the parts were made of: " + other);
+    }
+}
+
+void finish_part(report::document& d, const part_options& o, const engine::run_share& share,
+                 const part_inputs& inputs) {
+    std::uint64_t bytes = 0;
+    std::size_t whole = 0;
+    for (const engine::piece_sums& s : share.sums) {
+        bytes += s.bytes;
+        whole += s.whole ? 1u : 0u;
+    }
+    d.head.emplace_back(part_member, head_record(o, inputs, bytes));
+    d.tail.emplace_back(sums_member, report::to_list(share.sums, [](const engine::piece_sums& s) {
+                            return report::record{{"tensor", s.tensor},
+                                                  {"index", report::tally(s.of.tensor)},
+                                                  {"first", report::tally(s.of.first)},
+                                                  {"end", report::tally(s.of.end)},
+                                                  {"inexact", report::tally(s.inexact)},
+                                                  {"own", s.own},
+                                                  {"jobs", report::to_list(s.jobs)}};
+                        }));
+    const std::size_t cut = share.sums.size() - whole;
+    report::section said;
+    said.notes.push_back(fmt::format(
+        "part {} of {}: {} tensors{}, {} bytes; 'mx merge' makes one result of all parts",
+        share.part.index, share.part.count, report::grouped(static_cast<std::int64_t>(whole)),
+        cut == 0 ? std::string() : fmt::format(" and pieces of {}", cut),
+        report::grouped(static_cast<std::int64_t>(bytes))));
+    d.sections = {std::move(said)};
+}
+
+}  // namespace mx::documents

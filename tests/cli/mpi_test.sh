@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copies that mpirun starts share a run and write its bytes. mpi_test.sh MX SOURCE
+set -eu
+mx=$(realpath "$1")
+if ! "$mx" version | grep -q '^MPI  *yes'; then
+    echo 'skipped: mx was built without MPI (libopenmpi-dev)'
+    exit 77
+fi
+if ! command -v mpirun >/dev/null; then
+    echo 'skipped: no mpirun (openmpi-bin)'
+    exit 77
+fi
+OMPI_ALLOW_RUN_AS_ROOT=1
+OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+copies() {
+    n=$1
+    shift
+    mpirun --oversubscribe --bind-to none -n "$n" "$mx" "$@"
+}
+"$mx" synth -o model.safetensors --preset layernorm --quiet
+same() {
+    "$mx" "$@" --json one.json --csv one.csv --html one.html >one.txt
+    for n in 1 2 3; do
+        copies $n "$@" --json all.json --csv all.csv --html all.html >all.txt
+        for ending in json csv html txt; do
+            cmp one.$ending all.$ending
+        done
+        rm all.*
+    done
+}
+same analyze model.safetensors -t '*layers.0.*' --threads 1
+same cluster model.safetensors -t '*layers.0.*norm*' --threads 1
+"$mx" compare model.safetensors -t '*layers.0.*norm*' --element e2m1 --json one.json --quiet
+copies 2 compare model.safetensors -t '*layers.0.*norm*' --element e2m1 --json all.json --quiet
+cmp one.json all.json
+
+# refused TEXT ARGUMENTS...: the job fails and says why, and nothing is written.
+refused() {
+    text=$1
+    shift
+    rm -f all.json
+    if copies 2 "$@" --json all.json --quiet >out 2>said; then
+        echo "mx $*: no failure" >&2
+        exit 1
+    fi
+    grep -q "$text" said
+    [ ! -e all.json ]
+}
+refused 'cannot open' analyze nowhere.safetensors
+refused 'mpirun deals the parts' analyze model.safetensors --shard 1/2
+refused 'start one copy' gate one.json --rule 'nrmse<1'
+refused 'nosuch' analyze model.safetensors -r mxfp4:scale=nosuch
