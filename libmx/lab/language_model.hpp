@@ -46,6 +46,8 @@ class language_network {
     std::vector<layer_name> layers() const;
     /// Floats that forward and backward keep for so many tokens, and room for the largest operands.
     double floats_kept(std::size_t tokens) const;
+    /// What each thread needs for heads of attention.
+    std::size_t bytes_of_thread() const { return attention_.bytes_of_thread(); }
 
     /// The mean over tokens of -log of what the model gives to each `target`. `tokens` bytes each,
     /// a multiple of the context, that stay until backward() is done.

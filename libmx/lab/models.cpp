@@ -135,8 +135,9 @@ class proxy_model final : public model {
 
 class byte_model final : public model {
   public:
-    explicit byte_model(const run_request& r)
+    byte_model(const run_request& r, const machine& on)
         : request_(r),
+          threads_(on.threads()),
           net_(language_shape_of(r)),
           text_(r.text_file.empty() ? made_text() : text_of_file(r.text_file, r.context)),
           bytes_(r.batch),
@@ -188,12 +189,15 @@ class byte_model final : public model {
         const double attended =
             7 * static_cast<double>(s.depth * s.width) * static_cast<double>(s.context);
         c.flop = 2 * tokens * (3 * static_cast<double>(products) + attended);
-        c.bytes = 4 * (net_.floats_kept(request_.batch) + 4 * static_cast<double>(c.parameters));
+        const double heads = static_cast<double>(net_.bytes_of_thread()) * threads_;
+        c.bytes =
+            heads + 4 * (net_.floats_kept(request_.batch) + 4 * static_cast<double>(c.parameters));
         return c;
     }
 
   private:
     run_request request_;
+    int threads_;
     language_network net_;
     std::unique_ptr<text_source> text_;
     std::vector<std::uint8_t> bytes_, target_;
@@ -203,7 +207,7 @@ class byte_model final : public model {
 
 std::unique_ptr<model> make_model(const run_request& r, machine& on) {
     if (r.model == model_kind::proxy) return std::make_unique<proxy_model>(r, on);
-    return std::make_unique<byte_model>(r);
+    return std::make_unique<byte_model>(r, on);
 }
 
 std::vector<layer_name> layers_of(const run_request& r) {

@@ -103,7 +103,7 @@ constexpr std::array request_rows{
                 [](run_request& r, const std::string& t) { r.key_heads = whole(t, 0, 4096); },
                 [](const run_request& r) { return fmt::format("{}", r.key_heads); }},
     request_key{"context", "N", "Network", false, true, "tokens of a sequence (by size)",
-                [](run_request& r, const std::string& t) { r.context = whole(t, 2, 65536); },
+                [](run_request& r, const std::string& t) { r.context = whole(t, 2, 8192); },
                 [](const run_request& r) { return fmt::format("{}", r.context); }},
     request_key{"qk-norm", "on|off", "Network", false, true,
                 "norms of queries and keys (olmo: on, llama: off)",
@@ -254,7 +254,7 @@ language_shape language_shape_of(const run_request& r) {
 
 void set_key(run_request& r, const request_key& key, const std::string& text) {
     if (!(r.model == model_kind::proxy ? key.proxy : key.language)) {
-        base::refuse("--{}: {} has no such thing", key.name, name_of(r.model));
+        base::refuse("--{}: is no option of {}", key.name, name_of(r.model));
     }
     try {
         key.set(r, text);

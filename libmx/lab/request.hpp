@@ -79,7 +79,7 @@ struct model_size {
 };
 inline constexpr std::array model_sizes{
     model_size{"tiny", 64, 2, 2, 64, 2048, 4e-3},
-    model_size{"small", 128, 4, 4, 128, 4096, 3e-3},
+    model_size{"small", 128, 4, 4, 128, 4096, 2e-3},
     model_size{"medium", 256, 4, 4, 256, 8192, 1e-3},
     model_size{"h200", 512, 8, 8, 512, 65536, 1e-3},
 };

@@ -35,6 +35,7 @@ OPEN = [r"mx\.run/1 request", r"mx\.run/1 steps\.probe\.(gradients|blocks|gains)
 
 SMALL = "--size 4096 --seconds 0.02 --threads 1"
 NETWORK = "train proxy --width 32 --depth 1 --batch 16 --quiet"
+LANGUAGE = "train olmo --width 32 --depth 1 --context 16 --batch 32 --quiet"
 # Command lines, what their JSON is, and their exit code where it is not 0. {json} is where it goes.
 COMMANDS = [
     ("synth -o tiny.safetensors --quiet", None),
@@ -87,6 +88,8 @@ COMMANDS = [
     (f"{NETWORK} --steps 4 --seeds 1,2 -o plain --json {{json}}", "train"),
     (f"{NETWORK} --steps 4 --probe-every 2 -r mxfp4:round=stochastic -o drawn --json {{json}}",
      "train"),
+    (f"{LANGUAGE} --steps 2 --probe-every 1 -r mxfp8 -o words --json {{json}}", "train"),
+    (f"{LANGUAGE} --seeds 1,2 --dry-run --json {{json}}", "training_cost"),
     ("runs plain drawn --json {json} --quiet", "runs"),
     ("report analyze.json --json {json} -o r.html --quiet", "report"),
     ("report analyze.json --policy inference --json {json} -o r.html --quiet", "report"),
@@ -108,7 +111,7 @@ COMMANDS = [
      "bench"),
 ]
 # Documents that commands write without --json.
-FILES = [("plain/seed-1/run.json", "run"), ("drawn/run.json", "run")]
+FILES = [("plain/seed-1/run.json", "run"), ("drawn/run.json", "run"), ("words/run.json", "run")]
 READ = [(SOURCE / "libmx" / "policy" / "training.json", "policy"),
         (SOURCE / "libmx" / "policy" / "inference.json", "policy")]
 SCORES = {"schema": "mx.scores/1", "results": [

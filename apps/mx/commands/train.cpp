@@ -320,6 +320,12 @@ report::document document_of(const std::vector<report::record>& rows,
           report::column{"unstable_at", "unstable at", cell::integer}}) {
         s.columns.push_back(c);
     }
+    if (std::ranges::any_of(rows, [](const report::record& r) {
+            return report::find(r, "loss_floor") != nullptr;
+        })) {
+        s.columns.push_back({"late_loss", "last\ntenth", cell::significant, 5});
+        s.columns.push_back({"loss_floor", "least\nexpected", cell::significant, 5});
+    }
     s.rows = rows;
     s.notes = notes;
     d.sections.push_back(std::move(s));
@@ -368,7 +374,7 @@ int show_cost(const train_options& o) {
     outputs to(o.out, {});
     const std::string backend(chosen_backend(o.run.backend).name);
     const int threads = base::thread_count(o.run.threads);
-    lab::machine on(1, backend);
+    lab::machine on(runs == 1 ? threads : 1, backend);
     const std::unique_ptr<lab::model> model = lab::make_model(r, on);
     const lab::model_cost cost = model->cost();
     const double step = lab::seconds_of_step(r, runs == 1 ? threads : 1, backend);
