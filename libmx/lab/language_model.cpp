@@ -27,11 +27,11 @@ language_network::language_network(const language_shape& shape)
     const auto d = shape.width, h = shape.hidden(), kv = attention_.shape().key_width();
     list_.add("model.embed_tokens.weight", parameter_kind::weight, {vocabulary, d});
     for (std::size_t i = 0; i < shape.depth; ++i) {
-        const auto has = [&](place p, const char* name, tensor::shape extents) {
+        const auto has = [&](place p, const char* name, const tensor::shape& extents) {
             at_[i * places + p] = list_.all().size();
             list_.add(fmt::format("model.layers.{}.{}{}", i, name, weight_ending),
                       extents.size() == 1 ? parameter_kind::norm_gain : parameter_kind::weight,
-                      std::move(extents));
+                      extents);
         };
         has(in_norm, "input_layernorm", {d});
         has(q, "self_attn.q_proj", {d, d});

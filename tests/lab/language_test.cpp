@@ -291,6 +291,30 @@ TEST_CASE("gradients of whole language models are those of their definition") {
     }
 }
 
+TEST_CASE("language models begin as they say") {
+    language_shape shape;
+    const language_network net(shape);
+    const std::vector<float> values = language_values(net, 1, 1, 9);
+    std::size_t gains = 0;
+    for (const parameter& p : net.parameters().all()) {
+        const std::vector<float> own(of(values, p), of(values, p) + p.count);
+        INFO(p.name);
+        CHECK((p.kind == parameter_kind::norm_gain) == (p.shape.size() == 1));
+        if (p.kind == parameter_kind::norm_gain) {
+            gains += 1;
+            CHECK(std::ranges::count(own, 1.0f) == static_cast<std::ptrdiff_t>(p.count));
+            continue;
+        }
+        double square = 0;
+        for (const float x : own) square += static_cast<double>(x) * static_cast<double>(x);
+        const bool residual = p.name.find("o_proj") != std::string::npos ||
+                              p.name.find("down_proj") != std::string::npos;
+        const double rms = std::sqrt(square / static_cast<double>(p.count));
+        CHECK(std::abs(rms / (residual ? 0.01 : 0.02) - 1) < 0.05);
+    }
+    CHECK(gains == 2 * 4 + 1);
+}
+
 run_request little(const char* model, const std::string& settings) {
     run_request r = request_for(model, "tiny");
     r.shape.width = 24;  // no multiple of a block
