@@ -40,6 +40,16 @@ base::random_key draws_of(const layer_context& c, std::string_view layer,
     return {c.seed, name ^ (c.step * 0x9e3779b97f4a7c15u)};
 }
 
+// The context of a layer: with the precision of its name.
+layer_context within(const layer_context& c, std::string_view layer) {
+    return {c.on, c.how.of(layer), c.room, c.seed, c.step, c.observer};
+}
+
+void show(const layer_context& c, std::string_view layer, std::string_view name, std::size_t rows,
+          std::size_t cols, const float* data, bool norm = false) {
+    if (c.observer != nullptr && *c.observer) (*c.observer)({layer, name, rows, cols, data, norm});
+}
+
 const operand_rule& rule_of(const layer_context& c, stage which, std::size_t operand) {
     return c.how.operands[static_cast<std::size_t>(which)][operand];
 }
@@ -78,7 +88,9 @@ void prepared(const layer_context& c, const norm_layer& l, rounding how, const f
 
 }  // namespace
 
-void linear_forward(const layer_context& c, const linear_layer& l, const float* x, float* y) {
+void linear_forward(const layer_context& all, const linear_layer& l, const float* x, float* y) {
+    const layer_context c = within(all, l.name);
+    show(c, l.name, "x", l.tokens, l.in, x);
     const rounding how = c.how.vector_forward;
     const matrix_view mx{rounded(c.on, how, x, l.tokens * l.in, c.room.x), l.tokens, l.in,
                          draws_of(c, l.name, "fprop.x")};
@@ -92,8 +104,10 @@ void linear_forward(const layer_context& c, const linear_layer& l, const float* 
     });
 }
 
-void linear_backward(const layer_context& c, const linear_layer& l, const float* x, const float* dy,
-                     float* dx, float* dw, float* dbias) {
+void linear_backward(const layer_context& all, const linear_layer& l, const float* x,
+                     const float* dy, float* dx, float* dw, float* dbias) {
+    const layer_context c = within(all, l.name);
+    show(c, l.name, "dy", l.tokens, l.out, dy);
     const rounding how = c.how.vector_backward;
     const float* const dyr = rounded(c.on, how, dy, l.tokens * l.out, c.room.dy);
     const auto key = [&](std::string_view operand) { return draws_of(c, l.name, operand); };
@@ -122,8 +136,10 @@ void linear_backward(const layer_context& c, const linear_layer& l, const float*
     if (dbias != nullptr) column_sums(c.on, how, dyr, nullptr, l.tokens, l.out, dbias);
 }
 
-void norm_forward(const layer_context& c, const norm_layer& l, const float* x, float* y,
+void norm_forward(const layer_context& all, const norm_layer& l, const float* x, float* y,
                   norm_kept& kept) {
+    const layer_context c = within(all, l.name);
+    show(c, l.name, "x", l.tokens, l.width, x, true);
     const std::size_t count = l.tokens * l.width;
     float* const gain = c.room.gain.room_for(2 * l.width);
     float* const bias = gain + l.width;
@@ -152,8 +168,9 @@ void norm_forward(const layer_context& c, const norm_layer& l, const float* x, f
     if (out.data != y) std::copy_n(out.data, count, y);
 }
 
-void norm_backward(const layer_context& c, const norm_layer& l, const norm_kept& kept,
+void norm_backward(const layer_context& all, const norm_layer& l, const norm_kept& kept,
                    const float* dy, float* dx, float* dgain, float* dbias) {
+    const layer_context c = within(all, l.name);
     const rounding how = c.how.norm_backward;
     float* const gain = c.room.gain.room_for(l.width);
     prepared(c, l, how, l.gain, c.how.gain, gain);
@@ -169,11 +186,12 @@ void norm_backward(const layer_context& c, const norm_layer& l, const norm_kept&
 }
 
 void activation_forward(const layer_context& c, activation what, std::size_t tokens,
-                        std::size_t width, const float* u, float* h) {
+                        std::size_t width, const float* u, float* h, const float* gate) {
     const rounding how = c.how.vector_forward;
-    if (what != activation::swiglu) {
+    if (what != activation::swiglu || gate != nullptr) {
         c.on.split(tokens * width, grain, [&](std::size_t begin, std::size_t end, int) {
-            c.on.kernels().activate(what, how, u + begin, nullptr, end - begin, h + begin);
+            c.on.kernels().activate(what, how, u + begin, gate == nullptr ? nullptr : gate + begin,
+                                    end - begin, h + begin);
         });
         return;
     }
@@ -186,12 +204,14 @@ void activation_forward(const layer_context& c, activation what, std::size_t tok
 }
 
 void activation_backward(const layer_context& c, activation what, std::size_t tokens,
-                         std::size_t width, const float* u, const float* dh, float* du) {
+                         std::size_t width, const float* u, const float* dh, float* du,
+                         const float* gate, float* dgate) {
     const rounding how = c.how.vector_backward;
-    if (what != activation::swiglu) {
+    if (what != activation::swiglu || gate != nullptr) {
         c.on.split(tokens * width, grain, [&](std::size_t begin, std::size_t end, int) {
-            c.on.kernels().activate_back(what, how, u + begin, nullptr, dh + begin, end - begin,
-                                         du + begin, nullptr);
+            c.on.kernels().activate_back(
+                what, how, u + begin, gate == nullptr ? nullptr : gate + begin, dh + begin,
+                end - begin, du + begin, dgate == nullptr ? nullptr : dgate + begin);
         });
         return;
     }
@@ -208,6 +228,38 @@ void add(machine& on, const float* a, const float* b, std::size_t count, float* 
     on.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
         on.kernels().add(a + begin, b + begin, end - begin, y + begin);
     });
+}
+
+void lookup_forward(machine& on, const float* of, const std::uint8_t* index, std::size_t count,
+                    std::size_t width, float* y) {
+    on.split(count, rows_of(width), [&](std::size_t begin, std::size_t end, int) {
+        for (std::size_t i = begin; i < end; ++i) {
+            std::copy_n(of + index[i] * width, width, y + i * width);
+        }
+    });
+}
+
+void lookup_backward(machine& on, const float* dy, const std::uint8_t* index, std::size_t count,
+                     std::size_t width, float* dof) {
+    for (std::size_t i = 0; i < count; ++i) {
+        float* const to = dof + index[i] * width;
+        on.kernels().add(to, dy + i * width, width, to);
+    }
+}
+
+float cross_entropy_loss(machine& on, const float* y, const std::uint8_t* target,
+                         std::size_t tokens, std::size_t width, float* gradient) {
+    const auto scale = static_cast<float>(1.0 / static_cast<double>(tokens));
+    std::vector<double> rows(tokens);
+    on.split(tokens, rows_of(width), [&](std::size_t begin, std::size_t end, int) {
+        for (std::size_t r = begin; r < end; ++r) {
+            const std::size_t at = r * width;
+            rows[r] = on.kernels().cross_entropy(y + at, target[r], width, scale, gradient + at);
+        }
+    });
+    double sum = 0;
+    for (const double row : rows) sum += row;
+    return static_cast<float>(sum / static_cast<double>(tokens));
 }
 
 float mean_squared_error(machine& on, const float* y, const float* target, std::size_t tokens,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "libmx/base/aligned.hpp"
@@ -21,13 +22,24 @@ struct layer_room {
     base::aligned_buffer<float> x, w, dy, copy, a, b, gain;
 };
 
+/// A tensor of a layer, for who looks on: "x" that enters it or "dy", the gradient of what leaves
+/// it. Matrices of rows x cols, valid during the call.
+struct layer_value {
+    std::string_view layer, name;
+    std::size_t rows, cols;
+    const float* data;
+    bool norm = false;  ///< of a norm
+};
+using layer_observer = std::function<void(const layer_value&)>;
+
 /// What a layer is computed with.
 struct layer_context {
     machine& on;
-    const precision& how;
+    const precision& how;  ///< of which a layer takes what its name stands for
     layer_room& room;
-    std::uint64_t seed = 0;  ///< of stochastic rounding
-    std::uint64_t step = 0;  ///< likewise: every step has draws of its own
+    std::uint64_t seed = 0;                    ///< of stochastic rounding
+    std::uint64_t step = 0;                    ///< likewise: every step has draws of its own
+    const layer_observer* observer = nullptr;  ///< null or empty: none
 };
 
 /// Y = X W^T + bias: W is out x in, the bias has `out` numbers or is null.
@@ -52,7 +64,7 @@ struct norm_layer {
     float eps;
     bool rms;
     const float* gain;
-    const float* bias;  ///< null with `rms`
+    const float* bias;  ///< null with `rms`, or where it has none
 };
 
 /// What the backward pass needs: x without its mean in units of its deviation (tokens x width), and
@@ -68,14 +80,27 @@ void norm_forward(const layer_context& c, const norm_layer& l, const float* x, f
 void norm_backward(const layer_context& c, const norm_layer& l, const norm_kept& kept,
                    const float* dy, float* dx, float* dgain, float* dbias);
 
-/// h = phi(u), elementwise; swiglu takes rows of 2 x width and gives rows of width.
+/// h = phi(u), elementwise; swiglu takes rows of 2 x width and gives rows of width, or, with
+/// `gate`, both halves apart. Backward, `dgate` is null without.
 void activation_forward(const layer_context& c, activation what, std::size_t tokens,
-                        std::size_t width, const float* u, float* h);
+                        std::size_t width, const float* u, float* h, const float* gate = nullptr);
 void activation_backward(const layer_context& c, activation what, std::size_t tokens,
-                         std::size_t width, const float* u, const float* dh, float* du);
+                         std::size_t width, const float* u, const float* dh, float* du,
+                         const float* gate = nullptr, float* dgate = nullptr);
 
 /// y = a + b.
 void add(machine& on, const float* a, const float* b, std::size_t count, float* y);
+
+/// Rows of a table: y (count x width) from `of` (rows x width) by `index`; and the gradient of the
+/// table, sums of rows of dy in float32 from the first to the last, added to dof.
+void lookup_forward(machine& on, const float* of, const std::uint8_t* index, std::size_t count,
+                    std::size_t width, float* y);
+void lookup_backward(machine& on, const float* dy, const std::uint8_t* index, std::size_t count,
+                     std::size_t width, float* dof);
+
+/// The mean over tokens of -log softmax(y)[target], rounded to float32 once, and its gradient.
+float cross_entropy_loss(machine& on, const float* y, const std::uint8_t* target,
+                         std::size_t tokens, std::size_t width, float* gradient);
 
 /// The mean of (y - target)^2 over tokens and features, rounded to float32 once, and its gradient
 /// float32(2 / (tokens width)) * (y - target).

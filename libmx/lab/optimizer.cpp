@@ -19,14 +19,14 @@ double power(double x, std::uint64_t n) {
 
 void update(machine& on, optimizer by, const parameter_list& list, std::uint64_t step, double rate,
             bool norm_bias_trains, const std::vector<float>& gradients, std::vector<float>& values,
-            moments& m) {
-    constexpr double beta1 = 0.9, beta2 = 0.999;
+            moments& m, const adam_numbers& adam) {
+    const double beta1 = adam.beta1, beta2 = adam.beta2;
     simd::adam_step s{};
     s.one_minus_beta1 = static_cast<float>(1 - beta1);
     s.beta2 = static_cast<float>(beta2);
     s.one_minus_beta2 = static_cast<float>(1 - beta2);
     s.correction = static_cast<float>(std::sqrt(1 - power(beta2, step)));
-    s.eps = 1e-8f;
+    s.eps = static_cast<float>(adam.eps);
     s.minus_rate = static_cast<float>(-(rate / (1 - power(beta1, step))));
     if (by == optimizer::adam) {
         m.first.resize(values.size());
@@ -41,8 +41,11 @@ void update(machine& on, optimizer by, const parameter_list& list, std::uint64_t
                 on.kernels().sgd(static_cast<float>(rate), g, end - begin, values.data() + at);
                 return;
             }
-            on.kernels().adam(s, g, end - begin, values.data() + at, m.first.data() + at,
-                              m.second.data() + at);
+            float* const w = values.data() + at;
+            if (adam.decay != 0 && p.kind == parameter_kind::weight) {
+                on.kernels().sgd(static_cast<float>(rate * adam.decay), w, end - begin, w);
+            }
+            on.kernels().adam(s, g, end - begin, w, m.first.data() + at, m.second.data() + at);
         });
     }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/codec/recipe.hpp"
@@ -44,21 +45,25 @@ constexpr std::string_view a_recipe = "RECIPE";
 constexpr std::string_view a_rounding = "fp32, bf16, bf16-even";
 
 constexpr std::array precision_rows{
-    precision_key{"all", a_recipe, "all six operands",
+    precision_key{"all", "", a_recipe, "all six operands",
                   set_operands<fprop_x, fprop_w, dgrad_dy, dgrad_w, wgrad_dy, wgrad_x>},
-    precision_key{"forward", a_recipe, "both operands of Fprop", set_operands<fprop_x, fprop_w>},
-    precision_key{"backward", a_recipe, "the four operands of Dgrad and Wgrad",
+    precision_key{"forward", "", a_recipe, "both operands of Fprop",
+                  set_operands<fprop_x, fprop_w>},
+    precision_key{"backward", "", a_recipe, "the four operands of Dgrad and Wgrad",
                   set_operands<dgrad_dy, dgrad_w, wgrad_dy, wgrad_x>},
-    precision_key{"x", a_recipe, "activations in every product", set_operands<fprop_x, wgrad_x>},
-    precision_key{"w", a_recipe, "weights in every product", set_operands<fprop_w, dgrad_w>},
-    precision_key{"dy", a_recipe, "gradients in every product", set_operands<dgrad_dy, wgrad_dy>},
-    precision_key{"fprop-x", a_recipe, "X in Y = X W^T", set_operands<fprop_x>},
-    precision_key{"fprop-w", a_recipe, "W in Y = X W^T", set_operands<fprop_w>},
-    precision_key{"dgrad-dy", a_recipe, "dY in dX = dY W", set_operands<dgrad_dy>},
-    precision_key{"dgrad-w", a_recipe, "W in dX = dY W", set_operands<dgrad_w>},
-    precision_key{"wgrad-dy", a_recipe, "dY in dW = dY^T X", set_operands<wgrad_dy>},
-    precision_key{"wgrad-x", a_recipe, "X in dW = dY^T X", set_operands<wgrad_x>},
-    precision_key{"source", "original, requantized",
+    precision_key{"x", "activations", a_recipe, "activations in every product",
+                  set_operands<fprop_x, wgrad_x>},
+    precision_key{"w", "weights", a_recipe, "weights in every product",
+                  set_operands<fprop_w, dgrad_w>},
+    precision_key{"dy", "gradients", a_recipe, "gradients in every product",
+                  set_operands<dgrad_dy, wgrad_dy>},
+    precision_key{"fprop-x", "", a_recipe, "X in Y = X W^T", set_operands<fprop_x>},
+    precision_key{"fprop-w", "", a_recipe, "W in Y = X W^T", set_operands<fprop_w>},
+    precision_key{"dgrad-dy", "", a_recipe, "dY in dX = dY W", set_operands<dgrad_dy>},
+    precision_key{"dgrad-w", "", a_recipe, "W in dX = dY W", set_operands<dgrad_w>},
+    precision_key{"wgrad-dy", "", a_recipe, "dY in dW = dY^T X", set_operands<wgrad_dy>},
+    precision_key{"wgrad-x", "", a_recipe, "X in dW = dY^T X", set_operands<wgrad_x>},
+    precision_key{"source", "", "original, requantized",
                   "whether an operand of two products is quantized anew or a second time",
                   [](precision& p, const std::string& v) {
                       if (v != "original" && v != "requantized") {
@@ -66,52 +71,52 @@ constexpr std::array precision_rows{
                       }
                       p.requantize = v == "requantized";
                   }},
-    precision_key{"vector", a_rounding,
+    precision_key{"vector", "", a_rounding,
                   "operands before their recipe, and results of products; bf16 rounds ties away "
                   "from zero as microxcaling does, bf16-even to even",
                   [](precision& p, const std::string& v) {
                       p.vector_forward = p.vector_backward = parse_rounding(v);
                   }},
-    precision_key{"vector-forward", a_rounding, "the same, forward only",
+    precision_key{"vector-forward", "", a_rounding, "the same, forward only",
                   [](precision& p, const std::string& v) { p.vector_forward = parse_rounding(v); }},
     precision_key{
-        "vector-backward", a_rounding, "the same, backward only",
+        "vector-backward", "", a_rounding, "the same, backward only",
         [](precision& p, const std::string& v) { p.vector_backward = parse_rounding(v); }},
-    precision_key{"ln", a_rounding, "every step inside of layer norms",
+    precision_key{"ln", "", a_rounding, "every step inside of layer norms",
                   [](precision& p, const std::string& v) {
                       p.norm_forward = p.norm_backward = p.norm_statistics = parse_rounding(v);
                   }},
-    precision_key{"ln-forward", a_rounding, "the same, forward only",
+    precision_key{"ln-forward", "", a_rounding, "the same, forward only",
                   [](precision& p, const std::string& v) {
                       p.norm_forward = p.norm_statistics = parse_rounding(v);
                   }},
-    precision_key{"ln-backward", a_rounding, "the same, backward only",
+    precision_key{"ln-backward", "", a_rounding, "the same, backward only",
                   [](precision& p, const std::string& v) { p.norm_backward = parse_rounding(v); }},
     precision_key{
-        "ln-statistics", a_rounding,
+        "ln-statistics", "", a_rounding,
         "input, gain, bias, mean and variance of layer norms, up to where eps is added",
         [](precision& p, const std::string& v) { p.norm_statistics = parse_rounding(v); }},
     precision_key{
-        "ln-bias", "trained, frozen", "whether the biases of layer norms get a gradient",
+        "ln-bias", "", "trained, frozen", "whether the biases of layer norms get a gradient",
         [](precision& p, const std::string& v) {
             if (v != "trained" && v != "frozen") {
                 base::refuse(base::unknown("value for ln-bias:", v, {"trained", "frozen"}));
             }
             p.norm_bias_trains = v == "trained";
         }},
-    precision_key{"ln-gain", a_recipe,
+    precision_key{"ln-gain", "", a_recipe,
                   "gains as layer norms multiply by them; the gradient passes straight through",
                   [](precision& p, const std::string& v) { p.gain = parse_rule(v); }},
-    precision_key{"ln-input", a_recipe, "what enters layer norms",
+    precision_key{"ln-input", "", a_recipe, "what enters layer norms",
                   [](precision& p, const std::string& v) { p.norm_input = parse_rule(v); }},
-    precision_key{"ln-output", a_recipe, "what leaves layer norms",
+    precision_key{"ln-output", "", a_recipe, "what leaves layer norms",
                   [](precision& p, const std::string& v) { p.norm_output = parse_rule(v); }},
-    precision_key{"accumulate", "chain, or a model (mx accumulators)", "how products add up",
+    precision_key{"accumulate", "", "chain, or a model (mx accumulators)", "how products add up",
                   [](precision& p, const std::string& v) {
                       p.accumulate.reset();
                       if (v != "chain") p.accumulate = gemm::parse_accumulator(v);
                   }},
-    precision_key{"scheme", "a scheme", "everything, by name", set_scheme},
+    precision_key{"scheme", "", "a scheme", "everything, by name", set_scheme},
 };
 
 // Rotations cancel where both operands of a product have the same.
@@ -171,10 +176,18 @@ std::vector<setting> parse_settings(std::string_view text) {
         text.remove_prefix(std::min(text.size(), end + 1));
         if (word.empty()) continue;
         const std::size_t equals = word.find('=');
-        setting s{"scheme", std::string(word)};
+        setting s{"scheme", std::string(word), {}};
         if (equals != std::string_view::npos) {
-            s = {std::string(word.substr(0, equals)), std::string(word.substr(equals + 1))};
+            s = {std::string(word.substr(0, equals)), std::string(word.substr(equals + 1)), {}};
+            const std::size_t colon = s.key.find(':');
+            if (colon != std::string::npos) {
+                s.layers = s.key.substr(0, colon);
+                s.key.erase(0, colon + 1);
+            }
             std::ranges::replace(s.key, '.', '-');
+            for (const precision_key& k : precision_rows) {
+                if (!k.also.empty() && k.also == s.key) s.key = k.name;
+            }
         }
         precision tried;
         apply(tried, s);
@@ -186,15 +199,38 @@ std::vector<setting> parse_settings(std::string_view text) {
 std::string to_string(const std::vector<setting>& settings) {
     std::string text;
     for (const setting& s : settings) {
-        text += fmt::format("{}{}={}", text.empty() ? "" : " ", s.key, s.value);
+        text += fmt::format("{}{}{}{}={}", text.empty() ? "" : " ", s.layers,
+                            s.layers.empty() ? "" : ":", s.key, s.value);
     }
     return text;
 }
 
-precision precision_of(const std::vector<setting>& settings) {
-    precision p;
-    for (const setting& s : settings) apply(p, s);
-    find_rotations(p);
+precision precision_of(const std::vector<setting>& settings,
+                       const std::vector<layer_name>& layers) {
+    const auto of_layer = [&](const layer_name* layer) {
+        precision p;
+        for (const setting& s : settings) {
+            if (!s.layers.empty() && (!layer || !base::glob_match(s.layers, layer->name))) continue;
+            apply(p, s);
+            if (layer && layer->kept && s.layers.empty()) p.operands = {};
+        }
+        find_rotations(p);
+        return p;
+    };
+    precision p = of_layer(nullptr);
+    for (const setting& s : settings) {
+        const auto named = [&](const layer_name& l) { return base::glob_match(s.layers, l.name); };
+        if (s.layers.empty() || std::ranges::any_of(layers, named)) continue;
+        std::vector<std::string_view> names;
+        for (const layer_name& l : layers) names.push_back(l.name);
+        base::refuse(base::unknown("layer", s.layers, names));
+    }
+    for (const layer_name& l : layers) {
+        const bool own = l.kept || std::ranges::any_of(settings, [&](const setting& s) {
+                             return !s.layers.empty() && base::glob_match(s.layers, l.name);
+                         });
+        if (own) p.apart.emplace_back(l.name, of_layer(&l));
+    }
     return p;
 }
 

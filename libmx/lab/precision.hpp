@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libmx/gemm/accumulator.hpp"
@@ -50,16 +51,27 @@ struct precision {
     operand_rule gain, norm_input, norm_output;  ///< of norms, along the features
     /// How products add up; none: one chain of float32 fused multiply-adds.
     std::optional<gemm::accumulator> accumulate;
+    /// Layers by name that have a precision of their own.
+    std::vector<std::pair<std::string, precision>> apart;
+
+    const precision& of(std::string_view layer) const {
+        for (const auto& [name, own] : apart) {
+            if (name == layer) return own;
+        }
+        return *this;
+    }
 };
 
-/// One thing that can be said about a precision: `key` = `value`.
+/// One thing that can be said about a precision: `key` = `value`, of the layers whose name matches
+/// the pattern `layers`; "": of all.
 struct setting {
-    std::string key, value;
+    std::string key, value, layers;
     friend bool operator==(const setting&, const setting&) = default;
 };
 
 struct precision_key {
     std::string_view name;
+    std::string_view also;  ///< another name of it, or ""
     std::string_view values;
     std::string_view summary;
     void (*set)(precision& p, const std::string& value);
@@ -72,13 +84,22 @@ std::span<const precision_key> precision_keys();
 /// Applies a setting. Throws base::error (usage), naming the nearest key.
 void apply(precision& p, const setting& s);
 
-/// Parses settings separated by blanks: "KEY=VALUE", or the name of a scheme. Each is tried.
-/// Throws base::error (usage).
+/// Parses settings separated by blanks: "KEY=VALUE", "PATTERN:KEY=VALUE" of some layers, or the
+/// name of a scheme. Each is tried. Throws base::error (usage).
 std::vector<setting> parse_settings(std::string_view text);
 std::string to_string(const std::vector<setting>& settings);
 
+/// A layer of a network, for patterns. Recipes of operands leave one alone that is `kept` unless a
+/// pattern names it.
+struct layer_name {
+    std::string name;
+    bool kept = false;
+};
+
 /// What the settings come to, in their order, beginning with float32 throughout. Throws base::error
-/// (usage) where they contradict each other: rotations that do not cancel in a product.
-precision precision_of(const std::vector<setting>& settings);
+/// (usage) where they contradict each other (rotations that do not cancel in a product), or where a
+/// pattern matches none of `layers`.
+precision precision_of(const std::vector<setting>& settings,
+                       const std::vector<layer_name>& layers = {});
 
 }  // namespace mx::lab

@@ -79,20 +79,20 @@ linear_layer student::fc2(std::size_t i, const std::vector<float>& values) const
             of(values, at(i, per_block_ - 1))};
 }
 
-student::block_activations student::block(std::size_t i) const {
-    const float* const in = i == 0 ? x_ : blocks_[i - 1].out.data();
-    const block_state& b = blocks_[i];
-    return {in, shape_.norm == norm_kind::none ? in : b.normed.data(), b.u.data(), b.h.data()};
+std::vector<layer_name> student::layers() const {
+    std::vector<layer_name> all;
+    for (const std::string& name : names_) all.push_back({name});
+    return all;
 }
 
 const float* student::forward(machine& on, const precision& how, const std::vector<float>& values,
                               const float* x, std::size_t tokens, std::uint64_t seed,
-                              std::uint64_t step) {
+                              std::uint64_t step, const layer_observer* observer) {
     x_ = x;
     tokens_ = tokens;
     seed_ = seed;
     step_ = step;
-    const layer_context c = context(on, how);
+    const layer_context c = context(on, how, observer);
     const float* a = x;
     for (std::size_t i = 0; i < shape_.depth; ++i) {
         block_state& b = blocks_[i];
@@ -115,25 +115,26 @@ const float* student::forward(machine& on, const precision& how, const std::vect
 }
 
 void student::backward(machine& on, const precision& how, const std::vector<float>& values,
-                       float* dy, std::vector<float>& gradients) {
+                       float* dy, std::vector<float>& gradients, const layer_observer* observer) {
     gradients.assign(list_.size(), 0.0f);
-    const layer_context c = context(on, how);
+    const layer_context c = context(on, how, observer);
     float* const dh = dh_.room_for(tokens_ * shape_.hidden());
     float* const du = du_.room_for(tokens_ * shape_.inner());
     float* const dz = dz_.room_for(tokens_ * shape_.width);
     float* const da = da_.room_for(tokens_ * shape_.width);
     for (std::size_t i = shape_.depth; i-- > 0;) {
-        const block_activations kept = block(i);
-        linear_backward(c, fc2(i, values), kept.h, dy, dh, of(gradients, at(i, per_block_ - 2)),
-                        of(gradients, at(i, per_block_ - 1)));
-        activation_backward(c, shape_.phi, tokens_, shape_.hidden(), kept.u, dh, du);
-        if (on_block_gradients) on_block_gradients(i, dy, du);
-        linear_backward(c, fc1(i, values), kept.normed, du, dz,
-                        of(gradients, at(i, per_block_ - 3)), nullptr);
+        const block_state& kept = blocks_[i];
+        const float* const in = i == 0 ? x_ : blocks_[i - 1].out.data();
+        const float* const z = shape_.norm == norm_kind::none ? in : kept.normed.data();
+        linear_backward(c, fc2(i, values), kept.h.data(), dy, dh,
+                        of(gradients, at(i, per_block_ - 2)), of(gradients, at(i, per_block_ - 1)));
+        activation_backward(c, shape_.phi, tokens_, shape_.hidden(), kept.u.data(), dh, du);
+        linear_backward(c, fc1(i, values), z, du, dz, of(gradients, at(i, per_block_ - 3)),
+                        nullptr);
         const float* through = dz;
         if (shape_.norm != norm_kind::none) {
             const bool bias = shape_.norm == norm_kind::layer && how.norm_bias_trains;
-            norm_backward(c, norm(i, values), blocks_[i].kept, dz, da, of(gradients, at(i, 0)),
+            norm_backward(c, norm(i, values), kept.kept, dz, da, of(gradients, at(i, 0)),
                           bias ? of(gradients, at(i, 1)) : nullptr);
             through = da;
         }

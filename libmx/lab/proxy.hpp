@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,36 +35,24 @@ class student {
 
     const student_shape& shape() const { return shape_; }
     const parameter_list& parameters() const { return list_; }
+    std::vector<layer_name> layers() const;
 
     /// The output (tokens x width) for `x`, which has to stay until backward() is done.
     const float* forward(machine& on, const precision& how, const std::vector<float>& values,
-                         const float* x, std::size_t tokens, std::uint64_t seed,
-                         std::uint64_t step);
+                         const float* x, std::size_t tokens, std::uint64_t seed, std::uint64_t step,
+                         const layer_observer* observer = nullptr);
     /// Gradients of all parameters from that of the output, which is overwritten. Those of norm
     /// biases that do not train are zero.
     void backward(machine& on, const precision& how, const std::vector<float>& values, float* dy,
-                  std::vector<float>& gradients);
-
-    /// The activations of block `i` of the last forward pass.
-    struct block_activations {
-        const float* in;      ///< A: tokens x width
-        const float* normed;  ///< LN(A)
-        const float* u;       ///< W1 LN(A): tokens x inner
-        const float* h;       ///< phi(u): tokens x hidden
-    };
-    block_activations block(std::size_t i) const;
-    std::size_t tokens() const { return tokens_; }
-    /// Called by backward() with the gradients of block `i`: of what leaves fc2 (tokens x width)
-    /// and of what leaves fc1 (tokens x inner).
-    std::function<void(std::size_t i, const float* dy2, const float* dy1)> on_block_gradients;
+                  std::vector<float>& gradients, const layer_observer* observer = nullptr);
 
   private:
     struct block_state {
         base::aligned_buffer<float> normed, u, h, out;
         norm_kept kept;
     };
-    layer_context context(machine& on, const precision& how) {
-        return {on, how, room_, seed_, step_};
+    layer_context context(machine& on, const precision& how, const layer_observer* observer) {
+        return {on, how, room_, seed_, step_, observer};
     }
     linear_layer fc1(std::size_t i, const std::vector<float>& values) const;
     linear_layer fc2(std::size_t i, const std::vector<float>& values) const;

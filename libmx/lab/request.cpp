@@ -9,6 +9,7 @@
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/lab/model.hpp"
 
 namespace mx::lab {
 namespace {
@@ -27,6 +28,7 @@ std::uint64_t whole(const std::string& text, std::uint64_t least, std::uint64_t 
 }
 
 constexpr std::uint64_t most_steps = std::uint64_t{1} << 40;
+constexpr std::uint64_t unset_steps = ~std::uint64_t{0};  // until fit_schedule()
 
 template <typename T>
 struct word {
@@ -58,30 +60,34 @@ constexpr std::array losses{word<loss_kind>{"mse", loss_kind::mse},
                             word<loss_kind>{"kl", loss_kind::kl}};
 constexpr std::array optimizers{word<optimizer>{"adam", optimizer::adam},
                                 word<optimizer>{"sgd", optimizer::sgd}};
+constexpr std::array models{word<model_kind>{"proxy", model_kind::proxy},
+                            word<model_kind>{"olmo", model_kind::olmo},
+                            word<model_kind>{"llama", model_kind::llama}};
+constexpr std::array switches{word<bool>{"on", true}, word<bool>{"off", false}};
 constexpr std::array starts{word<start>{"pytorch", start::pytorch},
                             word<start>{"xavier", start::xavier}};
 
 constexpr std::array request_rows{
-    request_key{"width", "D", "Network", "features (64)",
+    request_key{"width", "D", "Network", true, true, "features (64)",
                 [](run_request& r, const std::string& t) { r.shape.width = whole(t, 1, 65536); },
                 [](const run_request& r) { return fmt::format("{}", r.shape.width); }},
-    request_key{"depth", "L", "Network", "blocks (4)",
+    request_key{"depth", "L", "Network", true, true, "blocks (4)",
                 [](run_request& r, const std::string& t) { r.shape.depth = whole(t, 1, 1024); },
                 [](const run_request& r) { return fmt::format("{}", r.shape.depth); }},
     request_key{
-        "activation", "PHI", "Network", "gelu, relu, swiglu or none (gelu)",
+        "activation", "PHI", "Network", true, true, "gelu, relu, swiglu or none (gelu)",
         [](run_request& r, const std::string& t) { r.shape.phi = read_word(t, activations); },
         [](const run_request& r) { return print_word(r.shape.phi, activations); }},
-    request_key{"norm", "KIND", "Network", "layer, rms or none (layer)",
+    request_key{"norm", "KIND", "Network", true, true, "layer, rms or none (layer)",
                 [](run_request& r, const std::string& t) { r.shape.norm = read_word(t, norms); },
                 [](const run_request& r) { return print_word(r.shape.norm, norms); }},
-    request_key{"start", "KIND", "Network",
+    request_key{"start", "KIND", "Network", true, false,
                 "how parameters begin: pytorch (uniform within 1/sqrt(fan in)) or xavier (normal, "
                 "gain 0.5, biases 0)",
                 [](run_request& r, const std::string& t) { r.begin = read_word(t, starts); },
                 [](const run_request& r) { return print_word(r.begin, starts); }},
     request_key{
-        "init-gain", "LO:HI", "Network", "gains begin uniform in this range (1:1)",
+        "init-gain", "LO:HI", "Network", true, true, "gains begin uniform in this range (1:1)",
         [](run_request& r, const std::string& t) {
             const std::size_t colon = t.find(':');
             if (colon == std::string::npos) base::refuse("'{}': give LO:HI", t);
@@ -89,64 +95,104 @@ constexpr std::array request_rows{
             r.most_gain = parsed<double>(t.substr(colon + 1), r.least_gain, 1e6);
         },
         [](const run_request& r) { return fmt::format("{}:{}", r.least_gain, r.most_gain); }},
-    request_key{"init", "FILE", "Network",
+    request_key{"heads", "N", "Network", false, true, "of attention (by size)",
+                [](run_request& r, const std::string& t) { r.heads = whole(t, 1, 4096); },
+                [](const run_request& r) { return fmt::format("{}", r.heads); }},
+    request_key{"key-heads", "N", "Network", false, true,
+                "heads of keys and values, each for as many of the others; 0: as many (0)",
+                [](run_request& r, const std::string& t) { r.key_heads = whole(t, 0, 4096); },
+                [](const run_request& r) { return fmt::format("{}", r.key_heads); }},
+    request_key{"context", "N", "Network", false, true, "tokens of a sequence (by size)",
+                [](run_request& r, const std::string& t) { r.context = whole(t, 2, 8192); },
+                [](const run_request& r) { return fmt::format("{}", r.context); }},
+    request_key{"qk-norm", "on|off", "Network", false, true,
+                "norms of queries and keys (olmo: on, llama: off)",
+                [](run_request& r, const std::string& t) { r.qk_norm = read_word(t, switches); },
+                [](const run_request& r) { return print_word(r.qk_norm, switches); }},
+    request_key{"init", "FILE", "Network", true, true,
                 "safetensors with the parameters to begin from (layers.0.fc1.weight, ..., or "
                 "init.layers.0.fc1.weight)",
                 [](run_request& r, const std::string& t) { r.init_file = t; },
                 [](const run_request& r) { return r.init_file; }},
-    request_key{"batch", "B", "Data", "tokens of a step (256)",
+    request_key{"batch", "B", "Data", true, true, "tokens of a step (256)",
                 [](run_request& r, const std::string& t) { r.batch = whole(t, 1, 1 << 20); },
                 [](const run_request& r) { return fmt::format("{}", r.batch); }},
-    request_key{"task", "TASK", "Data",
+    request_key{"text", "FILE", "Data", false, true,
+                "bytes to learn from; without, text is made, whose entropy is known",
+                [](run_request& r, const std::string& t) { r.text_file = t; },
+                [](const run_request& r) { return r.text_file; }},
+    request_key{"task", "TASK", "Data", true, false,
                 "paper: the teacher's output and noise; teacher: that output scaled to rms 1, and "
                 "noise (paper)",
                 [](run_request& r, const std::string& t) { r.task = read_word(t, tasks); },
                 [](const run_request& r) { return print_word(r.task, tasks); }},
-    request_key{"noise", "SIGMA", "Data", "deviation of the noise of labels (0.005)",
+    request_key{"noise", "SIGMA", "Data", true, false, "deviation of the noise of labels (0.005)",
                 [](run_request& r, const std::string& t) { r.noise = parsed<double>(t, 0, 1e6); },
                 [](const run_request& r) { return fmt::format("{}", r.noise); }},
-    request_key{"data", "FILE", "Data",
+    request_key{"data", "FILE", "Data", true, false,
                 "safetensors with the batches: x and y, steps x batch x width",
                 [](run_request& r, const std::string& t) { r.data_file = t; },
                 [](const run_request& r) { return r.data_file; }},
-    request_key{"seed", "N", "Data",
+    request_key{"seed", "N", "Data", true, true,
                 "of parameters, teacher, batches, noise and stochastic rounding (1)",
                 [](run_request& r, const std::string& t) { r.seed = whole(t, 0, ~0ull); },
                 [](const run_request& r) { return fmt::format("{}", r.seed); }},
-    request_key{"loss", "LOSS", "Optimizer",
+    request_key{"loss", "LOSS", "Optimizer", true, false,
                 "mse, or kl: divergence of softmax from the teacher's, without noise (mse)",
                 [](run_request& r, const std::string& t) { r.loss = read_word(t, losses); },
                 [](const run_request& r) { return print_word(r.loss, losses); }},
     request_key{
-        "temperature", "T", "Optimizer", "of --loss kl (1)",
+        "temperature", "T", "Optimizer", true, false, "of --loss kl (1)",
         [](run_request& r, const std::string& t) { r.temperature = parsed<double>(t, 1e-3, 1e3); },
         [](const run_request& r) { return fmt::format("{}", r.temperature); }},
-    request_key{"optimizer", "NAME", "Optimizer", "adam or sgd (adam)",
+    request_key{"optimizer", "NAME", "Optimizer", true, true, "adam or sgd (adam)",
                 [](run_request& r, const std::string& t) { r.by = read_word(t, optimizers); },
                 [](const run_request& r) { return print_word(r.by, optimizers); }},
-    request_key{"lr", "RATE", "Optimizer", "learning rate (0.001)",
+    request_key{"lr", "RATE", "Optimizer", true, true, "learning rate (0.001)",
                 [](run_request& r, const std::string& t) { r.rate = parsed<double>(t, 0, 1e6); },
                 [](const run_request& r) { return fmt::format("{}", r.rate); }},
     request_key{
-        "lr-min", "RATE", "Optimizer", "where --cosine ends (1e-05)",
+        "lr-min", "RATE", "Optimizer", true, true, "where --cosine ends (1e-05)",
         [](run_request& r, const std::string& t) { r.least_rate = parsed<double>(t, 0, 1e6); },
         [](const run_request& r) { return fmt::format("{}", r.least_rate); }},
     request_key{
-        "cosine-steps", "N", "Optimizer",
+        "cosine-steps", "N", "Optimizer", true, true,
         "length of the cosine where it is not all steps; 0: constant rate (0)",
         [](run_request& r, const std::string& t) { r.cosine_steps = whole(t, 0, most_steps); },
         [](const run_request& r) { return fmt::format("{}", r.cosine_steps); }},
-    request_key{"steps", "N", "Optimizer", "updates, in all (1000)",
+    request_key{
+        "warmup", "N", "Optimizer", true, true,
+        "steps in which the rate grows in a line from 0 (0; language models: a fifth of all)",
+        [](run_request& r, const std::string& t) { r.warmup_steps = whole(t, 0, most_steps); },
+        [](const run_request& r) { return fmt::format("{}", r.warmup_steps); }},
+    request_key{"clip", "NORM", "Optimizer", true, true,
+                "norm that the gradient is brought down to; 0: none (0; language models: 1)",
+                [](run_request& r, const std::string& t) { r.clip = parsed<double>(t, 0, 1e30); },
+                [](const run_request& r) { return fmt::format("{}", r.clip); }},
+    request_key{
+        "beta2", "B", "Optimizer", true, true, "of Adam (0.999; language models: 0.95)",
+        [](run_request& r, const std::string& t) { r.adam.beta2 = parsed<double>(t, 0, 0.999999); },
+        [](const run_request& r) { return fmt::format("{}", r.adam.beta2); }},
+    request_key{
+        "adam-eps", "EPS", "Optimizer", true, true, "of Adam (1e-8)",
+        [](run_request& r, const std::string& t) { r.adam.eps = parsed<double>(t, 1e-30, 1); },
+        [](const run_request& r) { return fmt::format("{}", r.adam.eps); }},
+    request_key{
+        "weight-decay", "W", "Optimizer", true, true, "of weights, as AdamW has it (0)",
+        [](run_request& r, const std::string& t) { r.adam.decay = parsed<double>(t, 0, 1e6); },
+        [](const run_request& r) { return fmt::format("{}", r.adam.decay); }},
+    request_key{"steps", "N", "Optimizer", true, true, "updates, in all (1000)",
                 [](run_request& r, const std::string& t) { r.steps = whole(t, 1, most_steps); },
                 [](const run_request& r) { return fmt::format("{}", r.steps); }},
     request_key{
-        "probe-every", "N", "Output",
+        "probe-every", "N", "Output", true, true,
         "steps between probes: the gradient beside that in float32 at the same parameters and "
         "batch, and blocks of gains, weights and activations",
         [](run_request& r, const std::string& t) { r.probe_every = whole(t, 0, most_steps); },
         [](const run_request& r) { return fmt::format("{}", r.probe_every); }},
     request_key{
-        "probe-draws", "N", "Output", "redraws of a probe under stochastic rounding (4)",
+        "probe-draws", "N", "Output", true, true,
+        "redraws of a probe under stochastic rounding (4)",
         [](run_request& r, const std::string& t) { r.probe_draws = parsed<int>(t, 1, 1000); },
         [](const run_request& r) { return fmt::format("{}", r.probe_draws); }},
 };
@@ -159,7 +205,57 @@ std::string text_of(const intervention& i) {
 
 std::span<const request_key> request_keys() { return request_rows; }
 
+std::string_view name_of(model_kind m) {
+    return std::ranges::find(models, m, &word<model_kind>::value)->name;
+}
+
+run_request request_for(const std::string& model, const std::string& size) {
+    run_request r;
+    r.model = base::row_named(models, "model", model).value;
+    if (r.model == model_kind::proxy) {
+        if (!size.empty()) base::refuse("--size: the proxy has --width and --depth");
+        return r;
+    }
+    const model_size& s = base::row_named(model_sizes, "size", size.empty() ? "tiny" : size);
+    const bool olmo = r.model == model_kind::olmo;
+    r.shape = {s.width, s.depth, olmo ? activation::gelu : activation::swiglu,
+               olmo ? norm_kind::layer : norm_kind::rms};
+    r.heads = s.heads;
+    r.context = s.context;
+    r.qk_norm = olmo;
+    r.batch = s.batch;
+    r.rate = s.rate;
+    r.least_rate = -1;
+    r.adam.beta2 = 0.95;
+    r.clip = 1;
+    r.cosine_steps = r.warmup_steps = unset_steps;
+    return r;
+}
+
+void fit_schedule(run_request& r) {
+    if (r.least_rate < 0) r.least_rate = r.rate / 10;
+    if (r.cosine_steps == unset_steps) r.cosine_steps = r.steps;
+    if (r.warmup_steps == unset_steps) r.warmup_steps = r.steps / 5;
+}
+
+language_shape language_shape_of(const run_request& r) {
+    language_shape s;
+    s.width = r.shape.width;
+    s.depth = r.shape.depth;
+    s.heads = r.heads;
+    s.key_heads = r.key_heads == 0 ? r.heads : r.key_heads;
+    s.context = r.context;
+    s.phi = r.shape.phi;
+    s.norm = r.shape.norm;
+    s.qk_norm = r.qk_norm;
+    s.head_kept = r.model == model_kind::llama;
+    return s;
+}
+
 void set_key(run_request& r, const request_key& key, const std::string& text) {
+    if (!(r.model == model_kind::proxy ? key.proxy : key.language)) {
+        base::refuse("--{}: is no option of {}", key.name, name_of(r.model));
+    }
     try {
         key.set(r, text);
     } catch (const base::error& e) {
@@ -183,7 +279,31 @@ intervention parse_intervention(const std::string& text) {
     return i;
 }
 
+namespace {
+
+void check_language(const run_request& r) {
+    const std::size_t key_heads = r.key_heads == 0 ? r.heads : r.key_heads;
+    if (r.shape.width % (2 * r.heads) != 0) {
+        base::refuse("--heads {}: --width {} does not give each an even number of features",
+                     r.heads, r.shape.width);
+    }
+    if (r.heads % key_heads != 0) {
+        base::refuse("--key-heads {}: does not divide --heads {}", key_heads, r.heads);
+    }
+    if (r.batch % r.context != 0) {
+        base::refuse("--batch {}: is no multiple of --context {}", r.batch, r.context);
+    }
+    if (r.shape.norm == norm_kind::none)
+        base::refuse("--norm none: {} has norms", name_of(r.model));
+}
+
+}  // namespace
+
 void check(const run_request& r) {
+    if (r.model != model_kind::proxy) check_language(r);
+    if (r.cosine_steps != 0 && r.warmup_steps >= r.cosine_steps) {
+        base::refuse("--warmup {}: the cosine ends after {} steps", r.warmup_steps, r.cosine_steps);
+    }
     if (r.least_rate > r.rate && r.cosine_steps != 0) {
         base::refuse("--lr-min {} lies above --lr {}", r.least_rate, r.rate);
     }
@@ -194,13 +314,18 @@ void check(const run_request& r) {
         base::refuse("--init-gain: there are no norms");
     }
     // Every change has to come to something consistent.
-    precision_of(r.settings);
-    for (const intervention& i : r.interventions) precision_of(settings_after(r, i.after));
+    const std::vector<layer_name> layers = layers_of(r);
+    precision_of(r.settings, layers);
+    for (const intervention& i : r.interventions) precision_of(settings_after(r, i.after), layers);
 }
 
 std::map<std::string, std::string> to_text(const run_request& r) {
     std::map<std::string, std::string> text;
-    for (const request_key& key : request_rows) text[std::string(key.name)] = key.get(r);
+    text["model"] = name_of(r.model);
+    for (const request_key& key : request_rows) {
+        const bool has = r.model == model_kind::proxy ? key.proxy : key.language;
+        if (has) text[std::string(key.name)] = key.get(r);
+    }
     text["precision"] = to_string(r.settings);
     for (std::size_t i = 0; i < r.interventions.size(); ++i) {
         text[fmt::format("at.{:04}", i)] = text_of(r.interventions[i]);
@@ -214,7 +339,10 @@ std::map<std::string, std::string> to_text(const run_request& r) {
 
 run_request from_text(const std::map<std::string, std::string>& text) {
     run_request r;
+    const auto model = text.find("model");  // runs before there were others have none
+    if (model != text.end()) r.model = read_word(model->second, models);
     for (const auto& [name, value] : text) {
+        if (name == "model") continue;
         if (name == "precision") {
             r.settings = parse_settings(value);
         } else if (name.rfind("at.", 0) == 0) {
@@ -242,9 +370,15 @@ std::vector<setting> settings_after(const run_request& r, std::uint64_t done) {
 }
 
 double rate_of(const run_request& r, std::uint64_t step) {
+    if (step < r.warmup_steps) {
+        return r.rate * static_cast<double>(step) / static_cast<double>(r.warmup_steps);
+    }
     if (r.cosine_steps == 0) return r.rate;
-    const std::uint64_t at = std::min(step - 1, r.cosine_steps);
-    const double half_turns = static_cast<double>(at) / static_cast<double>(r.cosine_steps);
+    // The cosine begins with the first step at the whole rate.
+    const std::uint64_t begin = std::max<std::uint64_t>(r.warmup_steps, 1);
+    const std::uint64_t length = r.cosine_steps - (begin - 1);
+    const std::uint64_t at = std::min(step - begin, length);
+    const double half_turns = static_cast<double>(at) / static_cast<double>(length);
     return r.least_rate +
            (r.rate - r.least_rate) * 0.5 * (1 + simd::cosine_of_turns(0.5 * half_turns));
 }

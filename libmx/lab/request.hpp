@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides every bit of a training of the proxy.
+// What decides every bit of a training, of the proxy or of a language model.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/lab/language_model.hpp"
 #include "libmx/lab/optimizer.hpp"
 #include "libmx/lab/precision.hpp"
 #include "libmx/lab/proxy.hpp"
@@ -28,17 +30,29 @@ struct intervention {
     friend bool operator==(const intervention&, const intervention&) = default;
 };
 
+enum class model_kind : std::uint8_t { proxy, olmo, llama };
+
 struct run_request {
-    student_shape shape;
-    std::size_t batch = 256;
+    model_kind model = model_kind::proxy;
+    student_shape shape;  ///< width, depth, activation and norm: of language models too
+    // Of language models.
+    std::size_t heads = 2, key_heads = 0;  ///< key heads 0: as many as heads
+    std::size_t context = 64;
+    bool qk_norm = false;
+    std::string text_file;  ///< "": made_text()
+
+    std::size_t batch = 256;  ///< tokens
     std::uint64_t steps = 1000;
     double rate = 1e-3, least_rate = 1e-5;
     std::uint64_t cosine_steps = 0;  ///< 0: the rate is constant
+    std::uint64_t warmup_steps = 0;  ///< of them, or before the constant rate: from 0 in a line
     std::uint64_t seed = 1;
     task_kind task = task_kind::paper;
     loss_kind loss = loss_kind::mse;
     double temperature = 1;
     optimizer by = optimizer::adam;
+    adam_numbers adam;
+    double clip = 0;  ///< the gradient's norm is brought down to this; 0: it is not
     double noise = 5e-3;
     start begin = start::pytorch;
     double least_gain = 1, most_gain = 1;
@@ -57,11 +71,34 @@ struct run_request {
 
 inline constexpr double nudge_size = 1e-4;
 
+/// A size of the language models by name.
+struct model_size {
+    std::string_view name;
+    std::size_t width, depth, heads, context, batch;
+    double rate;
+};
+inline constexpr std::array model_sizes{
+    model_size{"tiny", 64, 2, 2, 64, 2048, 4e-3},
+    model_size{"small", 128, 4, 4, 128, 4096, 2e-3},
+    model_size{"medium", 256, 4, 4, 256, 8192, 1e-3},
+    model_size{"h200", 512, 8, 8, 512, 65536, 1e-3},
+};
+
+/// What a run of a model begins with, before it is told anything else. `size` is one of
+/// model_sizes, of language models only; "" for tiny, and for the proxy. Language models warm up
+/// for a fifth of the steps and go down to a tenth of the rate in half a cosine, once
+/// fit_schedule() knows the steps. Throws base::error (usage) for unknown names.
+run_request request_for(const std::string& model, const std::string& size);
+void fit_schedule(run_request& r);
+language_shape language_shape_of(const run_request& r);
+std::string_view name_of(model_kind m);
+
 /// A number or choice of a request by name: an option of mx train, and an entry of checkpoints.
 struct request_key {
     std::string_view name;
     std::string_view type;   ///< for help
     std::string_view group;  ///< for help
+    bool proxy, language;    ///< whose requests have it
     std::string_view summary;
     void (*set)(run_request& r, const std::string& text);
     std::string (*get)(const run_request& r);
@@ -70,7 +107,8 @@ struct request_key {
 /// THE LIST of them.
 std::span<const request_key> request_keys();
 
-/// Sets one. Throws base::error (usage) naming the option and what it takes.
+/// Sets one. Throws base::error (usage) naming the option and what it takes, or where the model has
+/// no such thing.
 void set_key(run_request& r, const request_key& key, const std::string& text);
 
 /// Parses "S SETTINGS" of --at. Throws base::error (usage).
@@ -86,7 +124,8 @@ run_request from_text(const std::map<std::string, std::string>& text);
 /// The settings that hold for the update after `done` ones.
 std::vector<setting> settings_after(const run_request& r, std::uint64_t done);
 
-/// The rate of update number `step`, from 1: constant, or half a cosine from rate to least_rate.
+/// The rate of update number `step`, from 1: `rate` step / warmup_steps at first; then constant, or
+/// half a cosine from rate to least_rate over what cosine_steps leave.
 double rate_of(const run_request& r, std::uint64_t step);
 
 }  // namespace mx::lab

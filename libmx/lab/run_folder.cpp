@@ -99,6 +99,17 @@ report::record run_summary(const training& t) {
     const std::optional<std::uint64_t> broke = first_instability(losses);
     r.emplace_back("unstable_at",
                    broke ? report::value(static_cast<std::int64_t>(*broke)) : report::value());
+    const std::optional<double> floor = t.network().loss_floor();
+    if (!floor) return r;
+    const std::size_t late = std::max<std::size_t>(1, losses.size() / 10);
+    double sum = 0;
+    for (std::size_t i = losses.size() - std::min(late, losses.size()); i < losses.size(); ++i) {
+        sum += static_cast<double>(losses[i]);
+    }
+    r.emplace_back("late_loss", losses.empty()
+                                    ? report::value()
+                                    : report::finite_or_null(sum / static_cast<double>(late)));
+    r.emplace_back("loss_floor", *floor);
     return r;
 }
 

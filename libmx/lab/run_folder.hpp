@@ -41,7 +41,8 @@ void run(training& t, const run_plan& plan);
 /// where it is no number), `gradient_norm`, and `probe` where one was taken; `results` sums it up.
 report::document run_document(const training& t, const report::record& head);
 
-/// One line about a run: status (complete, stopped, diverged), steps, losses, first instability.
+/// One line about a run: status (complete, stopped, diverged), steps, losses, first instability;
+/// where no expected loss lies below a known floor, that and the mean of the last tenth of losses.
 report::record run_summary(const training& t);
 
 /// The checkpoints that a resumed folder continues: its own, or those of the folders in it, sorted;

@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::string_view checkpoint_kind = "mx.checkpoint/1";
 constexpr std::string_view request_prefix = "request.";
-constexpr std::size_t calibration = 1024;  // inputs that the teacher's scale is measured on
 
 // Arrays of a file that is written whole.
 class tensor_writer {
@@ -55,38 +54,30 @@ std::string to_json(const std::vector<report::record>& probes) {
     return text;
 }
 
+bool is_random(const precision& how) {
+    for (const auto& pair : how.operands) {
+        for (const operand_rule& r : pair) {
+            if (r.recipe && r.recipe->blocks &&
+                r.recipe->blocks->round == format::rounding::stochastic) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 }  // namespace
 
 training::training(unfilled how, const run_request& request, int threads, std::string_view backend)
-    : request_(request), on_(threads, backend), net_(request_.shape) {
+    : request_(request), on_(threads, backend) {
     check(request_);
-    const std::size_t count = request_.batch * request_.shape.width;
-    for (std::vector<float>* v : {&x_, &y_, &dy_, &noise_}) v->resize(count);
-    if (request_.data_file.empty()) {
-        teacher_ = std::make_unique<teacher>(request_.shape, request_.seed);
-        if (request_.task == task_kind::teacher) {
-            std::vector<float> x(calibration * request_.shape.width), y(x.size());
-            on_.kernels().normal({request_.seed, base::tensor_id("teacher.scale")}, 0, x.size(),
-                                 x.data());
-            teacher_->forward(on_, x.data(), calibration, y.data());
-            const double rms = std::sqrt(on_.kernels().sum_of_squares(y.data(), y.size()) /
-                                         static_cast<double>(y.size()));
-            teacher_scale_ = rms > 0 ? static_cast<float>(1 / rms) : 1.0f;
-        }
-    }
-    if (how.fresh) {
-        read_files();
-    } else {
-        read_batches();
-    }
+    model_ = make_model(request_, on_);
+    if (how.fresh && !request_.init_file.empty()) read_initial_values();
 }
 
 training::training(const run_request& request, int threads, std::string_view backend)
     : training(unfilled{true}, request, threads, backend) {
-    if (!values_.empty()) return;
-    values_ =
-        initial_values(net_.parameters(), request_.begin, static_cast<float>(request_.least_gain),
-                       static_cast<float>(request_.most_gain), request_.seed);
+    if (values_.empty()) values_ = model_->initial_values();
 }
 
 namespace {
@@ -115,7 +106,7 @@ run_request request_in(const tensor_file& file) {
 training::training(const std::string& checkpoint, int threads, std::string_view backend)
     : training(unfilled{false}, request_in(tensor_file(checkpoint)), threads, backend) {
     const tensor_file file(checkpoint);
-    values_.assign(net_.parameters().size(), 0.0f);
+    values_.assign(model_->parameters().size(), 0.0f);
     const bool adam = request_.by == optimizer::adam;
     if (adam) {
         moments_.first.assign(values_.size(), 0.0f);
@@ -125,7 +116,7 @@ training::training(const std::string& checkpoint, int threads, std::string_view 
         const std::vector<float> x = file.read(prefix + p.name, p.shape);
         std::ranges::copy(x, of(to, p));
     };
-    for (const parameter& p : net_.parameters().all()) {
+    for (const parameter& p : model_->parameters().all()) {
         read("", p, values_);
         if (!adam) continue;
         read("adam.m.", p, moments_.first);
@@ -151,7 +142,7 @@ void training::save(const std::string& path) const {
     const moments zeros = moments_.first.empty() ? moments{std::vector<float>(values_.size()),
                                                            std::vector<float>(values_.size())}
                                                  : moments();
-    for (const parameter& p : net_.parameters().all()) {
+    for (const parameter& p : model_->parameters().all()) {
         w.add(p.name, p.shape, of(values_, p));
         if (request_.by != optimizer::adam) continue;
         const moments& m = moments_.first.empty() ? zeros : moments_;
@@ -176,30 +167,13 @@ void training::save(const std::string& path) const {
     w.write(path, metadata);
 }
 
-void training::read_files() {
-    if (!request_.init_file.empty()) {
-        const tensor_file file(request_.init_file);
-        values_.resize(net_.parameters().size());
-        for (const parameter& p : net_.parameters().all()) {
-            const std::string name = file.has(p.name) ? p.name : "init." + p.name;
-            const std::vector<float> x = file.read(name, p.shape);
-            std::ranges::copy(x, of(values_, p));
-        }
-    }
-    read_batches();
-}
-
-void training::read_batches() {
-    if (request_.data_file.empty()) return;
-    const tensor_file file(request_.data_file);
-    const tensor::shape& shape = file.info("x").shape;
-    if (shape.size() != 3 || shape[1] != request_.batch || shape[2] != request_.shape.width) {
-        file.fail(fmt::format("is not steps x {} x {}", request_.batch, request_.shape.width), "x");
-    }
-    given_x_ = file.read("x");
-    given_y_ = file.read("y", shape);
-    if (shape[0] < request_.steps) {
-        file.fail(fmt::format("has batches for {} steps, not {}", shape[0], request_.steps), "x");
+void training::read_initial_values() {
+    const tensor_file file(request_.init_file);
+    values_.resize(model_->parameters().size());
+    for (const parameter& p : model_->parameters().all()) {
+        const std::string name = file.has(p.name) ? p.name : "init." + p.name;
+        const std::vector<float> x = file.read(name, p.shape);
+        std::ranges::copy(x, of(values_, p));
     }
 }
 
@@ -213,7 +187,7 @@ void training::extend(std::uint64_t steps, const std::vector<intervention>& more
     std::ranges::stable_sort(request_.interventions,
                              [](const auto& a, const auto& b) { return a.after < b.after; });
     check(request_);
-    read_batches();
+    model_->check_steps(request_.steps);
     how_.reset();
 }
 
@@ -232,39 +206,14 @@ bool training::diverged() const {
 const precision& training::precision_now() {
     std::size_t many = 0;
     for (const intervention& i : request_.interventions) many += i.after <= done() ? 1u : 0u;
-    if (!how_ || many != how_many_) how_ = precision_of(settings_after(request_, done()));
+    if (!how_ || many != how_many_)
+        how_ = precision_of(settings_after(request_, done()), model_->layers());
     how_many_ = many;
     return *how_;
 }
 
-void training::make_batch(std::uint64_t step) {
-    const std::size_t count = x_.size();
-    const std::uint64_t first = (step - 1) * count;
-    if (!given_x_.empty()) {
-        const auto at = static_cast<std::ptrdiff_t>(first);
-        std::copy_n(given_x_.begin() + at, count, x_.begin());
-        std::copy_n(given_y_.begin() + at, count, y_.begin());
-        return;
-    }
-    const auto normal = [&](std::string_view name, std::vector<float>& to) {
-        on_.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
-            on_.kernels().normal({request_.seed, base::tensor_id(name)}, first + begin, end - begin,
-                                 to.data() + begin);
-        });
-    };
-    normal("data.x", x_);
-    teacher_->forward(on_, x_.data(), request_.batch, y_.data());
-    if (teacher_scale_ != 1.0f) {
-        for (float& y : y_) y *= teacher_scale_;
-    }
-    if (request_.noise == 0 || request_.loss == loss_kind::kl) return;
-    normal("data.noise", noise_);
-    const auto sigma = static_cast<float>(request_.noise);
-    for (std::size_t i = 0; i < count; ++i) y_[i] += sigma * noise_[i];
-}
-
 void training::apply_nudge() {
-    for (const parameter& p : net_.parameters().all()) {
+    for (const parameter& p : model_->parameters().all()) {
         if (p.kind != parameter_kind::weight) continue;
         std::vector<float> z(p.count);
         const std::string stream = fmt::format("nudge.{}.{}", request_.nudge, p.name);
@@ -276,36 +225,34 @@ void training::apply_nudge() {
     }
 }
 
-float training::loss_of(const float* out) {
-    const std::size_t width = request_.shape.width;
-    if (request_.loss == loss_kind::mse) {
-        return mean_squared_error(on_, out, y_.data(), request_.batch, width, dy_.data());
-    }
-    return divergence_loss(on_, out, y_.data(), request_.batch, width,
-                           static_cast<float>(request_.temperature), dy_.data());
+void training::clip(double norm) {
+    if (request_.clip == 0 || !(norm > request_.clip)) return;
+    const auto scale = static_cast<float>(request_.clip / norm);
+    on_.split(gradients_.size(), 65536, [&](std::size_t begin, std::size_t end, int) {
+        for (std::size_t i = begin; i < end; ++i) gradients_[i] *= scale;
+    });
 }
 
 void training::step(const std::string& dump) {
     const std::uint64_t number_of = done() + 1;
     if (request_.nudge != 0 && request_.nudge_after == done()) apply_nudge();
-    make_batch(number_of);
+    model_->make_batch(on_, number_of);
     const precision& how = precision_now();
     if (request_.probe_every != 0 && done() % request_.probe_every == 0) {
         probes_.push_back(take_probe(how));
     }
     if (!dump.empty()) write_dump(dump, how);
-    const float* const out =
-        net_.forward(on_, how, values_, x_.data(), request_.batch, request_.seed, number_of);
     step_figures figures{};
-    figures.loss = loss_of(out);
-    net_.backward(on_, how, values_, dy_.data(), gradients_);
+    figures.loss = model_->forward(on_, how, values_, request_.seed, number_of);
+    model_->backward(on_, how, values_, gradients_);
     double sum = 0;
-    for (const parameter& p : net_.parameters().all()) {
+    for (const parameter& p : model_->parameters().all()) {
         sum += on_.kernels().sum_of_squares(of(gradients_, p), p.count);
     }
     figures.gradient_norm = std::sqrt(sum);
-    update(on_, request_.by, net_.parameters(), number_of, rate_of(request_, number_of),
-           how.norm_bias_trains, gradients_, values_, moments_);
+    clip(figures.gradient_norm);
+    update(on_, request_.by, model_->parameters(), number_of, rate_of(request_, number_of),
+           how.norm_bias_trains, gradients_, values_, moments_, request_.adam);
     history_.push_back(figures);
 }
 
@@ -315,17 +262,15 @@ report::record training::take_probe(const precision& how) {
     const std::uint64_t step = done() + 1;
     std::vector<float> g, q;
     const auto gradient = [&](const precision& p, std::uint64_t seed, std::vector<float>& to) {
-        const float* const out =
-            net_.forward(on_, p, values_, x_.data(), request_.batch, seed, step);
-        loss_of(out);
-        net_.backward(on_, p, values_, dy_.data(), to);
+        model_->forward(on_, p, values_, seed, step);
+        model_->backward(on_, p, values_, to);
     };
     gradient(plain, request_.seed, g);
     gradient(how, request_.seed, q);
     report::record probe{{"step", static_cast<std::int64_t>(step)}};
     gradient_sums all, without_bias;
     report::record tensors;
-    for (const parameter& p : net_.parameters().all()) {
+    for (const parameter& p : model_->parameters().all()) {
         const std::span<const float> own(of(q, p), p.count), exact(of(g, p), p.count);
         gradient_sums one;
         one.add(own, exact);
@@ -339,13 +284,8 @@ report::record training::take_probe(const precision& how) {
     probe.emplace_back("with_norm_biases", measures_record(all.measures()));
 
     // Draws of the gradient: what their mean is off by, and how they spread.
-    bool random = false;
-    for (const auto& pair : how.operands) {
-        for (const operand_rule& r : pair) {
-            random = random || (r.recipe && r.recipe->blocks &&
-                                r.recipe->blocks->round == format::rounding::stochastic);
-        }
-    }
+    bool random = is_random(how);
+    for (const auto& [layer, own] : how.apart) random = random || is_random(own);
     if (random && draws > 1) {
         std::vector<double> mean(g.size()), square(g.size());
         for (int i = 0; i < draws; ++i) {
@@ -377,30 +317,30 @@ report::record training::take_probe(const precision& how) {
         return r.recipe && r.recipe->blocks ? *r.recipe->blocks
                                             : codec::parse_recipe("mxfp8:round=away");
     };
-    const codec::recipe of_x = recipe_or(how.operands[0][0]), of_w = recipe_or(how.operands[0][1]);
-    const codec::recipe of_gain =
-        how.gain.recipe && how.gain.recipe->blocks ? *how.gain.recipe->blocks : of_w;
-    net_.forward(on_, how, values_, x_.data(), request_.batch, request_.seed, step);
-    report::record blocks, gains;
-    for (const parameter& p : net_.parameters().all()) {
+    const auto gain_or = [&](const precision& p) {
+        return p.gain.recipe && p.gain.recipe->blocks ? *p.gain.recipe->blocks
+                                                      : recipe_or(p.operands[0][1]);
+    };
+    report::record blocks, gains, of_activations;
+    for (const parameter& p : model_->parameters().all()) {
         if (p.kind != parameter_kind::weight && p.kind != parameter_kind::norm_gain) continue;
-        const codec::recipe& r = p.kind == parameter_kind::weight ? of_w : of_gain;
-        blocks.emplace_back(
-            p.name, figures_record(block_figures_of(on_, r, std::span(of(values_, p), p.count))));
-        if (p.kind == parameter_kind::norm_gain) {
-            gains.emplace_back(p.name, gains_record(r, std::span(of(values_, p), p.count)));
-        }
+        const precision& own = how.of(std::string_view(p.name).substr(0, p.name.rfind('.')));
+        const codec::recipe r =
+            p.kind == parameter_kind::weight ? recipe_or(own.operands[0][1]) : gain_or(own);
+        const std::span<const float> x(of(values_, p), p.count);
+        blocks.emplace_back(p.name, figures_record(block_figures_of(on_, r, x)));
+        if (p.kind == parameter_kind::norm_gain) gains.emplace_back(p.name, gains_record(r, x));
     }
-    for (std::size_t i = 0; i < request_.shape.depth; ++i) {
-        const student::block_activations a = net_.block(i);
-        const std::size_t tokens = request_.batch;
-        blocks.emplace_back(fmt::format("layers.{}.fc1.x", i),
-                            figures_record(block_figures_of(
-                                on_, of_x, std::span(a.normed, tokens * request_.shape.width))));
-        blocks.emplace_back(fmt::format("layers.{}.fc2.x", i),
-                            figures_record(block_figures_of(
-                                on_, of_x, std::span(a.h, tokens * request_.shape.hidden()))));
-    }
+    model_->observer = [&](const layer_value& v) {
+        if (v.norm) return;
+        const codec::recipe r = recipe_or(how.of(v.layer).operands[0][0]);
+        of_activations.emplace_back(
+            fmt::format("{}.{}", v.layer, v.name),
+            figures_record(block_figures_of(on_, r, std::span(v.data, v.rows * v.cols))));
+    };
+    model_->forward(on_, how, values_, request_.seed, step);
+    model_->observer = nullptr;
+    for (auto& member : of_activations) blocks.push_back(std::move(member));
     probe.emplace_back("blocks", std::move(blocks));
     probe.emplace_back("gains", std::move(gains));
     return probe;
@@ -408,34 +348,32 @@ report::record training::take_probe(const precision& how) {
 
 void training::write_dump(const std::string& path, const precision& how) {
     const std::uint64_t step = done() + 1;
-    const std::uint64_t tokens = request_.batch;
-    const std::uint64_t width = request_.shape.width, hidden = request_.shape.hidden(),
-                        inner = request_.shape.inner();
-    std::vector<std::vector<float>> dy1(request_.shape.depth), dy2(request_.shape.depth);
-    net_.on_block_gradients = [&](std::size_t i, const float* of_fc2, const float* of_fc1) {
-        dy2[i].assign(of_fc2, of_fc2 + tokens * width);
-        dy1[i].assign(of_fc1, of_fc1 + tokens * inner);
+    struct copy {
+        std::string name;
+        std::uint64_t rows, cols;
+        std::vector<float> data;
     };
-    const float* const out =
-        net_.forward(on_, how, values_, x_.data(), request_.batch, request_.seed, step);
-    loss_of(out);
-    net_.backward(on_, how, values_, dy_.data(), gradients_);
-    net_.on_block_gradients = nullptr;
+    // What enters a layer, and behind it the gradient of what leaves it.
+    std::vector<std::pair<std::string, std::vector<copy>>> layers;
+    model_->observer = [&](const layer_value& v) {
+        auto layer = std::ranges::find(layers, v.layer, [](const auto& l) { return l.first; });
+        if (layer == layers.end()) layer = layers.insert(layer, {std::string(v.layer), {}});
+        layer->second.push_back({fmt::format("{}.{}", v.layer, v.name), v.rows, v.cols,
+                                 std::vector<float>(v.data, v.data + v.rows * v.cols)});
+    };
+    model_->forward(on_, how, values_, request_.seed, step);
+    model_->backward(on_, how, values_, gradients_);
+    model_->observer = nullptr;
     tensor_writer w;
-    w.add("x", {tokens, width}, x_.data());
-    w.add("y", {tokens, width}, y_.data());
-    for (const parameter& p : net_.parameters().all()) {
+    for (const layer_value& v : model_->batch()) {
+        w.add(std::string(v.name), {v.rows, v.cols}, v.data);
+    }
+    for (const parameter& p : model_->parameters().all()) {
         w.add(p.name, p.shape, of(values_, p));
         w.add("grad." + p.name, p.shape, of(gradients_, p));
     }
-    for (std::size_t i = 0; i < request_.shape.depth; ++i) {
-        const student::block_activations a = net_.block(i);
-        const std::string layer = fmt::format("layers.{}.", i);
-        w.add(layer + "ln.x", {tokens, width}, a.in);
-        w.add(layer + "fc1.x", {tokens, width}, a.normed);
-        w.add(layer + "fc1.dy", {tokens, inner}, dy1[i].data());
-        w.add(layer + "fc2.x", {tokens, hidden}, a.h);
-        w.add(layer + "fc2.dy", {tokens, width}, dy2[i].data());
+    for (const auto& [layer, values] : layers) {
+        for (const copy& c : values) w.add(c.name, {c.rows, c.cols}, c.data.data());
     }
     w.write(path, {{"kind", "mx.dump/1"},
                    {"step", fmt::format("{}", step)},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training of the proxy, step by step. Its bits depend on the request alone: not on threads,
+// A training, step by step. Its bits depend on the request alone: not on threads,
 // instruction sets, or where it was stopped and resumed.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "libmx/lab/machine.hpp"
+#include "libmx/lab/model.hpp"
 #include "libmx/lab/request.hpp"
 #include "libmx/report/record.hpp"
 
@@ -20,7 +21,7 @@ namespace mx::lab {
 /// One update. The loss is that before it.
 struct step_figures {
     float loss;
-    double gradient_norm;  ///< L2, of all parameters
+    double gradient_norm;  ///< L2, of all parameters, before it is clipped
 };
 
 class training {
@@ -56,7 +57,7 @@ class training {
     void save(const std::string& path) const;
 
     const std::vector<float>& values() const { return values_; }
-    const student& network() const { return net_; }
+    const model& network() const { return *model_; }
 
   private:
     /// Everything but parameters, unless they are to come from a file.
@@ -64,24 +65,18 @@ class training {
         bool fresh;
     };
     training(unfilled how, const run_request& request, int threads, std::string_view backend);
-    void read_files();
-    void read_batches();
+    void read_initial_values();
     const precision& precision_now();
-    void make_batch(std::uint64_t step);
     void apply_nudge();
-    float loss_of(const float* out);
+    void clip(double norm);
     report::record take_probe(const precision& how);
     void write_dump(const std::string& path, const precision& how);
 
     run_request request_;
     machine on_;
-    student net_;
-    std::unique_ptr<teacher> teacher_;
-    float teacher_scale_ = 1;
+    std::unique_ptr<model> model_;
     std::vector<float> values_, gradients_;
     moments moments_;
-    std::vector<float> x_, y_, dy_, noise_;
-    std::vector<float> given_x_, given_y_;  // of --data
     std::vector<step_figures> history_;
     std::vector<report::record> probes_;
     // The precision of the next step, once it is known, and of how many interventions.

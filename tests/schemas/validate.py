@@ -37,6 +37,7 @@ OPEN = [r"mx\.(run|study)/1 request", r"mx\.run/1 steps\.probe\.(gradients|block
 SMALL = "--size 4096 --seconds 0.02 --threads 1"
 TINY = "--width 32 --depth 1 --batch 8 --steps 6 --seeds 1..2 --quiet"
 NETWORK = "train proxy --width 32 --depth 1 --batch 16 --quiet"
+LANGUAGE = "train olmo --width 32 --depth 1 --context 16 --batch 32 --quiet"
 # Command lines, what their JSON is, and their exit code where it is not 0. {json} is where it goes.
 COMMANDS = [
     ("synth -o tiny.safetensors --quiet", None),
@@ -94,6 +95,8 @@ COMMANDS = [
      "train"),
     (f"study correlation {TINY} --json {{json}} --html study.html", "study"),
     (f"study stages {TINY} --json {{json}}", "study"),
+    (f"{LANGUAGE} --steps 2 --probe-every 1 -r mxfp8 -o words --json {{json}}", "train"),
+    (f"{LANGUAGE} --seeds 1,2 --dry-run --json {{json}}", "training_cost"),
     ("runs plain drawn --json {json} --quiet", "runs"),
     ("project --json {json} --html p.html --quiet", "project"),
     ("project --model llama3-8b --profile b200 -c mxfp8:products=fprop --json {json}", "project"),
@@ -124,7 +127,7 @@ FITS = [
     (f"project --solve {LAWS}/yang-speedups.csv --json {{json}} --quiet", "project"),
 ]
 # Documents that commands write without --json.
-FILES = [("plain/seed-1/run.json", "run"), ("drawn/run.json", "run")]
+FILES = [("plain/seed-1/run.json", "run"), ("drawn/run.json", "run"), ("words/run.json", "run")]
 READ = [(SOURCE / "libmx" / "policy" / "training.json", "policy"),
         (SOURCE / "libmx" / "policy" / "inference.json", "policy")]
 SCORES = {"schema": "mx.scores/1", "results": [

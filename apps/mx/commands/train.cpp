@@ -16,6 +16,7 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/schemes.hpp"
+#include "libmx/lab/step_time.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -27,7 +28,8 @@ struct train_options {
     std::string model;
     std::map<std::string, std::string> request;    // by request_key::name
     std::map<std::string, std::string> precision;  // by precision_key::name
-    bool cosine = false, demo = false;
+    bool cosine = false, demo = false, dry = false;
+    std::string size;
     std::vector<std::string> at;
     std::string seeds;
     std::uint64_t nudges = 0;
@@ -58,7 +60,7 @@ std::vector<lab::intervention> interventions_of(const std::vector<std::string>& 
 }
 
 lab::run_request request_of(const train_options& o) {
-    lab::run_request r;
+    lab::run_request r = lab::request_for(o.model, o.size);
     for (const lab::request_key& key : lab::request_keys()) {
         const std::string& text = o.request.at(std::string(key.name));
         if (!text.empty()) lab::set_key(r, key, text);
@@ -84,6 +86,7 @@ lab::run_request request_of(const train_options& o) {
         if (key.name != "scheme") add(key.name);
     }
     if (o.cosine && r.cosine_steps == 0) r.cosine_steps = r.steps;
+    lab::fit_schedule(r);
     r.interventions = interventions_of(o.at);
     lab::check(r);
     return r;
@@ -117,8 +120,10 @@ std::vector<job> jobs_of(const train_options& o) {
             refuse("--{}: a resumed run keeps what it began with; change it with --at STEP {}={}",
                    name == "all" ? "recipe" : name, name, text);
         }
-        if (!o.seeds.empty() || o.cosine || !o.model.empty()) {
-            refuse("--resume takes no model, --seeds or --cosine: the checkpoint has them");
+        if (!o.seeds.empty() || o.cosine || !o.model.empty() || !o.size.empty() || o.dry) {
+            refuse(
+                "--resume takes no model, --size, --seeds, --cosine or --dry-run: the checkpoint "
+                "has them");
         }
         if (o.nudges > 0 && o.folder.empty()) {
             refuse("--nudge with --resume makes new runs: name their folder with -o");
@@ -147,10 +152,7 @@ std::vector<job> jobs_of(const train_options& o) {
         }
         return jobs;
     }
-    if (o.model != "proxy") {
-        if (o.model.empty()) refuse("name a model: mx train proxy (or --resume FOLDER)");
-        refuse(base::unknown("model", o.model, {"proxy"}));
-    }
+    if (o.model.empty()) refuse("name a model: mx train proxy, olmo or llama (or --resume FOLDER)");
     const lab::run_request base = request_of(o);
     std::vector<std::uint64_t> seeds{base.seed};
     if (!o.seeds.empty()) {
@@ -184,7 +186,8 @@ constexpr const char* demo_change =
 std::vector<job> demo_jobs(const train_options& o) {
     const auto given = [](const auto& entry) { return !entry.second.empty(); };
     if (std::ranges::any_of(o.request, given) || std::ranges::any_of(o.precision, given) ||
-        !o.at.empty() || !o.seeds.empty() || !o.resume.empty() || o.nudges != 0 || o.cosine) {
+        !o.at.empty() || !o.seeds.empty() || !o.resume.empty() || o.nudges != 0 || o.cosine ||
+        !o.size.empty() || o.dry || (!o.model.empty() && o.model != "proxy")) {
         refuse("--demo is one pair of runs: leave out what would change it");
     }
     lab::run_request r;
@@ -288,6 +291,12 @@ report::document document_of(const std::vector<report::record>& rows,
           report::column{"unstable_at", "unstable at", cell::integer}}) {
         s.columns.push_back(c);
     }
+    if (std::ranges::any_of(rows, [](const report::record& r) {
+            return report::find(r, "loss_floor") != nullptr;
+        })) {
+        s.columns.push_back({"late_loss", "last\ntenth", cell::significant, 5});
+        s.columns.push_back({"loss_floor", "least\nexpected", cell::significant, 5});
+    }
     s.rows = rows;
     s.notes = notes;
     d.sections.push_back(std::move(s));
@@ -327,7 +336,67 @@ lab::run_plan plan_of(const train_options& o, const job& j) {
     return plan;
 }
 
+// What a run would take.
+int show_cost(const train_options& o) {
+    if (o.model.empty()) refuse("name a model: mx train proxy, olmo or llama");
+    const lab::run_request r = request_of(o);
+    const std::uint64_t runs =
+        (o.seeds.empty() ? 1 : seeds_of(o.seeds).size()) * std::max<std::uint64_t>(1, o.nudges);
+    outputs to(o.out, {});
+    const std::string backend(chosen_backend(o.run.backend).name);
+    const int threads = base::thread_count(o.run.threads);
+    lab::machine on(runs == 1 ? threads : 1, backend);
+    const std::unique_ptr<lab::model> model = lab::make_model(r, on);
+    const lab::model_cost cost = model->cost();
+    const double step = lab::seconds_of_step(r, runs == 1 ? threads : 1, backend);
+    const auto rounds =
+        static_cast<double>(runs == 1 ? 1
+                                      : (runs + static_cast<std::uint64_t>(threads) - 1) /
+                                            static_cast<std::uint64_t>(threads));
+    const auto floor = model->loss_floor();
+    report::document d;
+    d.title = "A training, before it begins";
+    d.head = pages::document_head("mx.training_cost/1");
+    d.results = std::vector<report::record>{
+        {{"model", text(lab::name_of(r.model))},
+         {"runs", integer(runs)},
+         {"parameters", integer(cost.parameters)},
+         {"block_parameters", integer(cost.block_parameters)},
+         {"tokens_per_step", integer(r.batch)},
+         {"steps", integer(r.steps)},
+         {"flop_per_step", real(cost.flop)},
+         {"flop", real(cost.flop * static_cast<double>(r.steps) * static_cast<double>(runs))},
+         {"bytes", integer(static_cast<std::uint64_t>(cost.bytes))},
+         {"loss_floor", floor ? real(*floor) : undefined()},
+         {"seconds_per_step", real(step)},
+         {"seconds", real(step * static_cast<double>(r.steps) * rounds)}}};
+    report::section s;
+    s.columns = {{"what", "what"}, {"value", "value", cell::name}};
+    const auto row = [&](const char* what, std::string value) {
+        s.rows.push_back({{"what", text(what)}, {"value", text(value)}});
+    };
+    row("parameters", fmt::format("{} ({} in blocks)", cost.parameters, cost.block_parameters));
+    row("tokens", fmt::format("{} a step, {} in all", r.batch, r.batch * r.steps));
+    row("products", fmt::format("{:.3g} GFLOP a step, {:.3g} TFLOP in all", cost.flop * 1e-9,
+                                cost.flop * static_cast<double>(r.steps) * 1e-12));
+    row("memory", fmt::format("{:.0f} MiB", cost.bytes / (1 << 20)));
+    if (floor) row("least expected loss", fmt::format("{:.4f} nats", *floor));
+    row("time", fmt::format("{:.3g} s a step, {:.3g} s in all, by {} thread{}", step,
+                            step * static_cast<double>(r.steps) * rounds, threads,
+                            threads == 1 ? "" : "s"));
+    if (runs > 1) {
+        s.notes.push_back(fmt::format(
+            "Of one run each; time of all {} side by side, memory as many times as threads.",
+            runs));
+    }
+    s.notes.push_back("Time is extrapolated from two smaller batches that were just made.");
+    d.sections.push_back(std::move(s));
+    to.finish(d, o.run.quiet);
+    return exit_code::fine;
+}
+
 int run_train(const train_options& o) {
+    if (o.dry && o.resume.empty()) return show_cost(o);
     if (o.folder.empty() && o.resume.empty() && !(o.dumps.empty() && o.checkpoints.empty())) {
         refuse("--dump and --checkpoint write files: name their folder with -o");
     }
@@ -407,7 +476,8 @@ void declare_precision(parser& cmd, train_options& o) {
         const std::string name(key.name);
         const bool scheme = name == "scheme";
         const std::string value = key.values == "RECIPE" ? "RECIPE" : scheme ? "NAME" : "VALUE";
-        cmd.add_option((name == "all" ? "-r,--recipe " : "--" + name + " ") + value,
+        const std::string also = key.also.empty() ? "" : fmt::format(",--{}", key.also);
+        cmd.add_option((name == "all" ? "-r,--recipe " : "--" + name + also + " ") + value,
                        o.precision[name],
                        scheme ? fmt::format("everything, by name: {}", scheme_names())
                               : std::string(key.summary));
@@ -420,7 +490,12 @@ runner declare_train(parser& cmd) {
     const auto o = std::make_shared<train_options>();
     cmd.group("Input");
     cmd.add_option("MODEL", o->model,
-                   "proxy: the student and teacher of Su et al. (arXiv 2506.20752)");
+                   "proxy: the student and teacher of Su et al. (arXiv 2506.20752); olmo: their "
+                   "language model (layer norms, norms of queries and keys, GELU); llama: RMSNorm "
+                   "and SwiGLU");
+    cmd.add_option("--size NAME", o->size,
+                   "of a language model: tiny, small, medium or h200 (tiny); other options of "
+                   "Network change it");
     declare_request(cmd, *o);
     declare_precision(cmd, *o);
     cmd.group("Interventions");
@@ -434,6 +509,8 @@ runner declare_train(parser& cmd) {
         ->not_negative();
     cmd.add_option("--nudge-at STEP", o->nudge_at, "after so many updates instead")->not_negative();
     cmd.group("Input");
+    cmd.add_flag("--dry-run", o->dry,
+                 "what the training would take: parameters, FLOP, memory, time; train nothing");
     cmd.add_flag("--demo", o->demo,
                  "a run that breaks, and the same run with one thing changed before it does");
     cmd.add_option("--resume FOLDER", o->resume,
@@ -465,7 +542,10 @@ runner declare_train(parser& cmd) {
         "mx train --resume run --steps 1500 --at 1200 scheme=fp32 -o changed\n"
         "mx train proxy --recipe mxfp8 --fprop-x bf16 --vector bf16 --seeds 1..8 -o runs\n"
         "mx train proxy --recipe mxfp4:round=stochastic --probe-every 50 -o run\n"
-        "mx train proxy --steps 20 --dump 20 -o run\n");
+        "mx train proxy --steps 20 --dump 20 -o run\n"
+        "mx train olmo --size small --dry-run\n"
+        "mx train llama --steps 500 --weights mxfp8 --activations bf16 --gradients bf16 -o run\n"
+        "mx train olmo --recipe mxfp4 --at 0 '*.layers.1.*:all=mxfp8' -o run\n");
     return [o] { return run_train(*o); };
 }
 

@@ -30,15 +30,19 @@
                      std::size_t, float*);                                                        \
     double squared_error(const float*, const float*, std::size_t, float, float*);                 \
     double divergence(const float*, const float*, std::size_t, float, float, float*);             \
+    void softmax(const float*, std::size_t, float, float*);                                       \
+    void softmax_back(const float*, const float*, std::size_t, float, float*);                    \
+    double cross_entropy(const float*, std::size_t, std::size_t, float, float*);                  \
     void adam(const adam_step&, const float*, std::size_t, float*, float*, float*);               \
     void sgd(float, const float*, std::size_t, float*);                                           \
     double sum_of_squares(const float*, std::size_t);                                             \
     void normal(const base::random_key&, std::uint64_t, std::size_t, float*);                     \
-    constexpr kernels table{                                                                      \
-        name,     rows, columns,        product,     round,         exp,                          \
-        log,      erf,  tanh,           activate,    activate_back, add,                          \
-        add_bias, norm, norm_back,      column_sums, squared_error, divergence,                   \
-        adam,     sgd,  sum_of_squares, normal};                                                  \
+    constexpr kernels                                                                             \
+        table{name,          rows,          columns,    product,        round,                    \
+              exp,           log,           erf,        tanh,           activate,                 \
+              activate_back, add,           add_bias,   norm,           norm_back,                \
+              column_sums,   squared_error, divergence, softmax,        softmax_back,             \
+              cross_entropy, adam,          sgd,        sum_of_squares, normal};                  \
     }
 
 namespace mx::lab::simd {

@@ -104,6 +104,17 @@ struct kernels {
     double (*divergence)(const float* y, const float* target, std::size_t count, float temperature,
                          float scale, float* gradient);
 
+    /// p = softmax(scale * x) of one row: exponentials in float32 of what is left when the largest
+    /// is taken away, divided by their sum. NaN throughout where one is NaN or +Inf.
+    void (*softmax)(const float* x, std::size_t count, float scale, float* p);
+    /// The gradient of x: scale * p * (dp - dp.p). dx may be dp.
+    void (*softmax_back)(const float* p, const float* dp, std::size_t count, float scale,
+                         float* dx);
+    /// -log softmax(y)[target] of one row, in float64, and gradient = scale * (softmax(y) - one at
+    /// `target`). NaN where y has NaN or +Inf.
+    double (*cross_entropy)(const float* y, std::size_t target, std::size_t count, float scale,
+                            float* gradient);
+
     void (*adam)(const adam_step& s, const float* g, std::size_t count, float* p, float* m,
                  float* v);
     /// p = fma(-rate, g, p).
@@ -123,6 +134,9 @@ const kernels& named(std::string_view name);
 
 /// cos(2 pi turns) for 0 <= turns < 1, by a polynomial of our own.
 double cosine_of_turns(double turns);
+/// e^x for -120 <= x <= 120, and the natural logarithm of positive normal numbers, likewise.
+double exponential(double x);
+double logarithm(double x);
 
 /// The portable table: the reference.
 extern const kernels scalar_kernels;

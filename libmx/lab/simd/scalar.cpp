@@ -30,11 +30,13 @@ void product(const product_tile& t) {
 }  // namespace
 
 double cosine_of_turns(double turns) { return turn_of(turns).cosine; }
+double exponential(double x) { return exp_double(x); }
+double logarithm(double x) { return log_double(x); }
 
 constinit const kernels scalar_kernels{
-    "scalar", rows, columns,        product,     round,         exp,
-    log,      erf,  tanh,           activate,    activate_back, add,
-    add_bias, norm, norm_back,      column_sums, squared_error, divergence,
-    adam,     sgd,  sum_of_squares, normal};
+    "scalar",  rows,        columns,        product,       round,   exp,          log,
+    erf,       tanh,        activate,       activate_back, add,     add_bias,     norm,
+    norm_back, column_sums, squared_error,  divergence,    softmax, softmax_back, cross_entropy,
+    adam,      sgd,         sum_of_squares, normal};
 
 }  // namespace mx::lab::simd

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE LIST of models that are trained, each with its batches.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "libmx/lab/model.hpp"
+#include "libmx/lab/request.hpp"
+#include "libmx/lab/tensor_file.hpp"
+
+namespace mx::lab {
+namespace {
+
+constexpr std::size_t calibration = 1024;  // inputs that the teacher's scale is measured on
+
+class proxy_model final : public model {
+  public:
+    proxy_model(const run_request& r, machine& on) : request_(r), net_(r.shape) {
+        const std::size_t count = r.batch * r.shape.width;
+        for (std::vector<float>* v : {&x_, &y_, &dy_, &noise_}) v->resize(count);
+        if (!r.data_file.empty()) {
+            read_batches();
+            return;
+        }
+        teacher_ = std::make_unique<teacher>(r.shape, r.seed);
+        if (r.task != task_kind::teacher) return;
+        std::vector<float> x(calibration * r.shape.width), y(x.size());
+        on.kernels().normal({r.seed, base::tensor_id("teacher.scale")}, 0, x.size(), x.data());
+        teacher_->forward(on, x.data(), calibration, y.data());
+        const double rms = std::sqrt(on.kernels().sum_of_squares(y.data(), y.size()) /
+                                     static_cast<double>(y.size()));
+        teacher_scale_ = rms > 0 ? static_cast<float>(1 / rms) : 1.0f;
+    }
+
+    const parameter_list& parameters() const override { return net_.parameters(); }
+    std::vector<layer_name> layers() const override { return net_.layers(); }
+    std::vector<float> initial_values() const override {
+        return lab::initial_values(net_.parameters(), request_.begin,
+                                   static_cast<float>(request_.least_gain),
+                                   static_cast<float>(request_.most_gain), request_.seed);
+    }
+
+    void check_steps(std::uint64_t steps) const override {
+        if (request_.data_file.empty()) return;
+        const std::size_t given = given_x_.size() / x_.size();
+        if (given >= steps) return;
+        tensor_file(request_.data_file)
+            .fail(fmt::format("has batches for {} steps, not {}", given, steps), "x");
+    }
+
+    void make_batch(machine& on, std::uint64_t step) override {
+        const std::size_t count = x_.size();
+        const std::uint64_t first = (step - 1) * count;
+        if (!given_x_.empty()) {
+            const auto at = static_cast<std::ptrdiff_t>(first);
+            std::copy_n(given_x_.begin() + at, count, x_.begin());
+            std::copy_n(given_y_.begin() + at, count, y_.begin());
+            return;
+        }
+        const auto normal = [&](std::string_view name, std::vector<float>& to) {
+            on.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
+                on.kernels().normal({request_.seed, base::tensor_id(name)}, first + begin,
+                                    end - begin, to.data() + begin);
+            });
+        };
+        normal("data.x", x_);
+        teacher_->forward(on, x_.data(), request_.batch, y_.data());
+        if (teacher_scale_ != 1.0f) {
+            for (float& y : y_) y *= teacher_scale_;
+        }
+        if (request_.noise == 0 || request_.loss == loss_kind::kl) return;
+        normal("data.noise", noise_);
+        const auto sigma = static_cast<float>(request_.noise);
+        for (std::size_t i = 0; i < count; ++i) y_[i] += sigma * noise_[i];
+    }
+
+    float forward(machine& on, const precision& how, const std::vector<float>& values,
+                  std::uint64_t seed, std::uint64_t step) override {
+        const float* const out =
+            net_.forward(on, how, values, x_.data(), request_.batch, seed, step, &observer);
+        const std::size_t width = request_.shape.width;
+        if (request_.loss == loss_kind::mse) {
+            return mean_squared_error(on, out, y_.data(), request_.batch, width, dy_.data());
+        }
+        return divergence_loss(on, out, y_.data(), request_.batch, width,
+                               static_cast<float>(request_.temperature), dy_.data());
+    }
+    void backward(machine& on, const precision& how, const std::vector<float>& values,
+                  std::vector<float>& gradients) override {
+        net_.backward(on, how, values, dy_.data(), gradients, &observer);
+    }
+
+    std::vector<layer_value> batch() const override {
+        const std::size_t width = request_.shape.width;
+        return {{"", "x", request_.batch, width, x_.data()},
+                {"", "y", request_.batch, width, y_.data()}};
+    }
+
+    model_cost cost() const override {
+        const auto tokens = static_cast<double>(request_.batch);
+        const auto d = static_cast<double>(request_.shape.width);
+        const auto h = static_cast<double>(request_.shape.hidden());
+        const auto inner = static_cast<double>(request_.shape.inner());
+        const auto depth = static_cast<double>(request_.shape.depth);
+        model_cost c;
+        c.parameters = c.block_parameters = net_.parameters().size();
+        c.flop = 2 * tokens * depth * (3 * d * (inner + h) + (teacher_ ? 2 * d * d : 0));
+        const double kept = depth * tokens * (3 * d + inner + h);
+        const double room = tokens * (6 * d + 2 * inner + 2 * h) + 4 * tokens * std::max(inner, h);
+        c.bytes = 4 * (kept + room + 4 * static_cast<double>(c.parameters));
+        return c;
+    }
+
+  private:
+    void read_batches() {
+        const tensor_file file(request_.data_file);
+        const tensor::shape& shape = file.info("x").shape;
+        if (shape.size() != 3 || shape[1] != request_.batch || shape[2] != request_.shape.width) {
+            file.fail(fmt::format("is not steps x {} x {}", request_.batch, request_.shape.width),
+                      "x");
+        }
+        given_x_ = file.read("x");
+        given_y_ = file.read("y", shape);
+        check_steps(request_.steps);
+    }
+
+    run_request request_;
+    student net_;
+    std::unique_ptr<teacher> teacher_;
+    float teacher_scale_ = 1;
+    std::vector<float> x_, y_, dy_, noise_;
+    std::vector<float> given_x_, given_y_;  // of --data
+};
+
+class byte_model final : public model {
+  public:
+    byte_model(const run_request& r, const machine& on)
+        : request_(r),
+          threads_(on.threads()),
+          net_(language_shape_of(r)),
+          text_(r.text_file.empty() ? made_text() : text_of_file(r.text_file, r.context)),
+          bytes_(r.batch),
+          target_(r.batch) {}
+
+    const parameter_list& parameters() const override { return net_.parameters(); }
+    std::vector<layer_name> layers() const override { return net_.layers(); }
+    std::vector<float> initial_values() const override {
+        return language_values(net_, static_cast<float>(request_.least_gain),
+                               static_cast<float>(request_.most_gain), request_.seed);
+    }
+    void check_steps(std::uint64_t) const override {}
+
+    void make_batch(machine&, std::uint64_t step) override {
+        const std::size_t context = request_.context, sequences = request_.batch / context;
+        std::vector<std::uint8_t> one(context + 1);
+        for (std::size_t s = 0; s < sequences; ++s) {
+            text_->sequence(request_.seed, (step - 1) * sequences + s, one);
+            const auto at = static_cast<std::ptrdiff_t>(s * context);
+            std::copy(one.begin(), one.end() - 1, bytes_.begin() + at);
+            std::copy(one.begin() + 1, one.end(), target_.begin() + at);
+        }
+    }
+
+    float forward(machine& on, const precision& how, const std::vector<float>& values,
+                  std::uint64_t seed, std::uint64_t step) override {
+        return net_.forward(on, how, values, bytes_.data(), target_.data(), bytes_.size(), seed,
+                            step, &observer);
+    }
+    void backward(machine& on, const precision& how, const std::vector<float>& values,
+                  std::vector<float>& gradients) override {
+        net_.backward(on, how, values, gradients, &observer);
+    }
+
+    std::optional<double> loss_floor() const override { return text_->floor(request_.context); }
+
+    model_cost cost() const override {
+        const language_shape& s = net_.shape();
+        model_cost c;
+        c.parameters = net_.parameters().size();
+        c.block_parameters = c.parameters - 2 * vocabulary * s.width;
+        std::size_t products = 0;  // parameters that every token is multiplied by
+        for (const parameter& p : net_.parameters().all()) {
+            if (p.kind == parameter_kind::weight) products += p.count;
+        }
+        products -= vocabulary * s.width;
+        const auto tokens = static_cast<double>(request_.batch);
+        // Forward two products per head, backward these again and four more of the same size.
+        const double attended =
+            7 * static_cast<double>(s.depth * s.width) * static_cast<double>(s.context);
+        c.flop = 2 * tokens * (3 * static_cast<double>(products) + attended);
+        const double heads = static_cast<double>(net_.bytes_of_thread()) * threads_;
+        c.bytes =
+            heads + 4 * (net_.floats_kept(request_.batch) + 4 * static_cast<double>(c.parameters));
+        return c;
+    }
+
+  private:
+    run_request request_;
+    int threads_;
+    language_network net_;
+    std::unique_ptr<text_source> text_;
+    std::vector<std::uint8_t> bytes_, target_;
+};
+
+}  // namespace
+
+std::unique_ptr<model> make_model(const run_request& r, machine& on) {
+    if (r.model == model_kind::proxy) return std::make_unique<proxy_model>(r, on);
+    return std::make_unique<byte_model>(r, on);
+}
+
+std::vector<layer_name> layers_of(const run_request& r) {
+    if (r.model == model_kind::proxy) return student(r.shape).layers();
+    return language_network(language_shape_of(r)).layers();
+}
+
+}  // namespace mx::lab

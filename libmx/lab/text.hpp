@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes that language models learn from: text made here, whose entropy is known, or that of a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace mx::lab {
+
+/// Sequences by number; they depend on the seed, their number and their length alone.
+class text_source {
+  public:
+    virtual ~text_source() = default;
+    virtual void sequence(std::uint64_t seed, std::uint64_t number,
+                          std::span<std::uint8_t> to) const = 0;
+    /// The mean over t = 1 .. context of the entropy, in nats, of the byte after the first t ones
+    /// of a sequence given these: no model has a smaller expected loss. None where unknown.
+    virtual std::optional<double> floor(std::size_t context) const = 0;
+};
+
+/// Lines of three kinds, drawn independently. A sequence begins with a line feed, then a line.
+///   .LETTERS    probability 1/2. The order-2 Markov chain of 16 letters: of the two letters before
+///               (a line begins with "aa") each pair has an order of the letters of its own, and
+///               the letter of rank r = 1 .. 16 in it follows with probability ~ r^-2. After every
+///               letter the line ends with probability 1/16.
+///   =WORD=WORD  1/4. Eight letters, uniform and independent, and the same again.
+///   #BRACKETS   1/4. 12 brackets of four kinds that match; where both an opening and a closing
+///               one fit, each with probability 1/2; an opening one of any kind alike.
+/// Probabilities are rounded to 2^-28. Orders do not depend on the seed: all seeds draw from one
+/// distribution.
+std::unique_ptr<text_source> made_text();
+
+/// Nats per byte of made_text() in the limit of long sequences.
+double made_text_entropy();
+
+/// Windows of a file at uniform places. Throws base::error (input) where the file cannot be read or
+/// has fewer than 10 (context + 1) bytes.
+std::unique_ptr<text_source> text_of_file(const std::string& path, std::size_t context);
+
+}  // namespace mx::lab
