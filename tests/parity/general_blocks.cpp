@@ -270,7 +270,6 @@ TEST_CASE("what people use has vector kernels") {
                              "nvfp4:dialect=modelopt",
                              "nvfp4:dialect=compressed-tensors",
                              "nvfp4:outer=row",
-                             "nvfp4:element=e1m2",
                              "nvfp4:scale_format=ue5m3",
                              "nvfp4:scale_format=ue5m3,dialect=te",
                              "nvfp4:scale_format=ue5m3,dialect=alto",
