@@ -229,6 +229,16 @@ fitted fit_law(const runs& all, std::span<const run> some, const fit_request& re
                           fmt::format("{} coefficients need more than {}", of.size(),
                                       report::plural(some.size(), "run")));
     }
+    const auto vary = [&](double run::*size) {
+        return std::ranges::any_of(some,
+                                   [&](const run& r) { return r.*size != some.front().*size; });
+    };
+    if (!vary(&run::n) || !vary(&run::d)) {
+        throw base::error(
+            base::error_kind::input,
+            fmt::format("all runs have the same {}: nothing can be said of its exponent",
+                        vary(&run::n) ? "D" : "N"));
+    }
     const std::vector<double> once(some.size(), 1.0);
     const objective f(of, some, once, request.threshold);
     const search best = search_from(f, of.starts(), request);

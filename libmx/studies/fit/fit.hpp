@@ -69,8 +69,8 @@ struct fitted {
 };
 
 /// Fits the law to `some` of the runs of `all`: least Huber of log loss, by L-BFGS from every start
-/// of a grid. Needs more runs than coefficients: throws base::error (input) otherwise. The same
-/// bytes for any number of threads.
+/// of a grid. Needs more runs than coefficients, and N and D that vary: throws base::error (input)
+/// otherwise. The same bytes for any number of threads.
 fitted fit_law(const runs& all, std::span<const run> some, const fit_request& request);
 
 }  // namespace mx::fit

@@ -309,4 +309,8 @@ TEST_CASE("too few runs are refused") {
     if (no_nlopt()) return;
     const fit::runs all = runs_in("N,D,loss\n1e6,1e9,4\n2e6,1e9,3.9\n1e6,2e9,3.8\n");
     CHECK_THROWS_AS(fit::fit_law(all, all.kept, {}), mx::base::error);
+    std::string same = "N,D,loss\n";
+    for (int i = 0; i < 8; ++i) same += "1e6," + std::to_string(i + 1) + "e9,3\n";
+    const fit::runs of_one_size = runs_in(same);
+    CHECK_THROWS_AS(fit::fit_law(of_one_size, of_one_size.kept, {}), mx::base::error);
 }
