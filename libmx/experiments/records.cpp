@@ -210,6 +210,7 @@ std::string options_of(const lab::run_request& r, const std::vector<std::uint64_
     const lab::run_request plain;
     std::string text;
     for (const lab::request_key& key : lab::request_keys()) {
+        if (!key.proxy) continue;
         const bool size = key.name == "width" || key.name == "depth" || key.name == "batch" ||
                           key.name == "steps" || key.name == "lr" || key.name == "task";
         const std::string value = key.get(r);

@@ -36,7 +36,7 @@ bool is_of_studies(const lab::request_key& key) {
     constexpr std::array left_out{std::string_view("seed"), std::string_view("init"),
                                   std::string_view("data"), std::string_view("probe-every"),
                                   std::string_view("probe-draws")};
-    return std::ranges::find(left_out, key.name) == left_out.end();
+    return key.proxy && std::ranges::find(left_out, key.name) == left_out.end();
 }
 
 // What the budget bears, changed as the other options say.
