@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_norm_panels = 12;
 constexpr std::size_t named_marks = 4;
-constexpr std::size_t most_marks = 400;
+constexpr std::size_t most_norm_marks = 400;
 constexpr std::size_t most_zones = 3;
 constexpr double many_saturated = 0.10;  // of a norm's blocks, marked as such
 
@@ -161,23 +161,23 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
     chart.groups = groups();
     std::ranges::stable_sort(marks, [](const auto& a, const auto& b) { return a.first > b.first; });
     const std::size_t all = marks.size();
-    marks.resize(std::min(all, most_marks));
+    marks.resize(std::min(all, most_norm_marks));
     for (std::size_t i = 0; i < marks.size(); ++i) {
         chart.marks.push_back(std::move(marks[i].second));
         if (i >= named_marks) chart.marks.back().named = false;
     }
-    add_figure(
-        to, "norms", fmt::format("Norm tensors against the clamp zone of {}", c.name),
-        fmt::format("A mark is a norm tensor. To the right, block maxima lie in the zone "
-                    "(mantissas between {:g} and {:g}), beyond the largest element; further up, a "
-                    "block's magnitudes are closer together. A block whose maximum is in "
-                    "the zone and whose smallest magnitude is there as well saturates: all "
-                    "of its elements take one code.{}",
-                    zone.from, zone.to,
-                    all > most_marks
-                        ? fmt::format(" The {} nearest to that of {} tensors.", most_marks, all)
-                        : ""),
-        std::move(chart))
+    add_figure(to, "norms", fmt::format("Norm tensors against the clamp zone of {}", c.name),
+               fmt::format(
+                   "A mark is a norm tensor. To the right, block maxima lie in the zone "
+                   "(mantissas between {:g} and {:g}), beyond the largest element; further up, a "
+                   "block's magnitudes are closer together. A block whose maximum is in "
+                   "the zone and whose smallest magnitude is there as well saturates: all "
+                   "of its elements take one code.{}",
+                   zone.from, zone.to,
+                   all > most_norm_marks
+                       ? fmt::format(" The {} nearest to that of {} tensors.", most_norm_marks, all)
+                       : ""),
+               std::move(chart))
         .more = !first;
 }
 

@@ -29,7 +29,7 @@ namespace {
 constexpr std::size_t named_inputs = 3;
 constexpr std::size_t drilled_tensors = 3;
 
-bool is_analysis(const result_set& s) {
+bool of_analysis(const result_set& s) {
     return s.results != nullptr && report::text_of(*s.head, "schema") == "mx.analysis/1";
 }
 
@@ -64,10 +64,10 @@ void put(std::vector<report::section>& to, std::vector<report::section> more) {
 policy::judged_model judged(std::span<const result_set> sets, const policy::basis& by) {
     std::vector<policy::measured_tensor> tensors;
     for (const result_set& s : sets) {
-        if (is_analysis(s)) policy::add_results(*s.results, tensors);
+        if (of_analysis(s)) policy::add_results(*s.results, tensors);
     }
     for (const result_set& s : sets) {
-        if (is_analysis(s)) policy::add_left_out(*s.tail, tensors);
+        if (of_analysis(s)) policy::add_left_out(*s.tail, tensors);
     }
     return policy::judge_model(std::move(tensors), by);
 }
@@ -93,7 +93,7 @@ std::string repeat_command(const evidence& e, const policy::judged_model& m,
     for (const input_file& f : e.inputs) command += " " + policy::shell_word(f.path);
     std::set<std::string> selections;
     for (const result_set& s : sets) {
-        if (is_analysis(s)) selections.insert(report::text_of(*s.head, "selection"));
+        if (of_analysis(s)) selections.insert(report::text_of(*s.head, "selection"));
     }
     // Sets of several selections have no one command.
     if (selections.size() > 1) return {};
