@@ -24,7 +24,9 @@ namespace {
 template <typename Rows>
 std::vector<std::string_view> names_of(const Rows& rows) {
     std::vector<std::string_view> names;
-    for (const auto& row : rows) names.push_back(row.name);
+    for (const auto& row : rows) {  // two rules may share a name
+        if (std::ranges::find(names, row.name) == names.end()) names.push_back(row.name);
+    }
     return names;
 }
 

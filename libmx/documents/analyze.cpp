@@ -25,7 +25,7 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     if (!m.is_part()) engine::require_any(analysis::has_elements(a.results), a.skipped);
     if (o.recompute) o.recompute(a, m.opened.tensors, request, m.control);
     const bool cheap = analysis::regret_cost(m.opened.tensors, request) <= analysis::cheap_regret;
-    if (o.regret || (o.page && cheap)) {
+    if (!m.is_part() && (o.regret || (o.page && cheap))) {
         analysis::add_regrets(a.results, m.opened.tensors, request, m.control);
     }
 

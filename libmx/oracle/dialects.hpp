@@ -42,7 +42,6 @@ struct element {
 enum class convention : std::uint8_t {
     exact,
     torchao,
-    torchao,
     torchao_divides,
     te,
     ggml,

@@ -93,9 +93,8 @@ tensor_factor tensor_scale(const recipe& r, const value_list& list) {
     return {g, g};
 }
 
-float ue4m3_value(int code) {
-    return static_cast<float>(
-        decode_scale(*format::find_scale_format("ue4m3"), static_cast<unsigned>(code)).value());
+float scale_value(const recipe& r, int code) {
+    return static_cast<float>(decode_scale(*r.scale_format, static_cast<unsigned>(code)).value());
 }
 
 struct small_scale {
@@ -313,12 +312,12 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
     if (r.rule == scale_rule::search_two_level || r.rule == scale_rule::search_single_level) {
         if (amax == 0 || std::isnan(six.block)) return six;
         std::vector<integer> scales;
-        for (int code = 0; code < ue4m3().nan_code; ++code) {
-            scales.push_back(ticks_of(ue4m3_value(code)) * ticks_of(six.tensor) /
+        for (int code = 0; code < scales_of(r).nan_code; ++code) {
+            scales.push_back(ticks_of(scale_value(r, code)) * ticks_of(six.tensor) /
                              ticks_of_power(0));
         }
         const int code = searched_code(r, list, x, scales, six.code);
-        return {code, ue4m3_value(code), six.tensor, 0};
+        return {code, scale_value(r, code), six.tensor, 0};
     }
     if (r.select == selection::none || std::isnan(six.block)) return six;
     const fractional_scale four = under(r, list, amax, 4);

@@ -85,10 +85,10 @@ inline constexpr std::array scale_rules{
     scale_rule{rule_id::search, "search", "e8m0",
                "the scale with the least error of the block, the larger of equals",
                "definition; llama.cpp, auto-round and ModelOpt search in parts"},
-    scale_rule{rule_id::search_two_level, "search", "ue4m3",
+    scale_rule{rule_id::search_two_level, "search", "ue4m3 ue5m3",
                "the block scale with the least error under a tensor scale g, the larger of equals",
                "definition; after sgl-project/sglang#27246"},
-    scale_rule{rule_id::search_single_level, "search-single-level", "ue4m3",
+    scale_rule{rule_id::search_single_level, "search-single-level", "ue4m3 ue5m3",
                "the block scale with the least error, the larger of equals, no tensor scale",
                "definition"},
 };

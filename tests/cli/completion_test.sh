@@ -25,7 +25,7 @@ offered() { mx --complete "$@" | cut -f 1 | tr '\n' ' '; }
 
 same commands 'runs rules ' "$(offered ru)"
 same options '--scale-format --scale ' "$(offered compare model.safetensors --scale)"
-same presets 'mxfp4 mxfp4_e3m0 mxfp4: ' "$(offered analyze -r mxfp4)"
+same presets 'mxfp4 mxfp4_e3m0 mxfp4_e1m2 mxfp4: ' "$(offered analyze -r mxfp4)"
 same keys 'nvfp4:round= ' "$(offered analyze -r nvfp4:ro)"
 same values 'mxfp4:scale=even,round=up ' "$(offered quantize x -r mxfp4:scale=even,round=u)"
 same tensors 'model.linear.weight ' "$(offered analyze model.safetensors -t m)"
@@ -36,10 +36,12 @@ same 'an unknown command' '' "$(offered nonsense --)"
 same nothing '' "$(mx --complete)"
 printf 'x' >damaged.safetensors
 same 'a damaged file' '' "$(offered analyze damaged.safetensors -t '')"
-# Every recipe key goes on to values, or takes a number.
+# Every recipe key goes on to values, or takes a number or a path.
 for key in $(mx --complete analyze -r mxfp4: | cut -f 1); do
     case $key in
-    *seed= | *bits= | *axis=) same "$key" '' "$(offered analyze -r "$key")" ;;
+    *seed= | *bits= | *axis= | *bound= | *reach= | *size= | *file=)
+        same "$key" '' "$(offered analyze -r "$key")"
+        ;;
     *) [ -n "$(offered analyze -r "$key")" ] || same "$key" values '' ;;
     esac
 done
