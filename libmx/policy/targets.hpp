@@ -32,7 +32,7 @@ struct target {
     std::string_view name;
     std::string_view summary;
     std::string_view source;
-    std::array<supported_format, 11> formats;
+    std::array<supported_format, 13> formats;
 
     constexpr bool any() const { return formats.front().preset.empty(); }
 };
@@ -74,6 +74,8 @@ inline constexpr std::array targets{
           {"mxfp4", support::native},
           {"nvfp4", support::native, "", "both extents must be multiples of 16"},
           {"mxfp4_e3m0", support::absent, "", "it has no E3M0"},
+          {"mxfp4_e1m2", support::absent, "", "it has no E1M2"},
+          {"amdfp4", support::absent, "", "it has no UE5M3 scales"},
           {"mxint8", support::absent, "", "its MX formats have no integers"},
           {"mxint4", support::absent, "", "its MX formats have no integers"},
           {"fp8_1x128", support::absent, "", "its float8 configs scale per tensor or per row"},
@@ -90,6 +92,8 @@ inline constexpr std::array targets{
              {"mxfp6", support::absent, "", "it has no 6-bit floats"},
              {"mxfp6_e3m2", support::absent, "", "it has no 6-bit floats"},
              {"mxfp4_e3m0", support::absent, "", "its 4-bit floats are E2M1"},
+             {"mxfp4_e1m2", support::absent, "", "its 4-bit floats are E2M1"},
+             {"amdfp4", support::absent, "", "it has no UE5M3 scales"},
              {"mxint8", support::absent, "", "its integers have no power-of-two scales"},
              {"mxint4", support::absent, "", "its integers have no power-of-two scales"},
              {"fp8_1x128", support::absent, "", "rows of 128 are for activations there"}}}},

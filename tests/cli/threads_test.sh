@@ -25,8 +25,8 @@ for threads in 1 2 7; do
 done
 diff -r 1 2
 diff -r 1 7
-# A recipe alone gives what it gives among others (pages ask for the parts of the error).
-"$mx" analyze data.bin --shape 512x1024 --dtype BF16 --histograms --decompose \
+# A recipe alone gives what it gives among others (pages ask for the parts of the error and regret).
+"$mx" analyze data.bin --shape 512x1024 --dtype BF16 --histograms --decompose --regret \
     --recipe mxfp4:scale=even,block=32x1 --json alone.json --quiet
 alone=$(grep '"recipe":"mxfp4:scale=even,block=32x1","elements"' alone.json)
 among=$(grep '"recipe":"mxfp4:scale=even,block=32x1","elements"' 1/out.json)

@@ -294,12 +294,12 @@ void quantize_input(block_file& f, comparison& found, const std::string& by) {
 // Compares what the contract names with that prefix.
 std::string verify_under(const codec::recipe& recipe, const std::string& prefix,
                          const vector_file& file, comparison& found) {
+    block_file f = open_blocks(file, recipe);
+    mark_skipped(f);
     const std::vector<contract_tensor> contract = contract_of(file, prefix);
     if (contract.empty()) {
         file.fail("holds none of the {}tensors that blocks are compared by", prefix);
     }
-    block_file f = open_blocks(file, recipe);
-    mark_skipped(f);
     const std::string by = codec::to_string(f.recipe);
     quantize_input(f, found, by);
     for (std::size_t b = 0; b < f.skipped.size(); ++b) {

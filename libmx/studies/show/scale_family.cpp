@@ -37,6 +37,7 @@ std::vector<codec::recipe> scale_family(const codec::recipe& r) {
             !codec::lists(r.by->rules, rule.name)) {
             continue;
         }
+        if (scale::is_search(rule.id) && r.offset != codec::offset_kind::none) continue;
         codec::recipe other = r;
         other.rule = &rule;
         other.outer = {};

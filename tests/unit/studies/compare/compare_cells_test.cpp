@@ -136,8 +136,8 @@ TEST_CASE("families differ in the scale rule only") {
 TEST_CASE("a value that no recipe has is refused beside others that are fine") {
     CHECK(refusal({{"mxfp4"}, {{"scale", {"floor", "evn"}}}, ""}).find("did you mean 'even'") !=
           std::string::npos);
-    CHECK(refusal({{"mxfp4"}, {{"transform_size", {"16", "17"}}}, ""}) ==
-          "transform_size=17: give 16, 32, 64 or 128");
+    CHECK(refusal({{"mxfp4"}, {{"transform_size", {"16", "1281"}}}, ""})
+              .starts_with("transform_size=1281: give"));
     // What another format has is left out, not refused.
     CHECK(plan_sweep({{"mxfp4"}, {{"scale", {"floor", "amax"}}}, ""}).left_out.size() == 1);
 }

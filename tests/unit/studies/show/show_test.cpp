@@ -246,12 +246,12 @@ TEST_CASE("a family holds each scale rule of the dialect once, the recipe's firs
     };
     using list = std::vector<std::string>;
     CHECK(names("mxfp8:scale=even") ==
-          list{"even", "floor", "ceil", "rceil", "nearest", "enhanced", "floor-bump"});
-    CHECK(names("mxfp8:scale=ceil-div-max") ==
-          list{"ceil-div-max", "floor", "ceil", "even", "rceil", "nearest", "floor-bump"});
-    CHECK(names("nvfp4:scale=single-level") == list{"single-level", "two-level",
-                                                    "four_over_six=mse", "four_over_six=mae",
-                                                    "four_over_six=abs_max"});
+          list{"even", "floor", "ceil", "rceil", "nearest", "enhanced", "floor-bump", "search"});
+    CHECK(names("mxfp8:scale=ceil-div-max") == list{"ceil-div-max", "floor", "ceil", "even",
+                                                    "rceil", "nearest", "floor-bump", "search"});
+    CHECK(names("nvfp4:scale=single-level") ==
+          list{"single-level", "two-level", "four_over_six=mse", "four_over_six=mae",
+               "four_over_six=abs_max", "search", "search-single-level"});
     CHECK(names("nvfp4:dialect=torchao") == list{"two-level", "single-level"});
     CHECK(names("fp8_1x128") == list{"amax", "amax-pow2"});
     CHECK(names("mxfp8:dialect=microxcaling") == list{"floor"});
