@@ -101,8 +101,8 @@ struct recipe {
     const dialect* by = nullptr;
     bool flush_subnormals = false;  ///< microxcaling's flush_fp32_subnorms
     selection select = selection::none;
-    bool full_bound = false;       ///< four-over-six: no room for scales half as large again
-    bool fp16_candidates = false;  ///< four-over-six of te: errors before the outer scale
+    bool full_bound = false;            ///< four-over-six: no room for scales half as large again
+    bool fp16_candidates = false;       ///< four-over-six of te: errors before the outer scale
     selection search = selection::mse;  ///< of the searched rules, mse or mae
     int reach = -1;                     ///< of the searched rules; -1: all codes
     const format::scale_format* scale_format = format::find_scale_format("e8m0");
