@@ -102,13 +102,13 @@ constexpr std::array metrics{
            when::decompose, grid_error_share},
     metric{"best_rmse", "",
            "rmse under the best scales: the same elements, blocks and scale format under "
-           "scale=search (squared error, all codes) of dialect ocp; null with an offset and for "
-           "float32 scales",
+           "scale=search (squared error, all codes) of dialect ocp; null with an offset, with "
+           "stochastic rounding, for float32 scales and for outer scales of rows or given ones",
            when::regret},
     metric{"regret", "",
            "rmse^2 - best_rmse^2, the mean squared error that better scales would save; 0 where "
-           "these differ by less than 1e-6 of themselves; below 0 where a dialect, another tensor "
-           "scale or random numbers err less",
+           "these differ by less than 1e-6 of themselves; below 0 where a dialect or another "
+           "tensor scale errs less",
            when::regret},
     metric{"regret_share", "share", "regret over rmse^2", when::regret},
     metric{"code_entropy_bits", "bits", "entropy of the code histogram", when::histograms,

@@ -139,6 +139,7 @@ TEST_CASE("the best scales of a recipe keep all of it but the scales") {
     CHECK(best("mxfp4:offset=fp16") == "none");
     CHECK(best("fp8_1x128") == "none");
     CHECK(best("nvfp4:outer=row") == "none");
+    CHECK(best("mxfp4:round=stochastic") == "none");
     CHECK(best("amdfp4:outer=given:0.5") == "none");
     CHECK(best("amdfp4") == "nvfp4:scale=search-single-level,scale_format=ue5m3");
 }
