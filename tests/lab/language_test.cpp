@@ -15,11 +15,10 @@
 #include "libmx/lab/training.hpp"
 #include "tests/catch.hpp"
 #include "tests/io/scratch_dir.hpp"
+#include "tests/lab/gradients.hpp"
 
 namespace mx::lab {
 namespace {
-
-using doubles = std::vector<double>;
 
 constexpr double near_enough = 3e-6;  // float32 rounds each of some hundred operations
 
@@ -28,36 +27,6 @@ std::vector<float> draws(std::uint64_t tensor, std::size_t count, float scale = 
     simd::scalar_kernels.normal({17, tensor}, 0, count, x.data());
     for (float& v : x) v *= scale;
     return x;
-}
-doubles widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
-
-doubles slopes(doubles x, const std::function<double(const doubles&)>& f) {
-    doubles d(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        const double h = 1e-5, middle = x[i];
-        x[i] = middle + h;
-        const double above = f(x);
-        x[i] = middle - h;
-        const double below = f(x);
-        x[i] = middle;
-        d[i] = (above - below) / (2 * h);
-    }
-    return d;
-}
-
-double gap(const std::vector<float>& own, const doubles& exact) {
-    double difference = 0, norm = 0;
-    for (std::size_t i = 0; i < exact.size(); ++i) {
-        difference += std::pow(static_cast<double>(own[i]) - exact[i], 2);
-        norm += exact[i] * exact[i];
-    }
-    return std::sqrt(difference / norm);
-}
-
-double inner(const doubles& a, const std::vector<float>& b) {
-    double sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * static_cast<double>(b[i]);
-    return sum;
 }
 
 // Attention token by token, as its header says it.
@@ -113,21 +82,21 @@ TEST_CASE("attention and its gradients are those of its definition") {
         attention layer(s);
         std::vector<float> o(q.size()), dq(q.size()), dk(k.size()), dv(v.size());
         layer.forward(on, tokens, q.data(), k.data(), v.data(), o.data());
-        CHECK(gap(o, attended(s, tokens, widened(q), widened(k), widened(v))) < near_enough);
+        CHECK(distance(o, attended(s, tokens, wide(q), wide(k), wide(v))) < near_enough);
         layer.backward(on, tokens, q.data(), k.data(), v.data(), d_o.data(), dq.data(), dk.data(),
                        dv.data());
         const auto loss = [&](const doubles& a, const doubles& b, const doubles& c) {
-            return inner(attended(s, tokens, a, b, c), d_o);
+            return dot(attended(s, tokens, a, b, c), d_o);
         };
-        CHECK(gap(dq, slopes(widened(q), [&](const doubles& x) {
-                      return loss(x, widened(k), widened(v));
-                  })) < near_enough);
-        CHECK(gap(dk, slopes(widened(k), [&](const doubles& x) {
-                      return loss(widened(q), x, widened(v));
-                  })) < near_enough);
-        CHECK(gap(dv, slopes(widened(v), [&](const doubles& x) {
-                      return loss(widened(q), widened(k), x);
-                  })) < near_enough);
+        CHECK(distance(dq, differences(wide(q), [&](const doubles& x) {
+                           return loss(x, wide(k), wide(v));
+                       })) < near_enough);
+        CHECK(distance(dk, differences(wide(k), [&](const doubles& x) {
+                           return loss(wide(q), x, wide(v));
+                       })) < near_enough);
+        CHECK(distance(dv, differences(wide(v), [&](const doubles& x) {
+                           return loss(wide(q), wide(k), x);
+                       })) < near_enough);
     }
 }
 
@@ -140,7 +109,7 @@ TEST_CASE("positions are turned alike far from the beginning") {
     attention layer(s);
     std::vector<float> o(q.size());
     layer.forward(on, s.context, q.data(), k.data(), v.data(), o.data());
-    CHECK(gap(o, attended(s, s.context, widened(q), widened(k), widened(v))) < near_enough);
+    CHECK(distance(o, attended(s, s.context, wide(q), wide(k), wide(v))) < near_enough);
 }
 
 TEST_CASE("cross-entropy and its gradient are those of its definition") {
@@ -160,8 +129,8 @@ TEST_CASE("cross-entropy and its gradient are those of its definition") {
     std::vector<float> gradient(y.size());
     const float own =
         cross_entropy_loss(on, y.data(), target.data(), tokens, width, gradient.data());
-    CHECK(std::abs(static_cast<double>(own) - loss(widened(y))) < 1e-6);
-    CHECK(gap(gradient, slopes(widened(y), loss)) < near_enough);
+    CHECK(std::abs(static_cast<double>(own) - loss(wide(y))) < 1e-6);
+    CHECK(distance(gradient, differences(wide(y), loss)) < near_enough);
     for (const float bad : {NAN, INFINITY, -INFINITY}) {
         auto spoiled = y;
         spoiled[width - 1] = bad;
@@ -269,11 +238,11 @@ TEST_CASE("gradients of whole language models are those of their definition") {
         }
         const std::vector<std::uint8_t> bytes{1, 2, 1, 255, 0, 2}, target{2, 1, 9, 0, 2, 200};
         const float own = net.forward(on, how, values, bytes.data(), target.data(), 6, 0, 1);
-        const double exact = loss_of(net, widened(values), bytes, target);
+        const double exact = loss_of(net, wide(values), bytes, target);
         CHECK(std::abs(static_cast<double>(own) / exact - 1) < 1e-6);
         std::vector<float> gradients;
         net.backward(on, how, values, gradients);
-        doubles v = widened(values);
+        doubles v = wide(values);
         double difference = 0, norm = 0;
         for (const parameter& p : net.parameters().all()) {
             // All of the small ones and of the rows in use, some of the rest.

@@ -1,57 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of every layer against central differences of the layer stated again in float64.
 #include <cmath>
-#include <functional>
 #include <vector>
 
 #include "libmx/lab/layers.hpp"
 #include "libmx/lab/optimizer.hpp"
 #include "libmx/lab/proxy.hpp"
 #include "tests/catch.hpp"
+#include "tests/lab/gradients.hpp"
 
 namespace mx::lab {
 namespace {
-
-using doubles = std::vector<double>;
 
 std::vector<float> numbers(std::uint64_t tensor, std::size_t count, float scale = 1) {
     std::vector<float> x(count);
     simd::scalar_kernels.normal({11, tensor}, 0, count, x.data());
     for (float& v : x) v *= scale;
     return x;
-}
-doubles wide(const std::vector<float>& x) { return {x.begin(), x.end()}; }
-
-// d f / d x by central differences.
-doubles differences(doubles x, const std::function<double(const doubles&)>& f) {
-    doubles d(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        const double h = 1e-5 * std::max(1.0, std::abs(x[i]));
-        const double middle = x[i];
-        x[i] = middle + h;
-        const double above = f(x);
-        x[i] = middle - h;
-        const double below = f(x);
-        x[i] = middle;
-        d[i] = (above - below) / (2 * h);
-    }
-    return d;
-}
-
-// The L2 distance relative to the exact gradient.
-double distance(const std::vector<float>& own, const doubles& exact) {
-    double difference = 0, norm = 0;
-    for (std::size_t i = 0; i < exact.size(); ++i) {
-        difference += std::pow(static_cast<double>(own[i]) - exact[i], 2);
-        norm += exact[i] * exact[i];
-    }
-    return std::sqrt(difference / norm);
-}
-
-double dot(const doubles& a, const std::vector<float>& b) {
-    double sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * static_cast<double>(b[i]);
-    return sum;
 }
 
 doubles linear(const doubles& x, const doubles& w, const doubles& bias, std::size_t tokens,
