@@ -29,6 +29,17 @@ function(mx_compile_options target)
   endif()
 endfunction()
 
+# mx_inline_less(TARGET...): for targets without loops over elements. At -O3, g++ lets a source grow
+# by 40 % by inlining; 10 % takes a sixth less time.
+function(mx_inline_less)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    foreach(target IN LISTS ARGN)
+      target_compile_options(${target} PRIVATE
+        $<$<COMPILE_LANGUAGE:CXX>:--param=inline-unit-growth=10>)
+    endforeach()
+  endif()
+endfunction()
+
 # mx_compile_alone(FILE...): neither together with other files nor with precompiled headers.
 function(mx_compile_alone)
   set_property(SOURCE ${ARGN} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
@@ -36,9 +47,9 @@ function(mx_compile_alone)
 endfunction()
 
 # mx_precompile(TARGET [HEADER LIBRARY]): the headers that nearly every source includes, parsed once
-# for all libraries and once for all programs (their code is not compiled alike: -fPIC, -fPIE); with
-# HEADER, which needs LIBRARY, once for the tests. A source includes what it needs all the same:
-# CMAKE_DISABLE_PRECOMPILE_HEADERS, which the presets other than release set, builds without them.
+# for libraries and the program; with HEADER, which needs LIBRARY, once for the tests. A source
+# includes what it needs all the same: CMAKE_DISABLE_PRECOMPILE_HEADERS, which the presets other than
+# release set, builds without them.
 # Vector kernels, whose headers are compiled once per instruction set, and sources with options of
 # their own stay without; so does what ccache compiles, which does not keep what a precompiled header
 # went into unless it is told to.
@@ -46,19 +57,14 @@ function(mx_precompile target)
   if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
     return()
   endif()
-  get_target_property(type ${target} TYPE)
-  set(kind library)
-  if(type STREQUAL EXECUTABLE)
-    set(kind program)
-  endif()
+  set(headers mx_headers)
   if(ARGC GREATER 1)
-    set(kind test)
+    set(headers mx_test_headers)
   endif()
-  set(headers mx_${kind}_headers)
   if(NOT TARGET ${headers})
     set(source ${PROJECT_BINARY_DIR}/${headers}.cpp)
     file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
-    if(type STREQUAL EXECUTABLE)
+    if(ARGC GREATER 1)
       add_executable(${headers} EXCLUDE_FROM_ALL ${source})
     else()
       add_library(${headers} STATIC EXCLUDE_FROM_ALL ${source})

@@ -104,7 +104,17 @@ struct stacked_chart {
     bool waterfall = false;  ///< a bar begins where the one above it ended
 };
 
-using plot = std::variant<heat_map, line_chart, bar_chart, scatter_chart, stacked_chart>;
+/// One of the charts.
+struct plot : std::variant<heat_map, line_chart, bar_chart, scatter_chart, stacked_chart> {
+    using variant::variant;
+    // In figure.cpp, so that they are compiled once.
+    plot();
+    plot(const plot&);
+    plot(plot&&) noexcept;
+    plot& operator=(const plot&);
+    plot& operator=(plot&&) noexcept;
+    ~plot();
+};
 
 /// A plot of a section. Figures of one `group` show the same thing by different metrics; one of
 /// them is seen at a time where the destination can switch.

@@ -20,10 +20,11 @@ class record_list {
   public:
     class iterator;
 
-    record_list() = default;
+    record_list();
     record_list(const std::vector<record>& records);
-    record_list(record_list&&) = default;
-    record_list& operator=(record_list&&) = default;
+    record_list(record_list&&);
+    record_list& operator=(record_list&&);
+    ~record_list();
 
     void push_back(const record& r);
 

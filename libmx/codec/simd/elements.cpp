@@ -195,7 +195,9 @@ HWY_ATTR void run_elements(const element_grid& g, const block_run& run, const bl
             for (std::size_t line = 0; line < next_chunk; line += 64) hwy::Prefetch(next + line);
             next += next_chunk;
             std::uint8_t* to = unwanted;
-            if constexpr (with_codes) to = live ? codes + at : unwanted;
+            if constexpr (with_codes) {
+                if (live && codes != nullptr) to = codes + at;
+            }
             const auto t = kernel.template terms<vectors, 1>(x, draws, to, 0);
             hn::Store(t.error2, df, terms.error2 + i * float_lanes);
             if constexpr (with_x2) hn::Store(t.x2, df, terms.x2 + i * float_lanes);
@@ -237,11 +239,9 @@ auto of_chunks(const block_run& run) {
 void elements(const element_grid& g, const block_run& run, const block_scales& scales,
               std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     by_grid(g, [&]<bool fixed, rounding_kind kind>() {
-        // With parts always with x2: what that costs is little beside the parts.
-        const auto f = sums.with_parts    ? codes != nullptr
-                                                ? of_chunks<fixed, kind, true, true, true>(run)
-                                                : of_chunks<fixed, kind, false, true, true>(run)
-                          : codes != nullptr ? of_chunks<fixed, kind, true, true, false>(run)
+        // With parts always with codes and x2, which cost little beside the parts.
+        const auto f = sums.with_parts    ? of_chunks<fixed, kind, true, true, true>(run)
+                       : codes != nullptr ? of_chunks<fixed, kind, true, true, false>(run)
                        : sums.with_x2     ? of_chunks<fixed, kind, false, true, false>(run)
                                           : of_chunks<fixed, kind, false, false, false>(run);
         f(g, run, scales, codes, sums, counts);

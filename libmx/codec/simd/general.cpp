@@ -195,9 +195,8 @@ void general_elements(const element_grid& g, quotient_kind kind, const block_run
                       const general_scales& general, const block_scales& scales,
                       std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
     by_quotient(kind, [&]<quotient_kind of>() {
-        const auto f = sums.with_parts    ? codes != nullptr ? of_chunks<of, true, true>(run)
-                                                             : of_chunks<of, false, true>(run)
-                          : codes != nullptr ? of_chunks<of, true, false>(run)
+        const auto f = sums.with_parts    ? of_chunks<of, true, true>(run)
+                       : codes != nullptr ? of_chunks<of, true, false>(run)
                                           : of_chunks<of, false, false>(run);
         f(run, scales.slow.data(), codes, sums, counts, g, general);
     });

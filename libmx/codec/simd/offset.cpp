@@ -173,8 +173,7 @@ void centred_elements(const element_grid& g, const block_run& run, const centred
                       const block_scales& scales, std::uint8_t* codes, chunk_sums& sums,
                       grid_counts& counts) {
     by_grid(g, [&]<bool fixed, rounding_kind kind>() {
-        const auto f = sums.with_parts ? codes != nullptr ? of_chunks<fixed, kind, true, true>(run)
-                                                          : of_chunks<fixed, kind, false, true>(run)
+        const auto f = sums.with_parts    ? of_chunks<fixed, kind, true, true>(run)
                        : codes != nullptr ? of_chunks<fixed, kind, true, false>(run)
                                           : of_chunks<fixed, kind, false, false>(run);
         f(run, scales.slow.data(), codes, sums, counts, g, centred, scales);
