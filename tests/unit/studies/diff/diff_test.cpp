@@ -464,11 +464,8 @@ TEST_CASE("norm gains that fall approach the clamp zone one binade below") {
 
 TEST_CASE("a drift is extrapolated only along a line") {
     const auto dumps_at = [](const std::vector<double>& distances) {
-        std::vector<diff::dump_figures> dumps(distances.size());
-        for (std::size_t i = 0; i < dumps.size(); ++i) {
-            dumps[i].maxima = 4;
-            dumps[i].distance.add(4 * distances[i]);
-        }
+        std::vector<diff::mean_maxima> dumps;
+        for (const double x : distances) dumps.push_back({.blocks = 4, .distance = x});
         return dumps;
     };
     const diff::dump_labels steps{{"100", "200", "300"}, {100, 200, 300}};
