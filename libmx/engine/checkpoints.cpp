@@ -56,6 +56,8 @@ bool is_checkpoint(const std::string& path) {
     std::error_code ignored;
     const std::string name = name_of(path);
     if (name.starts_with('.')) return false;
+    // Neither pipes nor devices: these would be waited for.
+    if (!fs::is_directory(path, ignored) && !fs::is_regular_file(path, ignored)) return false;
     if (fs::is_directory(path, ignored)) {
         return std::ranges::any_of(entries_of(path), [](const std::string& entry) {
             const std::string inner = name_of(entry);

@@ -132,7 +132,8 @@ std::vector<report::record> watch_log::before(const std::string& name, std::size
     std::ranges::sort(order, base::naturally_less, [&](std::size_t i) { return names_[i]; });
     const std::size_t first = order.size() - std::min(count, order.size());
     std::vector<report::record> lines;
-    for (std::size_t i = first; i < order.size(); ++i) lines.push_back(read(lines_[order[i]], true));
+    for (std::size_t i = first; i < order.size(); ++i)
+        lines.push_back(read(lines_[order[i]], true));
     return lines;
 }
 
