@@ -178,8 +178,7 @@ watcher::watcher(const watch_options& o) : options_(o), finder_(finder_of(o.role
             rules_.push_back(std::move(rule));
         }
     }
-    default_rules_ = rules_.empty();
-    if (default_rules_) {
+    if (rules_.empty()) {
         for (const char* text : watch_rules) rules_.push_back(analysis::parse_gate_rule(text));
     }
     for (const analysis::gate_rule& rule : rules_) {
@@ -364,7 +363,7 @@ report::list watcher::warnings_about(const std::vector<record>& results, const s
                        {"mend", mend.empty() ? pages::undefined() : report::value(mend)},
                        {"message", std::move(message)}});
         }
-        if (!any && !default_rules_) {
+        if (!any) {
             base::refuse(
                 "rule '{}': it is about none of the tensors that are watched; --role and "
                 "--tensor say which those are",

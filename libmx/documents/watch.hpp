@@ -71,7 +71,6 @@ class watcher {
     std::vector<codec::recipe> recipes_;
     std::vector<std::string> mends_;  ///< by recipe: what takes its clamp zone away, or empty
     std::vector<analysis::gate_rule> rules_;
-    bool default_rules_ = false;
 };
 
 /// The line as metrics in the text format of Prometheus. `folder` becomes a label of each, so that

@@ -140,6 +140,23 @@ grep -o '"checkpoint":"[^"]*"' list >names
 printf '"checkpoint":"rise/step200.safetensors"\n"checkpoint":"rise/step1600.safetensors"\n' | cmp - names ||
     fail "$(cat names)"
 
+# A file whose form does not tell its end is looked at twice, and waits when it changed meanwhile.
+mkdir arrays
+{
+    printf '\223NUMPY\001\000v\000'
+    printf "%-117s\n" "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
+    hex 0000803f 0000a03f
+} >whole.npy
+head -c 130 whole.npy >arrays/norm1.npy
+cp whole.npy arrays/norm2.npy
+{ sleep 0.3; cp whole.npy arrays/norm1.npy; } &
+"$mx" watch arrays --once --log arrays.jsonl --role-pattern 'norm=*' --rule 'norm:nrmse<1' -q 2>err || fail "arrays: $(cat err)"
+wait
+grep -o '"checkpoint":"[^"]*"' arrays.jsonl >names
+printf '"checkpoint":"norm2.npy"\n' | cmp - names || fail "arrays: $(cat names)"
+"$mx" watch arrays --once --log arrays.jsonl --role-pattern 'norm=*' --rule 'norm:nrmse<1' -q
+[ "$(lines arrays.jsonl)" -eq 2 ] || fail "arrays: $(cat arrays.jsonl)"
+
 # Mistakes, a line each: exit code, words, command line.
 refused() {
     want=$1
@@ -152,6 +169,7 @@ refused() {
     grep -q -e "$words" err || fail "$*: $(cat err)"
 }
 refused 2 "did you mean 'nrmse'" rise --once --rule 'norm:nrmze<1'
+refused 2 "it is about none of the tensors" arrays --once --role-pattern 'weight=*' --role weight
 refused 2 "it is about none of the tensors" rise --once --rule 'weight:nrmse<1'
 refused 2 "for mx gate" rise --once --rule 'summary:nrmse<1'
 refused 2 "give a time such as" rise --every never

@@ -102,7 +102,9 @@ class watch_run {
             tell_incomplete();
         } else {
             const milliseconds every = duration_of(options_.every);
-            while (look_through_folder(), !is_over()) {
+            while (true) {
+                look_through_folder();
+                if (is_over()) break;
                 tell_stalled();
                 wait(every);
             }

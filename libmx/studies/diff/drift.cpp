@@ -96,7 +96,9 @@ std::optional<drift_finding> drift_of(const std::string& tensor, const std::stri
         static_cast<double>(f.in_zone.front()) / static_cast<double>(dumps.front().blocks);
     const bool nearer =
         f.distance.back() < 0 && f.distance.back() - f.distance.front() >= least_drift_octaves;
-    if (!entered && !nearer && !fall) return std::nullopt;
+    // Two dumps may be an original and what quantization made of it: no way that goes on.
+    const bool falls = fall && dumps.size() > 2;
+    if (!entered && !nearer && !falls) return std::nullopt;
     f.forecast = forecast_of(f.distance, labels, straight);
     return f;
 }

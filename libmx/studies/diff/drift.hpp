@@ -58,10 +58,10 @@ inline constexpr double least_drift_octaves = 1.0 / 64;
 std::optional<coming_fall> fall_of(const move_figures& last, const dump_labels& labels);
 
 /// The drift of a tensor through `dumps`, up or down; none when the share of blocks in the zone did
-/// not grow, the maxima, not there yet, did not come nearer by least_drift_octaves, and there is no
-/// `fall`. The forecast
-/// is there only when three or more distances grow with every dump on a line (r2 of 0.99 or more)
-/// that reaches the zone within ten times the steps that were seen.
+/// not grow, the maxima, not there yet, did not come nearer by least_drift_octaves, and of three
+/// dumps or more no block has a `fall`. The forecast is there only when three or more distances
+/// grow with every dump on a line (r2 of 0.99 or more) that reaches the zone within ten times the
+/// steps that were seen.
 std::optional<drift_finding> drift_of(const std::string& tensor, const std::string& recipe,
                                       const std::vector<mean_maxima>& dumps,
                                       const dump_labels& labels,
