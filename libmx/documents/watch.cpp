@@ -24,7 +24,8 @@ namespace {
 using report::record;
 using pair_key = std::pair<std::string, std::string>;  // tensor, recipe
 
-// Members of the results of mx cluster and mx diff that a line keeps.
+// Members of the results of mx cluster and mx diff that a line keeps, and between them its own.
+constexpr std::array place_members{"tensor", "role", "layer", "recipe"};
 constexpr std::array own_members{"elements",
                                  "blocks",
                                  "nrmse",
@@ -35,6 +36,9 @@ constexpr std::array own_members{"elements",
                                  "collapsed_block_rate",
                                  "saturated_block_rate",
                                  "clamp_zone_block_rate"};
+constexpr const char* distance_member = "clamp_zone_distance";
+constexpr std::array course_members{distance_member,  "rises_into_zone", "falls_into_zone",
+                                    "falling_blocks", "expected_in",     "expected_step"};
 constexpr std::array drift_members{"values_changed",
                                    "nrmse",
                                    "mean_drift",
@@ -42,7 +46,6 @@ constexpr std::array drift_members{"values_changed",
                                    "scale_churn",
                                    "codes_moved",
                                    "codes_moved_at_equal_scale"};
-constexpr const char* distance_member = "clamp_zone_distance";
 // A rise is told by so many checkpoints.
 constexpr std::size_t rise_checkpoints = 3;
 
@@ -143,10 +146,20 @@ std::string words_of(const analysis::gate_rule& rule, const record& r, double fi
                  rule.metric, base::nearest(rule.metric, {names.begin(), names.end()}));
 }
 
-void put_expected(record& r, double ahead, const std::optional<double>& at) {
-    for (auto& [name, v] : r) {
-        if (name == "expected_in") v = ahead;
-        if (name == "expected_step" && at) v = *at;
+void set_member(record& r, std::string_view member, report::value v) {
+    for (auto& [name, at] : r) {
+        if (name == member) at = std::move(v);
+    }
+}
+
+// Notes when block maxima are expected in the zone, unless they are sooner: so much after the last
+// of these steps, or checkpoints where there are none.
+void expect(record& r, double ahead, const std::vector<std::uint64_t>& steps) {
+    const auto sooner = report::number_of(r, "expected_in");
+    if (sooner && *sooner <= ahead) return;
+    set_member(r, "expected_in", ahead);
+    if (!steps.empty()) {
+        set_member(r, "expected_step", static_cast<double>(steps.back()) + ahead);
     }
 }
 
@@ -160,7 +173,7 @@ std::vector<std::string> or_default(const std::vector<std::string>& given, const
 struct watcher::surveyed {
     cluster::cluster_report own;
     bool compared = false;
-    diff::dump_labels labels;  // of the one before and this one
+    std::vector<std::uint64_t> steps;  // of the one before and this one, where they are known
     std::map<pair_key, record> drifts;
     std::map<pair_key, diff::mean_maxima> maxima;
     std::map<pair_key, std::string> mends;  // of tensors in danger
@@ -170,6 +183,9 @@ struct watcher::surveyed {
 
 watcher::watcher(const watch_options& o) : options_(o), finder_(finder_of(o.roles)) {
     if (options_.globs.empty() && options_.roles.roles.empty()) options_.roles.roles = {"norm"};
+    for (const std::string& role : options_.roles.roles) {
+        base::row_named(engine::roles(), "role", role);
+    }
     recipes_ = codec::parse_recipes(or_default(o.recipes, "mxfp8:scale=floor"));
     for (const codec::recipe& r : recipes_) mends_.push_back(mend_of(r));
     for (const std::string& text : o.rules) rules_.push_back(analysis::parse_gate_rule(text));
@@ -190,12 +206,10 @@ watcher::watcher(const watch_options& o) : options_(o), finder_(finder_of(o.role
     }
 }
 
-report::record watcher::look(const named_checkpoint& now, const named_checkpoint* before,
-                             std::span<const record> earlier,
-                             const engine::run_control& control) const {
+watcher::surveyed watcher::survey(const named_checkpoint& now, const named_checkpoint* before,
+                                  const engine::run_control& control) const {
     surveyed s;
     s.compared = before != nullptr;
-    s.earlier = earlier;
     s.step = engine::step_in(now.name);
     const io::reader* const of_now = now.dump.tensors.get();
     const std::vector<engine::tensor_ref> chosen = chosen_in(of_now);
@@ -213,29 +227,33 @@ report::record watcher::look(const named_checkpoint& now, const named_checkpoint
 
     // Without the one before, the figures of a dump by itself are wanted all the same.
     const named_checkpoint& with = s.compared ? *before : now;
-    const std::vector<std::string> names{with.name, now.name};
-    s.labels = labels_of(names, {engine::step_in(with.name), s.step});
     diff::diff_request pair;
     static_cast<engine::run_request&>(pair) = own;
-    pair.paths = names;
-    pair.labels = s.labels;
+    pair.paths = {with.name, now.name};
+    pair.labels = labels_of(pair.paths, {engine::step_in(with.name), s.step});
     const std::array<const io::reader*, 2> readers{with.dump.tensors.get(), of_now};
     const diff::diff_result moved = diff::diff(readers, chosen, pair, control);
+    s.steps = pair.labels.steps;
     for (const record& r : moved.results) s.drifts.emplace(key_of(r), r);
     for (const diff::norm_course& c : moved.norms) {
         s.maxima.emplace(pair_key(c.tensor, c.recipe), c.dumps.back());
     }
+    return s;
+}
 
+record watcher::look(const named_checkpoint& now, const named_checkpoint* before,
+                     std::span<const record> earlier, const engine::run_control& control) const {
+    surveyed s = survey(now, before, control);
+    s.earlier = earlier;
     std::vector<record> results;
     for (const record& r : s.own.results) {
         record kept;
-        for (const char* name : {"tensor", "role", "layer", "recipe"}) {
-            kept.emplace_back(name, copied(&r, name));
-        }
-        const std::string recipe = report::text_of(r, "recipe");
+        for (const char* name : place_members) kept.emplace_back(name, copied(&r, name));
         for (const char* name : own_members) kept.emplace_back(name, copied(&r, name));
-        add_course(kept, s, recipe);
-        add_drift(kept, s, recipe);
+        for (const char* name : course_members) kept.emplace_back(name, pages::undefined());
+        add_rise(kept, s);
+        add_fall(kept, s);
+        add_drift(kept, s);
         results.push_back(std::move(kept));
     }
     record line = pages::document_head(std::string(watch_schema));
@@ -261,27 +279,16 @@ std::vector<engine::tensor_ref> watcher::chosen_in(const io::reader* checkpoint)
     }
 }
 
-// Where the block maxima are, and when they are expected in the clamp zone.
-void watcher::add_course(record& r, const surveyed& s, const std::string& recipe) const {
-    const pair_key key(report::text_of(r, "tensor"), recipe);
-    const auto own = s.maxima.find(key);
-    for (const char* name : {distance_member, "rises_into_zone", "falls_into_zone",
-                             "falling_blocks", "expected_in", "expected_step"}) {
-        r.emplace_back(name, pages::undefined());
-    }
+// Where the block maxima are, and whether those of three checkpoints rise toward the zone.
+void watcher::add_rise(record& r, const surveyed& s) const {
+    const auto own = s.maxima.find(key_of(r));
     if (own == s.maxima.end()) return;
-    const auto set = [&](std::string_view member, report::value v) {
-        for (auto& [name, at] : r) {
-            if (name == member) at = std::move(v);
-        }
-    };
-    set(distance_member, own->second.distance);
-
+    set_member(r, distance_member, own->second.distance);
     std::vector<double> distances;
     std::vector<std::string> names;
     std::vector<std::optional<std::uint64_t>> steps;
     for (const record& line : s.earlier) {
-        const record* const then = result_in(line, key);
+        const record* const then = result_in(line, own->first);
         const auto distance =
             then == nullptr ? std::nullopt : report::number_of(*then, distance_member);
         if (!distance) continue;
@@ -292,34 +299,29 @@ void watcher::add_course(record& r, const surveyed& s, const std::string& recipe
     distances.push_back(own->second.distance);
     names.emplace_back();
     steps.push_back(s.step);
-    std::optional<double> soonest;
-    const auto expect = [&](double ahead, double at, bool with_steps) {
-        if (soonest && *soonest <= ahead) return;
-        soonest = ahead;
-        put_expected(r, ahead, with_steps ? std::optional(at) : std::nullopt);
-    };
-    if (distances.size() == rise_checkpoints) {
-        const diff::dump_labels labels = labels_of(names, steps);
-        const auto rise = diff::forecast_of(distances, labels, 0);
-        set("rises_into_zone", rise.has_value());
-        if (rise) expect(rise->ahead, rise->at, !labels.steps.empty());
-    }
-    const auto moved = s.drifts.find(key);
+    if (distances.size() != rise_checkpoints) return;
+    const diff::dump_labels labels = labels_of(names, steps);
+    const auto rise = diff::forecast_of(distances, labels, 0);
+    set_member(r, "rises_into_zone", rise.has_value());
+    if (rise) expect(r, rise->ahead, labels.steps);
+}
+
+// The block maxima that are about to fall through a power of two.
+void watcher::add_fall(record& r, const surveyed& s) const {
+    const auto moved = s.drifts.find(key_of(r));
     if (!s.compared || moved == s.drifts.end()) return;
     const auto blocks = report::number_of(moved->second, "falling_blocks");
     if (!blocks) return;
-    set("falling_blocks", pages::integer(static_cast<std::int64_t>(*blocks)));
-    set("falls_into_zone", *blocks > 0);
+    set_member(r, "falling_blocks", pages::integer(report::whole(*blocks)));
+    set_member(r, "falls_into_zone", *blocks > 0);
     const auto falls = report::number_of(moved->second, "falls_left");
     if (!falls) return;
-    const std::vector<std::uint64_t>& known = s.labels.steps;
-    const double pace = known.empty() ? 1 : static_cast<double>(known[1] - known[0]);
-    const double last = known.empty() ? 0 : static_cast<double>(known[1]);
-    expect(*falls * pace, last + *falls * pace, !known.empty());
+    const double pace = s.steps.empty() ? 1 : static_cast<double>(s.steps[1] - s.steps[0]);
+    expect(r, *falls * pace, s.steps);
 }
 
-void watcher::add_drift(record& r, const surveyed& s, const std::string& recipe) const {
-    const auto found = s.drifts.find({report::text_of(r, "tensor"), recipe});
+void watcher::add_drift(record& r, const surveyed& s) const {
+    const auto found = s.drifts.find(key_of(r));
     const record* const moved = s.compared && found != s.drifts.end() ? &found->second : nullptr;
     record drift;
     for (const char* name : drift_members) drift.emplace_back(name, copied(moved, name));

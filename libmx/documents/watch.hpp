@@ -61,8 +61,11 @@ class watcher {
   private:
     struct surveyed;
     std::vector<engine::tensor_ref> chosen_in(const io::reader* checkpoint) const;
-    void add_drift(report::record& r, const surveyed& s, const std::string& recipe) const;
-    void add_course(report::record& r, const surveyed& s, const std::string& recipe) const;
+    surveyed survey(const named_checkpoint& now, const named_checkpoint* before,
+                    const engine::run_control& control) const;
+    void add_rise(report::record& r, const surveyed& s) const;
+    void add_fall(report::record& r, const surveyed& s) const;
+    void add_drift(report::record& r, const surveyed& s) const;
     report::list warnings_about(const std::vector<report::record>& results,
                                 const surveyed& s) const;
 

@@ -171,6 +171,7 @@ refused() {
 refused 2 "did you mean 'nrmse'" rise --once --rule 'norm:nrmze<1'
 refused 2 "it is about none of the tensors" arrays --once --role-pattern 'weight=*' --role weight
 refused 2 "it is about none of the tensors" rise --once --rule 'weight:nrmse<1'
+refused 2 "did you mean 'norm'" rise --once --role nrom
 refused 2 "for mx gate" rise --once --rule 'summary:nrmse<1'
 refused 2 "give a time such as" rise --every never
 refused 3 "No such file" nowhere
