@@ -23,6 +23,7 @@ runner declare_analyze(parser& cmd);
 runner declare_compare(parser& cmd);
 runner declare_cluster(parser& cmd);
 runner declare_diff(parser& cmd);
+runner declare_watch(parser& cmd);
 runner declare_gemm(parser& cmd);
 runner declare_stages(parser& cmd);
 runner declare_train(parser& cmd);
@@ -71,6 +72,8 @@ inline constexpr std::array commands{
             declare_cluster},
     command{"diff", "Analyse",
             "dumps of one model: values, scales and codes that moved between them", declare_diff},
+    command{"watch", "Analyse",
+            "checkpoints as a training writes them: warns before norm gains clamp", declare_watch},
     command{"gemm", "Analyse",
             "a matrix product as matrix units add it, bit for bit, and its error", declare_gemm},
     command{"stages", "Analyse",

@@ -95,7 +95,12 @@ candidates tensors(words_before words) {
     candidates names;
     for (const std::string& word : words) {
         std::error_code none;
-        if (word.empty() || word.front() == '-' || !std::filesystem::exists(word, none)) continue;
+        // A pipe would be waited for.
+        if (word.empty() || word.front() == '-' ||
+            !(std::filesystem::is_regular_file(word, none) ||
+              std::filesystem::is_directory(word, none))) {
+            continue;
+        }
         try {
             const engine::model model({word}, {}, {});
             for (const auto& t : model.select({})) {

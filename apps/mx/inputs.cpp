@@ -17,7 +17,7 @@ void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
     cmd.group("Input");
     cmd.add_option("FILE", in.files,
                    fmt::format("{}, or raw binary; several files, directories and quoted "
-                               "patterns are one model",
+                               "patterns are one model; '-' is standard input",
                                io::readable_formats()))
         ->required();
     cmd.add_option("-t,--tensor GLOB", in.globs,

@@ -7,6 +7,8 @@
 #include "apps/mx/parts.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/files/file_digest.hpp"
+#include "libmx/io/piped_file.hpp"
+#include "libmx/io/spool.hpp"
 
 namespace mx::app {
 
@@ -36,6 +38,10 @@ measured_run::measured_run(documents::measuring_options& o, const measured_outpu
                            std::vector<std::string> more)
     : options_(o), to_(to), more_(std::move(more)) {
     check_part_outputs(o.parts, to.out);
+    if (!o.parts.shard.empty() && std::ranges::any_of(o.in.files, io::is_pipe)) {
+        refuse(
+            "--shard: a pipe is read once, and mx merge reads the model again; save it to a file");
+    }
     if (!o.parts.shard.empty() && o.summary) refuse("--summary: of all parts; give it to mx merge");
     o.page = !output_options(to.out).path_of("html").empty();
     if (to.sha256 || o.page) {
@@ -47,6 +53,11 @@ documents::surroundings measured_run::around() {
     const auto open = [this]() -> documents::opened_tensors {
         outputs_.emplace(to_.out, options_.in.files, more_);
         model_.emplace(open_inputs(options_.in, outputs_->paths()));
+        for (const auto& [path, bytes] : model_->files()) {
+            if (!to_.run.verbose || !io::is_pipe(path)) continue;
+            remark(fmt::format("{}: its {} bytes are read from a temporary file in {}", path, bytes,
+                               io::temporary_directory()));
+        }
         return {model_->select(options_.in.globs), model_->files()};
     };
     const auto control = [this](std::span<const codec::recipe> recipes) {

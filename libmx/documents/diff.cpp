@@ -24,6 +24,7 @@ report::list finding_list(const diff::diff_result& d, const diff::dump_labels& l
     report::list list;
     for (const diff::drift_finding& f : d.findings) {
         const bool known = f.forecast.has_value();
+        const bool falls = f.fall.has_value();
         list.emplace_back(report::record{
             {"tensor", f.tensor},
             {"recipe", f.recipe},
@@ -33,6 +34,8 @@ report::list finding_list(const diff::diff_result& d, const diff::dump_labels& l
             {"clamp_zone_distance", report::to_list(f.distance, pages::real)},
             {"extrapolated_arrival", known ? pages::real(f.forecast->at) : pages::undefined()},
             {"extrapolation_r2", known ? pages::real(f.forecast->r2) : pages::undefined()},
+            {"falling_blocks", pages::integer(falls ? f.fall->blocks : 0)},
+            {"first_fall", falls ? pages::real(f.fall->at) : pages::undefined()},
             {"finding", diff::sentence_of(f, labels)}});
     }
     return list;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "libmx/base/parallel.hpp"
-#include "libmx/io/input_file.hpp"
+#include "libmx/io/piped_file.hpp"
 
 namespace mx::io {
 namespace {
@@ -28,7 +28,7 @@ void require(int worked) {
 }  // namespace
 
 std::string sha256_of(const std::string& path, const std::atomic<bool>* cancel) {
-    const shared_file file = input_file::open(path);
+    const shared_file file = open_named(path);
     const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                           &EVP_MD_CTX_free);
     if (context == nullptr) throw std::bad_alloc();

@@ -82,6 +82,8 @@ std::vector<std::string> input_paths(const std::vector<std::string>& named) {
             fs::is_directory(path, ignored) ? loose_shards(path) : std::vector<std::string>{};
         for (const std::string& shard : shards) {
             check_link(shard);
+            // Whoever names a directory does not know of a pipe in it, and would wait.
+            if (fs::is_fifo(shard, ignored)) fail(shard, "is not a regular file");
             paths.push_back(shard);
         }
         if (shards.empty()) paths.push_back(std::move(path));

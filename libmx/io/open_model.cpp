@@ -9,6 +9,7 @@
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/foreign_formats.hpp"
 #include "libmx/io/input_paths.hpp"
+#include "libmx/io/piped_file.hpp"
 #include "libmx/io/readers.hpp"
 
 namespace mx::io {
@@ -94,22 +95,28 @@ bool count_bytes(tensor_info& info) {
 }
 
 std::string array_name(const std::string& path) {
+    // A pipe's path names no array.
+    if (is_pipe(path)) return "array";
     const std::string stem = fs::path(path).stem().string();
     return stem.empty() ? "array" : stem;
 }
 
-std::unique_ptr<reader> open_model(const std::string& path, const open_options& options) {
-    parse_as(options.as);  // a misspelt dtype is an error whatever the file holds
-    std::error_code ignored;
-    if (fs::is_directory(path, ignored)) return open_model(model_in(path), options);
+namespace {
 
-    const shared_file file = input_file::open(path);
+std::unique_ptr<reader> open_opened(const shared_file& file, const open_options& options,
+                                    bool piped) {
     if (!options.shape.empty() || !options.dtype.empty() || options.offset != 0) {
         return open_raw(file, options);
     }
     const std::string head = file->head(probe_bytes);
     for (const reader_format& format : reader_formats) {
         if (format.recognises != nullptr && format.recognises({file, head})) {
+            if (piped && format.names_files) {
+                input_error(fmt::format("{} files name others beside them, which a pipe does not "
+                                        "have; save it to a file there and name that",
+                                        format.name),
+                            {file->path(), {}, {}});
+            }
             return format.open(file, options);
         }
     }
@@ -117,13 +124,24 @@ std::unique_ptr<reader> open_model(const std::string& path, const open_options& 
     const foreign_format content = content_of(head);
     for (const reader_format& format : reader_formats) {
         if (content.mark.empty() && content.name != text_content && !format.ending.empty() &&
-            path.ends_with(format.ending)) {
+            file->path().ends_with(format.ending)) {
             return format.open(file, options);
         }
     }
     input_error(fmt::format("{}; it reads {}, and raw binary with a shape and a dtype",
                             complaint(content.name, content.advice), readable_formats()),
-                {path, {}, {}});
+                {file->path(), {}, {}});
+}
+
+}  // namespace
+
+std::unique_ptr<reader> open_model(const std::string& path, const open_options& options) {
+    parse_as(options.as);  // a misspelt dtype is an error whatever the file holds
+    std::error_code ignored;
+    if (is_pipe(path)) return open_opened(open_pipe(path), options, true);
+    // Whoever names a directory does not know of a pipe in it, and would wait.
+    return open_opened(input_file::open(fs::is_directory(path, ignored) ? model_in(path) : path),
+                       options, false);
 }
 
 }  // namespace mx::io

@@ -78,6 +78,7 @@ struct reader_format {
     /// the reader can say what is wrong with it.
     std::string_view ending;
     std::string_view summary;
+    bool names_files = false;  ///< a file of it may name others, beside it
 };
 
 /// In the order in which they are asked.
@@ -86,19 +87,19 @@ inline constexpr std::array reader_formats{
     reader_format{"pytorch", looks_like_pytorch, open_pytorch, ".pt",
                   "zip files of torch.save (.pt, .pth, .bin); nothing in them is executed"},
     reader_format{"pytorch distributed", looks_like_distributed, open_distributed, ".metadata",
-                  "directories of torch.distributed.checkpoint"},
+                  "directories of torch.distributed.checkpoint", true},
     reader_format{"keras", looks_like_keras, open_keras, ".keras", "Keras 3 models"},
     reader_format{"npz", looks_like_zip, open_npz, ".npz", "zip of NumPy arrays"},
     reader_format{"hdf5", looks_like_hdf5, open_hdf5, ".h5", "HDF5 datasets, Keras weights"},
     reader_format{"gguf", looks_like_gguf, open_gguf, ".gguf",
                   "GGUF 2 and 3: all types but those with codebooks (IQ1, IQ2, IQ3)"},
     reader_format{"safetensors index", looks_like_safetensors_index, open_safetensors_index,
-                  ".index.json", "sharded safetensors model (weight_map)"},
+                  ".index.json", "sharded safetensors model (weight_map)", true},
     reader_format{"safetensors", looks_like_safetensors, open_safetensors, ".safetensors",
                   "every dtype of the specification"},
     // The only one without a mark, so the last to be asked.
     reader_format{"onnx", looks_like_onnx, open_onnx, ".onnx",
-                  "ONNX initializers and constants, where built with Protobuf"},
+                  "ONNX initializers and constants, where built with Protobuf", true},
     reader_format{"raw", nullptr, open_raw, "", "bare elements, with --shape and --dtype"},
 };
 
@@ -109,7 +110,7 @@ std::string readable_formats();
 std::string onnx_support();
 
 /// The name under which a file with a single array lists it: the file's name without folders and
-/// ending.
+/// ending; "array" for a pipe.
 std::string array_name(const std::string& path);
 
 }  // namespace mx::io

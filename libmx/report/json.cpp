@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "libmx/base/status.hpp"
+#include "libmx/report/json_line.hpp"
 #include "libmx/report/writers.hpp"
 
 namespace mx::report {
@@ -107,6 +108,8 @@ class object_printer {
 };
 
 }  // namespace
+
+std::string json_line(const record& r) { return dump(to_json(value(r))); }
 
 void write_json(const document& d, const layout&, const sink& out) {
     object_printer object(out);

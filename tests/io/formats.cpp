@@ -65,9 +65,6 @@ TEST_CASE("directories of other checkpoints are named", "[formats]") {
 TEST_CASE("what cannot be opened", "[formats]") {
     const scratch_dir dir;
     has(open_error(dir / "missing"), "missing: cannot open: No such file");
-    const std::string pipe = dir / "pipe";
-    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-    has(open_error(pipe), "is not a regular file");
     has(open_error("/dev/null"), "is not a regular file");
 }
 

@@ -81,6 +81,8 @@ COMMANDS = [
     ("cluster 10.safetensors -r mxfp8 -r mxfp4:offset=fp16 --json {json} --quiet", "analysis"),
     ("diff 10.safetensors 20.safetensors 30.safetensors --json {json} --quiet", "diff"),
     ("diff 10.safetensors tiny.safetensors -t *norm* --json {json} --quiet", "diff"),
+    ("watch -r mxfp8 -r mxfp4 --log watch.jsonl --quiet -- 10.safetensors 20.safetensors "
+     "30.safetensors", None, 1),
     ("plan-shards tiny.safetensors --shards 3 --json {json}", "shards"),
     ("analyze tiny.safetensors -r nvfp4 --shard 2/7 --json {json} --quiet", "analysis"),
     ("diff 10.safetensors 20.safetensors --shard 1/2 --json {json} --quiet", "diff"),
@@ -127,7 +129,7 @@ FITS = [
     (f"project --solve {LAWS}/yang-speedups.csv --json {{json}} --quiet", "project"),
 ]
 # Documents that commands write without --json.
-FILES = [("plain/seed-1/run.json", "run"), ("drawn/run.json", "run"), ("words/run.json", "run")]
+FILES = [("watch.jsonl", "watch"), ("plain/seed-1/run.json", "run"), ("drawn/run.json", "run"), ("words/run.json", "run")]
 READ = [(SOURCE / "libmx" / "policy" / "training.json", "policy"),
         (SOURCE / "libmx" / "policy" / "inference.json", "policy")]
 SCORES = {"schema": "mx.scores/1", "results": [
@@ -270,7 +272,9 @@ def write_documents(folder):
         if line.startswith("analyze") and not (folder / "analyze.json").exists():
             (folder / "analyze.json").write_text((folder / out).read_text())
     for name, kind in FILES:
-        made[name] = (kind, json.loads((folder / name).read_text()))
+        text = (folder / name).read_text()
+        # Of a log, the last line.
+        made[name] = (kind, json.loads(text.splitlines()[-1] if name.endswith(".jsonl") else text))
     if CAPTURE:
         done = subprocess.run([CAPTURE, "--quick", "--emulate", "sm_90a", "--only", "wgmma.e4m3",
                                "-o", "captured"], cwd=folder, capture_output=True, text=True)

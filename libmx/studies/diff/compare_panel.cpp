@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/quantizer.hpp"
@@ -79,10 +80,12 @@ struct kept_blocks {
     std::vector<std::uint8_t> codes, scale_code;
     std::vector<std::uint16_t> offset;
     std::vector<float> scale;  // of recipes whose scales have no codes
+    std::vector<std::uint32_t> maxima;
     std::size_t stride = 0;
 
     void keep(const codec::block_results& d, const codec::block_params& params) {
         stride = d.stride;
+        maxima.assign(d.amax, d.amax + d.blocks);
         codes.assign(d.codes, d.codes + d.blocks * d.stride);
         scale_code.assign(d.scale_code, d.scale_code + d.blocks);
         offset.assign(d.offset, d.offset + d.blocks);
@@ -148,25 +151,58 @@ void add_flips(const codec::segment_place& place, const kept_blocks& a, const ke
     to.followed += place.elements();
 }
 
+// A block maximum that is neither zero nor infinite: in the octave of its exponent, and its
+// mantissa in [1, 2).
+struct split_maximum {
+    double mantissa = 0;
+    int exponent = 0;
+
+    static std::optional<split_maximum> of(std::uint32_t bits) {
+        if (bits == 0 || bits >= base::f32_infinity) return std::nullopt;
+        split_maximum s;
+        s.mantissa = 2 * std::frexp(static_cast<double>(base::float_from_bits(bits)), &s.exponent);
+        return s;
+    }
+    double level() const { return std::log2(mantissa) + exponent; }
+};
+
 // Block maxima against the clamp zone; the logarithms of a segment are added in the order of its
 // blocks.
 void add_maxima(const codec::block_results& d, const codec::clamp_zone& zone, dump_figures& to) {
     double sum = 0, level = 0, falling = 0;
     for (std::size_t k = 0; k < d.blocks; ++k) {
-        const std::uint32_t bits = d.amax[k];
-        if (bits == 0 || bits >= base::f32_infinity) continue;
-        int exponent = 0;
-        const double m =
-            2 * std::frexp(static_cast<double>(base::float_from_bits(bits)), &exponent);
+        const auto maximum = split_maximum::of(d.amax[k]);
+        if (!maximum) continue;
+        const double m = maximum->mantissa;
         ++to.maxima;
         to.in_clamp_zone += zone.from < m && m < zone.to ? 1u : 0u;
         sum += std::log2(m / zone.from);
-        level += std::log2(m) + exponent;
+        level += maximum->level();
         falling += std::log2(zone.to / m) - (m <= zone.from ? 1 : 0);
     }
     to.distance.add(sum);
     to.level.add(level);
     to.falling.add(falling);
+}
+
+// Maxima that are about to fall through a power of two: those above the zone of their binade, or
+// below it, where the next zone is that of the binade below.
+void add_falls(const kept_blocks& a, const kept_blocks& b, const codec::clamp_zone& zone,
+               move_figures& to) {
+    for (std::size_t k = 0; k < b.maxima.size(); ++k) {
+        const auto before = split_maximum::of(a.maxima[k]);
+        const auto now = split_maximum::of(b.maxima[k]);
+        if (!before || !now) continue;
+        ++to.maxima;
+        const bool in_zone = zone.from < now->mantissa && now->mantissa < zone.to;
+        const double fallen = before->level() - now->level();
+        if (in_zone || fallen <= 0) continue;
+        const double left =
+            std::log2(now->mantissa / zone.to) + (now->mantissa <= zone.from ? 1 : 0);
+        if (left >= falls_ahead * fallen) continue;
+        ++to.falling_blocks;
+        to.fastest_fall = std::max(to.fastest_fall, fallen / (fallen + left));
+    }
 }
 
 void add_counts(const block::segment_stats& s, dump_figures& to) {
@@ -240,6 +276,7 @@ class panel_comparison final : public engine::panel_visitor {
         if (dump == 0) return;
         const kept_blocks& before = j.recent[(dump - 1) % 3];
         add_moves(place, before, now, to.moves[dump - 1]);
+        if (!j.to->zone.empty()) add_falls(before, now, j.to->zone, to.moves[dump - 1]);
         if (dump == 1) return;
         add_flips(place, j.recent[(dump - 2) % 3], before, now, to.moves[dump - 2]);
     }

@@ -156,8 +156,14 @@ class diff_visitor final : public engine::visitor {
         total.figures.codes.merge(c.figures.codes);
         add_pairs(c);
         const std::string& name = c.tensor->info().name;
-        if (auto found = drift_of(name, total.name, c.figures.codes.dumps, request_.labels)) {
+        std::vector<mean_maxima> maxima;
+        for (const dump_figures& d : c.figures.codes.dumps) maxima.push_back(mean_of(d));
+        if (auto found = drift_of(name, total.name, maxima, request_.labels,
+                                  fall_of(c.figures.codes.moves.back(), request_.labels))) {
             result_.findings.push_back(std::move(*found));
+        }
+        if (maxima.back().blocks != 0) {
+            result_.norms.push_back({name, total.name, std::move(maxima)});
         }
         if (count_ < 3) return;
         report::record r;

@@ -24,6 +24,12 @@ struct diff_request : engine::run_request {
     dump_labels labels;
 };
 
+/// The block maxima of a norm under a recipe with a clamp zone, through all dumps.
+struct norm_course {
+    std::string tensor, recipe;
+    std::vector<mean_maxima> dumps;
+};
+
 struct diff_result {
     /// One record per tensor, recipe and pair of dumps that follow each other.
     report::record_list results;
@@ -32,6 +38,7 @@ struct diff_result {
     /// With three dumps or more, one per tensor and recipe: lists by dump.
     std::vector<report::record> series;
     std::vector<drift_finding> findings;  ///< those with most blocks in the zone first
+    std::vector<norm_course> norms;
     std::vector<engine::skipped_tensor> left_out;
     std::uint64_t tensors = 0;   ///< compared
     std::uint64_t elements = 0;  ///< of these

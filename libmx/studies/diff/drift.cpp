@@ -13,7 +13,7 @@
 namespace mx::diff {
 namespace {
 
-constexpr double least_r2 = 0.99;
+constexpr double straight = 0.99;        // r2
 constexpr double longest_forecast = 10;  // times what was seen
 constexpr std::size_t most_in_a_sentence = 6;
 
@@ -22,8 +22,29 @@ double step_of(const dump_labels& labels, std::size_t dump) {
                                 : static_cast<double>(labels.steps[dump]);
 }
 
+// "2 -> 3 -> 5", the ends only where there are many.
+template <typename T>
+std::string path_of(const std::vector<T>& values, const char* format) {
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (values.size() > most_in_a_sentence && i > 0 && i + 1 < values.size()) continue;
+        words.push_back(fmt::format(fmt::runtime(format), values[i]));
+    }
+    return base::joined(words, " -> ");
+}
+
+}  // namespace
+
+mean_maxima mean_of(const dump_figures& d) {
+    if (d.maxima == 0) return {};
+    const auto mean = [&](const base::exact_sum& sum) {
+        return sum.value() / static_cast<double>(d.maxima);
+    };
+    return {d.maxima, d.in_clamp_zone, mean(d.distance), mean(d.falling), mean(d.level)};
+}
+
 std::optional<drift_forecast> forecast_of(const std::vector<double>& distance,
-                                          const dump_labels& labels) {
+                                          const dump_labels& labels, double least_r2) {
     const std::size_t n = distance.size();
     if (n < 3 || distance.back() >= 0) return std::nullopt;
     double mean_x = 0, mean_y = 0;
@@ -48,62 +69,71 @@ std::optional<drift_forecast> forecast_of(const std::vector<double>& distance,
     return drift_forecast{labels.steps.empty() ? ahead : step_of(labels, n - 1) + ahead, ahead, r2};
 }
 
-// "2 -> 3 -> 5", the ends only where there are many.
-template <typename T>
-std::string path_of(const std::vector<T>& values, const char* format) {
-    std::vector<std::string> words;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        if (values.size() > most_in_a_sentence && i > 0 && i + 1 < values.size()) continue;
-        words.push_back(fmt::format(fmt::runtime(format), values[i]));
-    }
-    return base::joined(words, " -> ");
+std::optional<coming_fall> fall_of(const move_figures& last, const dump_labels& labels) {
+    const std::optional<double> falls = falls_left(last);
+    if (!falls) return std::nullopt;
+    const std::size_t n = labels.text.size();
+    const double ahead = *falls * (step_of(labels, n - 1) - step_of(labels, n - 2));
+    return coming_fall{last.falling_blocks,
+                       labels.steps.empty() ? ahead : step_of(labels, n - 1) + ahead, ahead};
 }
 
-}  // namespace
-
 std::optional<drift_finding> drift_of(const std::string& tensor, const std::string& recipe,
-                                      const std::vector<dump_figures>& dumps,
-                                      const dump_labels& labels) {
-    drift_finding f{tensor, recipe, 0, {}, false, {}, {}};
-    const auto mean = [](const base::exact_sum& sum, const dump_figures& of) {
-        return sum.value() / static_cast<double>(of.maxima);
-    };
-    const auto empty = [](const dump_figures& d) { return d.maxima == 0; };
+                                      const std::vector<mean_maxima>& dumps,
+                                      const dump_labels& labels,
+                                      const std::optional<coming_fall>& fall) {
+    drift_finding f{tensor, recipe, 0, {}, false, {}, {}, fall};
+    const auto empty = [](const mean_maxima& d) { return d.blocks == 0; };
     if (dumps.size() < 2 || std::ranges::any_of(dumps, empty)) return std::nullopt;
-    f.falling = mean(dumps.back().level, dumps.back()) < mean(dumps.front().level, dumps.front());
-    for (const dump_figures& d : dumps) {
-        f.blocks = d.maxima;
-        f.in_zone.push_back(d.in_clamp_zone);
-        f.distance.push_back(mean(f.falling ? d.falling : d.distance, d));
+    f.falling = dumps.back().level < dumps.front().level;
+    for (const mean_maxima& d : dumps) {
+        f.blocks = d.blocks;
+        f.in_zone.push_back(d.in_zone);
+        f.distance.push_back(f.falling ? d.falling : d.distance);
     }
     const bool entered =
         static_cast<double>(f.in_zone.back()) / static_cast<double>(f.blocks) >
-        static_cast<double>(f.in_zone.front()) / static_cast<double>(dumps.front().maxima);
+        static_cast<double>(f.in_zone.front()) / static_cast<double>(dumps.front().blocks);
     const bool nearer =
         f.distance.back() < 0 && f.distance.back() - f.distance.front() >= least_drift_octaves;
-    if (!entered && !nearer) return std::nullopt;
-    f.forecast = forecast_of(f.distance, labels);
+    // Two dumps may be an original and what quantization made of it: no way that goes on.
+    const bool falls = fall && dumps.size() > 2;
+    if (!entered && !nearer && !falls) return std::nullopt;
+    f.forecast = forecast_of(f.distance, labels, straight);
     return f;
 }
 
 std::string sentence_of(const drift_finding& f, const dump_labels& labels) {
     const bool all_in = f.in_zone.back() == f.blocks;
+    const auto when = [&](double ahead, double at) {
+        return labels.steps.empty()
+                   ? fmt::format("about {:.1f} dumps", ahead)
+                   : fmt::format("about {:.0f} steps (near step {:.0f})", ahead, at);
+    };
+    // With a fall of some blocks, the mean may stay where it is.
+    const bool moves =
+        f.distance.back() > f.distance.front() || f.in_zone.back() > f.in_zone.front();
+    const char* const rising = all_in ? "rose into" : "rise toward";
+    const char* const falling = all_in ? "fell into" : "fall toward";
     std::string text = fmt::format(
         "norm gains of {} {} the clamp zone of {}: {} of {} block{} in it, mean distance {} "
         "octaves",
-        base::printable(f.tensor),
-        f.falling ? (all_in ? "fell into" : "fall toward") : (all_in ? "rose into" : "rise toward"),
-        f.recipe, path_of(f.in_zone, "{}"), f.blocks, f.blocks == 1 ? "" : "s",
+        base::printable(f.tensor), !moves ? "lie near" : (f.falling ? falling : rising), f.recipe,
+        path_of(f.in_zone, "{}"), f.blocks, f.blocks == 1 ? "" : "s",
         path_of(f.distance, "{:.3f}"));
-    if (!f.forecast) return text + ".";
-    const std::string when = labels.steps.empty()
-                                 ? fmt::format("about {:.1f} dumps", f.forecast->ahead)
-                                 : fmt::format("about {:.0f} steps (near step {:.0f})",
-                                               f.forecast->ahead, f.forecast->at);
-    return text +
-           fmt::format(
-               ". At this pace the mean reaches it in {}: a line through {} dumps, r2 {:.3f}.",
-               when, f.distance.size(), f.forecast->r2);
+    if (f.forecast) {
+        text += fmt::format(
+            ". At this pace the mean reaches it in {}: a line through {} dumps, r2 {:.3f}",
+            when(f.forecast->ahead, f.forecast->at), f.distance.size(), f.forecast->r2);
+    }
+    if (f.fall) {
+        text += fmt::format(
+            ". At the pace of the last two dumps, {} of {} block maxima fall{} through a power of "
+            "two into it, the first in {}",
+            f.fall->blocks, f.blocks, f.fall->blocks == 1 ? "s" : "",
+            when(f.fall->ahead, f.fall->at));
+    }
+    return text + ".";
 }
 
 }  // namespace mx::diff

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,6 +89,12 @@ constexpr std::array move_members{
                 }},
     move_member{"oscillation",
                 [](const move_figures& m) { return share(m.flipped_back, m.followed); }},
+    move_member{"falling_blocks",
+                [](const move_figures& m) {
+                    return m.maxima == 0 ? report::value() : tally(m.falling_blocks);
+                }},
+    move_member{"falls_left",
+                [](const move_figures& m) { return report::to_value(falls_left(m)); }},
 };
 
 // What a dump says by itself.
@@ -145,6 +152,9 @@ void move_figures::merge(const move_figures& other) {
     moved_at_equal_scale += other.moved_at_equal_scale;
     followed += other.followed;
     flipped_back += other.flipped_back;
+    maxima += other.maxima;
+    falling_blocks += other.falling_blocks;
+    fastest_fall = std::max(fastest_fall, other.fastest_fall);
 }
 
 void dump_figures::merge(const dump_figures& other) {
@@ -176,9 +186,10 @@ void value_figures::exchange(base::tally_text& with) {
 void move_figures::exchange(base::tally_text& with) {
     for (std::uint64_t* n :
          {&blocks, &scales_moved, &elements, &codes_moved, &elements_at_equal_scale,
-          &moved_at_equal_scale, &followed, &flipped_back}) {
+          &moved_at_equal_scale, &followed, &flipped_back, &maxima, &falling_blocks}) {
         with.add(*n);
     }
+    with.raise(fastest_fall);
 }
 
 void dump_figures::exchange(base::tally_text& with) {
@@ -192,6 +203,11 @@ void dump_figures::exchange(base::tally_text& with) {
 void code_figures::exchange(base::tally_text& with) {
     for (move_figures& m : moves) m.exchange(with);
     for (dump_figures& d : dumps) d.exchange(with);
+}
+
+std::optional<double> falls_left(const move_figures& m) {
+    if (m.falling_blocks == 0) return std::nullopt;
+    return (1 - m.fastest_fall) / m.fastest_fall;
 }
 
 void add_pair(report::record& r, const compared_tensor& t, std::size_t pair) {

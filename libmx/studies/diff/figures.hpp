@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "libmx/base/exact_sum.hpp"
@@ -27,6 +28,9 @@ struct value_figures {
     void exchange(base::tally_text& with);  ///< hands over what merge() adds
 };
 
+/// Falls as large as the last one for which a block maximum is followed ahead.
+inline constexpr double falls_ahead = 3;
+
 /// Codes of a dump against those of the next one, under one recipe.
 struct move_figures {
     std::uint64_t blocks = 0;
@@ -37,10 +41,21 @@ struct move_figures {
     std::uint64_t moved_at_equal_scale = 0;
     std::uint64_t followed = 0;      ///< elements for which there is a dump after these two
     std::uint64_t flipped_back = 0;  ///< of these: moved, and in that dump what they were
+    /// Where dump_figures has maxima: blocks with a maximum in both dumps, and those whose maximum
+    /// fell and, falling as much again at most falls_ahead times, is in the clamp zone of the
+    /// binade below.
+    std::uint64_t maxima = 0;
+    std::uint64_t falling_blocks = 0;
+    /// The largest of these blocks' octaves fallen over octaves fallen and left, 0 without one: it
+    /// arrives after (1 - pace) / pace more of such falls.
+    double fastest_fall = 0;
 
     void merge(const move_figures& other);
     void exchange(base::tally_text& with);
 };
+
+/// Falls as large as the last one after which the first block arrives; none without such a block.
+std::optional<double> falls_left(const move_figures& m);
 
 /// One dump under one recipe.
 struct dump_figures {

@@ -5,27 +5,17 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 #include <utility>
 
+#include "libmx/base/natural_order.hpp"
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 
 namespace mx::diff {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// "step12.npy" as "step", "12", ".npy": texts at even places, numbers at odd ones.
-std::vector<std::string> runs_of(const std::string& path) {
-    std::vector<std::string> runs(1);
-    for (const char c : path) {
-        const bool in_number = runs.size() % 2 == 0;
-        if (is_digit(c) != in_number) runs.emplace_back();
-        runs.back().push_back(c);
-    }
-    return runs;
-}
+using base::less_number;
+using base::runs_of;
 
 // The one number in which all paths differ.
 std::optional<std::vector<std::string>> numbers_of(const std::vector<std::string>& paths) {
@@ -45,13 +35,6 @@ std::optional<std::vector<std::string>> numbers_of(const std::vector<std::string
     std::vector<std::string> numbers;
     for (const std::vector<std::string>& runs : all) numbers.push_back(runs[*place]);
     return numbers;
-}
-
-// Numbers of any length, without their leading zeros.
-bool less_number(std::string_view a, std::string_view b) {
-    a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
-    b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
-    return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
 // A path taken apart: see runs_of.

@@ -462,13 +462,55 @@ TEST_CASE("norm gains that fall approach the clamp zone one binade below") {
     CHECK(diff_of({&f, &g}, {"mxfp8"}).findings.empty());
 }
 
+TEST_CASE("blocks that are about to fall through a power of two are counted one by one") {
+    // The mean stays where it is: one block of four falls, another rises by as much. Of those that
+    // fall, only the first is there after three more such falls.
+    const std::string name = "layers.0.norm.weight";
+    const std::string recipe = "mxfp8:block=1x2";
+    const auto gains = [&](const std::vector<float>& maxima) {
+        std::vector<float> x;
+        for (const float m : maxima) x.insert(x.end(), {m / 2, m});
+        return one(name, {1, x.size()}, x);
+    };
+    const auto a = gains({1.25F, 1.5F, 1.125F, 1.625F, 0});
+    const auto b = gains({1.125F, 1.6875F, 1.125F, 1.5625F, 0});
+    const auto d = diff_of({&a, &b}, {recipe, recipe + ",scale=rceil"});
+    REQUIRE(d.results.size() == 2);
+    CHECK(number(d.results[0], "falling_blocks") == 1);
+    const double falls = std::log2(1.125) / std::log2(1.25 / 1.125);
+    CHECK(number(d.results[0], "falls_left") == Approx(falls));
+    CHECK(is_null(d.results[1], "falling_blocks"));
+    CHECK(is_null(d.results[1], "falls_left"));
+    CHECK(d.findings.empty());  // two may be an original and a quantized copy
+    const auto three = diff_of({&a, &a, &b}, {recipe});
+    REQUIRE(three.findings.size() == 1);
+    REQUIRE(three.findings[0].fall);
+    CHECK(three.findings[0].fall->blocks == 1);
+    CHECK(three.findings[0].fall->ahead == Approx(falls));
+    CHECK(
+        diff::sentence_of(three.findings[0], {{"a", "b", "c"}, {}})
+            .find("At the pace of the last two dumps, 1 of 4 block maxima falls through a power of "
+                  "two into it, the first in about 1.1 dumps.") != std::string::npos);
+    const diff::dump_labels steps{{"100", "300"}, {100, 300}};
+    diff::move_figures moved;
+    moved.falling_blocks = 2;
+    moved.fastest_fall = 0.25;
+    const auto fall = diff::fall_of(moved, steps);
+    REQUIRE(fall);
+    CHECK(fall->ahead == Approx(600));
+    CHECK(fall->at == Approx(900));
+    // A maximum that is a power of two is there at the next fall, however small.
+    const auto c = gains({1.0F, 1.6875F, 1.125F, 1.5625F, 0});
+    CHECK(number(diff_of({&b, &c}, {recipe}).results[0], "falls_left") == 0);
+    // One that is in the zone, and one that rises, are not on their way down.
+    const auto e = gains({0.9375F, 1.75F, 1.25F, 1.625F, 0});
+    CHECK(number(diff_of({&c, &e}, {recipe}).results[0], "falling_blocks") == 0);
+}
+
 TEST_CASE("a drift is extrapolated only along a line") {
     const auto dumps_at = [](const std::vector<double>& distances) {
-        std::vector<diff::dump_figures> dumps(distances.size());
-        for (std::size_t i = 0; i < dumps.size(); ++i) {
-            dumps[i].maxima = 4;
-            dumps[i].distance.add(4 * distances[i]);
-        }
+        std::vector<diff::mean_maxima> dumps;
+        for (const double x : distances) dumps.push_back({.blocks = 4, .distance = x});
         return dumps;
     };
     const diff::dump_labels steps{{"100", "200", "300"}, {100, 200, 300}};
