@@ -646,7 +646,13 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
         const auto measured = std::ranges::find_if(t.measured, [&](const policy::measurement& o) {
             return policy::recipe_key(o.recipe) == r.recipe;
         });
-        all.push_back({t.file, t.name, measured == t.measured.end() ? r.recipe : measured->text});
+        if (measured == t.measured.end()) {
+            all.push_back({t.file, t.name, r.recipe});
+        } else if (measured->worst_member.empty()) {
+            all.push_back({t.file, t.name, measured->text});
+        } else {  // a group has no blocks of its own
+            all.push_back({measured->worst_file, measured->worst_member, measured->text});
+        }
     }
     return all;
 }
