@@ -648,10 +648,11 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
         });
         if (measured == t.measured.end()) {
             all.push_back({t.file, t.name, r.recipe});
-        } else if (measured->worst_member.empty()) {
+        } else if (measured->group) {  // which has no blocks of its own
+            all.push_back(
+                {measured->group->worst_file, measured->group->worst_member, measured->text});
+        } else {
             all.push_back({t.file, t.name, measured->text});
-        } else {  // a group has no blocks of its own
-            all.push_back({measured->worst_file, measured->worst_member, measured->text});
         }
     }
     return all;

@@ -46,12 +46,9 @@ void add_results(const std::vector<analysis::result>& results, std::vector<measu
         measured_tensor& t = to[at->second];
         const bool there = std::ranges::any_of(
             t.measured, [&](const measurement& m) { return m.recipe == r.under->recipe; });
-        if (there) continue;
-        t.measured.push_back({r.under->recipe, r.under->name, r, r.poisoned, poisoned_share(r)});
-        if (r.group) {
-            t.measured.back().worst_member = r.group->worst_member;
-            t.measured.back().worst_file = r.group->worst_file;
-        }
+        if (!there)
+            t.measured.push_back(
+                {r.under->recipe, r.under->name, r, r.poisoned, poisoned_share(r), r.group});
     }
 }
 
