@@ -70,7 +70,7 @@ cmp one.json all.json
 # Records of several layers are of none, whatever numbers are left in their names.
 "$mx" compare moe.safetensors --element e2m1 --scale floor,even --group 'layers.*' --layers \
     --json layers.json --html layers.html >layers.txt
-grep -q '"series":\[\]' layers.json
+python3 -c 'import json; assert json.load(open("layers.json"))["series"] == []'
 
 # Files of results like others.
 "$mx" report groups.json -o page.html --quiet
@@ -105,6 +105,6 @@ def peak(name, *more):
     assert status == 0, status
     return usage.ru_maxrss
 grouped, single = peak("grouped.json", "--group", "experts.*"), peak("single.json")
-assert os.path.getsize("grouped.json") < 100000 < 50000000 < os.path.getsize("single.json")
+assert os.path.getsize("grouped.json") < 200000 < 50000000 < os.path.getsize("single.json")
 assert grouped < 0.6 * single, (grouped, single)
 END
