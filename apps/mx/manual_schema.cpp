@@ -108,7 +108,7 @@ std::string members_schema() {
         if (always) required += (required.empty() ? "" : ", ") + quoted(name);
     };
     for (const analysis::member_facts& m : analysis::result_members()) {
-        add(m.name, m.definition, keywords_of(m), m.name != "phase");
+        add(m.name, m.definition, keywords_of(m), m.always);
     }
     add("row_scale", "the least and the largest outer scale of a row, with outer=row",
         R"("type": "object", "properties": {"min": {"type": ["number", "null"]}, "max": {"type": ["number", "null"]}}, "required": ["min", "max"], "additionalProperties": false)",

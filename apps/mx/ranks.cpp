@@ -14,7 +14,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <span>
+#include <system_error>
+#include <utility>
 
 #include "apps/mx/help.hpp"
 #include "apps/mx/progress.hpp"
@@ -125,7 +129,43 @@ int run_words(std::vector<std::string> words) {
 // What is run: the words of the whole command line, and of each of its parts.
 struct divided_command {
     std::vector<std::string> whole, part;
+    std::string arrays;  // the file that mx quantize writes; else empty
     bool quiet = false;
+};
+
+// The folder for parts of arrays, which are too large for messages: beside the file that they
+// become, so on a file system that all copies see. It goes with the object, and so in time when a
+// copy fails.
+class part_folder {
+  public:
+    explicit part_folder(const std::string& beside) {
+        if (beside.empty()) return;
+        int rank = 0;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        const std::filesystem::path file(beside);
+        path_ = (file.parent_path() / fmt::format(".{}.parts.XXXXXX", file.filename().string()))
+                    .string();
+        if (rank == 0 && ::mkdtemp(path_.data()) == nullptr) {
+            const std::string failed = std::exchange(path_, {});
+            throw base::error(base::error_kind::output, "no folder for parts can be made there",
+                              {beside, {}, {}});
+        }
+        MPI_Bcast(path_.data(), static_cast<int>(path_.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+    }
+    ~part_folder() {
+        std::error_code ignored;
+        if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    }
+    part_folder(const part_folder&) = delete;
+    part_folder& operator=(const part_folder&) = delete;
+
+    std::string part(std::uint64_t number) const {
+        return fmt::format("{}/part-{}.safetensors", path_, number);
+    }
+    void leave() { path_.clear(); }  // to another copy
+
+  private:
+    std::string path_;
 };
 
 divided_command divide(int argc, char** argv) {
@@ -133,9 +173,11 @@ divided_command divide(int argc, char** argv) {
     const auto at = std::ranges::find(commands, name, &command::name);
     parser cmd;
     const runner unused = at == commands.end() ? runner() : at->declare(cmd);
-    if (at == commands.end() || !cmd.has_option("--page-sums")) {
+    if (at == commands.end() || !cmd.has_option("--shard")) {
         refuse(
-            "mpirun: mx analyze, mx compare and mx cluster share a run; start one copy of others");
+            "mpirun: mx analyze, compare, cluster, diff and quantize share a run; start one copy "
+            "of "
+            "others");
     }
     set_up(cmd, *at);
     // What is wrong, and --help, is told once.
@@ -145,9 +187,10 @@ divided_command divide(int argc, char** argv) {
     for (const std::string& word : cmd.given({})) {
         if (word.starts_with("--shard=")) refuse("--shard: mpirun deals the parts; leave it out");
         d.quiet = d.quiet || word == "--quiet";
-        page = page || word.starts_with("--html=");
+        page = page || (word.starts_with("--html=") && cmd.has_option("--page-sums"));
+        if (name == "quantize" && word.starts_with("--output=")) d.arrays = word.substr(9);
     }
-    std::vector<std::string> outputs{"title", "summary", "quiet"};
+    std::vector<std::string> outputs{"title", "summary", "quiet", "output"};
     for (const report::writer& w : report::writers) outputs.emplace_back(w.name);
     d.whole = cmd.given({});
     d.part = cmd.given(outputs);
@@ -158,24 +201,55 @@ divided_command divide(int argc, char** argv) {
     return d;
 }
 
+// Takes parts until there is none; make(words of a part, its number) makes one.
+int make_parts(const divided_command& d, std::uint64_t count, bool shows,
+               const std::function<int(std::vector<std::string>, std::uint64_t)>& make) {
+    const auto show = shows ? progress_bar(d.quiet, progress_unit::none)
+                            : std::function<void(const engine::progress&)>();
+    shared_counter counter;
+    for (std::uint64_t part = counter.next(); part < count; part = counter.next()) {
+        if (show) show({part, count});
+        std::vector<std::string> words = d.part;
+        words.insert(words.begin() + 2, fmt::format("--shard={}/{}", part + 1, count));
+        if (const int code = make(std::move(words), part + 1); code != exit_code::fine) return code;
+    }
+    return exit_code::fine;
+}
+
+// Parts of arrays are files.
+int share_arrays(divided_command d, int rank, std::uint64_t count) {
+    part_folder folder(d.arrays);
+    const int code =
+        make_parts(d, count, rank == 0, [&](std::vector<std::string> words, std::uint64_t number) {
+            words.insert(words.begin() + 2, "--output=" + folder.part(number));
+            return run_words(std::move(words));
+        });
+    if (code != exit_code::fine) return code;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank != 0) {
+        folder.leave();
+        return exit_code::fine;
+    }
+    for (std::uint64_t part = 1; part <= count; ++part) {
+        d.whole.insert(d.whole.begin() + 2, "--parts=" + folder.part(part));
+    }
+    return run_words(d.whole);
+}
+
 int share_run(int argc, char** argv, int rank, int ranks) {
     divided_command d = divide(argc, argv);
     const std::uint64_t count = parts_for_each * static_cast<std::uint64_t>(ranks);
-    const auto show = rank == 0 ? progress_bar(d.quiet, progress_unit::none)
-                                : std::function<void(const engine::progress&)>();
+    if (!d.arrays.empty()) return share_arrays(std::move(d), rank, count);
     std::vector<std::string> made;
-    {
-        shared_counter counter;
-        for (std::uint64_t part = counter.next(); part < count; part = counter.next()) {
-            if (show) show({part, count});
+    const int code =
+        make_parts(d, count, rank == 0, [&](std::vector<std::string> words, std::uint64_t) {
             const memory_file to;
-            std::vector<std::string> words = d.part;
-            words.insert(words.begin() + 2,
-                         {fmt::format("--shard={}/{}", part + 1, count), "--json=" + to.path()});
-            if (const int code = run_words(words); code != exit_code::fine) return code;
-            made.push_back(to.content());
-        }
-    }
+            words.insert(words.begin() + 2, "--json=" + to.path());
+            const int failed = run_words(std::move(words));
+            if (failed == exit_code::fine) made.push_back(to.content());
+            return failed;
+        });
+    if (code != exit_code::fine) return code;
     std::uint64_t number = made.size();
     if (rank != 0) {
         MPI_Send(&number, 1, MPI_UINT64_T, 0, part_tag, MPI_COMM_WORLD);

@@ -28,6 +28,13 @@ void declare_measured_outputs(parser& cmd, documents::measuring_options& o, meas
     declare_parts(cmd, o.parts, command, true);
 }
 
+void declare_groups(parser& cmd, documents::measuring_options& o) {
+    cmd.add_option("--group BY", o.groups,
+                   "one record for several tensors, with the worst of them named: a pattern, as "
+                   "'experts.*', for names that differ there alone; layer,role or role for all "
+                   "that no pattern takes; repeatable");
+}
+
 void print_summary(const std::string& summary, const output_options& out) {
     if (std::ranges::find(out.paths, "-") != out.paths.end()) return;
     print(base::printable(summary.empty() ? "no tensor was measured" : summary) + "\n");

@@ -30,6 +30,9 @@ struct measured_outputs {
 void declare_measured_outputs(parser& cmd, documents::measuring_options& o, measured_outputs& to,
                               std::string_view command);
 
+/// --group: which tensors share a record.
+void declare_groups(parser& cmd, documents::measuring_options& o);
+
 /// A model opened to be measured: outputs first, so that a path that cannot be written ends a run
 /// before it begins. `more`: outputs that the command itself writes.
 class measured_run {

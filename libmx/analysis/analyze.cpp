@@ -4,75 +4,37 @@
 #include <utility>
 
 #include "libmx/analysis/block_table.hpp"
+#include "libmx/analysis/figures.hpp"
+#include "libmx/analysis/group_sums.hpp"
 #include "libmx/analysis/spread.hpp"
 #include "libmx/analysis/totals.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/io/memory_tensor.hpp"
-#include "libmx/metrics/metrics.hpp"
 
 namespace mx::analysis {
 namespace {
 
-bool wanted(metrics::when collected, const analysis_request& request) {
-    switch (collected) {
-        case metrics::when::decompose:
-            return request.decompose;
-        case metrics::when::histograms:
-            return request.histograms;
-        case metrics::when::regret:
-            return false;  // see add_regrets
-        case metrics::when::always:
-            break;
-    }
-    return true;
-}
-
-std::shared_ptr<const tensor_identity> identity_of(const io::tensor_info& info,
-                                                   std::string_view role) {
-    tensor_identity of{info.file,         info.name,  std::string(tensor::row_of(info.type).name),
-                       std::string(role), info.shape, {}};
-    if (const auto place = engine::layer_of(info.name)) {
-        of.layer = static_cast<std::int64_t>(place->layer);
-    }
-    return std::make_shared<tensor_identity>(std::move(of));
-}
-
 result finish(const engine::run_job& j, metrics::totals t, double spread,
               const analysis_request& request) {
-    result r;
     t.deviation = spread * double{request.factors[j.phase]};
-    static_cast<metrics::row&>(r) = metrics::row_of(t);
-    if (request.factors.size() > 1) r.phase = static_cast<std::int64_t>(j.phase);
-    r.elements = t.count.elements;
-    r.blocks = t.block.blocks;
-    r.nan = t.count.nan;
-    r.inf = t.count.inf;
-    r.poisoned = t.count.poisoned;
+    result r = figures_of(t, j.recipe, j.phase, request);
     // How often the tensor was read for it, and the tensor scale that the first pass was for.
     r.passes = j.passes;
     const codec::recipe& recipe = request.recipes[j.recipe];
     if (codec::has_tensor_scale(recipe)) r.tensor_scale = double{j.params[0]->tensor.decode};
-    if (codec::has_row_scales(recipe)) {
-        const bool any = t.least_outer <= t.largest_outer;
-        const auto figure = [&](float scale) {
-            return any ? report::value(double{scale}) : report::value();
-        };
-        put(r, "row_scale",
-            report::record{{"min", figure(t.least_outer)}, {"max", figure(t.largest_outer)}});
-    }
-    for (const metrics::metric& m : metrics::all()) {
-        if (m.finish != nullptr && wanted(m.collected, request)) put(r, m.name, m.finish(t));
-    }
     return r;
 }
 
 class analysis_visitor final : public totals_visitor {
   public:
-    analysis_visitor(const analysis_request& request, std::vector<double> spreads, analysis& to)
+    /// `groups`: none where every tensor has a record.
+    analysis_visitor(const analysis_request& request, std::vector<double> spreads,
+                     group_sums* groups, analysis& to)
         : totals_visitor(request, request.histograms || request.distributions, request.decompose),
           request_(request),
           spreads_(std::move(spreads)),
+          groups_(groups),
           to_(to) {
         for (const codec::recipe& r : request.recipes) {
             named_.push_back(std::make_shared<named_recipe>(named_recipe{codec::to_string(r), r}));
@@ -91,22 +53,33 @@ class analysis_visitor final : public totals_visitor {
             const engine::run_job& j = b.jobs[i];
             const io::tensor_info& info = b.info(j);
             std::shared_ptr<const tensor_identity>& of = identities[j.tensor - b.first];
-            if (!of) of = identity_of(info, request_.roles.role_of(info));
+            if (!of) {
+                of = std::make_shared<tensor_identity>(
+                    identity_of(info, request_.roles.role_of(info)));
+            }
             const metrics::totals& t = sums()[i]->totals;
             result r = finish(j, t, spreads_[j.tensor], request_);
             r.of = of;
             r.under = named_[j.recipe];
             r.inexact_inputs = b.inexact[j.tensor - b.first];
-            to_.results.push_back(std::move(r));
+            if (groups_ != nullptr) {
+                groups_->add(j.tensor, j.recipe, j.phase, std::move(r), t);
+            } else {
+                to_.results.push_back(std::move(r));
+            }
             if (request_.distributions && j.phase == 0) {
                 to_.sums.add(info, of->role, j.recipe, t);
             }
+        }
+        for (std::size_t t = 0; groups_ != nullptr && t < b.tensors.size(); ++t) {
+            groups_->complete(b.first + t);
         }
     }
 
   private:
     const analysis_request& request_;
     std::vector<double> spreads_;  // by tensor
+    group_sums* groups_;
     analysis& to_;
     std::vector<std::shared_ptr<const named_recipe>> named_;  // by recipe
 };
@@ -129,7 +102,12 @@ analysis analyze(const std::vector<engine::tensor_ref>& tensors, const analysis_
     analysis result;
     const std::vector<engine::tensor_ref> numeric = engine::numeric_only(tensors, result.skipped);
     if (request.distributions) result.sums = distributions(request.recipes);
-    analysis_visitor figures(request, spreads_of(numeric, request, control), result);
+    std::unique_ptr<group_sums> groups;
+    if (!request.groups.empty()) {
+        groups = std::make_unique<group_sums>(group_tensors(numeric, request.groups, request.roles),
+                                              request);
+    }
+    analysis_visitor figures(request, spreads_of(numeric, request, control), groups.get(), result);
     scale_pair_counter pairs(request.scale_groups);
     std::unique_ptr<block_table> table;
     std::vector<engine::visitor*> visitors{&figures};
@@ -143,6 +121,7 @@ analysis analyze(const std::vector<engine::tensor_ref>& tensors, const analysis_
          engine::run(std::span(&numeric, 1), request, visitors, control)) {
         result.skipped.push_back(std::move(s));
     }
+    if (groups) result.results = groups->take();
     result.scale_differences = pairs.counts();
     if (table && has_elements(result.results)) table->commit();
     return result;

@@ -17,8 +17,8 @@
 
 namespace mx::analysis {
 
-/// One result per tensor, recipe and factor, factors innermost; with more than one factor each
-/// carries its index as `phase`.
+/// One result per tensor, or group of tensors, recipe and factor, factors innermost; with more than
+/// one factor each carries its index as `phase`.
 struct analysis_request : engine::run_request {
     bool histograms = false;
     bool distributions = false;  ///< histograms of all tensors of a role and recipe together
@@ -26,10 +26,13 @@ struct analysis_request : engine::run_request {
     bool decompose = false;      ///< also the squared error by origin (metrics::when::decompose)
     /// Groups of recipes whose scale bytes are compared: see scale_pair_counter.
     std::vector<std::vector<std::size_t>> scale_groups;
+    /// Which tensors share a result: see group_tensors. None: every tensor has its own.
+    std::vector<std::string> groups;
 };
 
 struct analysis {
-    /// One per tensor, recipe and factor: tensors in file order, recipes and factors as given.
+    /// One per tensor (or group, where its first tensor stands), recipe and factor: tensors in file
+    /// order, recipes and factors as given.
     std::vector<result> results;
     std::vector<engine::skipped_tensor> skipped;
     std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors

@@ -50,6 +50,7 @@ void add_regrets(std::vector<result>& results, const std::vector<engine::tensor_
     analysis_request searched;
     static_cast<engine::run_request&>(searched) = request;
     searched.recipes = best_recipes(request.recipes);
+    searched.groups = request.groups;
     searched.share = nullptr;  // parts leave this to whoever merges them
     if (searched.recipes.empty()) return;
     const analysis best = analyze(tensors, searched, control);

@@ -27,13 +27,15 @@ struct result_member {
     std::variant<std::string tensor_identity::*, mx::tensor::shape tensor_identity::*,
                  std::optional<std::int64_t> tensor_identity::*, std::string named_recipe::*,
                  std::optional<std::int64_t> result::*, std::uint64_t result::*, double result::*,
-                 std::array<double, 4> result::*>
+                 std::array<double, 4> result::*, std::uint64_t group_facts::*,
+                 std::string group_facts::*, double group_facts::*>
         where;
     const char* definition = "";
 };
 
 // THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
-// error_members where the error is decomposed, and regret_members where they were asked for.
+// error_members where the error is decomposed, regret_members where they were asked for, and
+// group_members of results that tensors share.
 constexpr std::array described_members{
     result_member{"file", &tensor_identity::file, "path of the file, as it was given"},
     result_member{"tensor", &tensor_identity::tensor,
@@ -63,6 +65,19 @@ constexpr std::array error_members{
     result_member{"grid_error_share", &result::grid_error_share},
 };
 
+constexpr std::array group_members{
+    result_member{"members", &group_facts::members,
+                  "tensors that share the result; with --group only"},
+    result_member{"worst_member", &group_facts::worst_member,
+                  "the one of them with the largest nrmse, the first of equals; with --group only"},
+    result_member{"worst_member_file", &group_facts::worst_file,
+                  "path of the file that holds it; with --group only"},
+    result_member{"worst_member_nrmse", &group_facts::worst_nrmse,
+                  "nrmse of that tensor; with --group only"},
+    result_member{"worst_member_sqnr_db", &group_facts::worst_sqnr_db,
+                  "SQNR of that tensor in dB; with --group only"},
+};
+
 constexpr std::array regret_members{
     result_member{"best_rmse", &result::best_rmse},
     result_member{"regret", &result::regret},
@@ -84,6 +99,10 @@ const T& part_of(const result& r, T tensor_identity::*m) {
 template <typename T>
 const T& part_of(const result& r, T named_recipe::*m) {
     return (*r.under).*m;
+}
+template <typename T>
+const T& part_of(const result& r, T group_facts::*m) {
+    return (*r.group).*m;
 }
 template <typename T>
 const T& part_of(const result& r, T result::*m) {
@@ -151,14 +170,23 @@ bool read_member(result& r, tensor_identity& of, std::string_view name, const re
             r.decomposed = true;
         } else {
             m = find(regret_members, name);
-            if (m == nullptr) return false;
-            r.with_regret = true;
+            if (m != nullptr) {
+                r.with_regret = true;
+            } else {
+                m = find(group_members, name);
+                if (m == nullptr) return false;
+            }
         }
     }
     const auto read_into = [&](auto where) {
         using place = decltype(where);
         if constexpr (std::is_invocable_v<place, tensor_identity&>) {
             read(v, m->name, of.*where);
+        } else if constexpr (std::is_invocable_v<place, group_facts&>) {
+            auto group =
+                r.group ? std::make_shared<group_facts>(*r.group) : std::make_shared<group_facts>();
+            read(v, m->name, (*group).*where);
+            r.group = std::move(group);
         } else if constexpr (std::is_invocable_v<place, result&>) {
             read(v, m->name, r.*where);
         }  // result_reader finds recipes
@@ -201,6 +229,9 @@ report::record record_of(const result& r) {
     }
     for (const result_member& m : regret_members) {
         if (r.with_regret) write(m);
+    }
+    for (const result_member& m : group_members) {
+        if (r.group) write(m);
     }
     to.insert(to.end(), r.more.begin(), r.more.end());
     return to;
@@ -274,13 +305,18 @@ std::vector<result> results_of(const report::record_list& records, const std::st
 std::vector<member_facts> result_members() {
     const auto type_of = [](const result_member& m) {
         using enum member_type;
-        constexpr std::array types{text,           extents, optional_count, text,
-                                   optional_count, count,   figure};
+        constexpr std::array types{text,   extents, optional_count, text, optional_count, count,
+                                   figure, figure,  count,          text, figure};
         return types.at(m.where.index());
     };
     std::vector<member_facts> facts;
-    for (const result_member& m : described_members)
-        facts.push_back({m.name, type_of(m), m.definition});
+    for (const result_member& m : described_members) {
+        const bool always = m.where != decltype(m.where)(&result::phase);
+        facts.push_back({m.name, type_of(m), m.definition, always});
+    }
+    for (const result_member& m : group_members) {
+        facts.push_back({m.name, type_of(m), m.definition, false});
+    }
     return facts;
 }
 

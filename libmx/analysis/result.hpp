@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,15 @@ struct named_recipe {
     codec::recipe recipe;
 };
 
+/// What a result says of the tensors that share it (`--group`): how many, and the one with the
+/// largest nrmse, the first of equal ones.
+struct group_facts {
+    std::uint64_t members = 0;
+    std::string worst_member, worst_file;  ///< the file that it is in
+    /// Of the worst member; NaN: undefined.
+    double worst_nrmse = std::numeric_limits<double>::quiet_NaN(), worst_sqnr_db = worst_nrmse;
+};
+
 /// The figures of metrics::row, with what they are of. NaN: undefined, as there; figures that a
 /// file lacks are undefined, and counts 0.
 struct result : metrics::row {
@@ -42,7 +52,8 @@ struct result : metrics::row {
 
     std::shared_ptr<const tensor_identity> of;
     std::shared_ptr<const named_recipe> under;
-    std::optional<std::int64_t> phase;  ///< index of the factor, where there are several
+    std::shared_ptr<const group_facts> group;  ///< with --group; else null
+    std::optional<std::int64_t> phase;         ///< index of the factor, where there are several
     std::uint64_t elements = 0, blocks = 0, nan = 0, inf = 0, poisoned = 0;
     std::uint64_t inexact_inputs = 0;  ///< elements that float32 does not hold
     std::uint64_t passes = 0;          ///< over the tensor's data

@@ -20,10 +20,11 @@ struct member_facts {
     std::string_view name;
     member_type type;
     std::string_view definition;  ///< one line
+    bool always = true;           ///< every result has it
 };
 
-/// The members that every result has before its metrics, in output order. Only `phase` may be
-/// missing.
+/// The members of results that are no metrics, in output order: those of groups come last, behind
+/// the metrics.
 std::vector<member_facts> result_members();
 
 }  // namespace mx::analysis

@@ -15,9 +15,10 @@ namespace mx::documents {
 namespace {
 
 analysis::analysis_request& with_finder(analysis::analysis_request& request,
-                                        const role_options& o) {
-    request.roles = finder_of(o);
-    request.norm_bias = o.norm_bias;
+                                        const measuring_options& o) {
+    request.roles = finder_of(o.roles);
+    request.norm_bias = o.roles.norm_bias;
+    request.groups = o.groups;
     return request;
 }
 
@@ -92,7 +93,7 @@ pages::review review_of(std::span<const pages::result_set> sets, const judging_o
 measured_model::measured_model(const measuring_options& o, analysis::analysis_request& r,
                                const surroundings& around)
     : options(o),
-      request(with_finder(r, o.roles)),
+      request(with_finder(r, o)),
       opened(chosen(around.open(), o.roles, r.roles)),
       control(around.control(with_recipes(r.recipes, o, opened.tensors, r.roles))) {
     basis_of(o.judging);  // what cannot be read ends a run before it begins
@@ -105,7 +106,10 @@ report::record measured_model::head() const {
     report::record head = pages::document_head("mx.analysis/1");
     head.emplace_back("inputs",
                       input_list(opened.files, is_part() ? digest_function() : options.digest));
-    const std::string selection = selection_text(options.in, options.roles);
+    std::string selection = selection_text(options.in, options.roles);
+    for (const std::string& g : options.groups) {
+        selection += (selection.empty() ? "" : " ") + ("--group " + policy::shell_word(g));
+    }
     if (!selection.empty()) head.emplace_back("selection", selection);
     return head;
 }

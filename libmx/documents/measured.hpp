@@ -20,6 +20,9 @@ struct measuring_options {
     input_options in;
     role_options roles;
     std::vector<std::string> recipes;  ///< none: what the policy judges, and more as the study says
+    /// Which tensors share a record (analysis::group_tensors); none: each has its own. Of analyze
+    /// and compare.
+    std::vector<std::string> groups;
     judging_options judging;
     bool page = false;       ///< make the page of a review, and measure what it shows
     bool summary = false;    ///< the verdict in one line is asked for

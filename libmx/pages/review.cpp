@@ -146,6 +146,24 @@ std::string subtitle_of(const evidence& e) {
            fmt::format("{} in {}", bytes_text(bytes), report::plural(e.inputs.size(), "file"));
 }
 
+// That records are of several tensors.
+std::string groups_sentence(const evidence& e) {
+    std::uint64_t members = 0, records = 0;
+    for (const compare::tensor_row& t : e.table.tensors) {
+        std::uint64_t most = 0;
+        for (const analysis::result* r : t.at) {
+            if (r != nullptr && r->group) most = std::max(most, r->group->members);
+        }
+        members += most;
+        records += most > 0 ? 1u : 0u;
+    }
+    if (records == 0) return {};
+    return fmt::format(
+        "{} of groups stand for {} (--group): limits are held against a group as a whole, so a "
+        "tensor in it can reach one that the group does not.",
+        report::plural(records, "record"), report::plural(members, "tensor"));
+}
+
 // NaN, Inf and inputs that float32 does not hold, each tensor once however many recipes.
 std::vector<std::string> warnings_of(const evidence& e) {
     std::vector<std::string> said;
@@ -172,6 +190,7 @@ std::vector<std::string> warnings_of(const evidence& e) {
                         "(inexact_inputs).",
                         report::plural(inexact, "tensor"), inexact == 1 ? "holds" : "hold"));
     }
+    if (std::string groups = groups_sentence(e); !groups.empty()) said.push_back(std::move(groups));
     if (e.repeated > 0) {
         said.push_back(fmt::format("{} {} in more than one document; the first counts.",
                                    report::plural(e.repeated, "result"),
@@ -232,6 +251,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
         put(d.sections, worst_section(m));
         out.worst = most_harmed(m, drilled_tensors);
         out.worst_at = d.sections.size();
+        put(d.sections, groups_section(e));
         put(d.sections, candidates_section(m));
         put(d.sections, finding_sections(e));
     }

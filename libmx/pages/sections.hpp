@@ -15,6 +15,8 @@ namespace mx::pages {
 /// All tensors under every recipe, as an explorer; `worst_first`: indices into the evidence, of
 /// which a page that cannot hold all keeps the first.
 report::section tensors_section(const evidence& e, const std::vector<std::size_t>& worst_first);
+/// Records that tensors share, with the worst of these: where it stands out most first.
+report::section groups_section(const evidence& e);
 /// Findings of mx cluster, with what mends them.
 std::vector<report::section> finding_sections(const evidence& e);
 /// Inputs, recipes, and what their parts mean.

@@ -646,7 +646,14 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
         const auto measured = std::ranges::find_if(t.measured, [&](const policy::measurement& o) {
             return policy::recipe_key(o.recipe) == r.recipe;
         });
-        all.push_back({t.file, t.name, measured == t.measured.end() ? r.recipe : measured->text});
+        if (measured == t.measured.end()) {
+            all.push_back({t.file, t.name, r.recipe});
+        } else if (measured->group) {  // which has no blocks of its own
+            all.push_back(
+                {measured->group->worst_file, measured->group->worst_member, measured->text});
+        } else {
+            all.push_back({t.file, t.name, measured->text});
+        }
     }
     return all;
 }

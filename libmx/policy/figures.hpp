@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,8 @@ struct measurement {
     metrics::row figures{};
     std::uint64_t poisoned = 0;  ///< finite elements in blocks whose scale is NaN
     double poisoned_share = 0;   ///< of the finite elements
+    /// Of tensors that share the result (--group); else null.
+    std::shared_ptr<const analysis::group_facts> group = {};
 };
 
 /// A tensor as results tell of it.

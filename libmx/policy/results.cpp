@@ -48,7 +48,7 @@ void add_results(const std::vector<analysis::result>& results, std::vector<measu
             t.measured, [&](const measurement& m) { return m.recipe == r.under->recipe; });
         if (!there)
             t.measured.push_back(
-                {r.under->recipe, r.under->name, r, r.poisoned, poisoned_share(r)});
+                {r.under->recipe, r.under->name, r, r.poisoned, poisoned_share(r), r.group});
     }
 }
 

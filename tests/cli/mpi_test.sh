@@ -35,6 +35,26 @@ same() {
 }
 same analyze model.safetensors -t '*layers.0.*' --threads 1
 same cluster model.safetensors -t '*layers.0.*norm*' --threads 1
+# Dumps, and arrays, whose parts are files for a while.
+"$mx" synth -o later.safetensors --preset layernorm --seed 2 --quiet
+same diff model.safetensors later.safetensors -t '*layers.0.*' -r mxfp4 --threads 1
+mkdir arrays
+for form in '--packed -r nvfp4' '--keep-rest -r mxfp4'; do
+    # shellcheck disable=SC2086
+    "$mx" quantize model.safetensors $form -o one.safetensors --quiet
+    for n in 1 2 3; do
+        # shellcheck disable=SC2086
+        copies $n quantize model.safetensors $form -o arrays/all.safetensors --threads 1 --quiet
+        cmp one.safetensors arrays/all.safetensors
+        [ "$(ls -A arrays)" = all.safetensors ]
+        rm arrays/all.safetensors
+    done
+done
+if copies 2 quantize model.safetensors -r mxfp4:axis=9 -o arrays/all.safetensors --quiet >out 2>said; then
+    echo 'mx quantize: no failure' >&2
+    exit 1
+fi
+[ "$(ls -A arrays)" = '' ]
 "$mx" compare model.safetensors -t '*layers.0.*norm*' --element e2m1 --json one.json --quiet
 copies 2 compare model.safetensors -t '*layers.0.*norm*' --element e2m1 --json all.json --quiet
 cmp one.json all.json
@@ -53,5 +73,6 @@ refused() {
 }
 refused 'cannot open' analyze nowhere.safetensors
 refused 'mpirun deals the parts' analyze model.safetensors --shard 1/2
+same analyze model.safetensors -t '*layers.[01].*' --group layer,role --threads 1
 refused 'start one copy' gate one.json --rule 'nrmse<1'
 refused 'nosuch' analyze model.safetensors -r mxfp4:scale=nosuch

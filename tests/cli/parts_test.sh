@@ -160,16 +160,3 @@ refused 'no part' merge one.json
 refused 'name the part' analyze hostile.safetensors --shard 1/2
 refused 'a part is written as' analyze hostile.safetensors --shard 1/2 --json p.json --csv p.csv
 refused 'in parts' analyze hostile.safetensors --shard 1/2 --json p.json --blocks b.h5
-
-# kill -9 leaves no part file that is not whole.
-cp part-3.json whole
-for wait in 0 0.005 0.01 0.02 0.04; do
-    rm -f part-3.json
-    "$mx" analyze hostile.safetensors -r mxfp4 --shard 3/7 --json part-3.json --quiet &
-    sleep $wait
-    kill -9 $! 2>/dev/null || true
-    wait $! 2>/dev/null || true
-    if [ -e part-3.json ]; then
-        tail -c 3 part-3.json | grep -q '}' || fail "a part was left half written"
-    fi
-done

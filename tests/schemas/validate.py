@@ -72,6 +72,8 @@ COMMANDS = [
     ("analyze tiny.safetensors --json {json} --html a.html --quiet", "analysis"),
     ("analyze tiny.safetensors -r mxfp4 -r nvfp4:dialect=torchao -r mxfp8:axis=1 --histograms "
      "--decompose --sha256 --json {json} --quiet", "analysis"),
+    ("analyze tiny.safetensors -r mxfp4 -r nvfp4 --group layers.* --group role --json {json} --quiet",
+     "analysis"),
     ("compare tiny.safetensors --element e2m1 --scale floor,even --block 1x32 --layers --json {json} "
      "--quiet", "analysis"),
     ("compare tiny.safetensors -r mxfp4 -r mxfp4:round=stochastic --seeds 3 --json {json} --quiet",

@@ -25,6 +25,9 @@ int run_analyze(analyze_command o) {
     if ((o.exact || !o.options.blocks.empty()) && !(parts.shard.empty() && parts.merged.empty())) {
         refuse("--exact and --blocks cannot be had in parts: leave --shard out");
     }
+    if (o.exact && !o.options.groups.empty()) {
+        refuse("--exact computes tensor by tensor: leave --group out");
+    }
     std::vector<std::string> more;
     if (!o.options.blocks.empty()) more.push_back(o.options.blocks);
     measured_run run(o.options, o.to, more);
@@ -54,6 +57,7 @@ runner declare_analyze(parser& cmd) {
     cmd.add_flag("--all", o->options.view.all, "show every tensor, in the order of the file");
     cmd.add_option("--worst N", o->options.view.worst, "show the N tensors that lose most elements")
         ->in_range(1, 1000000);
+    declare_groups(cmd, o->options);
     declare_measured_outputs(cmd, o->options, o->to, "analyze");
     cmd.add_option("--blocks OUT.h5", o->options.blocks,
                    "per-block scale codes, amax, counts and squared errors, as HDF5")
@@ -72,6 +76,7 @@ runner declare_analyze(parser& cmd) {
         "mx analyze model.safetensors --summary\n"
         "mx analyze model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:block=1x16\n"
         "mx analyze model.safetensors.index.json --tensor '*norm*' --json norms.json\n"
+        "mx analyze moe/ --group 'experts.*' --json results.json\n"
         "mx analyze weights.npz --recipe mxfp8 --csv - --quiet\n");
     return [o] { return run_analyze(*o); };
 }

@@ -66,6 +66,7 @@ runner declare_compare(parser& cmd) {
                  "also how much of the error the best scales would save, whatever the size of the "
                  "tensors: one more pass, under scale=search");
     cmd.add_flag("--no-regret", o->no_regret, "without it, however small the tensors");
+    declare_groups(cmd, o->options);
     cmd.group("Ranking");
     cmd.add_option("--baseline RECIPE", o->options.baseline,
                    "what R-MSEs are relative to (the first cell)");

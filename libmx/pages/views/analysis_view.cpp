@@ -40,16 +40,17 @@ struct accumulator {
     double worst_nrmse = 0;
 
     void add(const analysis::result& r) {
-        ++tensors;
+        tensors += r.group ? static_cast<std::int64_t>(r.group->members) : 1;
         all.add(r);
         decomposed = decomposed || r.decomposed;
         with_regret = with_regret || r.with_regret;
         for (std::size_t i = 0; i < squared_error.size(); ++i) {
             squared_error[i] += analysis::value_or(r.squared_error[i], 0);
         }
-        if (r.nrmse > worst_nrmse) {
-            worst_nrmse = r.nrmse;
-            worst = r.of->tensor;
+        const double largest = r.group ? r.group->worst_nrmse : r.nrmse;
+        if (largest > worst_nrmse) {
+            worst_nrmse = largest;
+            worst = r.group ? r.group->worst_member : r.of->tensor;
         }
     }
 
@@ -118,12 +119,32 @@ std::size_t shown(const view_options& view, std::size_t tensors, std::size_t rec
     return std::min(tensors, view.worst > 0 ? view.worst : automatic);
 }
 
+// The worst member of a group without what it has in common with the group's name, but for a word
+// before: "experts.17".
+std::string short_member(const std::string& group, const std::string& member) {
+    const std::size_t star = group.find_first_of("*?[");
+    if (star == std::string::npos || group.compare(0, star, member, 0, star) != 0) return member;
+    std::size_t end = 0;  // characters in common from the back
+    while (end < group.size() - star && end < member.size() - star &&
+           group[group.size() - 1 - end] == member[member.size() - 1 - end]) {
+        ++end;
+    }
+    const std::size_t dot = star < 2 ? std::string::npos : member.find_last_of("./", star - 2);
+    const std::size_t first = dot == std::string::npos ? 0 : dot + 1;
+    return member.substr(first, member.size() - end - first);
+}
+
 // A result as a row: with its label, and "exact" where there is no error to take a logarithm of.
 report::record row_of(const analysis::result& r, bool with_file) {
     const analysis::tensor_identity& t = *r.of;
     report::record row = analysis::record_of(r);
     if (r.exact == 1) show(row, "sqnr_db", "exact");
-    row.emplace_back("label", fmt::format("{}{}  {} {}", with_file ? t.file + ": " : "", t.tensor,
+    const bool several = r.group && r.group->members > 1;
+    if (r.group) {
+        show(row, "worst_member", several ? short_member(t.tensor, r.group->worst_member) : "");
+    }
+    row.emplace_back("label", fmt::format("{}{}  {}{} {}", with_file ? t.file + ": " : "", t.tensor,
+                                          several ? fmt::format("{} of ", r.group->members) : "",
                                           t.dtype, tensor::to_string(t.shape)));
     return row;
 }
@@ -138,15 +159,17 @@ report::section tensor_section(const std::vector<analysis::result>& results,
                                const view_options& view) {
     std::vector<tensor_rows> tensors = by_tensor(results);
     const std::size_t count = shown(view, tensors.size(), summary.size());
+    const bool groups = !results.empty() && results.front().group;
+    const std::string_view things = groups ? "record" : "tensor";
     const bool files = several_files(results);
     const bool one_recipe = summary.size() == 1;
     report::section s;
     if (count < tensors.size()) {
         std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::harm);
-        s.heading = fmt::format("The {} of {} tensors that lose most elements (--all: every one)",
-                                count, tensors.size());
+        s.heading = fmt::format("The {} of {} {}s that lose most elements (--all: every one)",
+                                count, tensors.size(), things);
     } else {
-        s.heading = fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
+        s.heading = fmt::format("{} {}{}", count, things, count == 1 ? "" : "s");
     }
     if (one_recipe) s.heading += " under " + summary.front().under->name;
     if (one_recipe) {
@@ -159,8 +182,13 @@ report::section tensor_section(const std::vector<analysis::result>& results,
     for (const report::column& c :
          columns_of({"rmse", "sqnr_db", "max_abs_error", "overflow_rate", "clamp_rate",
                      "underflow_rate", "saturated_block_rate", "bits_per_element"})) {
-        // Under one recipe the names need the room more.
-        if (!(one_recipe && c.field == "max_abs_error")) s.columns.push_back(c);
+        // Under one recipe the names need the room more, and so do those of the worst.
+        if (!((one_recipe || groups) && c.field == "max_abs_error")) s.columns.push_back(c);
+    }
+    if (groups) {
+        for (report::column& c : columns_of({"worst_member_sqnr_db", "worst_member"})) {
+            s.columns.push_back(std::move(c));
+        }
     }
     for (std::size_t i = 0; i < count; ++i) {
         for (const analysis::result* r : tensors[i].results) s.rows.push_back(row_of(*r, files));

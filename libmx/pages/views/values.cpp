@@ -21,6 +21,7 @@ std::vector<report::column> columns_of(std::initializer_list<std::string_view> m
         report::column{"elements", "elements", cell::integer},
         report::column{"error_share", "of the\nerror %", cell::share},
         report::column{"grid_error_share", "grid\n%", cell::share},
+        report::column{"members", "tensors", cell::integer},
         report::column{"max_abs_error", "max\n|error|", cell::significant, 3},
         report::column{"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
         report::column{"overflow_rate", "over-\nflow %", cell::share},
@@ -34,6 +35,8 @@ std::vector<report::column> columns_of(std::initializer_list<std::string_view> m
         report::column{"tensor", "tensor", cell::name},
         report::column{"underflow_error_share", "under-\nflow %", cell::share},
         report::column{"underflow_rate", "under-\nflow %", cell::share},
+        report::column{"worst_member", "worst tensor", cell::name},
+        report::column{"worst_member_sqnr_db", "its\nSQNR", cell::fixed, 2},
         report::column{"worst_sqnr_db", "worst\nSQNR", cell::fixed, 2},
         report::column{"worst_tensor", "in tensor", cell::name},
     };

@@ -41,7 +41,8 @@ std::vector<layer_series> find_series(const board& b) {
     for (std::size_t t = 0; t < b.tensors.size(); ++t) {
         const analysis::tensor_identity& of = *b.tensors[t].of;
         const auto place = engine::layer_of(of.tensor);
-        if (!place) continue;
+        // A group of tensors of several layers can have another number left in its name.
+        if (!place || !of.layer) continue;
         const auto [at, added] = places.emplace(std::pair(of.file, place->series), all.size());
         if (added) all.push_back({of.file, place->series, of.role, {}});
         all[at->second].tensors.push_back(t);

@@ -89,6 +89,9 @@ class gatherer {
   private:
     // `members`: all that the file says of the result, for the rules.
     void add(const std::string& path, const report::record& members, const analysis::result& r) {
+        if (r.group) {
+            refuse_input(path, r, "is a group of tensors: plan with results made without --group");
+        }
         const std::string& recipe = r.under->name;
         if (std::ranges::find(seen_, recipe) == seen_.end()) seen_.push_back(recipe);
         if (!filter_.takes(recipe)) return;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/analysis/group_sums.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "libmx/analysis/figures.hpp"
+
+namespace mx::analysis {
+
+// A group under one recipe and factor.
+struct group_sums::member_sums {
+    result first;  // of the first member
+    metrics::totals totals;
+    std::unique_ptr<metrics::histograms> histograms;
+    std::uint64_t inexact = 0, passes = 0;
+    group_facts facts;
+
+    void add(result r, const metrics::totals& t, bool with_histograms) {
+        inexact += r.inexact_inputs;
+        passes = std::max(passes, r.passes);
+        const bool worse =
+            r.nrmse > facts.worst_nrmse || (std::isnan(facts.worst_nrmse) && !std::isnan(r.nrmse));
+        if (facts.members == 0 || worse) {
+            facts.worst_member = r.of->tensor;
+            facts.worst_file = r.of->file;
+            facts.worst_nrmse = r.nrmse;
+            facts.worst_sqnr_db = r.sqnr_db;
+        }
+        if (with_histograms && !histograms) histograms = std::make_unique<metrics::histograms>();
+        if (with_histograms) histograms->merge(*t.distribution);
+        if (facts.members++ == 0) {
+            totals = t;
+            first = std::move(r);
+        } else {
+            totals.merge(t);
+        }
+    }
+};
+
+struct group_sums::open_group {
+    std::vector<member_sums> variants;  // recipes, then factors
+    std::size_t tensors = 0;            // that are complete
+};
+
+group_sums::group_sums(grouping of, const analysis_request& request)
+    : of_(std::move(of)),
+      request_(request),
+      open_(of_.groups.size()),
+      results_(of_.groups.size()) {}
+group_sums::~group_sums() = default;
+
+void group_sums::add(std::size_t tensor, std::size_t recipe, std::size_t phase, result r,
+                     const metrics::totals& t) {
+    std::unique_ptr<open_group>& g = open_[of_.group_of[tensor]];
+    const std::size_t factors = request_.factors.size();
+    if (!g) {
+        g = std::make_unique<open_group>();
+        g->variants.resize(request_.recipes.size() * factors);
+    }
+    g->variants[recipe * factors + phase].add(std::move(r), t, request_.histograms);
+}
+
+void group_sums::complete(std::size_t tensor) {
+    const std::size_t group = of_.group_of[tensor];
+    if (!open_[group]) open_[group] = std::make_unique<open_group>();
+    if (++open_[group]->tensors == of_.groups[group].tensors) close(group);
+}
+
+void group_sums::close(std::size_t group) {
+    std::vector<member_sums> variants = std::move(open_[group]->variants);
+    open_[group] = nullptr;
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+        member_sums& s = variants[i];
+        if (s.facts.members == 0) continue;  // the recipe fits none of them
+        result r = std::move(s.first);
+        if (s.facts.members > 1) {
+            const auto under = r.under;
+            const std::size_t factors = request_.factors.size();
+            // The deviation of all values together is not known.
+            s.totals.deviation = std::numeric_limits<double>::quiet_NaN();
+            s.totals.distribution = s.histograms.get();
+            r = figures_of(s.totals, i / factors, i % factors, request_);
+            r.under = under;
+            r.inexact_inputs = s.inexact;
+            r.passes = s.passes;
+        }
+        r.of = of_.groups[group].of;
+        r.group = std::make_shared<group_facts>(std::move(s.facts));
+        results_[group].push_back(std::move(r));
+    }
+}
+
+std::vector<result> group_sums::take() {
+    std::vector<result> all;
+    for (std::size_t g = 0; g < results_.size(); ++g) {
+        if (open_[g]) close(g);
+        std::ranges::move(results_[g], std::back_inserter(all));
+    }
+    return all;
+}
+
+}  // namespace mx::analysis

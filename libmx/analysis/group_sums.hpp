@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The totals of tensors that share a record, added up as tensors complete: memory follows the
+// groups that are not complete, not the tensors.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "libmx/analysis/analyze.hpp"
+#include "libmx/analysis/groups.hpp"
+#include "libmx/metrics/totals.hpp"
+
+namespace mx::analysis {
+
+class group_sums {
+  public:
+    /// The request outlives it.
+    group_sums(grouping of, const analysis_request& request);
+    ~group_sums();
+    group_sums(const group_sums&) = delete;
+    group_sums& operator=(const group_sums&) = delete;
+
+    /// Adds a tensor (by index) under a recipe and factor: its result and what that was made of.
+    void add(std::size_t tensor, std::size_t recipe, std::size_t phase, result r,
+             const metrics::totals& t);
+    /// All of the tensor was added.
+    void complete(std::size_t tensor);
+    /// The results of all groups in order, of incomplete ones as far as they are.
+    std::vector<result> take();
+
+  private:
+    struct member_sums;
+    struct open_group;
+    void close(std::size_t group);
+
+    grouping of_;
+    const analysis_request& request_;
+    std::vector<std::unique_ptr<open_group>> open_;  // by group; null: not begun, or closed
+    std::vector<std::vector<result>> results_;       // by group
+};
+
+}  // namespace mx::analysis

@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Records of groups: what they say of a mixture of experts, in one run and in parts, and how much memory
+# they take. groups_test.sh MX SOURCE
+set -eu
+mx=$(realpath "$1")
+source=$(realpath "$2")
+if ! command -v python3 >/dev/null; then
+    echo 'skipped: no python3'
+    exit 77
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+python3 "$source/tests/cli/moe.py" moe.safetensors 3 16 64 32
+
+# The worst expert of each layer is the one with outliers: 3, 10 and 17 mod 16.
+"$mx" analyze moe.safetensors -r mxfp4 -r mxfp8 --group 'experts.*' --json groups.json --quiet
+"$mx" analyze moe.safetensors -r mxfp4 -r mxfp8 --json tensors.json --quiet
+python3 - <<'END'
+import json
+records = json.load(open("groups.json"))["results"]
+single = json.load(open("tensors.json"))["results"]
+assert len(records) == 2 * 3 * (6 + 3) and len(single) == 2 * 3 * (6 + 48), len(records)
+for r in records:
+    prefix, star, suffix = r["tensor"].partition("*")
+    members = [s for s in single if s["recipe"] == r["recipe"] and (
+        s["tensor"].startswith(prefix) and s["tensor"].endswith(suffix) if star
+        else s["tensor"] == r["tensor"])]
+    assert r["members"] == len(members) == (16 if star else 1), r["tensor"]
+    assert r["elements"] == sum(s["elements"] for s in members)
+    worst = max(members, key=lambda s: s["nrmse"])
+    assert r["worst_member"] == worst["tensor"], (r["tensor"], r["worst_member"])
+    assert r["worst_member_sqnr_db"] == worst["sqnr_db"]
+    squares = sum(s["elements"] * s["rmse"] ** 2 for s in members)
+    assert abs(r["rmse"] ** 2 * r["elements"] - squares) <= 1e-12 * squares
+down = [r["worst_member"] for r in records
+        if "down_proj" in r["tensor"] and r["recipe"] == "mxfp4"]
+assert [name.split(".")[5] for name in down] == ["3", "10", "1"], down
+END
+
+# In parts, in any order, by other threads and backends.
+for by in 'experts.*' layer,role; do
+    if [ "$by" = layer,role ]; then counts='5'; else counts='1 2 3 7 64'; fi
+    "$mx" analyze moe.safetensors -r mxfp4 -r nvfp4 -r mxfp8:axis=0 --decompose --histograms \
+        --group "$by" --json one.json --csv one.csv --markdown one.md >one.txt
+    for n in $counts; do
+        rm -f part-*.json
+        for i in $(seq $n); do
+            "$mx" analyze moe.safetensors -r mxfp4 -r nvfp4 -r mxfp8:axis=0 --decompose --histograms \
+                --group "$by" --shard "$i/$n" --json "part-$i.json" --threads $((i % 3 + 1)) --quiet
+        done
+        "$mx" merge $(ls -r part-*.json) --json all.json --csv all.csv --markdown all.md >all.txt
+        for ending in json csv md txt; do
+            cmp one.$ending all.$ending || fail "--group $by in $n parts: $ending differs"
+        done
+    done
+done
+"$mx" compare moe.safetensors --element e2m1 --scale floor,even --group 'experts.*' --json one.json --quiet
+for i in 1 2 3; do
+    "$mx" compare moe.safetensors --element e2m1 --scale floor,even --group 'experts.*' --shard $i/3 \
+        --json part-$i.json --quiet
+done
+"$mx" merge part-2.json part-3.json part-1.json --json all.json --quiet
+cmp one.json all.json
+# Records of several layers are of none, whatever numbers are left in their names.
+"$mx" compare moe.safetensors --element e2m1 --scale floor,even --group 'layers.*' --layers \
+    --json layers.json --html layers.html >layers.txt
+python3 -c 'import json; assert json.load(open("layers.json"))["series"] == []'
+
+# Files of results like others.
+"$mx" report groups.json -o page.html --quiet
+grep -q 'The worst tensors of groups' page.html
+"$mx" gate groups.json --rule 'worst_member_sqnr_db>10' --quiet
+"$mx" report part-2.json -o part.html --quiet
+code=0
+"$mx" plan groups.json --bits 5 >out 2>said || code=$?
+[ $code = 3 ] && grep -q 'without --group' said || fail "plan: $code"
+# refused TEXT BY
+refused() {
+    code=0
+    "$mx" analyze moe.safetensors --group "$2" 2>said >out || code=$?
+    [ $code = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -q -- "$1" said || fail "--group $2: $(cat said)"
+}
+refused 'layer,role or' experts
+refused 'matches no tensor' 'nowhere.*'
+
+# Memory and results follow the groups, not the tensors: 8,290 of them.
+python3 "$source/tests/cli/moe.py" many.safetensors 2 1380 2 32
+python3 - "$mx" <<'END'
+import os
+import subprocess
+import sys
+recipes = [word for r in ("mxfp4", "mxfp8", "mxfp6", "mxint8", "mxfp4:scale=even", "mxfp8:scale=even",
+                          "mxfp6:scale=even", "mxfp4:scale=rceil", "mxfp8:scale=rceil")
+           for word in ("-r", r)]
+def peak(name, *more):
+    job = subprocess.Popen([sys.argv[1], "analyze", "many.safetensors", *recipes, *more, "--json", name,
+                            "--threads", "2", "--quiet"])
+    _, status, usage = os.wait4(job.pid, 0)
+    assert status == 0, status
+    return usage.ru_maxrss
+grouped, single = peak("grouped.json", "--group", "experts.*"), peak("single.json")
+assert os.path.getsize("grouped.json") < 200000 < 50000000 < os.path.getsize("single.json")
+assert grouped < 0.6 * single, (grouped, single)
+END
