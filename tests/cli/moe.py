@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes a safetensors file with the names and counts of a mixture of experts, BF16 matrices of one
-size: moe.py OUT [LAYERS EXPERTS ROWS COLUMNS]. 43 512 64 32 makes 66,220 tensors. One expert of
+size: moe.py OUT [LAYERS EXPERTS ROWS COLUMNS]. 43 512 64 32 makes 66,306 tensors. One expert of
 each layer has a column of outliers."""
 
 import json
