@@ -35,7 +35,7 @@ def output(*words, **options):
 
 def headers(build):
     """The headers outside the sources that the objects of mx were compiled with."""
-    objects = {line for line in output("ninja", "-C", build, "-t", "inputs", "mx").splitlines() if line.endswith(".o")}
+    objects = {line for line in output("ninja", "-C", build, "-t", "inputs", "mx").splitlines() if line.endswith((".o", ".gch"))}
     found = set()
     ours = False
     for line in output("ninja", "-C", build, "-t", "deps").splitlines():
