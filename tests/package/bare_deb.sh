@@ -22,6 +22,7 @@ cd /root
 export DEBIAN_FRONTEND=noninteractive
 ! command -v cc || fail "there is a compiler"
 apt-get -qq update
+apt-get -qq purge -y --autoremove mx >/dev/null 2>&1 || true  # left by a run that failed
 files >before
 apt-get -qq install -y --no-install-recommends ./mx.deb >log 2>&1 || { cat log; exit 1; }
 
@@ -29,8 +30,9 @@ mx synth -o checkpoint.safetensors --quiet
 mx analyze checkpoint.safetensors -r mxfp4 -r nvfp4 --html review.html >table
 grep '^Verdict' table && grep -c '</html>' review.html >/dev/null || fail "no review"
 
-# What is typed: a recipe's beginning, Tab, then the line becomes the words of echo.
-printf 'mx analyze x -r nvfp4:ro\t\001echo typed: \005even\nexit\n' >keys
+# What is typed: a recipe's beginning, Tab, then the line becomes the words of echo. The first line is
+# one of the .bashrc that Debian gives users, and does not give root.
+printf '. /usr/share/bash-completion/bash_completion\nmx analyze x -r nvfp4:ro\t\001echo typed: \005even\nexit\n' >keys
 { sleep 5; cat keys; sleep 10; } | script -qec 'bash -i' typescript >/dev/null || true
 tr -d '\r' <typescript | grep -q '^typed: mx analyze x -r nvfp4:round=even' || { cat typescript; fail "no completion"; }
 echo "Tab: nvfp4:ro becomes nvfp4:round="

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What HDF5 and OpenSSL would ask of the system, and a static mx may not: to load libraries (filter
-// plugins, engines) and to resolve names of hosts. glibc's functions would look for libraries of its
-// own version at run time. These always fail; mx itself uses none of them.
+// plugins, engines) and to resolve names of hosts. glibc's functions would look for libraries of
+// its own version at run time. These always fail; mx itself uses none of them.
 #define _GNU_SOURCE  // dladdr
 #include <dlfcn.h>
 #include <netdb.h>
