@@ -29,7 +29,8 @@ library() {
     source=$(dpkg-query -W -f '${source:Package}=${source:Version}' "$package")
     [ ! -e "$folder/lib/$archive" ] || [ "$(cat "$folder/lib/$archive.source")" != "$source" ] || return 0
     echo "$archive: from $source"
-    rm -rf "$folder/$package" && mkdir "$folder/$package"
+    rm -rf "${folder:?}/$package" "$folder/lib/$archive"
+    mkdir "$folder/$package"
     [ -n "$updated" ] || APT_CONFIG=$folder/apt/apt.conf apt-get -qq update
     updated=yes
     (cd "$folder/$package" && APT_CONFIG=$folder/apt/apt.conf apt-get -qq source "$source") \
@@ -43,6 +44,7 @@ library() {
         exit 1
     }
     find "$folder/$package/build" -name "$archive" -exec cp '{}' "$folder/lib/" ';'
+    [ -e "$folder/lib/$archive" ] || { echo "$source made no $archive" >&2; exit 1; }
     echo "$source" >"$folder/lib/$archive.source"
     echo "$package" >"$folder/lib/$archive.package"
 }
