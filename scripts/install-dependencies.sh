@@ -3,7 +3,7 @@
 # Installs those packages of cmake/debian-packages.txt that are missing, through apt, as root or
 # with sudo. Usage: install-dependencies.sh [KIND]...
 # Kinds: build, optional (these two by default), bench, format, tidy, tsan, interop, torch, browser,
-# site, mpi. What is of the kinds optional, interop, torch, browser, site and mpi may fail to install.
+# site, mpi, package. What is of the kinds optional, interop, torch, browser, site and mpi may fail to install.
 # Where there is nothing to install it needs no rights and no network; where it cannot install, it
 # says what is missing and leaves it to CMake to decide whether that matters.
 set -eu

@@ -8,17 +8,8 @@ set -eu
 repository=$(cd "$(dirname "$0")/../.." && pwd)
 root=$1
 
-mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(CODENAME)' |
-    awk '$2 == "Debian" && $3 == "bookworm" { print $1; exit }')}
-if [ ! -e "$root/etc/debian_version" ]; then
-    debootstrap --variant=minbase --include=git,ca-certificates bookworm "$root" \
-        "${mirror:-http://deb.debian.org/debian}"
-    # How this machine reaches a mirror: name resolution, proxies, and their certificates.
-    cp /etc/resolv.conf /etc/hosts "$root/etc/"
-    apt-config dump | grep -i '::proxy ' >"$root/etc/apt/apt.conf.d/90proxy" || true
-    cp -r /usr/local/share/ca-certificates "$root/usr/local/share/"
-    chroot "$root" update-ca-certificates >/dev/null
-fi
+. "$repository/tests/package/debian_root.sh"
+debian_root "$root" bookworm git,ca-certificates
 
 rm -rf "$root/root/mx"
 git -C "$repository" bundle create -q "$root/root/mx.bundle" HEAD
@@ -39,9 +30,4 @@ while read -r command; do
 done <../commands
 END
 
-# The mounts live in a namespace of their own and vanish with it.
-unshare --mount --fork sh -eu -c '
-    mount -t proc proc "$1/proc"
-    mount --rbind /dev "$1/dev"
-    exec chroot "$1" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -eu /root/run.sh
-' sh "$root"
+in_root "$root" sh -eu /root/run.sh
