@@ -24,16 +24,16 @@ struct exit_code_row {
 };
 
 inline constexpr std::array exit_codes{
-    exit_code_row{exit_code::fine, "fine; a closed pipe on standard output is a normal end"},
+    exit_code_row{exit_code::fine, "success; a closed pipe on standard output is a normal end"},
     exit_code_row{exit_code::difference, "a check found a difference"},
     exit_code_row{exit_code::usage, "usage: an option, recipe or name that does not exist"},
     exit_code_row{
         exit_code::input_output,
-        "an input could not be read, is malformed or holds nothing to work on, or an output "
-        "was not written"},
-    exit_code_row{exit_code::unavailable, "the backend or feature asked for is not available here"},
+        "an input could not be read, is malformed or has nothing to work on, or an output was not "
+        "written"},
+    exit_code_row{exit_code::unavailable, "the requested backend or feature is not available here"},
     exit_code_row{exit_code::internal, "a defect of mx itself: please report it"},
-    exit_code_row{exit_code::interrupted, "interrupted (Ctrl-C); nothing half-written is left"},
+    exit_code_row{exit_code::interrupted, "interrupted (Ctrl-C); no incomplete output is left"},
 };
 
 /// Runs `body` and turns what it throws into one line on stderr and an exit code.

@@ -28,28 +28,29 @@ void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
 void declare_views(parser& cmd, input_options& in, const char* byte_offset) {
     cmd.group("Input");
     cmd.add_option("--as DTYPE", in.open.as,
-                   "dtype that opaque or unsigned data really has: bf16, f16");
+                   "dtype of values stored as raw bytes or unsigned integers: bf16, f16");
     cmd.add_option("--shape NxM", in.open.shape, "raw binary: extents, slowest first, e.g. 64x128");
     cmd.add_option("--dtype DTYPE", in.open.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...");
     cmd.add_option(fmt::format("{} BYTES", byte_offset), in.open.offset,
                    "raw binary: byte offset of the first element")
         ->not_negative();
-    cmd.add_flag("--raw", in.views.raw, "arrays as they are stored: nothing is decoded");
+    cmd.add_flag("--raw", in.views.raw, "use the arrays as stored, without decoding");
     cmd.add_flag("--integers", in.views.integers,
-                 "take in integers of 32 and 64 bits, which are left out as indices and counts");
+                 "include integers of 32 and 64 bits, which are otherwise left out as indices and "
+                 "counts");
     cmd.add_flag("--swizzled", in.views.swizzled,
                  "scales of quantized tensors are in the 128x4 order of cuBLAS");
     cmd.add_option("--split NAME=PARTS", in.views.splits,
-                   "parts of a fused tensor: NAME=q:4096,k:1024,v:1024 along axis 0, NAME@1=... "
+                   "split a fused tensor: NAME=q:4096,k:1024,v:1024 along axis 0, NAME@1=... "
                    "along axis 1; NAME may be a pattern; repeatable");
     cmd.add_option("--transpose GLOB", in.views.transposed,
                    "swap the last two axes of matching tensors ([in,out] kernels); repeatable");
     cmd.add_option("--experts GLOB", in.views.experts,
-                   "each matrix of matching stacks ([experts,out,in]) by itself: NAME.0, NAME.1, "
-                   "...; repeatable");
+                   "treat each matrix of matching stacks ([experts,out,in]) as a tensor: NAME.0, "
+                   "NAME.1, ...; repeatable");
     cmd.add_option("--heads NAME=COUNT", in.views.heads,
-                   "the last axis is COUNT heads side by side ([tokens,heads*columns]), which no "
-                   "block crosses; NAME may be a pattern; repeatable");
+                   "the last axis consists of COUNT heads ([tokens,heads*columns]), and no block "
+                   "spans two; NAME may be a pattern; repeatable");
 }
 
 engine::model open_inputs(const input_options& in, const std::vector<std::string>& outputs) {
@@ -66,10 +67,11 @@ void declare_roles(parser& cmd, role_options& o) {
                                base::joined(names_of(engine::roles()), ", ")))
         ->delimiter(',');
     cmd.add_option("--role-pattern ROLE=GLOB", o.patterns,
-                   "gives the tensors that match GLOB a role; goes before the built-in patterns; "
-                   "repeatable");
+                   "role of the tensors that match GLOB; takes precedence over the built-in "
+                   "patterns; repeatable");
     cmd.add_option("--norm-bias X", o.norm_bias,
-                   "added to the values of norm tensors: 1 where a model stores gamma - 1 (Gemma)")
+                   "add X to the values of norm tensors: 1 for models that store gamma - 1 "
+                   "(Gemma)")
         ->finite();
 }
 

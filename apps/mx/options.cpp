@@ -20,7 +20,7 @@ void declare_run(parser& cmd, run_options& run, bool with_verbose) {
                    fmt::format("one of: {}", base::joined(names_of(codec::backends()), ", ")));
     if (with_verbose) {
         cmd.add_flag("--verbose", run.verbose,
-                     "say on stderr which backend runs, and what another one does in its place");
+                     "print on stderr which backend runs, and what another one computes instead");
     }
     cmd.add_flag("-q,--quiet", run.quiet, "no table and no progress; errors only");
 }

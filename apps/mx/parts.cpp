@@ -8,11 +8,11 @@ namespace mx::app {
 void declare_parts(parser& cmd, part_options& o, std::string_view command, bool with_page) {
     cmd.group("Parts");
     cmd.add_option("--shard I/N", o.shard,
-                   "only part I of N, for several jobs at once; 'mx merge' makes of all parts what "
-                   "one run writes");
+                   "process only part I of N, to divide a run among jobs; 'mx merge' combines the "
+                   "parts into the output of one run");
     if (with_page) {
         cmd.add_flag("--page-sums", o.page_sums,
-                     "with --shard: also what 'mx merge --html' needs for a page");
+                     "with --shard: also the sums that 'mx merge --html' needs");
     }
     cmd.group("");
     cmd.add_option("--parts FILE", o.merged, "parts that are merged")->file_name();

@@ -77,8 +77,10 @@ void declare_matrix_shape(parser& cmd, matrix_argument& m, const std::string& na
 void declare_matrix_options(parser& cmd, matrix_options& o) {
     cmd.group("Input");
     cmd.add_option("--dtype DTYPE", o.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...");
-    cmd.add_option("--as DTYPE", o.as, "dtype that opaque or unsigned data really has: bf16, f16");
-    cmd.add_flag("--raw", o.raw, "arrays as they are stored: nothing is decoded");
+    cmd.add_option("--as DTYPE", o.as,
+                   "dtype of values stored as raw bytes or unsigned integers: "
+                   "bf16, f16");
+    cmd.add_flag("--raw", o.raw, "use the arrays as stored, without decoding");
     cmd.add_flag("--swizzled", o.swizzled,
                  "scales of quantized tensors are in the 128x4 order of cuBLAS");
 }
@@ -115,11 +117,11 @@ void declare_products(parser& cmd, product_options& o, const std::string& withou
     cmd.group("Product");
     cmd.add_option(
         "-m,--accumulate MODEL", o.models,
-        "how products are summed (mx accumulators); repeatable; without it " + without_models);
-    cmd.add_option("--k-order ORDER", o.k_order,
-                   "how k is walked: ascending (the default), descending");
+        "how products are summed (mx accumulators); repeatable; default: " + without_models);
+    cmd.add_option("--k-order ORDER", o.k_order, "order of k: ascending (the default), descending");
     cmd.add_option("--slices N", o.slices,
-                   "cut K into N parts that are summed apart and added in float32 (split-K)")
+                   "split K into N parts that are summed separately and added in float32 "
+                   "(split-K)")
         ->in_range(1, 1 << 20);
 }
 

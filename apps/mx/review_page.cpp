@@ -16,7 +16,7 @@ void declare_review(parser& cmd, judging_options& judging, bool& summary) {
     declare_judging(cmd, judging);
     cmd.group("Output");
     cmd.add_flag("--summary", summary,
-                 "the verdict in one line, for chat and CI, in place of the tables");
+                 "the verdict in one line, for chat and CI, instead of the tables");
 }
 
 void declare_measured_outputs(parser& cmd, documents::measuring_options& o, measured_outputs& to,

@@ -64,7 +64,8 @@ constexpr std::array precision_rows{
     precision_key{"wgrad-dy", "", a_recipe, "dY in dW = dY^T X", set_operands<wgrad_dy>},
     precision_key{"wgrad-x", "", a_recipe, "X in dW = dY^T X", set_operands<wgrad_x>},
     precision_key{"source", "", "original, requantized",
-                  "whether an operand of two products is quantized anew or a second time",
+                  "whether an operand of two products is quantized from the tensor each time or "
+                  "requantized",
                   [](precision& p, const std::string& v) {
                       if (v != "original" && v != "requantized") {
                           base::refuse(base::unknown("source", v, {"original", "requantized"}));
@@ -82,7 +83,7 @@ constexpr std::array precision_rows{
     precision_key{
         "vector-backward", "", a_rounding, "the same, backward only",
         [](precision& p, const std::string& v) { p.vector_backward = parse_rounding(v); }},
-    precision_key{"ln", "", a_rounding, "every step inside of layer norms",
+    precision_key{"ln", "", a_rounding, "every step inside layer norms",
                   [](precision& p, const std::string& v) {
                       p.norm_forward = p.norm_backward = p.norm_statistics = parse_rounding(v);
                   }},
@@ -105,13 +106,14 @@ constexpr std::array precision_rows{
             p.norm_bias_trains = v == "trained";
         }},
     precision_key{"ln-gain", "", a_recipe,
-                  "gains as layer norms multiply by them; the gradient passes straight through",
+                  "gains of layer norms; the gradient passes straight through",
                   [](precision& p, const std::string& v) { p.gain = parse_rule(v); }},
-    precision_key{"ln-input", "", a_recipe, "what enters layer norms",
+    precision_key{"ln-input", "", a_recipe, "inputs of layer norms",
                   [](precision& p, const std::string& v) { p.norm_input = parse_rule(v); }},
-    precision_key{"ln-output", "", a_recipe, "what leaves layer norms",
+    precision_key{"ln-output", "", a_recipe, "outputs of layer norms",
                   [](precision& p, const std::string& v) { p.norm_output = parse_rule(v); }},
-    precision_key{"accumulate", "", "chain, or a model (mx accumulators)", "how products add up",
+    precision_key{"accumulate", "", "chain, or a model (mx accumulators)",
+                  "how products are summed",
                   [](precision& p, const std::string& v) {
                       p.accumulate.reset();
                       if (v != "chain") p.accumulate = gemm::parse_accumulator(v);

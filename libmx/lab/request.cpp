@@ -82,7 +82,7 @@ constexpr std::array request_rows{
                 [](run_request& r, const std::string& t) { r.shape.norm = read_word(t, norms); },
                 [](const run_request& r) { return print_word(r.shape.norm, norms); }},
     request_key{"start", "KIND", "Network", true, false,
-                "how parameters begin: pytorch (uniform within 1/sqrt(fan in)) or xavier (normal, "
+                "initial parameters: pytorch (uniform within 1/sqrt(fan in)) or xavier (normal, "
                 "gain 0.5, biases 0)",
                 [](run_request& r, const std::string& t) { r.begin = read_word(t, starts); },
                 [](const run_request& r) { return print_word(r.begin, starts); }},
@@ -99,7 +99,8 @@ constexpr std::array request_rows{
                 [](run_request& r, const std::string& t) { r.heads = whole(t, 1, 4096); },
                 [](const run_request& r) { return fmt::format("{}", r.heads); }},
     request_key{"key-heads", "N", "Network", false, true,
-                "heads of keys and values, each for as many of the others; 0: as many (0)",
+                "heads of keys and values, each shared by as many query heads; 0: one per query "
+                "head (0)",
                 [](run_request& r, const std::string& t) { r.key_heads = whole(t, 0, 4096); },
                 [](const run_request& r) { return fmt::format("{}", r.key_heads); }},
     request_key{"context", "N", "Network", false, true, "tokens of a sequence (by size)",
@@ -110,7 +111,7 @@ constexpr std::array request_rows{
                 [](run_request& r, const std::string& t) { r.qk_norm = read_word(t, switches); },
                 [](const run_request& r) { return print_word(r.qk_norm, switches); }},
     request_key{"init", "FILE", "Network", true, true,
-                "safetensors with the parameters to begin from (layers.0.fc1.weight, ..., or "
+                "safetensors with the initial parameters (layers.0.fc1.weight, ..., or "
                 "init.layers.0.fc1.weight)",
                 [](run_request& r, const std::string& t) { r.init_file = t; },
                 [](const run_request& r) { return r.init_file; }},
@@ -118,7 +119,7 @@ constexpr std::array request_rows{
                 [](run_request& r, const std::string& t) { r.batch = whole(t, 1, 1 << 20); },
                 [](const run_request& r) { return fmt::format("{}", r.batch); }},
     request_key{"text", "FILE", "Data", false, true,
-                "bytes to learn from; without, text is made, whose entropy is known",
+                "file to train on; default: generated text of known entropy",
                 [](run_request& r, const std::string& t) { r.text_file = t; },
                 [](const run_request& r) { return r.text_file; }},
     request_key{"task", "TASK", "Data", true, false,
@@ -157,16 +158,16 @@ constexpr std::array request_rows{
         [](const run_request& r) { return fmt::format("{}", r.least_rate); }},
     request_key{
         "cosine-steps", "N", "Optimizer", true, true,
-        "length of the cosine where it is not all steps; 0: constant rate (0)",
+        "length of the cosine if not all steps; 0: constant rate (0)",
         [](run_request& r, const std::string& t) { r.cosine_steps = whole(t, 0, most_steps); },
         [](const run_request& r) { return fmt::format("{}", r.cosine_steps); }},
     request_key{
         "warmup", "N", "Optimizer", true, true,
-        "steps in which the rate grows in a line from 0 (0; language models: a fifth of all)",
+        "steps in which the rate grows linearly from 0 (0; language models: a fifth of all)",
         [](run_request& r, const std::string& t) { r.warmup_steps = whole(t, 0, most_steps); },
         [](const run_request& r) { return fmt::format("{}", r.warmup_steps); }},
     request_key{"clip", "NORM", "Optimizer", true, true,
-                "norm that the gradient is brought down to; 0: none (0; language models: 1)",
+                "norm that the gradient is clipped to; 0: none (0; language models: 1)",
                 [](run_request& r, const std::string& t) { r.clip = parsed<double>(t, 0, 1e30); },
                 [](const run_request& r) { return fmt::format("{}", r.clip); }},
     request_key{
@@ -178,15 +179,15 @@ constexpr std::array request_rows{
         [](run_request& r, const std::string& t) { r.adam.eps = parsed<double>(t, 1e-30, 1); },
         [](const run_request& r) { return fmt::format("{}", r.adam.eps); }},
     request_key{
-        "weight-decay", "W", "Optimizer", true, true, "of weights, as AdamW has it (0)",
+        "weight-decay", "W", "Optimizer", true, true, "of weights, as in AdamW (0)",
         [](run_request& r, const std::string& t) { r.adam.decay = parsed<double>(t, 0, 1e6); },
         [](const run_request& r) { return fmt::format("{}", r.adam.decay); }},
-    request_key{"steps", "N", "Optimizer", true, true, "updates, in all (1000)",
+    request_key{"steps", "N", "Optimizer", true, true, "updates, in total (1000)",
                 [](run_request& r, const std::string& t) { r.steps = whole(t, 1, most_steps); },
                 [](const run_request& r) { return fmt::format("{}", r.steps); }},
     request_key{
         "probe-every", "N", "Output", true, true,
-        "steps between probes: the gradient beside that in float32 at the same parameters and "
+        "steps between probes: the gradient compared with float32 at the same parameters and "
         "batch, and blocks of gains, weights and activations",
         [](run_request& r, const std::string& t) { r.probe_every = whole(t, 0, most_steps); },
         [](const run_request& r) { return fmt::format("{}", r.probe_every); }},

@@ -76,14 +76,14 @@ report::section recipes_section(const evidence& e) {
               rounding_text(r), block_text(r), rotation_text(r), r.by->name);
     }
     s.notes.push_back(
-        "Omitted settings use the preset's defaults; no seed is named where nothing is random. mx "
-        "explain RECIPE says more.");
+        "Omitted settings have the defaults of the preset; a seed is shown only if something is "
+        "random. mx explain RECIPE describes a recipe.");
     const bool seeds =
         std::ranges::any_of(e.plan.cells, [](const compare::cell& c) { return c.runs.size() > 1; });
     if (seeds) {
         s.notes.push_back(
-            "Recipes that differ in their seed only count as one, by the name of the first: errors "
-            "and rates are means over the seeds.");
+            "Recipes that differ only in their seed are combined under the name of the first: "
+            "errors and rates are means over the seeds.");
     }
     return s;
 }
@@ -124,7 +124,7 @@ report::record dialect_part(const codec::recipe& r) {
 // The parts that occur, each once in the order of the recipes.
 report::section parts_section(const evidence& e) {
     report::section s{
-        .heading = "What the parts of the recipes mean",
+        .heading = "Terms of the recipes",
         .columns = {
             {"part", "part"}, {"name", "name"}, {"meaning", "meaning"}, {"source", "after"}}};
     for (const auto make : {element_part, rule_part, rounding_part, dialect_part}) {
@@ -166,12 +166,12 @@ std::vector<report::section> definition_sections(const evidence& e) {
         "that y becomes, d = O + S q. Rates are shares of finite elements in blocks whose scale is "
         "a "
         "number, or of blocks where they say so.",
-        "Figures of a class are over all of its elements together, errors with each tensor divided "
-        "by its RMS. Normal data: the same recipe on standard normal numbers. Lost are elements "
-        "that become zero (not under stochastic rounding, which keeps them in the mean), and those "
-        "that clamp or lie in blocks where all do.",
-        "bits per element: of the elements and their share of scale and offset, blocks as they "
-        "are."};
+        "Figures of a class are over all of its elements together, errors with each tensor "
+        "divided by its RMS. Normal data: the same recipe on standard normal numbers. Lost are "
+        "elements that become zero (except under stochastic rounding, which preserves the mean), "
+        "and those that clamp or are in blocks where all do.",
+        "bits per element: of the elements and their share of scale and offset, including short "
+        "blocks."};
     return {std::move(s)};
 }
 

@@ -104,8 +104,8 @@ report::section roles_of(const report::record& tail) {
     }
     if (s.rows.empty()) return s;
     s.notes.push_back(
-        "Least error only: what is recommended for a class is in the verdict. Norms, biases and "
-        "routers keep the precision they are stored in.");
+        "Least error only; the verdict has the recommendation for each class. Norms, biases and "
+        "routers keep their stored precision.");
     add_figure(s, "ratios", "R-MSE by class and recipe",
                "Geometric means over the tensors of a class. Outlined: more error than the "
                "baseline.",
@@ -114,7 +114,7 @@ report::section roles_of(const report::record& tail) {
 }
 
 report::section disagreements_of(const report::record& tail) {
-    report::section s{.heading = "Where scale rules disagree"};
+    report::section s{.heading = "Where scale rules differ"};
     const std::vector<report::record> groups = records_in(tail, "disagreement");
     for (const report::record& g : groups) {
         const auto* recipes = report::member<report::list>(g, "recipes");

@@ -83,8 +83,8 @@ void add_error_by_tensor(const report::record_list& results, section& to) {
         chart.cells.push_back({others});
     }
     add_figure(to, "waterfall", "Error by tensor under the plan",
-               "Largest first, each bar from where the last one ended. Tensors of large values "
-               "count most: the errors are those of the values as stored.",
+               "Largest first; each bar begins where the previous one ends. Tensors of large "
+               "values dominate, because errors are those of the stored values.",
                std::move(chart));
 }
 
@@ -124,7 +124,8 @@ std::vector<section> plan_sections(const document_parts& d) {
     }
     if (!chart.marks.empty()) {
         add_figure(trade, "trade", "Bits against SQNR of all tensors together",
-                   "Squared errors as they are. No mixture of these recipes lies above the line.",
+                   "Squared errors without normalisation. No mixture of these recipes is above "
+                   "the line.",
                    std::move(chart));
     }
     add_error_by_tensor(d.results, trade);
@@ -178,10 +179,10 @@ std::vector<section> gate_sections(const document_parts& d) {
         chart.cells.push_back({broken - undefined, undefined, checked - broken});
     }
     if (!chart.categories.empty()) {
-        add_figure(
-            rules, "rules", "What broke which rule",
-            "Results that break a rule, that break it for being undefined, and that keep it.",
-            std::move(chart));
+        add_figure(rules, "rules", "What broke which rule",
+                   "Results that break a rule, that break it because they are undefined, and that "
+                   "satisfy it.",
+                   std::move(chart));
     }
     section broken{.heading = "What broke them",
                    .columns = {{"tensor", "tensor", cell::name},
@@ -304,10 +305,11 @@ std::vector<section> stages_sections_of(const document_parts& d) {
     gains.columns = map.columns;
     if (!map.rows.empty()) {
         add_figure(errors, "stages-error", "Error by stage and transform",
-                   "twice: operands made from copies quantized along the other axis.",
+                   "twice: operands quantized from copies that were quantized along the other "
+                   "axis.",
                    std::move(map));
         add_figure(errors, "stages-bias", "Bias by stage and transform",
-                   "A common gain is an error that no averaging over steps takes away.",
+                   "A common gain is an error that averaging over steps does not remove.",
                    std::move(gains));
     }
     fill(errors, first, "product");
@@ -397,10 +399,10 @@ struct page_row {
 };
 constexpr std::array page_rows{
     page_row{"mx.plan/1", "Mixed precision: a plan", plan_sections},
-    page_row{"mx.gate/1", "Rules held against results", gate_sections},
+    page_row{"mx.gate/1", "Rules checked against results", gate_sections},
     page_row{"mx.diff/1", "Dumps of a model compared", diff_sections_of},
     page_row{"mx.stages/1", "Products of a linear layer in training", stages_sections_of},
-    page_row{"mx.gemm/1", "A matrix product as matrix units add it", gemm_sections_of},
+    page_row{"mx.gemm/1", "A matrix product as matrix units compute it", gemm_sections_of},
     page_row{"mx.runs/1", "Trainings compared", runs_sections},
     page_row{"mx.fit/1", "A scaling law", fit_sections},
     page_row{"mx.project/1", "A training step, projected", project_sections},

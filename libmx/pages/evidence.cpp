@@ -96,9 +96,9 @@ class gathering {
         for (const result_set& s : sets_) {
             const std::string schema = report::text_of(*s.head, "schema");
             if (!is_analysis(s) && schema != "mx.diff/1") {
-                refuse(s.name, fmt::format("schema '{}' is not one a report is made from; give the "
-                                           "JSON of mx analyze, compare, cluster, diff, plan, "
-                                           "gate, stages, gemm or runs",
+                refuse(s.name, fmt::format("schema '{}' cannot be reported; give the JSON of mx "
+                                           "analyze, compare, cluster, diff, plan, gate, stages, "
+                                           "gemm or runs",
                                            schema));
             }
             note_head(s);
@@ -109,7 +109,7 @@ class gathering {
                 // Costs are sums over elements.
                 if (r.elements > 0 && !(r.bits_per_element > 0)) {
                     throw base::error(base::error_kind::input,
-                                      "bits_per_element is no number of bits",
+                                      "bits_per_element is not a number of bits",
                                       {s.name, r.of->tensor, {}});
                 }
                 recipes.see(r.under->name, r.under->recipe);

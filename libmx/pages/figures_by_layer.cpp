@@ -128,8 +128,8 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, co
     }
     report::figure& f = add_figure(
         to, "heat", fmt::format("{} of {} tensors by layer and recipe", m.title, c.role),
-        fmt::format("A cell is the {} tensor of its row that does worst; the mean is under the "
-                    "pointer. Tensors without an error are left out.{}",
+        fmt::format("A cell shows the worst {} tensor of its row; point at it for the mean. "
+                    "Tensors without error are left out.{}",
                     c.role, shown_words(e, most_figure_recipes)),
         std::move(h));
     f.group = fmt::format("heat of {}", c.role);
@@ -184,8 +184,8 @@ report::section layers_section(const evidence& e) {
     }
     if (s.figures.empty()) {
         s.notes.push_back(
-            "No class has tensors of two layers or more: their names hold no number of their own, "
-            "or all the same.");
+            "No class has tensors of two or more layers: their names have no layer number, or all "
+            "the same.");
     }
     return s;
 }

@@ -68,10 +68,10 @@ void add_mantissas(const evidence& e, const std::string& role, report::section& 
     chart.panels = named(std::move(panels));
     const std::string of = tensors_of(role);
     add_figure(
-        to, "mantissas", fmt::format("Where block maxima lie in their binade, {}", of),
-        "Shaded, the clamp zone: maxima that the recipe's scale rule puts beyond the largest "
-        "element. Recipes of one panel see the same blocks and have the same zone; without "
-        "shade no maximum overflows by its mantissa.",
+        to, "mantissas", fmt::format("Position of block maxima in their binade, {}", of),
+        "Shaded: the clamp zone, maxima that the recipe's scale rule puts beyond the largest "
+        "element. Recipes of one panel have the same blocks and the same zone; without shade no "
+        "maximum overflows.",
         std::move(chart))
         .more = !role.empty();
 }
@@ -127,8 +127,8 @@ void add_codes(const evidence& e, const std::string& role, report::section& to) 
     if (chart.panels.empty()) return;
     const std::string of = tensors_of(role);
     add_figure(to, "codes", fmt::format("Codes in use, {}", of),
-               "Elements by magnitude, both signs together, in units of the block's scale; the bar "
-               "on the left is zero's. Codes that are no numbers are not drawn.",
+               "Elements by magnitude, both signs together, in units of the block's scale; the "
+               "leftmost bar is zero. Codes that are not numbers are not drawn.",
                std::move(chart))
         .more = true;
 }

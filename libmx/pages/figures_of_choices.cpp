@@ -141,10 +141,10 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
     }
     add_figure(
         to, "margins", "Margin by module and layer",
-        fmt::format("Each tensor under the recipe recommended for it: its SQNR less the SQNR of "
-                    "that recipe on normal data. Of several tensors in a place, the one with the "
-                    "least. Outlined: below {:g} dB, where the policy rules a recipe out. Hatched: "
-                    "no such tensor, or one that keeps its precision.{}{}",
+        fmt::format("Each tensor under the recipe recommended for it: its SQNR minus the SQNR of "
+                    "that recipe on normal data. Of several tensors in a cell, the least. "
+                    "Outlined: below {:g} dB, where the policy rules a recipe out. Hatched: no "
+                    "such tensor, or one that keeps its precision.{}{}",
                     *h.limit,
                     all > most_modules ? fmt::format(" The {} of {} modules with the least margin.",
                                                      most_modules, all)
@@ -208,9 +208,9 @@ void add_waterfall(const evidence& e, const chosen_cells& chosen, report::sectio
         chart.cells.emplace_back(others.begin(), others.end());
     }
     add_figure(to, "waterfall", "Error by tensor",
-               "Under the recipe recommended for each, largest first, each bar from where the last "
-               "one ended: together, the error of the model. Each tensor is divided by its RMS and "
-               "counts with its elements.",
+               "Under the recipe recommended for each tensor, largest first; each bar begins "
+               "where the previous one ends, and all together are the error of the model. Each "
+               "tensor is divided by its RMS and weighted by its elements.",
                std::move(chart));
 }
 

@@ -168,11 +168,11 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
     }
     add_figure(to, "norms", fmt::format("Norm tensors against the clamp zone of {}", c.name),
                fmt::format(
-                   "A mark is a norm tensor. To the right, block maxima lie in the zone "
-                   "(mantissas between {:g} and {:g}), beyond the largest element; further up, a "
-                   "block's magnitudes are closer together. A block whose maximum is in "
-                   "the zone and whose smallest magnitude is there as well saturates: all "
-                   "of its elements take one code.{}",
+                   "A mark is a norm tensor. On the right, block maxima are in the zone "
+                   "(mantissas between {:g} and {:g}), beyond the largest element; higher up, a "
+                   "block's magnitudes are closer together. A block whose maximum and smallest "
+                   "magnitude are both in the zone saturates: all of its elements get the largest "
+                   "code.{}",
                    zone.from, zone.to,
                    all > most_norm_marks
                        ? fmt::format(" The {} nearest to that of {} tensors.", most_norm_marks, all)
@@ -221,7 +221,7 @@ report::section norms_section(const evidence& e) {
     const std::vector<const compare::cell*> cells = zones_of(e);
     for (const compare::cell* c : cells) add_scatter(e, norms, *c, c == cells.front(), s);
     if (cells.empty()) {
-        s.notes.push_back("No recipe measured here clamps block maxima by their mantissa.");
+        s.notes.push_back("No measured recipe clamps block maxima.");
     } else {
         add_panels(norms, *cells.front(), s);
     }

@@ -149,9 +149,9 @@ void add_distances(const dump_series& d, report::section& to) {
     const std::size_t shown = chart.lines.size();
     add_figure(
         to, "distance", "Norm gains: distance to the clamp zone",
-        fmt::format("Of a tensor's block maxima, the mantissas against the lower edge of the "
-                    "zone that the scale rule lets clamp: above 0 a block's gains begin to "
-                    "take the largest code. {} of {}, the nearest at the last dump.",
+        fmt::format("Mantissas of a tensor's block maxima relative to the lower edge of the clamp "
+                    "zone: above 0 the gains of a block begin to get the largest code. {} of {}, "
+                    "the nearest at the last dump.",
                     shown, report::plural(all.size(), "line")),
         std::move(chart));
 }
@@ -165,7 +165,7 @@ void add_findings(const dump_series& d, report::section& to) {
     if (to.rows.empty()) return;
     to.columns = {{"tensor", "tensor", report::cell::name},
                   {"recipe", "recipe"},
-                  {"finding", "on its way to the clamp zone"}};
+                  {"finding", "approaching the clamp zone"}};
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ void add_bits(const evidence& e, const class_trades& r, const chosen_cells& chos
     std::ranges::sort(chart.path);
     std::string caption =
         "Over all elements together, each tensor divided by its RMS, so that large values of one "
-        "do not hide the others. On the front, no recipe has as few bits and as high an SQNR.";
+        "do not hide the others. For recipes on the front, no other has both as few bits and as "
+        "high an SQNR.";
     if (const auto mixture = mixture_of(e, r, chosen)) {
         chart.marks.push_back({*mixture, "mixture of the verdict", true});
         caption +=
@@ -126,7 +127,7 @@ void add_blocks(const evidence& e, const class_trades& r, report::section& to) {
     }
     if (chart.lines.empty()) return;
     add_figure(to, "blocks", fmt::format("Error against block size, {}", tensors_of(r.role)),
-               "Recipes that differ in their block only. Each tensor is divided by its RMS.",
+               "Recipes that differ only in their block. Each tensor is divided by its RMS.",
                std::move(chart))
         .more = !r.role.empty();
 }
@@ -149,9 +150,9 @@ void add_parts(const evidence& e, const class_trades& r, report::section& to) {
         }
     }
     if (chart.categories.empty()) return;
-    add_figure(to, "parts", fmt::format("Where the error comes from, {}", tensors_of(r.role)),
-               "Squared error in elements that clamp, in others that become zero, and what the "
-               "grid rounds away. Each tensor is divided by its RMS.",
+    add_figure(to, "parts", fmt::format("Parts of the error, {}", tensors_of(r.role)),
+               "Squared error of elements that clamp, of others that become zero, and of rounding "
+               "on the grid. Each tensor is divided by its RMS.",
                std::move(chart))
         .more = !r.role.empty();
 }
@@ -170,9 +171,10 @@ void add_regret(const evidence& e, const class_trades& r, report::section& to) {
         chart.cells.push_back({error - regret, regret});
     }
     if (chart.categories.empty()) return;
-    add_figure(to, "regret", fmt::format("What better scales would save, {}", tensors_of(r.role)),
-               "The squared error under the scale that is best for each block, and what the rule "
-               "adds to it. Each tensor is divided by its RMS.",
+    add_figure(to, "regret",
+               fmt::format("Error that better scales would save, {}", tensors_of(r.role)),
+               "The squared error under the best scale of each block, and the additional error of "
+               "the rule. Each tensor is divided by its RMS.",
                std::move(chart))
         .more = !r.role.empty();
 }
@@ -202,9 +204,9 @@ void add_plane(const evidence& e, const std::vector<class_trades>& all, report::
         chart.marks[i].named = lost(chart.marks[i]) > 0;
     }
     add_figure(to, "plane", "Overflow against underflow",
-               "A mark is a recipe on a class of tensors: the share of elements beyond the largest "
-               "value before rounding, and of those not zero that become zero. None is drawn at "
-               "the low end.",
+               "A mark is a recipe on a class of tensors: the share of elements beyond the "
+               "largest value before rounding, and of non-zero elements that become zero. Zero is "
+               "drawn at the low end.",
                std::move(chart));
 }
 
@@ -226,18 +228,18 @@ report::section trade_section(const evidence& e, const chosen_cells& chosen) {
         std::ranges::any_of(s.figures, [](const report::figure& f) { return f.id == "blocks"; });
     if (!blocks) {
         s.notes.push_back(
-            "Error against block size: give recipes that differ in their block only, as in mx "
+            "Error against block size: give recipes that differ only in their block, as in mx "
             "compare --block 1x16,1x32,1x64.");
     }
     if (e.decomposed()) {
         for (const class_trades& r : shown) add_parts(e, r, s);
     } else {
-        s.notes.push_back("Where the error comes from: run mx analyze with --decompose or --html.");
+        s.notes.push_back("Parts of the error: run mx analyze with --decompose or --html.");
     }
     if (e.has_regret()) {
         for (const class_trades& r : shown) add_regret(e, r, s);
     } else {
-        s.notes.push_back("What better scales would save: run mx analyze with --regret.");
+        s.notes.push_back("Error that better scales would save: run mx analyze with --regret.");
     }
     add_plane(e, all, s);
     return s;

@@ -102,8 +102,8 @@ section predictions_of(const document_parts& d) {
     }
     drop_empty_columns(s);
     s.notes.push_back(
-        "N and D are the best for the compute, 6 N D FLOP, unless --at named them. Losses are "
-        "those of the N and D shown; beyond the runs they hold as far as the law does.");
+        "N and D are optimal for the compute, 6 N D FLOP, unless given with --at. Losses are for "
+        "these N and D; beyond the runs they are extrapolations of the law.");
     return s;
 }
 
@@ -152,7 +152,7 @@ void add_plots(const document_parts& d, section& to) {
     losses.x = axis_of("compute, FLOP", "", true);
     losses.y = axis_of("loss", "", true);
     residuals.x = losses.x;
-    residuals.y = axis_of("measured over law, less 1", "", false, true);
+    residuals.y = axis_of("measured over law, minus 1", "", false, true);
     residuals.levels.push_back({"the law", 0});
     const std::vector<record> all = records_in(d.tail, "runs");
     const std::size_t stride = all.size() / most_fit_marks + 1;
@@ -184,8 +184,8 @@ void add_plots(const document_parts& d, section& to) {
     add_figure(to, "fit", "Losses and the law", "A mark is a run that was fitted to.",
                std::move(losses));
     add_figure(to, "residuals", "Residuals",
-               "What the law does not explain. A trend with compute says that its form is wrong; "
-               "marks far above are runs that may have diverged.",
+               "Deviations from the law. A trend with compute means that its form is wrong; marks "
+               "far above are runs that may have diverged.",
                std::move(residuals));
     report::scatter_chart coverage;
     coverage.x = axis_of("N", "", true);
@@ -202,7 +202,7 @@ void add_plots(const document_parts& d, section& to) {
     }
     coverage.path_name = "the best N and D";
     add_figure(to, "coverage", "Sizes of the runs, and the best ones",
-               "Where the line leaves the marks, it is an extrapolation.", std::move(coverage));
+               "Beyond the marks, the line is an extrapolation.", std::move(coverage));
 }
 
 }  // namespace

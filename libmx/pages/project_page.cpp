@@ -68,8 +68,8 @@ section bits_of(const document_parts& d) {
                           {"gradient_bytes", "a token's\ngradients", cell::shortest}},
               .rows = {d.results.begin(), d.results.end()}};
     s.notes.push_back(
-        "Scales included. Weights: of all linear layers, gathered once. A token's activations and "
-        "gradients: what crosses from one block to the next.");
+        "Scales included. Weights: of all linear layers, gathered once. Activations and "
+        "gradients: per token, from one block to the next.");
     return s;
 }
 
@@ -81,7 +81,7 @@ section parameters_of(const document_parts& d) {
                           {"high", "to", cell::significant, 4}},
               .rows = records_in(d.tail, "parameters")};
     if (!s.rows.empty()) {
-        s.notes.push_back("From and to: over all that the given speed-ups may be rounded from.");
+        s.notes.push_back("From and to: over all values that round to the given speed-ups.");
     }
     return s;
 }
@@ -100,8 +100,8 @@ section sensitivity_of(const document_parts& d) {
         s.rows.back().emplace_back(name, report::to_value(std::abs(percent) < 5e-4 ? 0 : percent));
     }
     s.notes.push_back(
-        "By how many percent a speed-up changes where a parameter grows by 1 % of itself; shares "
-        "grow at the cost of the rest.");
+        "Change of a speed-up in percent if a parameter grows by 1 % of its value; shares grow at "
+        "the cost of the rest.");
     return s;
 }
 

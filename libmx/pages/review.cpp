@@ -123,8 +123,7 @@ chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
 
 // What one looks up: closed at first.
 bool is_reference(const report::section& s) {
-    constexpr std::array reference{"Which floor leads to which recipe", "Recipes",
-                                   "What the parts of the recipes mean", "Definitions"};
+    constexpr std::array reference{"Recipes", "Terms of the recipes", "Definitions"};
     return std::ranges::find(reference, s.heading) != reference.end();
 }
 
@@ -186,7 +185,7 @@ std::vector<std::string> warnings_of(const evidence& e) {
     }
     if (inexact > 0) {
         said.push_back(
-            fmt::format("{} {} values that float32 does not hold; they were rounded to it once "
+            fmt::format("{} {} values that are not exact in float32; they were rounded to it once "
                         "(inexact_inputs).",
                         report::plural(inexact, "tensor"), inexact == 1 ? "holds" : "hold"));
     }
@@ -277,7 +276,8 @@ void add_blocks(review& r, std::span<const show::tensor_view> views) {
     if (views.empty()) return;
     std::vector<report::section> blocks = worst_blocks_sections(views);
     r.page.sections[r.worst_at - 1].notes.push_back(fmt::format(
-        "Folded below, and not on paper: the worst blocks of {}, and the worst of these in full.",
+        "Collapsed below, and not printed: the worst blocks of {}, and the worst of these in "
+        "full.",
         views.size() == 1 ? "the first" : fmt::format("the first {}", views.size())));
     r.page.sections.insert(r.page.sections.begin() + static_cast<std::ptrdiff_t>(r.worst_at),
                            std::make_move_iterator(blocks.begin()),

@@ -55,7 +55,7 @@ void add_losses(const std::vector<record>& runs, const std::string& first, secti
     for (const double step : interventions) chart.zones.push_back({"intervention", step, step + 1});
     if (chart.lines.empty()) return;
     add_figure(to, "losses", "Losses",
-               "Each point is the largest loss of its stretch of steps." + first, std::move(chart));
+               "Each point is the largest loss of its range of steps." + first, std::move(chart));
 }
 
 void add_zeta(const std::vector<record>& runs, const std::string& first, section& to) {
@@ -146,8 +146,8 @@ runs_tables tables_of_runs(const document_parts& d) {
         const auto number = [&](const char* name) { return number_of(*rule, name).value_or(NAN); };
         groups.notes.push_back(fmt::format(
             "Unstable: a loss above {} times the median of the {} before it (at least {}), or "
-            "none. Gap: mean loss of the last 30 % of the steps less that of the run in the first "
-            "group which differs in nothing else, stable pairs only. Intervals are 95 %.",
+            "none. Gap: mean loss of the last 30 % of the steps minus that of the run in the "
+            "first group that differs in nothing else, stable pairs only. Intervals are 95 %.",
             number("factor"), number("window"), number("least")));
     }
     section runs{.heading = "Runs",
@@ -198,7 +198,7 @@ std::vector<section> runs_sections(const document_parts& d) {
                                  : "";
     section curves{.heading = "Curves"};
     add_figure(curves, "survival", "Runs that are stable so far",
-               "Kaplan and Meier's estimate by group, with its interval.", std::move(survival));
+               "Kaplan-Meier estimate by group, with its interval.", std::move(survival));
     add_losses(runs, first, curves);
     add_zeta(runs, first, curves);
     add_gains(runs, curves);

@@ -64,15 +64,15 @@ section configurations(const document_parts& d) {
     if (has(d, "published_words")) s.columns.push_back({"published_words", "published"});
     const auto share = [&](const char* name) { return number_of(d.head, name).value_or(0); };
     s.notes.push_back(fmt::format(
-        "Loss: mean over the last {:.0f} % of the steps. Gap: the loss less the baseline's, paired "
-        "by seed (parameters, batches and noise alike), stable pairs only, with Student's 95 % "
-        "interval.",
+        "Loss: mean over the last {:.0f} % of the steps. Gap: the loss minus that of the "
+        "baseline, paired by seed (equal parameters, batches and noise), stable pairs only, with "
+        "Student's 95 % interval.",
         100 * share("late_share")));
     if (steps) {
         s.notes.push_back(fmt::format(
             "Extra steps: to the loss that the baseline of the seed has after {:.0f} % of the "
-            "steps, over the steps that it takes itself; losses are means over {:.0f} % of the "
-            "steps. None where a run does not come there.",
+            "steps, over the steps of the baseline itself; losses are means over {:.0f} % of the "
+            "steps. None if a run does not reach it.",
             100 * share("target_share"), 100 * share("window_share")));
     }
     if (errors) {
@@ -180,11 +180,11 @@ std::vector<section> study_tables(const document_parts& d) {
     for (section& s : std::vector{
              correlations(d),
              pairings(
-                 d, "inversions", "What R-MSE does not see",
+                 d, "inversions", "Exceptions to R-MSE",
                  "Recipes with a larger error than another and a smaller loss, the clearest of "
                  "each group."),
              pairings(d, "twins", "Side by side",
-                      "The loss of a configuration less that of the other, paired by seed.")}) {
+                      "The loss of a configuration minus that of the other, paired by seed.")}) {
         if (!s.rows.empty()) all.push_back(std::move(s));
     }
     return all;

@@ -40,13 +40,13 @@ report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& 
         rows.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(fit));
         std::ranges::sort(rows);
         notes.push_back(fmt::format(
-            "The table of tensors holds the {} most harmed of {}; the others are in the results.",
+            "The table of tensors has the {} worst of {}; the others are in the results.",
             report::grouped(static_cast<std::int64_t>(rows.size())),
             report::grouped(static_cast<std::int64_t>(tensors))));
     }
     if (columns < e.plan.cells.size()) {
-        notes.push_back(fmt::format("The table of tensors holds the first {} of {} recipes.",
-                                    columns, e.plan.cells.size()));
+        notes.push_back(fmt::format("The table of tensors has the first {} of {} recipes.", columns,
+                                    e.plan.cells.size()));
     }
     report::explorer x;
     x.row_title = "tensor";
@@ -91,7 +91,7 @@ std::vector<report::section> finding_sections(const evidence& e) {
     const std::size_t shown = std::min(shown_findings, e.findings.size());
     for (std::size_t i = 0; i < shown; ++i) s.rows.push_back(*e.findings[i]);
     s.notes.push_back(fmt::format(
-        "Found by mx cluster, most severe first{}. What mends it was measured on the tensor.",
+        "Found by mx cluster, most severe first{}. Remedies were measured on the tensor.",
         shown < e.findings.size() ? fmt::format("; {} of {}", shown, e.findings.size()) : ""));
     return {std::move(s)};
 }

@@ -409,11 +409,11 @@ report::section risks_section(const judged_model& m) {
     }
     if (s.notes.empty()) return {};
     s.heading = "Largest risks";
-    std::string said =
-        limits == 0 ? "No operand reaches a limit under a recipe that the policy names."
-                    : fmt::format("{} of {} {} a limit under a recipe that the policy names.",
-                                  limits, report::plural(m.says.risks.size(), "operand"),
-                                  limits == 1 ? "reaches" : "reach");
+    std::string said = limits == 0
+                           ? "No operand reaches a limit under a recipe of the policy."
+                           : fmt::format("{} of {} {} a limit under a recipe of the policy.",
+                                         limits, report::plural(m.says.risks.size(), "operand"),
+                                         limits == 1 ? "reaches" : "reach");
     std::optional<double> most;  // of what is recommended
     for (const decision& d : m.says.decisions) {
         if (d.figures == nullptr) continue;
@@ -469,9 +469,8 @@ report::section widths_section(const judged_model& m) {
     }
     if (s.rows.empty()) return {};
     s.notes.push_back(
-        "Of what was measured. A recipe is held against itself on normal data; a lower figure "
-        "means "
-        "that the tensors do not suit it.");
+        "Among measured recipes. Each is compared with the same recipe on normal data; a lower "
+        "figure means that it does not suit the tensors.");
     return s;
 }
 
@@ -624,12 +623,12 @@ report::section worst_section(const judged_model& m) {
     }
     s.heading = fmt::format("The {} most harmed", report::plural(s.rows.size(), "tensor"));
     s.notes.push_back(
-        "By whether a limit is reached, then by the share of the tensor's own elements that become "
-        "zero, clamp or lie in blocks where all do. Each tensor is listed under the candidate that "
-        "harms it most.");
+        "Tensors that reach a limit come first, then by the share of the tensor's elements that "
+        "become zero, clamp or are in blocks where all do. Each tensor is listed under the "
+        "candidate with its largest loss.");
     const std::vector<harmed_tensor> worst = most_harmed(m, first_risks);
     if (worst.empty() || worst.front().file.empty()) return s;  // arrays in memory
-    s.notes.push_back("To see their blocks, and what each scale rule makes of them:");
+    s.notes.push_back("To see their blocks under each scale rule:");
     for (const harmed_tensor& t : worst) {
         s.notes.push_back(fmt::format("$ mx show {} {} -r {}", policy::shell_word(t.file),
                                       policy::shell_word(t.tensor), policy::shell_word(t.recipe)));
@@ -691,9 +690,9 @@ report::section candidates_section(const judged_model& m) {
     if (m.on->any()) std::erase_if(s.columns, [](const auto& c) { return c.field == "on_target"; });
     s.notes.push_back(
         "The smallest safe candidate that suits more than half of a class is recommended. Metrics "
-        "of a task (--eval) make one that needs evaluation safe, or rule it out; another policy "
-        "(--policy) or target (--target) has other candidates. mx explain policy has the limits "
-        "and their sources.");
+        "of a task (--eval) make a candidate that needs evaluation safe, or rule it out; another "
+        "policy (--policy) or target (--target) has other candidates. mx explain policy prints "
+        "the limits and their sources.");
     return s;
 }
 

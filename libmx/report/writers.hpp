@@ -36,7 +36,7 @@ inline constexpr std::array writers{
     writer{"json", "every member of every record, histograms included", write_json},
     writer{"csv", "one line per record, RFC 4180, without nested members", write_csv},
     writer{"markdown", "the tables, with every name in full", write_markdown},
-    writer{"html", "a page with figures, for a browser or paper", write_html},
+    writer{"html", "a page with figures, for a browser or print", write_html},
     writer{"table", "aligned text for a terminal", write_table},
 };
 

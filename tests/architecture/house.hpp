@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE TABLE of rooms and of what each may include, and THE LIST of libraries that are confined to
-// one place. CONTRIBUTING.md tells the same story in words.
+// one place. CONTRIBUTING.md has the same tables in words.
 #pragma once
 
 #include <array>

@@ -245,13 +245,13 @@ runner declare_accumulators(parser& cmd) {
     const auto o = std::make_shared<accumulators_options>();
     cmd.group("Input");
     cmd.add_option("MODEL", o->model,
-                   "one model to describe, fields changed or not: NAME[:key=value,...]; all "
-                   "without");
+                   "one model to describe, optionally with changed fields: NAME[:key=value,...]; "
+                   "default: all");
     declare_outputs(cmd, o->out);
     cmd.description(
-        "The models of matrix units that products can be emulated with, bit for bit: what each "
-        "takes, where it cuts off and rounds, and whether that was recorded on the chip, published "
-        "by people who compared it with the chip, or extrapolated.");
+        "Lists the models of matrix units under which mx emulates products bit for bit: the "
+        "operands, where each truncates and rounds, and whether that was recorded on the chip, "
+        "published by people who compared it with the chip, or extrapolated.");
     cmd.examples(
         "mx accumulators\n"
         "mx accumulators sm100.mxf8f6f4\n"

@@ -44,14 +44,14 @@ runner declare_analyze(parser& cmd) {
     cmd.group("Analysis");
     cmd.add_option(
         "-r,--recipe RECIPE", o->options.recipes,
-        "what to quantize to, e.g. mxfp4:scale=even; repeatable (what the policy judges)");
+        "recipe to quantize to, e.g. mxfp4:scale=even; repeatable (what the policy judges)");
     cmd.add_flag("--histograms", o->options.histograms,
                  "also histograms of codes, scales, block maxima and block spread (JSON)");
     cmd.add_flag("--decompose", o->options.decompose,
-                 "also the squared error by origin: clamping, underflow, rounding on the grid");
+                 "also the squared error by cause: clamping, underflow, rounding on the grid");
     cmd.add_flag("--regret", o->options.regret,
-                 "also how much of the error the best scales would save: one more pass, under "
-                 "scale=search");
+                 "also the share of the error that the best scales would save: one more pass, "
+                 "under scale=search");
     cmd.add_flag("--exact", o->exact,
                  "compute the figures in exact rationals, one tensor in memory at a time; slow");
     cmd.add_flag("--all", o->options.view.all, "show every tensor, in the order of the file");
@@ -64,12 +64,11 @@ runner declare_analyze(parser& cmd) {
         ->file_name();
     declare_run(cmd, o->to.run);
     cmd.description(
-        "Measures what quantization does to every tensor, in one pass over the file however many "
-        "recipes are asked for, and says what to ship: a recipe for each class of tensors, what "
-        "keeps its precision, the cost, the risks, and what was not measured. Without --recipe: "
-        "what the policy judges, of which mx explain policy prints the rules; for weights "
-        "mxfp8:scale=rceil, mxfp6:scale=even, nvfp4 and mxfp4:scale=even. JSON, CSV and Markdown "
-        "hold every tensor.");
+        "Measures the effect of quantization on every tensor, in one pass over the file for any "
+        "number of recipes, and recommends what to ship: a recipe for each class of tensors, what "
+        "keeps its precision, the cost, the risks, and what was not measured. The default recipes "
+        "are those of the policy (mx explain policy); for weights mxfp8:scale=rceil, "
+        "mxfp6:scale=even, nvfp4 and mxfp4:scale=even. JSON, CSV and Markdown list every tensor.");
     cmd.examples(
         "mx analyze model.safetensors\n"
         "mx analyze model.safetensors --target b200 --html review.html\n"

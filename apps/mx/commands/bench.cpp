@@ -183,7 +183,7 @@ void declare_products(parser& cmd, bench_options& o) {
         products->excludes(cmd.get_option(name));
     }
     cmd.add_option("-a,--accumulate MODEL", o.models,
-                   "what to measure, a row of 'mx accumulators', e.g. sm100.mxf4; repeatable")
+                   "model to measure, a row of 'mx accumulators', e.g. sm100.mxf4; repeatable")
         ->needs(products);
     cmd.add_option("--mnk M,N,K", o.mnk,
                    "rows, columns and depth of the product; default 1024,1024,2048; fewer rows "
@@ -208,13 +208,13 @@ void declare_roads(parser& cmd, bench_options& o) {
     cmd.group("Roads");
     option* roads = cmd.add_flag(
         "--roads", o.roads,
-        "measure every family of recipes and every command that quantizes, in turns in one run");
+        "measure every group of recipes and every command that quantizes, alternating in one run");
     for (const char* name :
          {"FILE", "--recipe", "--histograms", "--together", "--gemm", "--train"}) {
         roads->excludes(cmd.get_option(name));
     }
     cmd.add_option("--road GLOB", o.chosen_roads,
-                   "only those whose name matches (*, ?, [set]), beside mxfp4; repeatable")
+                   "only those whose name matches (*, ?, [set]), and mxfp4; repeatable")
         ->needs(roads);
 }
 
@@ -224,13 +224,13 @@ runner declare_bench(parser& cmd) {
     const auto o = std::make_shared<bench_options>();
     cmd.group("Measurement");
     cmd.add_option("FILE", o->in.files,
-                   "files that 'mx analyze' is measured with as well, from the page cache");
+                   "also measure 'mx analyze' with these files, from the page cache");
     cmd.add_option("-r,--recipe RECIPE", o->recipes,
-                   "what to measure, e.g. mxfp4:scale=even; repeatable");
+                   "recipe to measure, e.g. mxfp4:scale=even; repeatable");
     cmd.add_option("--dtype DTYPE", o->dtype,
-                   "what the elements are stored as: BF16 (the default), F16 or F32");
+                   "dtype of the elements: BF16 (the default), F16 or F32");
     cmd.add_option("--size N", o->request.elements,
-                   "elements of the matrix; without it as many as memory is measured over: 512 MiB "
+                   "elements of the matrix; default: as many as for the memory bandwidth, 512 MiB "
                    "or twice the caches")
         ->in_range(std::uint64_t{1}, std::uint64_t{1} << 40);
     cmd.add_option("--seconds S", o->seconds,
@@ -246,8 +246,7 @@ runner declare_bench(parser& cmd) {
     declare_roads(cmd, *o);
     declare_outputs(cmd, o->out);
     cmd.group("Run");
-    cmd.add_option("--threads N,...", o->threads,
-                   "worker threads, e.g. 1,2,4; without it 1 and all")
+    cmd.add_option("--threads N,...", o->threads, "worker threads, e.g. 1,2,4; default: 1 and all")
         ->delimiter(',')
         ->in_range(1, 4096);
     std::vector<std::string_view> names = names_of(codec::backends());
@@ -258,13 +257,12 @@ runner declare_bench(parser& cmd) {
     cmd.add_flag("-q,--quiet", o->quiet, "no table and no progress; errors only");
     cmd.description(
         "Measures elements per second of the code that 'mx analyze' runs, over values in memory, "
-        "and sets it beside this machine's memory bandwidth, measured in the same run by the same "
-        "number of threads: nothing can go through a checkpoint faster than memory is read. With "
-        "--backend cuda also what the card does with values that lie in its own memory, beside how "
-        "fast that memory and the way there are. With --gemm: multiply-adds per second of emulated "
-        "matrix products. With --train: steps of the trainings of 'mx train proxy'. With --roads: "
-        "one table of every family of recipes and every command, each beside mxfp4 and beside "
-        "what memory allows.");
+        "and compares them with the memory bandwidth, the limit of every analysis, measured in "
+        "the same run with the same number of threads. With --backend cuda also measures values "
+        "in GPU memory, compared with the bandwidth of that memory and of copies to it. With "
+        "--gemm: multiply-adds per second of emulated matrix products. With --train: steps of 'mx "
+        "train proxy'. With --roads: one table of every group of recipes and every command, each "
+        "compared with mxfp4 and with the limit of memory.");
     cmd.examples(
         "mx bench\n"
         "mx bench --recipe mxfp4 --recipe nvfp4 --dtype F32 --threads 1\n"

@@ -69,7 +69,7 @@ runner declare_cast(parser& cmd) {
     cmd.add_option("--round ROUNDING", o->round,
                    "rounding; see 'mx rules' (default: rtne, or the dialect's)");
     cmd.add_option("--dialect DIALECT", o->dialect,
-                   "whose conversion; see 'mx dialects' (default ocp)");
+                   "dialect of the conversion; see 'mx dialects' (default ocp)");
     cmd.add_option("--ties RULE", o->ties, "e3m0 under rtne: up, or even (the even code)");
     cmd.add_option("--random-bits K", o->random_bits,
                    "stochastic: random width, 1 to 32 (default 32, or the dialect's)")
@@ -79,10 +79,11 @@ runner declare_cast(parser& cmd) {
     cmd.add_option("--int-min CHOICE", o->int_min,
                    "integers: full uses -2^(n-1), symmetric does not; default full for int8 alone");
     cmd.add_flag("--no-saturate", o->no_saturate,
-                 "beyond the largest value: NaN (e4m3) or Inf (e5m2) instead of the largest");
+                 "values beyond the largest become NaN (e4m3) or Inf (e5m2) instead of the "
+                 "largest");
     cmd.add_flag("--packed", o->request.packed, "write codes (w.codes) instead of F32 values");
     declare_run(cmd, o->run);
-    cmd.description("Rounds every element to a format as it is, without a shared scale.");
+    cmd.description("Rounds every element to a format, without a scale.");
     cmd.examples(
         "mx cast model.safetensors -o e4m3.safetensors --element e4m3\n"
         "mx cast w.npy -o jax.npy --element e5m2 --dialect ml_dtypes\n"

@@ -63,8 +63,8 @@ runner declare_cluster(parser& cmd) {
     declare_roles(cmd, o->options.roles);
     cmd.group("Diagnosis");
     cmd.add_option("-r,--recipe RECIPE", o->options.recipes,
-                   "what to quantize to (mxfp8:scale=floor, mxfp4:scale=floor and what the policy "
-                   "judges); repeatable");
+                   "recipe to quantize to (mxfp8:scale=floor, mxfp4:scale=floor and those of the "
+                   "policy); repeatable");
     cmd.add_option("--fail-above RATE", o->fail_above,
                    "exit with 1 when more than this share (0 to 1) of any tensor's blocks saturate "
                    "under any of the recipes")
@@ -74,11 +74,11 @@ runner declare_cluster(parser& cmd) {
     declare_measured_outputs(cmd, o->options, o->to, "cluster");
     declare_run(cmd, o->to.run);
     cmd.description(
-        "Finds the tensors whose blocks lose what told their elements apart: values so close "
-        "together, and so placed in their binade, that all of them take the largest code "
-        "(saturate), become zero (die) or get one magnitude (collapse). Says why, and measures "
-        "what would mend each: the scale rules rceil and floor-bump, an offset, a smaller block, "
-        "bf16. A tensor with one axis longer than 1, as 1x512x1, is read as the vector it is.");
+        "Finds the tensors with blocks that lose all information: their values are so close "
+        "together, and so placed in their binade, that all of them get the largest code "
+        "(saturate), become zero (die) or get the same magnitude (collapse). Gives the reason and "
+        "measures remedies: the scale rules rceil and floor-bump, an offset, a smaller block, "
+        "bf16. A tensor with only one axis longer than 1, such as 1x512x1, is read as a vector.");
     cmd.examples(
         "mx cluster model.safetensors\n"
         "mx cluster model.safetensors --role norm --norm-bias 1\n"

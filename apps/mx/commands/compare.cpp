@@ -51,38 +51,38 @@ runner declare_compare(parser& cmd) {
     cmd.group("Sweep");
     cmd.add_option(
         "-r,--recipe RECIPE", o->options.recipes,
-        "what the axes are applied to; repeatable; without it the elements' own formats");
+        "recipe that the axes are applied to; repeatable; default: the presets of the elements");
     for (std::size_t i = 0; i < axis_rows.size(); ++i) {
         cmd.add_option(axis_rows[i].option, o->options.axes[i], axis_rows[i].help)->delimiter(',');
     }
     cmd.add_option("--seeds N", o->options.seeds,
-                   "recipes per cell that draws random numbers, seeds counted up (5)")
+                   "recipes per cell with random numbers, with ascending seeds (5)")
         ->in_range(1, 1000);
     cmd.add_flag("--phase-sweep", o->options.phase_sweep,
-                 fmt::format("also with the tensors times 2^(i/{}): how much of a win depends on "
-                             "where they lie in their binades",
+                 fmt::format("also with the tensors times 2^(i/{}): how much a ranking depends on "
+                             "their position in a binade",
                              compare::phase_count));
     cmd.add_flag("--regret", o->regret,
-                 "also how much of the error the best scales would save, whatever the size of the "
-                 "tensors: one more pass, under scale=search");
-    cmd.add_flag("--no-regret", o->no_regret, "without it, however small the tensors");
+                 "also the share of the error that the best scales would save, for tensors of any "
+                 "size: one more pass, under scale=search");
+    cmd.add_flag("--no-regret", o->no_regret, "never measure it");
     declare_groups(cmd, o->options);
     cmd.group("Ranking");
     cmd.add_option("--baseline RECIPE", o->options.baseline,
-                   "what R-MSEs are relative to (the first cell)");
+                   "recipe that R-MSEs are relative to (the first cell)");
     cmd.add_option("--top N", o->options.view.top, "cells shown (20); JSON has all")
         ->in_range(1, 1000000);
     cmd.add_flag("--layers", o->options.view.layers, "also the best cell of every layer");
     declare_measured_outputs(cmd, o->options, o->to, "compare");
     declare_run(cmd, o->to.run);
     cmd.description(
-        "Ranks every combination of the axes given, in one pass over the file: R-MSE relative to a "
-        "baseline as a geometric mean over tensors, wins, the Pareto front of bits against SQNR, "
-        "the best cell by role and layer, and how often the bytes of scale rules differ. Axes are "
-        "lists with commas; combinations that a format or dialect does not have are left out with "
-        "the reason. Without axes: five elements under the rules floor, ceil, even and rceil, and "
-        "what the policy judges, whose verdict comes first. CSV and 'results' of JSON are the "
-        "records of mx analyze.");
+        "Ranks every combination of the given axes, in one pass over the file: R-MSE relative to "
+        "a baseline as a geometric mean over tensors, wins, the Pareto front of bits against "
+        "SQNR, the best cell by role and layer, and how often the bytes of scale rules differ. "
+        "Axes are comma-separated lists; combinations that a format or dialect does not support "
+        "are left out with the reason. The default is five elements under the rules floor, ceil, "
+        "even and rceil, and the recipes of the policy, whose verdict comes first. CSV and "
+        "'results' of JSON are the records of mx analyze.");
     cmd.examples(
         "mx compare model.safetensors\n"
         "mx compare model.safetensors --element e2m1 --scale floor,even,rceil --block 1x16,1x32\n"

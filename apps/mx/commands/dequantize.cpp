@@ -36,11 +36,10 @@ runner declare_dequantize(parser& cmd) {
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     declare_run(cmd, o->run, false);
     cmd.description(
-        "Multiplies codes and scales out again, as float32: those of 'mx quantize --packed', whose "
-        "file names its recipes, and of every layout of quantized checkpoints that mx reads, "
-        "GGUF's "
-        "blocks among them. Other tensors are copied as they are stored; what is packed in a way "
-        "that mx does not know is among them, and named.");
+        "Writes the values of codes and scales as float32: for files of 'mx quantize --packed', "
+        "which name their recipes, and for every layout of quantized checkpoints that mx reads, "
+        "including the blocks of GGUF. Other tensors are copied as stored; packings that mx does "
+        "not support are copied too, and named.");
     cmd.examples(
         "mx dequantize mxfp4.safetensors -o values.safetensors\n"
         "mx dequantize model.gguf -o values.safetensors --tensor '*ffn_down*'\n");

@@ -15,12 +15,12 @@ struct dialects_options {
 runner declare_dialects(parser& cmd) {
     const auto o = std::make_shared<dialects_options>();
     cmd.group("Input");
-    cmd.add_option("NAME", o->names, "one dialect to describe, or two to compare; all without")
+    cmd.add_option("NAME", o->names, "one dialect to describe, or two to compare; default: all")
         ->expected(0, 2);
     declare_outputs(cmd, o->out);
     cmd.description(
-        "The implementations whose exact behaviour a recipe can follow (dialect=NAME): what each "
-        "does in every corner, how well that is known, and from where.");
+        "Lists the implementations that a recipe can reproduce exactly (dialect=NAME): what each "
+        "does in corner cases, how well that is known, and the source.");
     cmd.examples(
         "mx dialects\n"
         "mx dialects torchao\n"

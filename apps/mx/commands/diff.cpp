@@ -73,12 +73,12 @@ runner declare_diff(parser& cmd) {
     declare_roles(cmd, o->options.roles);
     cmd.group("Comparison");
     cmd.add_option("-r,--recipe RECIPE", o->options.recipes,
-                   "what codes and scales are of, e.g. mxfp4:scale=even; repeatable");
+                   "recipe of the codes and scales, e.g. mxfp4:scale=even; repeatable");
     cmd.add_option("--labels LABEL,...", o->options.labels,
-                   "what the dumps are called, in their order; growing whole numbers are steps")
+                   "labels of the dumps, in their order; increasing whole numbers are steps")
         ->delimiter(',');
     cmd.add_flag("--as-given", o->options.as_given,
-                 "compare the dumps in the order given, not in that of the numbers in their names");
+                 "compare the dumps in the given order, not in that of the numbers in their names");
     cmd.add_option("--fail-above FIGURE=LIMIT", o->fail_above,
                    "exit with 1 when this figure of any tensor is above LIMIT (nrmse=0.01, "
                    "codes_moved=5%), or when no tensor has it; repeatable");
@@ -87,14 +87,14 @@ runner declare_diff(parser& cmd) {
     declare_parts(cmd, o->options.parts, "diff", false);
     declare_run(cmd, o->run);
     cmd.description(
-        "Compares dumps of one model, each with the next: steps of a training, or an original and "
-        "what became of it. Says how far values moved (nrmse), how many blocks got another scale, "
-        "how many elements another code, also where the scale stayed, and with three dumps or more "
-        "how many flipped back; and which norm gains are on their way to where the recipe clamps. "
-        "Tensors are matched by name; dtypes may differ. Three dumps or more, and those that a "
-        "quoted pattern names, are put in the order of the numbers in their names (step200 before "
-        "step1000) where they differ in nothing else. Without --recipe: mxfp8 and mxfp4 with the "
-        "scale rule floor.");
+        "Compares dumps of one model, each with the next: steps of a training run, or an original "
+        "and its quantized version. Reports how much values changed (nrmse), how many blocks have "
+        "another scale, how many elements another code, also at equal scale, and with three or "
+        "more dumps how many codes changed back; and which norm gains approach the clamp zone of "
+        "the recipe. Tensors are matched by name; dtypes may differ. Three or more dumps, and "
+        "those that a quoted pattern names, are sorted by the numbers in their names (step200 "
+        "before step1000) if the names differ in nothing else. The default recipes are mxfp8 and "
+        "mxfp4 with the scale rule floor.");
     cmd.examples(
         "mx diff step100.safetensors step200.safetensors\n"
         "mx diff step*.safetensors --role norm --json drift.json\n"

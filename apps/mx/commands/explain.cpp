@@ -22,15 +22,15 @@ runner declare_explain(parser& cmd) {
                    "a recipe, the name of an element or scale format, or 'policy'")
         ->required();
     cmd.add_option("WHICH", o->options.codes,
-                   "codes of that format: 0x7, 0b0111 or 7; all when left out. Of 'policy': "
-                   "inference (when left out), training or a file, whose name has a '.' or '/'");
+                   "codes of that format: 0x7, 0b0111 or 7; default: all. For 'policy': inference "
+                   "(default), training or a file, whose name has a '.' or '/'");
     cmd.add_option("--target TARGET", o->options.target,
-                   fmt::format("of 'policy': also says what is native there: {}",
+                   fmt::format("for 'policy': also prints what is native there: {}",
                                fmt::join(names_of(policy::targets), ", ")));
     declare_outputs(cmd, o->out);
     cmd.description(
-        "Says in words what a recipe does, what the codes of a format mean, or by which rules a "
-        "policy recommends recipes (docs/design/policy.md).");
+        "Describes a recipe, the codes of a format, or the rules by which a policy recommends "
+        "recipes (docs/design/policy.md).");
     cmd.examples(
         "mx explain mxfp4:scale=even\n"
         "mx explain e2m1 0x7\n"

@@ -141,10 +141,10 @@ runner declare_fit(parser& cmd) {
                    "a table with columns N (parameters), D (tokens) and loss ('-': standard input)")
         ->required();
     cmd.add_option("--column NAME=COLUMN", o->runs.columns,
-                   "where N, D or loss is under another name; repeatable");
+                   "column of N, D or loss if its name differs; repeatable");
     cmd.add_option("--where COLUMN=TEXT", o->runs.where,
                    "only rows with this text in a column; repeatable");
-    cmd.add_option("--by COLUMN", o->runs.by, "a law for each text of a column");
+    cmd.add_option("--by COLUMN", o->runs.by, "a law for each value of a column");
     cmd.add_option("--max-loss X", o->runs.most_loss, "leave out runs with a loss above")->finite();
     cmd.add_option("--max-rise X", o->runs.most_rise,
                    "leave out, as diverged, runs that ended more than X above their minimum: needs "
@@ -153,29 +153,30 @@ runner declare_fit(parser& cmd) {
     cmd.group("Law");
     cmd.add_option("--form FORM", o->form, "chinchilla (default), kaplan or precision");
     cmd.add_option("--objective NAME", o->objective,
-                   "what the objective is printed as: mean (default) or sum over the runs");
+                   "form of the objective: mean (default) or sum over the runs");
     cmd.add_option("--huber X", o->threshold,
                    "residual in log L from which Huber's loss is linear (0.001)")
         ->finite();
     cmd.add_option("--bootstrap N", o->resamples,
-                   "fits to resampled runs that the intervals are of (200); 0: no intervals")
+                   "fits to resampled runs for the intervals (200); 0: no intervals")
         ->in_range(std::uint64_t{0}, std::uint64_t{100000});
     cmd.add_option("--seed N", o->seed, "of the resampling (1)")->not_negative();
     cmd.group("Predictions");
     cmd.add_option("--compute FLOP,...", o->compute,
-                   "budgets to spend best; 1, 10 and 100 times the largest run's without it")
+                   "budgets to find the optimal size for; default: 1, 10 and 100 times that of "
+                   "the largest run")
         ->delimiter(',');
     cmd.add_option("--at N,D", o->points, "predict the loss of this size; repeatable");
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run, false);
     cmd.description(
         "Fits a scaling law to a table of runs: the loss as a function of parameters and tokens, "
-        "by Huber's loss of log L and L-BFGS from a grid of starts, as the published laws were. "
-        "Coefficients have intervals by bootstrap, but trade against each other: what counts are "
-        "the predictions, which have intervals too, and how well the runs of little compute "
-        "foretell those of much. The form precision takes bits from columns P_w, P_a and so on "
-        "(empty: not quantized), and of weights quantized after training from P_post. Runs "
-        "without a finite loss are left out and named; others only if asked for.");
+        "by Huber's loss of log L and L-BFGS from a grid of starts, like the published laws. "
+        "Coefficients have bootstrap intervals, but are correlated: look at the predictions, "
+        "which also have intervals, and at how well runs of little compute predict those of much. "
+        "The form precision reads bits from columns P_w, P_a and so on (empty: not quantized), "
+        "and those of weights quantized after training from P_post. Runs without a finite loss "
+        "are left out and named; others only on request.");
     cmd.examples(
         "mx fit runs.csv\n"
         "mx fit runs.csv --html fit.html --json fit.json\n"

@@ -61,7 +61,8 @@ runner declare_gate(parser& cmd) {
     const auto o = std::make_shared<gate_command>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->files,
-                   "what analyze, compare, cluster or diff wrote with --json ('-': standard input)")
+                   "results files (--json) of analyze, compare, cluster or diff ('-': standard "
+                   "input)")
         ->required();
     cmd.group("Rules");
     cmd.add_option("--rule RULE", o->options.rules,
@@ -72,8 +73,7 @@ runner declare_gate(parser& cmd) {
                    "rules from a file ('-': standard input), one per line; # comments");
     cmd.add_option("-r,--recipe RECIPE", o->options.recipes,
                    "only results of this recipe, or of recipes that match; repeatable");
-    cmd.add_option("--top N", o->options.top,
-                   "show the N results of each rule that are farthest from it; default 5")
+    cmd.add_option("--top N", o->options.top, "show the N worst results of each rule; default 5")
         ->in_range(1, 1000000);
     declare_judging(cmd, o->options.judging);
     declare_outputs(cmd, o->out);
@@ -81,14 +81,14 @@ runner declare_gate(parser& cmd) {
     cmd.add_option("--annotations KIND", o->annotations,
                    "github: a line '::error file=...' on stderr per rule that does not hold");
     cmd.group("Output");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code says it");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table, only the exit code");
     cmd.description(
-        "Holds results against rules, for scripts and CI: exit code 0 when every rule holds, 1 and "
-        "what broke when not. A figure that is undefined breaks its rule unless 'or null' follows "
-        "the number, and a rule that finds nothing to check fails. 0.1% is 0.001, and true is 1. "
-        "The rule 'policy' holds where no operand of a product reaches a limit of the policy under "
-        "the recipe that it chose for its class, or under each of --recipe. "
-        "JSON and CSV hold every result that broke a rule.");
+        "Checks results against rules, for scripts and CI. Exits with 0 if every rule holds; "
+        "otherwise names what broke and exits with 1. An undefined figure breaks its rule unless "
+        "'or null' follows the number, and a rule that finds nothing to check fails. 0.1% is "
+        "0.001, and true is 1. The rule 'policy' holds if no operand of a product reaches a limit "
+        "of the policy under the recipe that it chose for its class, or under each of --recipe. "
+        "JSON and CSV have every result that broke a rule.");
     cmd.examples(
         "mx gate results.json --rule 'clamp_rate<0.001'\n"
         "mx gate results.json --rule 'norm:saturated_block_rate==0 or null'\n"

@@ -125,9 +125,9 @@ void declare_operands(parser& cmd, gemm_options& o) {
     cmd.group("Input");
     cmd.add_option("A", o.a.text, "FILE or FILE:TENSOR, M x K; leading axes are rows")->required();
     cmd.add_option("B", o.b.text, "FILE or FILE:TENSOR, K x N")->required();
-    cmd.add_option("--c C", o.c.text, "FILE or FILE:TENSOR, M x N; added unless --beta says else");
+    cmd.add_option("--c C", o.c.text, "FILE or FILE:TENSOR, M x N; added unless --beta is given");
     cmd.add_flag("--transpose-a", o.transpose_a, "A is K x M");
-    cmd.add_flag("--transpose-b", o.transpose_b, "B is N x K, as the weights of torch are");
+    cmd.add_flag("--transpose-b", o.transpose_b, "B is N x K, like the weights of torch");
     declare_matrix_shape(cmd, o.a, "a");
     declare_matrix_shape(cmd, o.b, "b");
     declare_matrix_shape(cmd, o.c, "c");
@@ -150,8 +150,7 @@ runner declare_gemm(parser& cmd) {
     const auto o = std::make_shared<gemm_options>();
     declare_operands(cmd, *o);
     declare_gemm_recipes(cmd, *o);
-    declare_products(cmd, o->products,
-                     "the unit that the operands are made for, fp32.fma and exact");
+    declare_products(cmd, o->products, "the matrix unit for the operands, fp32.fma and exact");
     cmd.group("Product");
     cmd.add_option("--alpha X", o->alpha, "D = alpha A B + beta C in float32, after the sum (1)")
         ->finite();
@@ -161,15 +160,16 @@ runner declare_gemm(parser& cmd) {
     cmd.add_flag("--growth", o->growth, "also the errors after K/8, K/4 and K/2");
     cmd.group("Output");
     cmd.add_option("-o,--output OUT", o->out,
-                   "the products as F32, one array per model; .npy holds the first model's")
+                   "the products as F32, one array per model; a .npy file has that of the first "
+                   "model")
         ->file_name();
     declare_outputs(cmd, o->to);
     declare_run(cmd, o->run);
     cmd.description(
         "Multiplies two matrices as matrix units do, bit for bit. Both are quantized along the "
-        "axis that is summed over; every model gets codes and scales where it takes them, "
-        "dequantized values otherwise. Says what the sums lose against the exact product of the "
-        "same operands, and what is lost in all.");
+        "axis that is summed over; a model gets codes and scales if it supports them, otherwise "
+        "dequantized values. Reports the error of the sums against the exact product of the same "
+        "operands, and the total error.");
     cmd.examples(
         "mx gemm x.npy w.npy --transpose-b -r mxfp4\n"
         "mx gemm acts.safetensors:mlp.input model.safetensors:mlp.up.weight --transpose-b\n"

@@ -99,15 +99,14 @@ runner declare_merge(parser& cmd) {
                    "parts of mx quantize: the .safetensors or .h5 file of all arrays")
         ->file_name();
     cmd.add_flag("--summary", o->summary,
-                 "the verdict in one line, for chat and CI, in place of the tables");
+                 "the verdict in one line, for chat and CI, instead of the tables");
     declare_run(cmd, o->run);
     cmd.description(
-        "Puts together what commands wrote under --shard, and gives byte for byte what one run "
-        "gives, in all its outputs. The files that the parts are of must be where they were: their "
-        "headers are read again, and of their data what the blocks on a page and the remedies of "
-        "mx cluster are measured on. Exits with 1 when parts are missing, and prints the commands "
-        "that make them; parts of other options, of another mx, or of files that changed are "
-        "refused.");
+        "Combines the parts that commands wrote under --shard into the output of one run, byte "
+        "for byte. The model files must be under the same paths: mx reads their headers again, "
+        "and the data for the blocks on a page and for the remedies of mx cluster. If parts are "
+        "missing, prints the commands that make them and exits with 1. Parts with other options, "
+        "of another version of mx, or of changed files are refused.");
     cmd.examples(
         "mx analyze model.safetensors --shard 1/2 --json part-1.json\n"
         "mx analyze model.safetensors --shard 2/2 --json part-2.json\n"

@@ -62,29 +62,28 @@ runner declare_plan(parser& cmd) {
     const auto o = std::make_shared<plan_options>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->files,
-                   "what analyze, compare or cluster wrote with --json ('-': standard input)")
+                   "results files (--json) of analyze, compare or cluster ('-': standard input)")
         ->required();
     cmd.add_option("-t,--tensor GLOB", o->request.globs,
                    "tensors whose name matches (*, ?, [set]); repeatable");
     cmd.group("Plan");
     cmd.add_option("--bits B", o->bits,
-                   "budget: bits per element of what is quantized, scales included; the squared "
-                   "error is made least")
+                   "budget: bits per element of the quantized tensors, including scales; "
+                   "minimises the squared error")
         ->finite();
-    cmd.add_option(
-           "--sqnr DB", o->sqnr,
-           "floor: SQNR in dB of what is quantized, all tensors together; the bits are made fewest")
+    cmd.add_option("--sqnr DB", o->sqnr,
+                   "least SQNR in dB over all quantized tensors; minimises the bits")
         ->finite();
     cmd.add_option("-r,--recipe RECIPE", o->request.recipes,
-                   "choose among this recipe, or recipes that match, instead of those that the "
-                   "policy names; repeatable");
+                   "choose this recipe, or recipes that match, instead of those of the policy; "
+                   "repeatable");
     cmd.add_flag("--keep", o->request.keep,
-                 "a tensor may stay as it is stored: no error, all the bits of its dtype");
+                 "a tensor may stay as stored: no error, all the bits of its dtype");
     cmd.add_option("--rule RULE", o->rules,
                    "forbid choices that break it, as in mx gate: [CLASS:]METRIC OP NUMBER; "
                    "repeatable");
     cmd.add_option("--top N", o->top,
-                   "show N of the tensors that got another recipe than most; default 10")
+                   "show N tensors whose recipe differs from that of most; default 10")
         ->in_range(1, 1000000);
     declare_judging(cmd, o->judging);
     cmd.group("Output");
@@ -93,13 +92,13 @@ runner declare_plan(parser& cmd) {
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
-        "Mixed precision: a recipe for every tensor. With a budget or a floor, chooses among the "
-        "measured recipes that the policy names and does not rule out on the tensor, so that the "
-        "squared error of all together is least within so many bits, or the bits are fewest above "
-        "an SQNR; the answer is the best there is, or says how far it may be from it. Without one, "
-        "the plan is what the policy recommends. What is no operand of a product, norms and biases "
-        "say, stays as it is stored. JSON holds every tensor, the Pareto curve, and what torchao "
-        "and llm-compressor call the plan; mx quantize --plan writes the checkpoint.");
+        "Assigns a recipe to every tensor. With --bits or --sqnr, chooses among the measured "
+        "recipes that the policy lists and does not rule out for the tensor, with the least total "
+        "squared error within a budget of bits, or the fewest bits for a given SQNR; the plan is "
+        "optimal or has a proved bound. Without a goal, the plan is the recommendation of the "
+        "policy. Tensors that are not operands of products, such as norms and biases, stay as "
+        "stored. JSON has every tensor, the Pareto curve, and the settings for torchao and "
+        "llm-compressor; mx quantize --plan writes the checkpoint.");
     cmd.examples(
         "mx plan results.json -o plan.json\n"
         "mx plan results.json --bits 5 -o plan.json\n"

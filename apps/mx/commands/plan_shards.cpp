@@ -74,9 +74,9 @@ runner declare_plan_shards(parser& cmd) {
     cmd.group("Run");
     cmd.add_flag("-q,--quiet", o->quiet, "no table");
     cmd.description(
-        "Shows what --shard 1/N to N/N of mx analyze, compare and cluster work on, from headers "
-        "alone: neighbouring tensors of about equal bytes. A tensor is cut where no border between "
-        "tensors lies near the even division.");
+        "Lists the parts of --shard 1/N to N/N of mx analyze, compare and cluster, from headers "
+        "alone: neighbouring tensors of about equal bytes. A tensor is cut if no border between "
+        "tensors is near the even division.");
     cmd.examples("mx plan-shards model.safetensors --shards 16\n");
     return [o] { return run_plan_shards(*o); };
 }

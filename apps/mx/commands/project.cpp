@@ -203,7 +203,7 @@ void declare_rates(parser& cmd, project_options& o) {
         "--profile NAME", o.profile,
         fmt::format("{}; default yang-fit", base::joined(base::names_of(project::profiles), ", ")));
     cmd.add_option("--fp8 X", o.fp8,
-                   "rate of linear layers over bf16, or mlp=X,attention=Y; here and below in place "
+                   "rate of linear layers over bf16, or mlp=X,attention=Y; here and below instead "
                    "of the profile's");
     cmd.add_option("--fp6 X", o.fp6,
                    "the same of FP6, or: fp8, fp4 (as fast as these), mean, geometric (between)");
@@ -212,9 +212,9 @@ void declare_rates(parser& cmd, project_options& o) {
                    "of the bf16 step: flop, or mlp=X,attention=Y; the rest is not quantized");
     cmd.add_option("--mixed X", o.mixed,
                    "products of two formats: wide (at the rate of the wider one), narrow, or the "
-                   "share of the linear layers' time that is at the wider one's rate");
+                   "share of the linear layers' time at the rate of the wider one");
     cmd.add_option("--overhead X", o.overhead,
-                   "of the bf16 step, on top where tensors are needed in two formats")
+                   "share of the bf16 step that is added if tensors are needed in two formats")
         ->finite();
     cmd.add_option("--times FILE.csv", o.times,
                    "rates and shares from measured products: columns M, N, K, format (bf16, fp8, "
@@ -236,7 +236,7 @@ runner declare_project(parser& cmd) {
     cmd.group("Configurations");
     cmd.add_option("-c,--configuration CONFIGURATION", o->configurations,
                    "FORMAT, or WEIGHTS/ACTIVATIONS/GRADIENTS, with :scope=mlp|attention, "
-                   "products=fprop, fp6=fp8|fp4; repeatable; those of Yang et al. without it");
+                   "products=fprop, fp6=fp8|fp4; repeatable; default: those of Yang et al.");
     declare_rates(cmd, *o);
     cmd.group("Fit");
     cmd.add_option("--solve FILE.csv", o->targets,
@@ -253,10 +253,10 @@ runner declare_project(parser& cmd) {
     cmd.description(
         "Projects the time of a training step and its speed-up over bf16: work by class from a "
         "model's shapes, rates of each format from a profile, options or measured products. The "
-        "profiles yang-fit and yang-shapes explain the speed-ups that Yang et al. give for Llama 3 "
-        "405B; b200, mi355x and ideal are peak rates. Bits an element and bytes to move are those "
-        "of the formats. With --solve, fits what is not known to given speed-ups and says what "
-        "their rounding leaves open.");
+        "profiles yang-fit and yang-shapes explain the speed-ups that Yang et al. give for Llama "
+        "3 405B; b200, mi355x and ideal are peak rates. Bits per element and bytes to move are "
+        "those of the formats. With --solve, fits unknown parameters to given speed-ups, with the "
+        "intervals that their rounding allows.");
     cmd.examples(
         "mx project --model llama3-405b --profile yang-fit\n"
         "mx project --profile b200 -c mxfp8 -c nvfp4 -c mxfp6/mxfp6/mxfp4\n"

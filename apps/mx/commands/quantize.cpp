@@ -84,21 +84,21 @@ runner declare_quantize(parser& cmd) {
     cmd.add_option("-r,--recipe RECIPE", o->recipe,
                    "one recipe for all tensors, e.g. mxfp4:scale=even; see 'mx explain RECIPE'");
     cmd.add_option("--plan PLAN.json", o->plan,
-                   "a recipe for each tensor: what mx plan or mx report wrote with --json; "
-                   "'stored' and 'keep' copy a tensor as it is stored");
+                   "a recipe for each tensor: the JSON of mx plan or mx report; 'stored' and "
+                   "'keep' copy a tensor as stored");
     cmd.add_flag("--keep-rest", o->keep_rest,
-                 "copy all other tensors as they are stored: those that --tensor does not match, "
-                 "that the plan does not name, or that a recipe does not fit");
+                 "copy all other tensors as stored: those that --tensor does not match, that the "
+                 "plan does not name, or that a recipe does not fit");
     cmd.add_flag(
         "--packed", o->packed,
         "write codes and scales (w.codes, w.scales) instead of the dequantized F32 values");
     declare_parts(cmd, o->parts, "quantize", false);
     declare_run(cmd, o->run);
     cmd.description(
-        "Writes what the tensors become under a recipe, or each under its own of a plan: the "
+        "Quantizes tensors under one recipe, or each under its recipe in a plan, and writes the "
         "dequantized values, or with --packed the codes and scales, from which 'mx dequantize' "
-        "makes the same values. Under a transform, codes and scales are of the rotated tensor and "
-        "values are rotated back. A plan of another model is refused.");
+        "computes the same values. Under a transform, codes and scales are of the rotated tensor "
+        "and values are rotated back. A plan of another model is refused.");
     cmd.examples(
         "mx quantize model.safetensors -o mxfp4.safetensors --recipe mxfp4 --packed\n"
         "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n"

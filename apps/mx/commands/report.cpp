@@ -39,8 +39,8 @@ runner declare_report(parser& cmd) {
     const auto o = std::make_shared<report_command>();
     cmd.group("Input");
     cmd.add_option("RESULTS", o->options.files,
-                   "what analyze, compare, cluster, diff, plan, gate, stages, gemm or runs wrote "
-                   "with --json")
+                   "results files (--json) of analyze, compare, cluster, diff, plan, gate, "
+                   "stages, gemm or runs")
         ->required();
     cmd.group("Output");
     cmd.add_option("-o,--output FILE", o->page, "the page, as HTML: the same as --html")
@@ -50,15 +50,15 @@ runner declare_report(parser& cmd) {
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
-        "Makes the page that a design review decides from: what to ship for each class of "
-        "tensors, what keeps its precision, the cost, the largest risks and what mends them, how "
-        "sure that is, and what was not measured; then the worst tensors, plots, and what all "
-        "figures rest on. The rules are those of --policy (mx explain policy): only operands of "
-        "matrix products are quantized, each tensor is held against limits of its own, and 4 bits "
-        "need the metrics of a task (--eval). Several results are read as one: of a tensor under "
-        "a recipe the first counts. mx analyze, compare and cluster make the same page with "
-        "--html, and add the blocks of the tensors most harmed. A terminal shows its beginning; "
-        "JSON and CSV hold the decision on every tensor.");
+        "Makes the page for a design review: what to ship for each class of tensors, what keeps "
+        "its precision, the cost, the largest risks and their remedies, the confidence, and what "
+        "was not measured; then the worst tensors, plots, and the provenance of all figures. The "
+        "rules are those of --policy (mx explain policy): only operands of matrix products are "
+        "quantized, each tensor is checked against limits, and 4 bits need the metrics of a task "
+        "(--eval). Several results files are combined; if they have the same tensor under the "
+        "same recipe, the first counts. mx analyze, compare and cluster make the same page with "
+        "--html, and add the blocks of the worst tensors. The terminal shows the beginning of the "
+        "page; JSON and CSV have the decision for every tensor.");
     cmd.examples(
         "mx report results.json -o review.html\n"
         "mx report results.json --target b200 --eval scores.json --markdown review.md\n"

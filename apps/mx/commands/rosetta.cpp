@@ -115,11 +115,11 @@ runner declare_rosetta(parser& cmd) {
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run);
     cmd.description(
-        "Compares the bytes of every scale rule and dialect that applies to an element format: how "
-        "many blocks get different scales, how many elements different codes, and what it costs to "
-        "read the codes of one with the scales of another. A file that holds E8M0 scales next to "
+        "Compares the bytes of every scale rule and dialect that applies to an element format: "
+        "how many blocks get different scales, how many elements different codes, and the cost of "
+        "decoding the codes of one with the scales of another. For a file with E8M0 scales and "
         "elements (of 'mx quantize --packed', of a layout that 'mx tensors' finds, or --elements "
-        "with --scales) is asked instead which of them could have produced it.");
+        "with --scales), reports which of them could have produced it.");
     cmd.examples(
         "mx rosetta model.safetensors\n"
         "mx rosetta model.safetensors --element e4m3 --json pairs.json\n"

@@ -60,7 +60,7 @@ report::document rules_document() {
 runner declare_rules(parser& cmd) {
     const auto o = std::make_shared<output_options>();
     declare_outputs(cmd, *o);
-    cmd.description("How a block's scale is chosen and how its elements are rounded.");
+    cmd.description("Lists how the scale of a block is chosen and how its elements are rounded.");
     cmd.examples("mx rules\n");
     return [o] { return print_document(*o, rules_document); };
 }

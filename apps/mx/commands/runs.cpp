@@ -354,23 +354,24 @@ int run_runs(const runs_options& o) {
 runner declare_runs(parser& cmd) {
     const auto o = std::make_shared<runs_options>();
     cmd.group("Input");
-    cmd.add_option(
-           "FOLDER", o->folders,
-           "folders of mx train, or of several of its folders; groups are what has the same "
-           "precision and interventions, the first is what others are compared with")
+    cmd.add_option("FOLDER", o->folders,
+                   "folders of mx train, or folders of these; runs with the same precision and "
+                   "interventions form a group, and the others are compared with the first")
         ->required();
     cmd.group("Rule");
-    cmd.add_option("--factor X", o->factor, "a run is unstable at a loss of so many medians (10)")
+    cmd.add_option("--factor X", o->factor,
+                   "a run is unstable at a loss above X times the median "
+                   "(10)")
         ->in_range(1.0, 1e9);
-    cmd.add_option("--window N", o->window, "losses that the median is of (100)")->not_negative();
+    cmd.add_option("--window N", o->window, "number of losses in the median (100)")->not_negative();
     declare_outputs(cmd, o->out);
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table");
     cmd.description(
         "Compares runs of mx train: which became unstable and when, the share of stable runs of "
         "each group with its interval and a log-rank test, and gaps between the losses of pairs "
-        "that differ in nothing else. Where runs have dumps of the same step, it compares their "
-        "gradients. The page has the curves and what probes found.");
+        "that differ in nothing else. If runs have dumps of the same step, it compares their "
+        "gradients. The page has the curves and the results of probes.");
     cmd.examples(
         "mx runs run changed\n"
         "mx runs baseline/ quantized/ --html runs.html --json runs.json\n"

@@ -144,13 +144,13 @@ runner declare_selftest(parser& cmd) {
     cmd.group("Run");
     cmd.add_option("--seed N", o->test.seed, "seed of the sample of blocks")->not_negative();
     cmd.add_option("--threads N", o->test.threads, "worker threads")->in_range(1, 4096);
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code says it");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table, only the exit code");
     declare_outputs(cmd, o->out);
     cmd.description(
         "Checks this build on this machine: round trips and rounding thresholds of every format, "
         "closed forms of the scale rules, special values, every backend against the scalar one, "
-        "and every recipe against an oracle in exact rationals (in builds that hold it). Exit code "
-        "1 and the first differences, with input and expectation, when anything differs.");
+        "and every recipe against an oracle in exact rationals (in builds with it). If anything "
+        "differs, prints the first differences with input and expected result, and exits with 1.");
     cmd.examples(
         "mx selftest\n"
         "mx selftest --seed 20 --json selftest.json\n");

@@ -171,32 +171,34 @@ runner declare_show(parser& cmd) {
     cmd.group("Input");
     cmd.add_option("FILE", o->file, "a file, directory or quoted pattern")->required();
     cmd.add_option("TENSOR", o->tensor,
-                   "its name; may be left out where there is one. Of several, the worst operands");
+                   "its name; optional if there is only one. Without it, the worst operands of "
+                   "several");
     declare_views(cmd, o->in);
     cmd.add_option("--role-pattern ROLE=GLOB", o->roles.patterns,
-                   "gives the tensors that match GLOB a role; repeatable");
+                   "role of the tensors that match GLOB; repeatable");
     cmd.add_option("--norm-bias X", o->roles.norm_bias,
-                   "added to the values of norm tensors: 1 where a model stores gamma - 1 (Gemma)")
+                   "add X to the values of norm tensors: 1 for models that store gamma - 1 "
+                   "(Gemma)")
         ->finite();
     cmd.group("Blocks");
     cmd.add_option("-r,--recipe RECIPE", o->recipe,
                    fmt::format("what to quantize to ({})", default_recipe));
     cmd.add_option("--block I", o->block,
-                   "one block: its index in the tensor's block grid, from 0, as the other commands "
-                   "print it")
+                   "one block: its index in the tensor's block grid, from 0, as printed by other "
+                   "commands")
         ->not_negative();
     cmd.add_option("--worst N", o->worst,
-                   fmt::format("how many of the worst blocks to list, without TENSOR how many "
-                               "tensors ({}), of which --json and --html show {} blocks each",
+                   fmt::format("number of worst blocks to list, or without TENSOR of tensors "
+                               "({}), with {} blocks each in --json and --html",
                                default_worst, blocks_of_each))
         ->in_range<std::uint64_t>(1, 1000);
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run);
     cmd.description(
-        "From a tensor to its blocks to their elements. Draws a map of a tensor's blocks by error "
-        "and by what is lost, and lists the worst rows and blocks; of one block shows the scale, "
-        "every value with its code, and what each scale rule would have made of it. Figures, codes "
-        "and scales are those of mx analyze and mx quantize.");
+        "Shows a tensor, its blocks and their elements. Draws a map of a tensor's blocks by error "
+        "and by the share lost, and lists the worst rows and blocks; for one block shows the "
+        "scale, every value with its code, and the result of each scale rule. Figures, codes and "
+        "scales are those of mx analyze and mx quantize.");
     cmd.examples(
         "mx show model.safetensors model.layers.0.mlp.down_proj.weight -r mxfp4\n"
         "mx show model.safetensors model.layers.0.mlp.down_proj.weight -r mxfp4 --block 17\n"

@@ -114,8 +114,8 @@ int run_stages(const stages_options& o) {
 
 void declare_tensors_of_layer(parser& cmd, stages_options& o) {
     const std::array<const char*, layer_tensor_names.size()> help{
-        "activations that enter the layer: FILE or FILE:TENSOR, tokens x in; leading axes are rows",
-        "weights, out x in", "gradients of what leaves it, tokens x out; without it only Fprop"};
+        "input activations of the layer: FILE or FILE:TENSOR, tokens x in; leading axes are rows",
+        "weights, out x in", "gradients of its output, tokens x out; without it only Fprop"};
     cmd.group("Input");
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
         const std::string name(layer_tensor_names[t]);
@@ -150,7 +150,7 @@ void declare_stages_recipes(parser& cmd, stages_options& o) {
     }
     cmd.add_option("--transform NAME,...", o.transforms,
                    "rotations of both operands along the axis that is summed over "
-                   "(none,hadamard,random-hadamard); the first is what others are compared with")
+                   "(none,hadamard,random-hadamard); the others are compared with the first")
         ->delimiter(',');
     cmd.add_option("--transform-size N", o.transform_size,
                    "elements that are rotated together: 16, 32, 64 or 128 (the block's)")
@@ -164,16 +164,16 @@ runner declare_stages(parser& cmd) {
     const auto o = std::make_shared<stages_options>();
     declare_tensors_of_layer(cmd, *o);
     declare_stages_recipes(cmd, *o);
-    declare_products(cmd, o->products, "the unit that the operands are made for, and exact");
+    declare_products(cmd, o->products, "the matrix unit for the operands, and exact");
     declare_outputs(cmd, o->to);
     declare_run(cmd, o->run);
     cmd.description(
-        "Measures what quantization does to the three products of a linear layer in training: "
+        "Measures the effect of quantization on the three products of a linear layer in training: "
         "Fprop (Y = X W^T), Dgrad (dX = dY W) and Wgrad (dW = dY^T X). Each operand is quantized "
         "along the axis that its product sums over, from the tensor and from a copy that was "
-        "quantized along the other axis, without and with rotations. Says which stage loses most, "
-        "what of the error is bias, and what rotations do about it. It trains nothing: mx study "
-        "stages asks what each stage costs in loss and in steps.");
+        "quantized along the other axis, without and with rotations. Reports which stage loses "
+        "most, how much of the error is bias, and whether rotations help. It trains nothing; mx "
+        "study stages measures the cost of each stage in loss and in steps.");
     cmd.examples(
         "mx stages --x x.npy --w w.npy --dy dy.npy\n"
         "mx stages --x dump.safetensors:x --w dump.safetensors:w --dy dump.safetensors:dy -r "

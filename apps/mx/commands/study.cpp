@@ -156,14 +156,14 @@ runner declare_study(parser& cmd) {
     const auto o = std::make_shared<study_options>();
     cmd.group("Input");
     cmd.add_option("STUDY", o->study, study_names());
-    cmd.add_option("--on MODEL", o->model, "what is trained: proxy (proxy)");
+    cmd.add_option("--on MODEL", o->model, "model to train: proxy (proxy)");
     cmd.group("Size");
     cmd.add_option("--budget TIME", o->budget,
-                   fmt::format("90s, 10m, 1.5h: network, steps and seeds that take so long under "
-                               "the model of cost, on two cores; the clock is not read ({})",
+                   fmt::format("90s, 10m, 1.5h: network, steps and seeds that take this time by a "
+                               "cost model, on two cores, without measuring time ({})",
                                usual_budget));
-    cmd.add_option("--seeds LIST", o->seeds, "1..8, or 1,5,9, in place of the budget's");
-    cmd.add_flag("--dry-run", o->dry, "print what would be trained, and the command that says so");
+    cmd.add_option("--seeds LIST", o->seeds, "1..8, or 1,5,9, instead of those of the budget");
+    cmd.add_flag("--dry-run", o->dry, "print what would be trained, and the command for it");
     for (const lab::request_key& key : lab::request_keys()) {
         if (!is_of_studies(key)) continue;
         const std::string name(key.name);
@@ -173,17 +173,17 @@ runner declare_study(parser& cmd) {
     }
     cmd.group("Output");
     cmd.add_option("-o,--output FOLDER", o->folder,
-                   "folder that keeps every run, as mx runs and mx train --resume read them")
+                   "folder for all runs, which mx runs and mx train --resume can read")
         ->file_name();
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run, false);
     cmd.description(
-        "Asks a paper's question again at a size that a laptop bears: trains every configuration "
-        "of the study and its baseline with the same seeds, and gives each gap its interval. The "
-        "verdict says what was told from chance, and what the size is too small for. Options of "
-        "the "
-        "network, the data and the optimizer change what the budget chose; their defaults do not "
-        "hold here. The last lines print the command that repeats the study bit for bit.");
+        "Repeats a paper's experiment at a size for a laptop: trains every configuration of the "
+        "study and its baseline with the same seeds, and gives each gap an interval. The verdict "
+        "says which differences are significant, and what the size is too small for. Options of "
+        "the network, the data and the optimizer override the choice of the budget; their "
+        "defaults do not apply here. The last lines print the command that repeats the study bit "
+        "for bit.");
     cmd.examples(
         "mx study correlation --budget 3m --html correlation.html\n"
         "mx study correlation --budget 1h --dry-run\n"

@@ -105,7 +105,7 @@ runner declare_synth(parser& cmd) {
     const auto o = std::make_shared<synth_options>();
     cmd.description(
         "Writes a deterministic checkpoint with transformer-like statistics: attention, MLP and "
-        "expert weights, norm gains of which some cluster just under a power of two, activations "
+        "expert weights, norm gains, some of which cluster just below a power of two, activations "
         "with outlier channels, log-normal gradients. The bytes depend on preset, seed, dtype and "
         "size only.");
     cmd.group("Output");

@@ -152,9 +152,9 @@ runner declare_tensors(parser& cmd) {
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
-        "Reads headers only. The format is found by looking at the file, not at its name. "
-        "Quantized tensors are shown as what they decode to, with the arrays they come from and "
-        "why; --raw shows the arrays.");
+        "Reads only headers. The format is detected from the content of the file, not from its "
+        "name. Quantized tensors are shown decoded, with their arrays and the reason; --raw shows "
+        "the arrays.");
     cmd.examples(
         "mx tensors model.safetensors\n"
         "mx tensors model.safetensors.index.json --tensor '*.mlp.*' --csv -\n"

@@ -459,7 +459,7 @@ void declare_request(parser& cmd, train_options& o) {
     cmd.group("Optimizer");
     cmd.add_flag("--cosine", o.cosine, "half a cosine from --lr to --lr-min over all steps");
     cmd.group("Data");
-    cmd.add_option("--seeds LIST", o.seeds, "several runs side by side: 1..32, or 1,5,9");
+    cmd.add_option("--seeds LIST", o.seeds, "several runs in parallel: 1..32, or 1,5,9");
 }
 
 std::string scheme_names() {
@@ -479,7 +479,7 @@ void declare_precision(parser& cmd, train_options& o) {
         const std::string also = key.also.empty() ? "" : fmt::format(",--{}", key.also);
         cmd.add_option((name == "all" ? "-r,--recipe " : "--" + name + also + " ") + value,
                        o.precision[name],
-                       scheme ? fmt::format("everything, by name: {}", scheme_names())
+                       scheme ? fmt::format("all of these options, by name: {}", scheme_names())
                               : std::string(key.summary));
     }
 }
@@ -501,20 +501,20 @@ runner declare_train(parser& cmd) {
     cmd.group("Interventions");
     cmd.add_option("--at STEP KEY=VALUE", o->at,
                    "an intervention: after STEP updates, KEY=VALUE (any option of Precision; all "
-                   "for --recipe) or a scheme holds; can be repeated")
+                   "for --recipe) or a scheme applies; repeatable")
         ->expected(1, 1000);
     cmd.add_option("--nudge N", o->nudges,
-                   "so many copies, the weights of each multiplied by 1 + 1e-4 z, z normal, at the "
-                   "first intervention")
+                   "N copies, with weights multiplied by 1 + 1e-4 z, z normal, at the first "
+                   "intervention")
         ->not_negative();
-    cmd.add_option("--nudge-at STEP", o->nudge_at, "after so many updates instead")->not_negative();
+    cmd.add_option("--nudge-at STEP", o->nudge_at, "after STEP updates instead")->not_negative();
     cmd.group("Input");
     cmd.add_flag("--dry-run", o->dry,
-                 "what the training would take: parameters, FLOP, memory, time; train nothing");
+                 "print the cost of the run: parameters, FLOP, memory, time; train nothing");
     cmd.add_flag("--demo", o->demo,
-                 "a run that breaks, and the same run with one thing changed before it does");
+                 "a run that becomes unstable, and the same run with one change before that");
     cmd.add_option("--resume FOLDER", o->resume,
-                   "continue the run in this folder, or from this checkpoint, to --steps in all");
+                   "continue the run in this folder, or from this checkpoint, to --steps in total");
     cmd.group("Output");
     cmd.add_option("-o,--output FOLDER", o->folder,
                    "folder for run.json, checkpoints and dumps; one below it for each of several "
@@ -531,11 +531,11 @@ runner declare_train(parser& cmd) {
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run, false);
     cmd.description(
-        "Trains a small network, any operand of any product under any recipe, to the same bits on "
-        "every machine. A run can be stopped, changed at a step, and continued with all else "
-        "equal: what follows is due to the change. Products are chains of float32 fused "
-        "multiply-adds, or any accumulator model; layer norms, activations, loss and optimizer "
-        "are float32 unless something else is said.");
+        "Trains a small network with any recipe on any operand of any product, with the same bits "
+        "on every machine. A run can be stopped, changed at a step, and continued with all else "
+        "equal, so every later difference is due to the change. Products are chains of float32 "
+        "fused multiply-adds, or any accumulator model; layer norms, activations, loss and "
+        "optimizer are float32 by default.");
     cmd.examples(
         "mx train proxy --width 64 --steps 500 --lr 0.003 --scheme su.coded.e4m3 -o run\n"
         "mx train --resume run --steps 1000\n"

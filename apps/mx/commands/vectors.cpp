@@ -108,7 +108,7 @@ runner declare_vectors(parser& cmd) {
     cmd.add_option("-r,--recipe RECIPE", o->recipes, "recipe to make vectors of; repeatable")
         ->required();
     cmd.add_option("--blocks N", o->blocks,
-                   "blocks per recipe (default 240, fewer where blocks are large)")
+                   "blocks per recipe (default 240, fewer if blocks are large)")
         ->in_range(1, 1 << 20);
     cmd.add_option("--seed N", o->seed, "another seed gives other inputs (default 0)")
         ->not_negative();
@@ -119,14 +119,14 @@ runner declare_vectors(parser& cmd) {
     cmd.group("Output");
     cmd.add_option("--hex DIR", o->hex, "also write text for $readmemh, one file per array, here")
         ->file_name();
-    cmd.add_flag("-q,--quiet", o->quiet, "do not name the files; errors only");
+    cmd.add_flag("-q,--quiet", o->quiet, "do not list the files; errors only");
     cmd.description(
         "Writes conformance vectors for hardware and software that implements a recipe: inputs, "
         "scale codes, element codes and dequantized values, in the form that 'mx verify' reads. "
         "Inputs are generated from integers (thresholds and ties one ulp either side, subnormals, "
-        "huge values, signed zeros, clusters, Inf and NaN), so that the bytes depend on recipe, "
-        "--blocks and --seed alone, or they are taken from a checkpoint. A tensor scale is that of "
-        "the blocks written.");
+        "huge values, signed zeros, clusters, Inf and NaN), so the bytes depend on recipe, "
+        "--blocks and --seed alone, or taken from a checkpoint. A tensor scale is that of the "
+        "written blocks.");
     cmd.examples(
         "mx vectors --recipe mxfp4:scale=rceil -o mxfp4.safetensors --hex mxfp4-hex\n"
         "mx vectors --recipe mxfp8 --recipe mxfp4 --recipe nvfp4 -o vectors\n"

@@ -299,21 +299,21 @@ runner declare_verify(parser& cmd) {
     cmd.group("Input");
     cmd.add_option(
            "VECTORS", o->paths,
-           "vector files (safetensors whose metadata says what they are), or folders of them; or "
-           "the folder of a recorded training")
+           "vector files (safetensors with metadata), or folders of them; or the folder of a "
+           "recorded training run")
         ->required();
     cmd.add_option("-r,--recipe RECIPE", o->recipe,
-                   "recipe in place of what the metadata says; elements and stochastic files take "
-                   "its element format");
+                   "recipe instead of that of the metadata; elements and stochastic files use its "
+                   "element format");
     cmd.add_option("--accumulate MODEL", o->accumulator,
-                   "accumulator model in place of the one that a file of matrix instructions "
-                   "calls for (mx accumulators)");
+                   "accumulator model instead of that of the metadata, for matrix instructions "
+                   "(mx accumulators)");
     cmd.group("Output");
     cmd.add_option("--show N", o->show, "differences listed in full (default 10)")
         ->in_range(0, 1000000);
     declare_outputs(cmd, o->out);
     cmd.group("Output");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; the exit code tells");
+    cmd.add_flag("-q,--quiet", o->quiet, "no table, only the exit code");
     cmd.description(
         "Compares the emulator with vectors that other implementations, or hardware, made: every "
         "tensor that the file declares as contract, bit for bit. NaNs are one class (of matrix "
@@ -323,11 +323,10 @@ runner declare_verify(parser& cmd) {
         "all is equal, 1 when anything differs. " +
         kinds_text());
     cmd.examples(
-        "mx verify datasets/vectors/blocks\n"
-        "mx verify captured.safetensors --recipe mxfp4:scale=rceil,dialect=torchao\n"
-        "mx verify golden/lab\n"
-        "mx verify mma/ --accumulate sm100.mxf8f6f4:fraction_bits=24\n"
-        "mx verify vectors/ --show 50 --json differences.json\n");
+        "mx verify datasets/vectors/blocks\nmx verify captured.safetensors --recipe "
+        "mxfp4:scale=rceil,dialect=torchao\nmx verify datasets/vectors/training\nmx verify mma/ "
+        "--accumulate sm100.mxf8f6f4:fraction_bits=24\nmx verify vectors/ --show 50 --json "
+        "differences.json\n");
     return [o] { return run_verify(*o); };
 }
 

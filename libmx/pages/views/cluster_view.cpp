@@ -62,7 +62,7 @@ std::string what_happens(const finding& f) {
         case defect::death:
             return "every value becomes 0";
         case defect::collapse:
-            return "all values get one magnitude";
+            return "all values get the same magnitude";
     }
     return {};
 }
@@ -83,7 +83,7 @@ std::string example(const finding& f) {
 std::string remedy(const finding& f) {
     const cluster::measured_remedy& m = f.remedies[f.chosen];
     if (m.recipe == engine::bf16_name) {
-        return fmt::format("nothing tried here mends it but bf16, with R-MSE {} instead of {}",
+        return fmt::format("of the remedies tried only bf16 helps, with R-MSE {} instead of {}",
                            figure(m.rmse), figure(f.survey.rmse));
     }
     return fmt::format("{} brings R-MSE from {} to {}", m.change, figure(f.survey.rmse),
@@ -130,9 +130,8 @@ std::vector<std::string> caveats(const cluster_report& report, const analysis_re
     if (request.norm_bias == 0 && n.look_like_gamma_minus_one()) {
         const bool one = n.around_zero.size() == 1;
         notes.push_back(fmt::format(
-            "- {} of {} ({}{}) {} around 0 instead of 1, like gamma - 1: models that store their "
-            "norms "
-            "so add 1 when they run. Rerun with --norm-bias 1 to judge what is multiplied.",
+            "- {} of {} ({}{}) {} around 0 instead of 1, like gamma - 1: models that store norms "
+            "like this add 1 when they run. Rerun with --norm-bias 1 to measure the actual gains.",
             n.around_zero.size(), plural(n.norms, "norm tensor"), n.around_zero.front(),
             one ? "" : ", ...", one ? "lies" : "lie"));
     }
@@ -140,9 +139,9 @@ std::vector<std::string> caveats(const cluster_report& report, const analysis_re
     for (const cluster::unjudged_tensor& u : report.unjudged) tensors.insert(u.tensor);
     if (!tensors.empty()) {
         notes.push_back(
-            fmt::format("- {} could not be judged, since none of {} blocks holds two non-zero "
-                        "elements ({}{}): axis=flat, as in -r {},axis=flat, blocks the flattened "
-                        "tensor instead.",
+            fmt::format("- {} could not be judged, because none of {} blocks has two non-zero "
+                        "elements ({}{}): axis=flat, as in -r {},axis=flat, uses blocks of the "
+                        "flattened tensor instead.",
                         plural(tensors.size(), "tensor"), tensors.size() == 1 ? "its" : "their",
                         report.unjudged.front().tensor, tensors.size() == 1 ? "" : ", ...",
                         report.unjudged.front().recipe));
@@ -195,7 +194,7 @@ report::section findings_section(const cluster_report& report, const analysis_re
         const bool judged =
             std::ranges::any_of(report.summaries, [](const auto& h) { return h.judged > 0; });
         s.heading = judged ? "Nothing is in danger"
-                           : "Nothing to judge: no block holds two finite elements that are not 0";
+                           : "Nothing to judge: no block has two finite, non-zero elements";
         for (std::size_t r = 0; r < request.recipes.size(); ++r) {
             std::string text = nearest_words(report.summaries[r], request.recipes[r]);
             if (!text.empty()) s.notes.push_back("- " + text);
@@ -238,16 +237,15 @@ report::section figures_section(const std::vector<named_finding>& shown) {
         }
     }
     s.notes = {
-        "All over: blocks of which every element overflows, by their smallest and largest "
-        "magnitudes alone. Clamp zone: blocks whose maximum overflows. Gain: what the saturated "
-        "blocks are multiplied by on average. 2^n is the power of two above a block's maximum. "
-        "Saturated: every element takes the largest code, also in blocks where none lies beyond "
-        "it."};
+        "All over: blocks in which every element overflows, by their smallest and largest "
+        "magnitudes alone. Clamp zone: blocks whose maximum overflows. Gain: the mean factor of "
+        "the saturated blocks. 2^n is the power of two above a block's maximum. Saturated: every "
+        "element gets the largest code, including blocks where none is beyond it."};
     return s;
 }
 
 report::section remedies_section(const std::vector<named_finding>& shown) {
-    report::section s{.heading = "What would mend them",
+    report::section s{.heading = "Remedies",
                       .columns = {{"change", "change"},
                                   {"bits", "bits", cell::fixed, 2},
                                   {"rmse", "R-MSE", cell::significant, 3},
@@ -269,12 +267,12 @@ report::section remedies_section(const std::vector<named_finding>& shown) {
         }
     }
     s.notes = {
-        fmt::format("Fewest bits: of the recipes under which less than {:.0f} % of the blocks "
-                    "suffer so, with less R-MSE, the one with the fewest bits, then with the least "
-                    "R-MSE; bf16 when none does.",
+        fmt::format("Fewest bits: among the recipes with less than {:.0f} % of such blocks and a "
+                    "smaller R-MSE, the one with the fewest bits, then the least R-MSE; bf16 if "
+                    "there is none.",
                     100 * cluster::danger_share),
-        "Whether to quantize a tensor at all, the policy says (mx explain policy): norms, biases "
-        "and routers keep their stored precision."};
+        "The policy decides whether to quantize a tensor at all (mx explain policy): norms, "
+        "biases and routers keep their stored precision."};
     return s;
 }
 
@@ -297,10 +295,9 @@ report::section summary_section(const cluster_report& report, const analysis_req
               h.nearest ? real(h.nearest->nearness) : none);
     }
     s.notes = {fmt::format(
-        "In danger: tensors of which {:.0f} % of the blocks or more saturate, die or collapse. "
-        "Closest: the block whose smallest magnitude comes nearest to the one from which on all "
-        "its "
-        "elements would take the largest code.",
+        "In danger: tensors with {:.0f} % or more of blocks that saturate, die or collapse. "
+        "Closest: the block whose smallest magnitude is nearest to the one from which all its "
+        "elements would get the largest code.",
         100 * cluster::danger_share)};
     return s;
 }

@@ -151,8 +151,7 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
         }
     }
     s.notes.push_back(
-        "Least error only. What is quantized at all, and what to ship, the policy says: mx "
-        "analyze.");
+        "Least error only. For a recommendation of what to quantize and ship, see mx analyze.");
     return s;
 }
 
@@ -239,8 +238,8 @@ report::section phase_section(const sweep_plan& plan, const comparison& c) {
     if (s.rows.empty()) {
         s.columns.clear();
         s.notes = {
-            "No two cells have an error in every phase on the same tensors: there is nothing to "
-            "compare."};
+            "No two cells have an error in every phase on the same tensors, so there is nothing "
+            "to compare."};
         return s;
     }
     s.notes = {

@@ -104,7 +104,7 @@ void add_interval_warnings(const sweep_plan& plan, const comparison& c,
         if (k.best == k.second || !within_interval(a, b)) continue;
         notes.push_back(fmt::format(
             "- {} and {} are closer than the interval of their seeds; more seeds (--seeds) may "
-            "turn the order round.",
+            "reverse the order.",
             plan.cells[a.cell].name, plan.cells[b.cell].name));
     }
 }

@@ -112,7 +112,7 @@ std::vector<column> move_columns(bool series) {
 
 report::section finding_section(const diff::diff_result& d, const diff::dump_labels& labels,
                                 bool all) {
-    report::section s{.heading = "Norm gains on their way to the clamp zone"};
+    report::section s{.heading = "Norm gains that approach the clamp zone"};
     const std::size_t shown = all ? d.findings.size() : std::min(findings_shown, d.findings.size());
     for (std::size_t i = 0; i < shown; ++i) {
         s.notes.push_back("- " + diff::sentence_of(d.findings[i], labels));
@@ -122,9 +122,8 @@ report::section finding_section(const diff::diff_result& d, const diff::dump_lab
             fmt::format("- and {} more (--all: every one).", d.findings.size() - shown));
     }
     s.notes.push_back(
-        "Distances are octaves from a block's maximum to the edge of the zone that it moves "
-        "toward: "
-        "negative before it, positive beyond.");
+        "Distances are in octaves from a block's maximum to the edge of the zone that it "
+        "approaches: negative before it, positive beyond.");
     return s;
 }
 
@@ -227,9 +226,9 @@ std::string flip_words(const recipe_counts& c) {
 // "0.31 % of the codes moved; the scales of 1.20 % of the blocks changed, and where they did not,
 // 0.10 % of the codes moved; 0.05 % of the codes moved and were back one dump later"
 std::string move_words(const recipe_counts& c) {
-    if (c.codes == 0 && c.scales == 0) return "no scale and no code moved";
+    if (c.codes == 0 && c.scales == 0) return "no scale and no code changed";
     if (c.scales == 0) {
-        return fmt::format("{} of the codes moved, and no scale", percent(c.codes, c.elements)) +
+        return fmt::format("{} of the codes changed, and no scale", percent(c.codes, c.elements)) +
                flip_words(c);
     }
     std::string text = fmt::format("{} of the codes moved; the scales of {} of the blocks changed",
@@ -293,7 +292,7 @@ std::vector<report::section> diff_sections(const diff::diff_result& d,
         sections.push_back(std::move(s));
     } else if (d.results.empty()) {
         sections.push_back(
-            {.heading = "No tensor to compare: none is in all dumps with one shape"});
+            {.heading = "No tensor to compare: none is in all dumps with the same shape"});
     } else {
         const std::size_t recipes = std::max<std::size_t>(1, counts_of(d.summary).size());
         if (!d.findings.empty()) sections.push_back(finding_section(d, labels, all));

@@ -86,11 +86,11 @@ report::section breach_section(const report::record_list& breaches,
     }
     s.heading = s.rows.size() == breaches.size()
                     ? fmt::format("Broken by {}", plural(breaches.size(), "result"))
-                    : fmt::format("Broken by {}, of which the farthest {} of each rule (--top)",
+                    : fmt::format("Broken by {}; the worst {} of each rule (--top)",
                                   plural(breaches.size(), "result"), top);
     if (undefined_shown) {
         s.notes.emplace_back(
-            "An undefined figure breaks its rule; 'or null' behind the number accepts it.");
+            "An undefined figure breaks its rule; 'or null' after the number accepts it.");
     }
     return s;
 }

@@ -270,13 +270,12 @@ std::string proof_sentence(const plan_goal& goal, const plan::plan& p) {
     if (p.optimal) {
         return goal.bits ? "No other choice of these recipes has less squared error within the "
                            "budget."
-                         : "No other choice of these recipes has fewer bits above the floor.";
+                         : "No other choice of these recipes has fewer bits with this SQNR.";
     }
     const double own = goal.bits ? p.totals.error : static_cast<double>(p.totals.bits);
     const double gap = own > 0 ? std::max(0.0, 1 - p.bound / own) : 0;
     return fmt::format(
-        "Not proved to be the best: the search was stopped. No choice {} saves more "
-        "than {} of {}.",
+        "Not proved optimal: the search was stopped. No choice {} saves more than {} of {}.",
         goal.bits ? "within the budget" : "above the floor", report::significant_text(gap, 3),
         goal.bits ? "this squared error" : "these bits");
 }
@@ -324,8 +323,10 @@ std::string first_sentence(const candidates& from, const plan_goal& goal, const 
                            const policy::judged_model& judged) {
     const std::string aim = goal.bits      ? fmt::format("Within {} bits per element", *goal.bits)
                             : goal.sqnr_db ? fmt::format("Above {} dB", *goal.sqnr_db)
-                                           : fmt::format("As the policy {} recommends (target {})",
-                                                         judged.by.name, judged.on->name);
+                                           : fmt::format(
+                                                 "The recommendation of the policy {} "
+                                                 "(target {})",
+                                                 judged.by.name, judged.on->name);
     return fmt::format("{}: {:.4f} bits per element, {}.", aim,
                        per_element(p.totals.bits, from.elements()),
                        decibels_text(p.totals.sqnr_db));
@@ -352,7 +353,7 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
     if (const std::uint64_t n = elements_to_evaluate(from, p); n > 0) {
         s.notes.push_back(fmt::format(
             "- {} % of the elements are in recipes that need evaluation; the policy {} recommends "
-            "these only with the metrics of a task (--eval).",
+            "these only with metrics of a task (--eval).",
             report::percent_text(static_cast<double>(n) / static_cast<double>(from.elements())),
             judged.by.name));
     }

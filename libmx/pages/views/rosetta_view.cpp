@@ -191,7 +191,7 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
     add_matrix(
         sections, "Elements whose codes differ, %", cell::share, 2, all_classes, true,
         [&](std::size_t a, std::size_t b) { return share(pair(a, b).codes_differ, c.elements); },
-        {"Zeros of different sign are different codes."});
+        {"+0 and -0 are different codes."});
     add_matrix(sections,
                "R-MSE of the row's codes read with the column's scales, over the row's own",
                cell::significant, 3, scale_classes, false,
@@ -322,12 +322,13 @@ report::section verdict_of(const std::string& kind,
     };
     s.notes.push_back(fmt::format(
         "{} blocks, {} of zeros only, {} with scale 255, {} not judged for NaN codes. A block "
-        "excludes a recipe when its scale and its largest code cannot come of any maximum.",
+        "excludes a recipe if no maximum gives its scale and its largest code.",
         number(blocks), number(zero), number(nan_scales), number(unjudged)));
     const bool rare =
         std::ranges::any_of(lines, [](const verdict_line& l) { return !l.unlikely.empty(); });
     if (!possible.empty()) {
-        s.notes.push_back("Every block can have come of: " + base::joined(possible, ", ") + ".");
+        s.notes.push_back(
+            "Recipes that can have made every block: " + base::joined(possible, ", ") + ".");
     } else if (!rare) {
         s.notes.push_back("None of these recipes can have produced every block.");
     }
@@ -338,15 +339,14 @@ report::section verdict_of(const std::string& kind,
     }
     if (rare) {
         s.notes.push_back(
-            "Unlikely: so few blocks have a chance below 1e-6 even if two thirds of those were to "
-            "be "
-            "expected. The number follows from the neighbouring codes, for block maxima whose "
-            "logarithms have a density with a single peak in every tensor.");
+            "Unlikely: the probability of so few blocks is below 1e-6 even with two thirds of the "
+            "expected number. That number follows from the neighbouring codes, for block maxima "
+            "whose logarithms have a density with a single peak in every tensor.");
     }
     if (any.compared) {
         s.notes.push_back(identical.empty()
                               ? "None of these recipes gives these bytes for the original."
-                              : "These give exactly these bytes for the original: " +
+                              : "Recipes that give exactly these bytes for the original: " +
                                     base::joined(identical, ", ") + ".");
     }
     return s;

@@ -33,7 +33,7 @@ constexpr std::size_t shown_bands = 5;
 constexpr std::size_t shown_elements = 64;
 constexpr std::size_t most_row_points = 256;  // of a line over rows
 constexpr std::uint64_t beside = 32;          // columns of maps that stand side by side
-constexpr const char* rules_heading = "What each scale rule makes of it";
+constexpr const char* rules_heading = "The block under each scale rule";
 constexpr const char* elements_heading = "Its elements";
 
 std::string percent(double share) { return report::percent_text(share) + " %"; }
@@ -135,7 +135,10 @@ std::string loss_words(const tensor_view& v) {
     }
     std::string words = fmt::format("Lost: {} of the elements. {} become zero",
                                     percent(all.lost_share()), percent(all.underflow_share()));
-    if (at_random(v)) words += " (rounded at random they are kept in the mean, and not lost)";
+    if (at_random(v))
+        words +=
+            " (under stochastic rounding the mean is preserved, so they are "
+            "not lost)";
     words += fmt::format(", {} are clamped", percent(all.clamp_share()));
     if (all.saturated != 0) {
         words += fmt::format(", {} of the blocks saturate", percent(all.saturated_share()));
@@ -180,7 +183,7 @@ report::section summary(const tensor_view& v) {
     if (recipe.rotate.what != transform::kind::none) {
         s.notes.push_back(
             "The recipe rotates: blocks, values x, codes and errors are of the rotated tensor. "
-            "stored: what the file holds in the same place, which is not x.");
+            "stored: the value of the file at the same position, which is not x.");
     }
     return s;
 }
@@ -311,8 +314,8 @@ report::section rules_section(const tensor_view& v, const block_view& b) {
               v.results[o.recipe].sqnr_db, mark);
     }
     s.notes.push_back(
-        "used: the rule of the recipe, of which everything else stays. least: no other rule here "
-        "leaves this block with less error.");
+        "used: the rule of the recipe, whose other settings are unchanged. least: no other rule "
+        "here gives this block a smaller error.");
     return s;
 }
 
@@ -372,14 +375,14 @@ report::section elements_section(const tensor_view& v, const block_view& b) {
                                           std::min<std::uint64_t>(b.size, show::most_elements)))));
     }
     s.notes.push_back(
-        "q: what the code stands for. clamped: beyond the largest value, and cut to it; largest: "
-        "has the largest code without being cut; to zero: was not zero.");
+        "q: the value of the code. clamped: beyond the largest value, and limited to it; largest: "
+        "has the largest code without clamping; to zero: was not zero.");
     return s;
 }
 
 std::string scale_words(const tensor_view& v, const block_view& b) {
     const codec::recipe& r = v.recipe();
-    if (std::isnan(b.scale)) return "The scale is NaN, and with it every value of the block.";
+    if (std::isnan(b.scale)) return "The scale is NaN, and therefore every value of the block.";
     std::string words = fmt::format("Scale {}", scale_text(r, b.scale));
     if (codec::scales_have_codes(r)) {
         words += fmt::format(" (code {}", hex_code(8, b.stats.scale_code));
@@ -392,7 +395,7 @@ std::string scale_words(const tensor_view& v, const block_view& b) {
     }
     const double reach =
         b.scale * static_cast<double>(format::decode(*r.element, r.element->max_code()));
-    words += fmt::format(": the largest {} stands for {}", r.element->name, number(reach));
+    words += fmt::format(": the largest {} represents {}", r.element->name, number(reach));
     if (r.offset != codec::offset_kind::none) {
         words += fmt::format(" beside the offset {}", number(static_cast<double>(b.offset)));
     }
@@ -443,7 +446,7 @@ report::figure heat_figure(const tensor_view& v, std::size_t tensor, const quant
     return {fmt::format("map-{}{}-{}", q.id, largest ? "" : "-mean", tensor + 1),
             "Map of blocks: " + metric,
             fmt::format("A cell is {}. {}", cell_words(v),
-                        v.layout.folded ? "Blocks go on from line to line."
+                        v.layout.folded ? "Blocks continue from line to line."
                                         : "Rows and columns are those of the block grid."),
             std::move(map),
             fmt::format("map-{}", tensor + 1),
@@ -518,8 +521,8 @@ std::vector<report::section> tensor_sections(const tensor_view& v) {
     sections.push_back(blocks_section(v));
     if (!v.blocks.empty()) {
         sections.back().notes.push_back(
-            fmt::format("The same command with --block {} shows values, codes and what each scale "
-                        "rule makes of one.",
+            fmt::format("The same command with --block {} shows the values and codes of a block "
+                        "and each scale rule.",
                         v.blocks.front().index));
     }
     return sections;

@@ -74,9 +74,10 @@ std::string breaking(const result_list& plain) {
         return all ? "- Nothing is lost." : "";
     }
     if (plain.size() > 1 && error_of(most) < stands_out * error_of(least)) {
-        return fmt::format("- No stage stands out: errors lie between {:.3g} ({}) and {:.3g} ({}).",
-                           error_of(least), row_of(least).title, error_of(most),
-                           row_of(most).title);
+        return fmt::format(
+            "- No stage stands out: errors are between {:.3g} ({}) and {:.3g} "
+            "({}).",
+            error_of(least), row_of(least).title, error_of(most), row_of(most).title);
     }
     std::string s =
         fmt::format("- {} loses most: its error is {:.3g} of |{}| ({:.2f} dB)", row_of(most).title,
@@ -106,8 +107,8 @@ std::string descent(const std::vector<stage_result>& results) {
             *worst->zeta());
     }
     return fmt::format(
-        "- {} breaks: under {}{} its error is as large as the gradient itself (zeta {:.3g}, cosine "
-        "{:.3f}). A step need no longer go downhill.",
+        "- {} breaks: under {}{} its error is as large as the gradient itself (zeta {:.3g}, "
+        "cosine {:.3f}). A step may increase the loss.",
         row_of(*worst).title, worst->transform.empty() ? "these recipes" : worst->transform,
         worst->requantized ? ", quantized twice," : "", *worst->zeta(),
         worst->errors.total.cosine().value_or(0));
@@ -169,7 +170,7 @@ std::vector<std::string> gains(const std::vector<stage_result>& results) {
     if (!is_sure(r)) {
         return {"- Gain: none differs from 1 by more than twice its standard error."};
     }
-    return {fmt::format("- Gain: all lie within 1 % of 1. Furthest from it: {}.", gain_words(r))};
+    return {fmt::format("- Gain: all are within 1 % of 1. Furthest from 1: {}.", gain_words(r))};
 }
 
 }  // namespace

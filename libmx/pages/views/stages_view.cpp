@@ -87,7 +87,7 @@ bool given_and_rotated(const std::vector<stage_result>& results) {
 }
 
 report::section accumulator_section(const std::vector<stage_result>& results) {
-    report::section t{.heading = "What summing adds (first transform, operands quantized once)",
+    report::section t{.heading = "Error of summing (first transform, operands quantized once)",
                       .columns = {{"stage", "stage"},
                                   {"model", "model"},
                                   {"summing", "summing:\nerror / norm", cell::significant, 3},
@@ -109,11 +109,11 @@ report::section accumulator_section(const std::vector<stage_result>& results) {
 std::vector<report::section> stages_sections(const std::vector<stage_result>& results) {
     report::section table = stage_section(results);
     table.notes.push_back(
-        "error / norm: |product - exact product| / |exact product|; for dX and dW this is zeta. if "
-        "independent: what it would be if the operands' errors knew nothing of each other and of "
+        "error / norm: |product - exact product| / |exact product|; for dX and dW this is zeta. "
+        "if independent: the error if those of the operands were independent of each other and of "
         "the data. once, twice: operands quantized from the tensor, or from a copy that was "
-        "quantized along its other axis. over the first row: same within 2 % of 1, unsure "
-        "within twice the ratio's standard error over rows and columns.");
+        "quantized along its other axis. over the first row: same within 2 % of 1, unsure within "
+        "twice the ratio's standard error over rows and columns.");
     if (given_and_rotated(results)) {
         table.notes.push_back("as given: operands without blocks, which are not rotated.");
     }

@@ -40,7 +40,7 @@ std::vector<std::string> nan_scale_notes(const std::vector<const analysis::resul
     for (const nan_scales& n : all) {
         notes.push_back(fmt::format(
             "- {} turns {} of {} in {} into NaN ({}{}): the block maximum is so near the largest "
-            "float32 that the scale overflows. No figure counts them.",
+            "float32 that the scale overflows. They are in no figure.",
             n.recipe, report::grouped(static_cast<std::int64_t>(n.poisoned)),
             report::plural(n.elements, "element"), report::plural(n.tensors, "tensor"),
             base::printable(n.first), n.tensors == 1 ? "" : ", ..."));
@@ -65,9 +65,8 @@ std::string short_block_note(const std::vector<const analysis::result*>& results
     }
     if (dearest == nullptr) return {};
     return fmt::format(
-        "- {} {} an axis shorter than the block, so that scales weigh more: {} takes {:.2f} bits "
-        "per "
-        "element under {}. axis=flat puts blocks along the flattened tensor instead.",
+        "- {} {} an axis shorter than the block, so scales need more bits: {} takes {:.2f} bits "
+        "per element under {}. axis=flat uses blocks of the flattened tensor instead.",
         report::plural(tensors, "tensor"), tensors == 1 ? "has" : "have",
         base::printable(dearest->of->tensor), dearest->bits_per_element, dearest->under->name);
 }

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Block-scaled low-precision formats, bit for bit: the verb of the mx toolkit for Python.
+"""Block-scaled low-precision formats, bit for bit: the mx toolkit for Python.
 
 Arrays are NumPy arrays (ml_dtypes types too), PyTorch tensors on the CPU, or anything with DLPack
-or the buffer protocol, in any strides. None is copied. What is not understood is refused with an
-Error.
-Every result has the bytes that the command `mx` writes, whatever the number of threads.
+or the buffer protocol, with any strides. None is copied. Other objects raise an Error. Every result
+is the same bytes as that of the command `mx`, whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ __all__ = ["Analysis", "Blocks", "Document", "Error", "Gate", "Model", "Recipe",
 
 
 class Recipe:
-    """How values become codes and scales; `str()` gives the canonical spelling, which is what
-    recipes are compared, hashed and pickled by. Raises Error naming the part that is wrong."""
+    """How values become codes and scales. `str()` gives the canonical spelling, by which recipes
+    are compared, hashed and pickled. Raises Error naming the part that is wrong."""
 
     __slots__ = ("_core", "_text")
 
@@ -66,9 +65,9 @@ class Blocks:
 
     codes: uint8, packed as `mx quantize --packed` stores them (4-bit codes two to a byte, low
     nibble first; 6-bit codes four in three bytes), one axis. scales: one per block in the shape of
-    the grid, uint8 codes of the scale format, or float32 where scales have no codes. offsets:
-    uint16 bits of binary16, or None. tensor_scale: a number, or None. elements: one code to a byte,
-    in x's shape; unpacked when it is first asked for, and what dequantize() reads from then on.
+    the grid, uint8 codes of the scale format, or float32 if scales have no codes. offsets: uint16
+    bits of binary16, or None. tensor_scale: a number, or None. elements: one code to a byte, in x's
+    shape; unpacked on first use, and read by dequantize() from then on.
     """
 
     __slots__ = ("recipe", "shape", "codes", "scales", "offsets", "tensor_scale", "_elements")
@@ -105,8 +104,8 @@ class Blocks:
 
     def dequantize(self, dtype: Any = None, threads: int = 0) -> Any:
         """The values in float32, or rounded once to `dtype`, a type of NumPy or ml_dtypes: offset +
-        tensor_scale * scale * value, turned back where the recipe rotates. Raises Error where the
-        parts do not fit the shape."""
+        tensor_scale * scale * value, rotated back if the recipe rotates. Raises Error if the parts
+        do not fit the shape."""
         packed = self.codes if self._elements is None else _libmx.pack(
             self.recipe._core.bits(), _flat(self._elements, np.uint8))
         scales = np.asarray(self.scales)
@@ -127,7 +126,7 @@ def quantize(x: Any, r: RecipeLike, name: str = "", threads: int = 0) -> Blocks:
     """Codes and scales of an array under a recipe, of any shape that has the recipe's axis: the
     bytes of `mx quantize --packed`. Stochastic rounding draws by `name` and index, as the command
     does by the tensor's name. A block with NaN or Inf has the scale NaN. Raises Error for types
-    that are no real numbers, for arrays without the recipe's axis, and for recipes whose scales
+    that are not real numbers, for arrays without the recipe's axis, and for recipes whose scales
     differ inside a block."""
     by = recipe(r)
     v = as_view(x, name)
@@ -135,15 +134,15 @@ def quantize(x: Any, r: RecipeLike, name: str = "", threads: int = 0) -> Blocks:
 
 
 def dequantize(q: Blocks, dtype: Any = None, threads: int = 0) -> Any:
-    """The values that codes and scales stand for; see Blocks.dequantize."""
+    """The values of codes and scales; see Blocks.dequantize."""
     return q.dequantize(dtype, threads)
 
 
 def fake_quantize(x: Any, r: RecipeLike, name: str = "", out: Any = None, threads: int = 0) -> Any:
-    """What becomes of the values: quantized and back, in x's shape, type and library; float32 for
-    integers. bfloat16 and float16 get the float32 result rounded once to nearest even. Takes every
-    recipe; blocks with NaN or Inf become NaN. `out`, of x's shape and any type, gets the result; it
-    may be x. Raises Error as quantize does, and where `out` has another shape."""
+    """The values after quantizing and dequantizing, in x's shape, type and library; float32 for
+    integers. bfloat16 and float16 get the float32 result rounded once to nearest even. Accepts
+    every recipe; blocks with NaN or Inf become NaN. `out`, of x's shape and any type, gets the
+    result; it may be x. Raises Error as quantize does, and if `out` has another shape."""
     by = recipe(r)
     v = as_view(x, name)
     if out is not None and tuple(out.shape) != v.shape:
@@ -165,18 +164,18 @@ def cast(x: Any, element: str, round: str = "rtne", saturate: bool = True, seed:
          name: str = "", threads: int = 0) -> Any:
     """Values cast to an element or scale format ("e4m3", "e2m1", "ue4m3", ...) without a scale, as
     float32 in x's shape. round: a row of `mx rules`; stochastic rounding draws by seed, name and
-    index. saturate=False: NaN or Inf beyond the largest value, where there is one. Raises Error for
-    unknown names."""
+    index. saturate=False: NaN or Inf beyond the largest value, if the format has them. Raises Error
+    for unknown names."""
     return _libmx.cast(as_view(x, name), element, round, saturate, seed, threads)
 
 
 def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
            accumulate: str = "exact", threads: int = 0) -> Any:
     """a @ b as a matrix unit computes it, in float32: a (M, K) and b (K, N), both quantized along
-    K, by one recipe or by one each, added up as the model `accumulate` says ("exact",
-    "sm100.mxf8f6f4", ...; `mx accumulators` lists them): the bytes of `mx gemm -m`. Random
-    roundings draw by the names "a" and "b". Raises Error for other shapes and for operands that the
-    model does not take."""
+    K, by one recipe or by one each, summed under the model `accumulate` ("exact", "sm100.mxf8f6f4",
+    ...; `mx accumulators` lists them): the bytes of `mx gemm -m`. Random roundings draw by the
+    names "a" and "b". Raises Error for other shapes and for operands that the model does not
+    support."""
     ra, rb = r if isinstance(r, tuple) else (r, r)
     ra, rb = recipe(ra), recipe(rb)
     if len(getattr(b, "shape", ())) != 2 or len(getattr(a, "shape", ())) != 2:
@@ -187,7 +186,7 @@ def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
 
 
 class Statistics:
-    """The figures of arrays that are seen one after another or by several processes: counts, maxima
+    """The figures of arrays that arrive one after another or in several processes: counts, maxima
     and exact sums. Merging in any order and grouping gives the same bits. Can be pickled."""
 
     __slots__ = ("recipe", "name", "_core")
@@ -197,31 +196,30 @@ class Statistics:
         self._core = _libmx.Statistics(self.recipe._core, name)
 
     def update(self, x: Any, threads: int = 0) -> None:
-        """Adds an array. Blocks do not reach from one array into the next, and the tensor scale of
-        recipes that have one is each array's own. Raises Error as quantize does; then nothing was
-        added."""
+        """Adds an array. Blocks do not span arrays, and each array has its own tensor scale, if the
+        recipe has one. Raises Error as quantize does, without adding anything."""
         self._core.update(as_view(x, self.name), threads)
 
     def merge(self, other: "Statistics") -> None:
-        """Adds what another one saw. Raises Error where the recipes differ."""
+        """Adds the statistics of another one. Raises Error if the recipes differ."""
         self._core.merge(other._core)
 
     def record(self) -> Dict[str, Any]:
-        """The figures of all that was seen, a record as those of analyze. Of several arrays the
-        shape is the number of elements, and tensor_scale and spread_error are None."""
+        """The figures of all arrays, a record like those of analyze. For several arrays the shape
+        is the number of elements, and tensor_scale and spread_error are None."""
         record: Dict[str, Any] = self._core.record()
         return record
 
     def to_sum_max(self) -> Tuple[Any, Any]:
         """Two arrays of float64 for processes to reduce: the first by SUM, the second by MAX, both
-        in float64. from_sum_max of what comes out is what merge would give, bit for bit, for up to
-        2**20 processes and 2**53 elements. The reduction in any order is exact, as the sums are
-        whole numbers."""
+        in float64. from_sum_max of the result equals that of merge, bit for bit, for up to 2**20
+        processes and 2**53 elements. The reduction is exact in any order, because the sums are
+        integers."""
         return self._core.sums(), self._core.maxima()
 
     @classmethod
     def from_sum_max(cls, r: RecipeLike, sums: Any, maxima: Any, name: str = "") -> "Statistics":
-        """The way back. Raises Error for arrays that to_sum_max does not give."""
+        """The inverse of to_sum_max. Raises Error for arrays that to_sum_max does not give."""
         s = cls(r, name)
         s._core = _libmx.Statistics.with_numbers(s.recipe._core, name, _flat(sums, np.float64),
                                                  _flat(maxima, np.float64))
@@ -266,12 +264,11 @@ def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
     save() writes byte for byte.
 
     source: a path, directory or pattern, several of them, an opened Model, or a mapping from names
-    to arrays, none of which is copied. recipes: one or several; none: what the policy judges.
-    tensors, roles: patterns of names, and roles, of the tensors that are taken (--tensor, --role).
+    to arrays, none of which is copied. recipes: one or several; by default those of the policy.
+    tensors, roles: patterns of names, and roles, of the tensors to measure (--tensor, --role).
     histograms, decompose, regret, role_patterns, norm_bias, sha256: as the command's options. page:
-    also measure what the page of a review shows. policy, target, eval: what the verdict in the
-    table rests on. Other keyword arguments are those of open(). Raises Error; a run that measures
-    nothing is an error."""
+    also measure what the page shows. policy, target, eval: the basis of the verdict. Other keyword
+    arguments are those of open(). Raises Error, also if there is nothing to measure."""
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
                **_judging(policy, target, eval, sha256, page),
                "histograms": histograms, "decompose": decompose, "regret": regret}
@@ -286,9 +283,9 @@ def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]]
             sha256: bool = False, threads: int = 0, **reading: Any) -> Analysis:
     """Ranks every combination of axes of recipes: `mx compare`. axes: from keys of recipes
     ("element", "scale_format", "dialect", "transform", "transform_size", "offset", "axis", "block",
-    "round", "scale") to the values that are tried; recipes: what they are applied to. regret:
-    whether it is measured, as --regret and --no-regret say; None: where that is cheap. The rest is
-    as of analyze and of the command."""
+    "round", "scale") to the values to try; recipes: the recipes to apply them to. regret: whether
+    to measure it, like --regret and --no-regret; None: if that is cheap. The other arguments are
+    those of analyze and of the command."""
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
                **_judging(policy, target, eval, sha256, page), "baseline": str(baseline),
                "seeds": seeds, "phase_sweep": phase_sweep}
@@ -309,8 +306,8 @@ def cluster(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
             role_patterns: Texts = (), norm_bias: float = 0.0, page: bool = False,
             policy: str = "", target: str = "", eval: str = "", sha256: bool = False,
             threads: int = 0, **reading: Any) -> Analysis:
-    """Finds blocks that lose what told their elements apart, says why, and measures what would mend
-    them: `mx cluster`, with arguments as of analyze. content["findings"] has them."""
+    """Finds blocks that lose all information, gives the reason, and measures remedies: `mx
+    cluster`, with the arguments of analyze. content["findings"] lists them."""
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
                **_judging(policy, target, eval, sha256, page)}
     return Analysis(*_libmx.cluster(source_of(source), options, threads))
@@ -320,8 +317,8 @@ def diff(dumps: Sequence[Any], recipes: Any = (), *, labels: Texts = (), as_give
          tensors: Texts = (), roles: Texts = (), role_patterns: Texts = (), norm_bias: float = 0.0,
          threads: int = 0, **reading: Any) -> Analysis:
     """Compares dumps of one model, each with the next: `mx diff`. dumps: paths, opened Models or
-    mappings from names to arrays; the latter two are called by their place (0, 1, ...) and stay in
-    the order given. The rest is as of analyze and of the command."""
+    mappings from names to arrays; the latter two are named by their index (0, 1, ...) and keep the
+    given order. The other arguments are those of analyze and of the command."""
     options = _measuring(recipes, tensors, roles, role_patterns, norm_bias, reading)
     options.update(labels=texts(labels), as_given=as_given)
     names = [name_of(d, at) for at, d in enumerate(dumps)]
@@ -339,8 +336,8 @@ def formats() -> Dict[str, Dict[str, Any]]:
 
 
 def dialects() -> Dict[str, Dict[str, Any]]:
-    """Whose exact behaviour a recipe can follow (dialect=NAME), by name, with every answer to every
-    question about it: the records of `mx dialects`."""
+    """The implementations that a recipe can reproduce exactly (dialect=NAME), by name: the records
+    of `mx dialects`."""
     return _by_name(_libmx.dialects([]))
 
 

@@ -220,8 +220,8 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     CHECK(report::text_of(kept[3], "reason") == "whole numbers");
     CHECK(report::text_of(kept[4], "reason") == "a small error sends tokens to other experts");
     CHECK(section_of(page, "Largest risks")->notes.back() ==
-          "No operand reaches a limit under a recipe that the policy names. As recommended, no "
-          "tensor loses an element.");
+          "No operand reaches a limit under a recipe of the policy. As recommended, no tensor "
+          "loses an element.");
     std::vector<std::string> headings;
     for (const report::section& s : r.first_screen) headings.push_back(s.heading);
     CHECK(headings == std::vector<std::string>{"Verdict", "What to ship", "Largest risks",
@@ -331,7 +331,7 @@ TEST_CASE("sizes that cannot be are refused by tensor") {
     }
     for (const double bits : {0.0, -4.0}) {
         CHECK_THROWS_WITH(page_of(document({{"w", "mxfp4", 30, bits}})),
-                          Catch::Matchers::Contains("bits_per_element is no number of bits"));
+                          Catch::Matchers::Contains("bits_per_element is not a number of bits"));
     }
 }
 
@@ -389,7 +389,7 @@ TEST_CASE("an explorer of very many tensors keeps the worst and says so") {
     REQUIRE(s.all->rows.size() == 1'200'000 / s.all->metrics.size());
     CHECK(s.all->rows[0] == "w0");
     CHECK(s.all->rows[1] == "w1");
-    CHECK(says(s, "most harmed of 140,000"));
+    CHECK(says(s, "worst of 140,000"));
     CHECK(std::ranges::find(s.all->rows, "w139993") != s.all->rows.end());
 }
 
