@@ -164,6 +164,11 @@ void staged_output::resolve() {
     direct_ = descriptor_named(path_);
     if (direct_ >= 0) {
         if (::fcntl(direct_, F_GETFD) < 0) fail("cannot write", errno);
+        if (path_ == "-" && ::isatty(direct_) != 0) {
+            throw base::error(base::error_kind::usage,
+                              "standard output is a terminal, and this is binary: name a file, "
+                              "or pipe it on");
+        }
         return;
     }
     struct stat status {};

@@ -46,9 +46,9 @@ fit::fit_request request_of(const fit_options& o) {
     }
     for (const std::string& text : o.points) {
         const std::size_t comma = text.find(',');
-        if (comma == std::string::npos) refuse("--at: '{}' is not N,D", text);
-        r.points.emplace_back(positive_number(text.substr(0, comma), "--at"),
-                              positive_number(text.substr(comma + 1), "--at"));
+        if (comma == std::string::npos) refuse("--predict: '{}' is not N,D", text);
+        r.points.emplace_back(positive_number(text.substr(0, comma), "--predict"),
+                              positive_number(text.substr(comma + 1), "--predict"));
     }
     return r;
 }
@@ -165,7 +165,7 @@ runner declare_fit(parser& cmd) {
     cmd.add_option("--compute FLOP,...", o->compute,
                    "budgets to spend best; 1, 10 and 100 times the largest run's without it")
         ->delimiter(',');
-    cmd.add_option("--at N,D", o->points, "predict the loss of this size; repeatable");
+    cmd.add_option("--predict N,D", o->points, "predict the loss of this size; repeatable");
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run, false);
     cmd.description(
@@ -181,7 +181,7 @@ runner declare_fit(parser& cmd) {
         "mx fit runs.csv --html fit.html --json fit.json\n"
         "mx fit runs.csv --column loss=min_loss --where scheme=e4m3/bf16 --compute 1e20,1e21\n"
         "mx fit runs.csv --by scheme --max-rise 0.02\n"
-        "mx fit runs.csv --form precision --at 7e9,2e12\n");
+        "mx fit runs.csv --form precision --predict 7e9,2e12\n");
     return [o] { return run_fit(*o); };
 }
 

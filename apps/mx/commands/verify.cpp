@@ -309,7 +309,7 @@ runner declare_verify(parser& cmd) {
                    "accumulator model in place of the one that a file of matrix instructions "
                    "calls for (mx accumulators)");
     cmd.group("Output");
-    cmd.add_option("--show N", o->show, "differences listed in full (default 10)")
+    cmd.add_option("--top N", o->show, "differences listed in full (default 10)")
         ->in_range(0, 1000000);
     declare_outputs(cmd, o->out);
     cmd.group("Output");
@@ -327,7 +327,7 @@ runner declare_verify(parser& cmd) {
         "mx verify captured.safetensors --recipe mxfp4:scale=rceil,dialect=torchao\n"
         "mx verify golden/lab\n"
         "mx verify mma/ --accumulate sm100.mxf8f6f4:fraction_bits=24\n"
-        "mx verify vectors/ --show 50 --json differences.json\n");
+        "mx verify vectors/ --top 50 --json differences.json\n");
     return [o] { return run_verify(*o); };
 }
 

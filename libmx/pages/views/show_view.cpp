@@ -517,10 +517,10 @@ std::vector<report::section> tensor_sections(const tensor_view& v) {
     put(sections, bands_section(v));
     sections.push_back(blocks_section(v));
     if (!v.blocks.empty()) {
-        sections.back().notes.push_back(
-            fmt::format("The same command with --block {} shows values, codes and what each scale "
-                        "rule makes of one.",
-                        v.blocks.front().index));
+        sections.back().notes.push_back(fmt::format(
+            "The same command with --block-index {} shows values, codes and what each scale "
+            "rule makes of one.",
+            v.blocks.front().index));
     }
     return sections;
 }
