@@ -126,7 +126,7 @@ std::string wrong_count(const CLI::App& app, const std::string& text) {
 std::string in_words(const CLI::App& app, const CLI::ParseError& e) {
     std::string text = e.what();
     std::ranges::replace(text, '\n', ' ');
-    if (e.get_name() == "ExtrasError") return unexpected(app);
+    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) return unexpected(app);
     if (e.get_name() == "ArgumentMismatch") return wrong_count(app, text);
     if (e.get_name() == "ConversionError") {  // "Could not convert: --beta = x"
         const std::size_t name = text.find("--"), equals = text.find(" = ");
@@ -292,9 +292,10 @@ bool parser::parse(int argc, char** argv) {
     } catch (const CLI::ParseError& e) {
         base::refuse(in_words(state_->app, e));
     }
-    apply_settings(state_->app);
     return true;
 }
+
+void parser::take_settings() { apply_settings(state_->app); }
 
 std::vector<std::pair<std::string, std::string>> parse_settings_file(std::istream& file,
                                                                      const std::string& path) {

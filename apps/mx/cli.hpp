@@ -100,9 +100,11 @@ class parser {
     /// What is not hidden, in the order of declaration.
     std::vector<option_line> options() const;
 
-    /// False when help is asked for. Settings (settings.hpp) stand for options that are not given.
-    /// Throws base::error (usage) with one line: what is wrong.
+    /// False when help is asked for. Throws base::error (usage) with one line: what is wrong.
     bool parse(int argc, char** argv);
+    /// Settings (settings.hpp) stand for options that were not given. Throws as setting_of() does,
+    /// and base::error (usage) for a value that its option does not take.
+    void take_settings();
 
   private:
     struct state;

@@ -40,6 +40,7 @@ runner parse_command_line(int argc, char** argv) {
     } catch (const base::error& e) {
         refuse("{}: {}; see 'mx help {}'", chosen.name, e.message(), chosen.name);
     }
+    cmd.take_settings();
     return run;
 }
 

@@ -83,7 +83,7 @@ std::string overview(std::size_t width) {
     }
     text += "\nExit codes:\n";
     for (const exit_code_row& row : exit_codes) {
-        text += entry(fmt::format("{}", row.code), std::string(row.meaning), 6, width);
+        text += entry(fmt::format("{}", row.code), std::string(row.meaning), 7, width);
     }
     return text +
            "\n'mx help COMMAND' describes one command; 'man mx' all of them, the environment and "

@@ -83,6 +83,7 @@ class grid {
         }
         shrink(cell::name, 16, width);
         shrink(cell::text, 16, width);
+        shrink(cell::text, 8, width);  // rather narrow columns than lines that the terminal breaks
     }
 
     void print_head(const sink& out) const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apps/mx/options.hpp"
+#include "apps/mx/progress.hpp"
 #include "libmx/io/input_stream.hpp"
 #include "libmx/optimize/minimize.hpp"
 #include "libmx/pages/document_parts.hpp"
@@ -86,6 +87,8 @@ int run_fit(const fit_options& o) {
         throw base::error(base::error_kind::input, "has no run to fit to", {o.file, {}, {}});
     }
     std::vector<fit::group_fit> groups = groups_of(all);
+    std::optional<step_bar> bar(std::in_place, o.run.quiet, groups.size() * request.resamples);
+    request.on_fit = [&bar] { bar->step(); };
     for (fit::group_fit& g : groups) {
         try {
             g.found = fit::fit_law(all, g.some, request);
@@ -97,6 +100,8 @@ int run_fit(const fit_options& o) {
                 {o.file, {}, {}});
         }
     }
+
+    bar.reset();
 
     report::document d;
     d.title = "A scaling law";

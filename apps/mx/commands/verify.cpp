@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/mx/options.hpp"
+#include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/joined.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
@@ -265,11 +266,13 @@ int run_verify(const verify_command& o) {
         for (const verification& v : files) shown += v.first.size();
         return o.show - std::min(o.show, shown);
     };
+    step_bar bar(o.quiet, paths.size() + trainings.size());
     for (const std::string& path : paths) {
         if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
         what.show = left();
         const std::unique_ptr<io::reader> file = io::open_model(path, {});
         files.push_back(verify_vectors(*file, path, what));
+        bar.step();
     }
     for (const std::string& path : trainings) {
         lab::replay_options how;
@@ -277,6 +280,7 @@ int run_verify(const verify_command& o) {
         how.cancel = &interrupted();
         std::vector<verification> replayed = lab::replay(path, how);
         files.insert(files.end(), replayed.begin(), replayed.end());
+        bar.step();
     }
     report::document d = document_of(files);
     note_missing_parts(d, o.paths);
