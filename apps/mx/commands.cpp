@@ -38,7 +38,9 @@ runner parse_command_line(int argc, char** argv) {
         if (!cmd.parse(argc - 1, argv + 1))
             return print_later(help_text(cmd, chosen, terminal_help_width()));
     } catch (const base::error& e) {
-        refuse("{}: {}; see 'mx help {}'", chosen.name, e.message(), chosen.name);
+        const bool asks = e.message().ends_with('?');
+        refuse("{}: {}{} 'mx help {}'", chosen.name, e.message(), asks ? " See" : "; see",
+               chosen.name);
     }
     cmd.take_settings();
     return run;

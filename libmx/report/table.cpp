@@ -14,8 +14,6 @@
 namespace mx::report {
 namespace {
 
-constexpr std::size_t gap = 2;  // blanks between columns
-
 // THE LIST of what is coloured: verdicts in a column of that name, and paragraphs below a heading.
 struct tint {
     std::string_view word;
@@ -83,7 +81,9 @@ class grid {
         }
         shrink(cell::name, 16, width);
         shrink(cell::text, 16, width);
-        shrink(cell::text, 8, width);  // rather narrow columns than lines that the terminal breaks
+        // Rather tight columns than lines that the terminal breaks.
+        if (total() > width) gap_ = 1;
+        shrink(cell::text, 8, width);
     }
 
     void print_head(const sink& out) const {
@@ -126,12 +126,15 @@ class grid {
     }
 
   private:
+    std::size_t total() const {
+        return std::accumulate(widths_.begin(), widths_.end(), std::size_t{0}) +
+               gap_ * (widths_.empty() ? 0 : widths_.size() - 1);
+    }
+
     // Takes the excess over `width` from the widest columns of one kind, down to `least` each and
     // to the longest word, which is not cut.
     void shrink(cell kind, std::size_t least, std::size_t width) {
-        std::size_t total = std::accumulate(widths_.begin(), widths_.end(), std::size_t{0}) +
-                            gap * (widths_.empty() ? 0 : widths_.size() - 1);
-        while (total > width) {
+        while (total() > width) {
             std::size_t widest = widths_.size();
             for (std::size_t i = 0; i < widths_.size(); ++i) {
                 if (section_.columns[i].kind != kind) continue;
@@ -140,7 +143,6 @@ class grid {
             }
             if (widest == widths_.size()) return;
             --widths_[widest];
-            --total;
         }
     }
 
@@ -149,7 +151,7 @@ class grid {
                     const std::vector<std::string_view>& codes = {}) const {
         std::string line;
         for (std::size_t i = 0; i < cells.size(); ++i) {
-            if (i > 0) line.append(gap, ' ');
+            if (i > 0) line.append(gap_, ' ');
             const std::string cell =
                 padded(cells[i], widths_[i], is_numeric(section_.columns[i].kind));
             line += codes.empty() ? cell : tinted(cell, codes[i]);
@@ -160,6 +162,7 @@ class grid {
 
     const section& section_;
     bool color_;
+    std::size_t gap_ = 2;  // blanks between columns
     std::vector<std::size_t> widths_, words_;
 };
 
