@@ -42,6 +42,15 @@ void clear_shown() {
                       fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
+// The size of the terminal behind stdout; none where there is no terminal, or one without a size,
+// as mpirun has it for what is in truth a pipe.
+std::optional<winsize> terminal_size() {
+    winsize size{};
+    if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+    if (size.ws_col == 0 || size.ws_row == 0) return {};
+    return size;
+}
+
 }  // namespace
 
 void print(std::string_view text) {
@@ -57,18 +66,13 @@ int table_width() {
     constexpr int least = 60, most = 200;
     const std::optional<int> asked = base::parsed<int>(environment("COLUMNS"));
     if (asked && *asked > 0) return std::clamp(*asked, least, most);
-    winsize size{};
-    if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
-        size.ws_col > 0) {
-        return std::clamp<int>(size.ws_col, least, most);
-    }
-    return 100;
+    const std::optional<winsize> size = terminal_size();
+    return size ? std::clamp<int>(size->ws_col, least, most) : 100;
 }
 
 int terminal_rows() {
-    winsize size{};
-    if (isatty(STDOUT_FILENO) == 0) return 0;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+    const std::optional<winsize> size = terminal_size();
+    return size ? size->ws_row : 0;
 }
 
 bool stdout_is_colored(const std::string& choice) {
@@ -77,7 +81,7 @@ bool stdout_is_colored(const std::string& choice) {
     const std::string force = environment("CLICOLOR_FORCE");
     if (!environment("NO_COLOR").empty()) return false;
     if (!force.empty() && force != "0") return true;
-    return isatty(STDOUT_FILENO) != 0 && environment("TERM") != "dumb";
+    return terminal_size() && environment("TERM") != "dumb";
 }
 
 int status_width() {

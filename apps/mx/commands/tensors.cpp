@@ -25,12 +25,12 @@ report::record tensor_record(const engine::tensor_ref& t, const engine::role_fin
             {"tensor", info.name},
             {"dtype", text(tensor::row_of(info.type).name)},
             {"shape", shape_value(info.shape)},
-            {"role", text(roles.role_of(info))},
             {"elements", integer(info.elements)},
             {"bytes", integer(info.stored_bytes != 0 ? info.stored_bytes : info.bytes)},
             {"layout", info.layout},
             {"note", engine::why_left_out(info)},
-            {"remark", info.remark}};
+            {"remark", info.remark},
+            {"role", text(roles.role_of(info))}};
 }
 
 // Text metadata of the files, one record per entry.
