@@ -82,7 +82,7 @@ NO_COLOR=1 on_terminal "'$mx' formats" && ! colored seen || fail "NO_COLOR on a 
 PAGER='sed s/^/paged:/' on_terminal "'$mx' help analyze" && grep -q '^paged:Usage' seen || fail "PAGER"
 PAGER=false MX_PAGER='sed s/^/mine:/' on_terminal "'$mx' analyze --help" && grep -q '^mine:Usage' seen || fail "MX_PAGER"
 PAGER='sed s/^/paged:/' on_terminal "'$mx' help --no-pager analyze" && ! grep -q paged seen || fail "--no-pager"
-PAGER='sed s/^/paged:/' on_terminal "'$mx' help version" && ! grep -q paged seen || fail "short help was paged"
+PAGER='sed s/^/paged:/' on_terminal "'$mx' help help" && ! grep -q paged seen || fail "short help was paged"
 PAGER=no-such-pager on_terminal "'$mx' help analyze" && grep -q '^Usage' seen || fail "help is lost without a pager"
 code=0
 on_terminal "'$mx' synth -o -" || code=$?
