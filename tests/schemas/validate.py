@@ -34,7 +34,7 @@ OPEN = [r"mx\.(run|study)/1 request", r"mx\.run/1 steps\.probe\.(gradients|block
         r"mx\.plan/1 mapping\..*\.(arguments|weights|fqn_to_config|config_groups)",
         r"mx\.scores/1 results"]
 
-SMALL = "--size 4096 --seconds 0.02 --threads 1"
+SMALL = "--elements 4096 --seconds 0.02 --threads 1"
 TINY = "--width 32 --depth 1 --batch 8 --steps 6 --seeds 1..2 --quiet"
 NETWORK = "train proxy --width 32 --depth 1 --batch 16 --quiet"
 LANGUAGE = "train olmo --width 32 --depth 1 --context 16 --batch 32 --quiet"
