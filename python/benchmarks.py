@@ -59,7 +59,7 @@ def bf16(n):
 def bench(mx, n, recipes):
     """Elements per second of `mx bench` on one thread."""
     arguments = [a for r in recipes for a in ("--recipe", r)]
-    out = subprocess.run([mx, "bench", "--threads", "1", "--dtype", "BF16", "--size", str(n),
+    out = subprocess.run([mx, "bench", "--threads", "1", "--dtype", "BF16", "--elements", str(n),
                           "--seconds", "4", "-q", "--json", "-", *arguments],
                          check=True, capture_output=True, text=True).stdout
     return {r["recipe"]: r["elements_per_second"] for r in json.loads(out)["results"]}

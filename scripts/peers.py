@@ -198,7 +198,7 @@ class Mx:
 
     def analysis_rates(self, seconds):
         """Elements per second by recipe."""
-        words = [self.program, "bench", str(self.file), "--threads", str(self.threads), "--size", "1",
+        words = [self.program, "bench", str(self.file), "--threads", str(self.threads), "--elements", "1",
                  "--seconds", str(seconds), "--json", "-"]
         for recipe in RECIPES:
             words += ["--recipe", recipe]
@@ -208,7 +208,7 @@ class Mx:
     def cast_rate(self, seconds):
         """Elements per second to codes of e4m3, in memory."""
         road = "cast --element e4m3 --packed"
-        words = [self.program, "bench", "--roads", "--road", road, "--threads", str(self.threads), "--size",
+        words = [self.program, "bench", "--roads", "--road", road, "--threads", str(self.threads), "--elements",
                  str(self.elements), "--seconds", str(seconds), "--json", "-"]
         found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["results"]
         return next(r["elements_per_second"] for r in found if r["road"] == road)

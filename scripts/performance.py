@@ -136,7 +136,7 @@ class Measurement:
         for dtype in "F16", "F32":
             self.bench(dtype, *recipes(["mxfp4", "mxfp8"]), "--dtype", dtype, "--threads", 1)
         say("from the cache ...")
-        self.bench("cached", *recipes(["mxfp4"]), "--size", 4194304, "--threads", 1)
+        self.bench("cached", *recipes(["mxfp4"]), "--elements", 4194304, "--threads", 1)
         say("other backends ...")
         self.bench("backends", *recipes(["mxfp4", "mxfp8"]), "--backend", "all", "--threads", 1)
         say("twelve recipes in one pass ...")

@@ -356,7 +356,7 @@ def yang(r):
 
     r.part("Rounding")
     for element in "e4m3", "e2m1":
-        r.over("compare", "--element", element, "--scale", "rceil", "--round", "rtne,stochastic", "--seeds", "8")
+        r.over("compare", "--element", element, "--scale", "rceil", "--round", "rtne,stochastic", "--draws", "8")
         r.pick("R-MSE over that of rtne", "rmse_ratio", 1, "%.4f")
         r.pick("Half-width of its 95 % interval", "rmse_ratio_interval", 1, "%.5f")
         r.mean("Mean of abs(gain - 1), %", lambda f: abs(f["gain"] - 1), 100, "%.3f")

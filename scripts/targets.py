@@ -137,7 +137,7 @@ class Targets:
         for _ in range(ROUNDS):
             for kind in "normal", "log-normal", "uniform":
                 placed = json.loads(output(self.mx, "bench", Path(folder, f"{kind}.safetensors"), *recipes(["mxfp4"]),
-                                           "--size", 1, "--threads", 1, "--seconds", self.seconds / 60, "--json",
+                                           "--elements", 1, "--threads", 1, "--seconds", self.seconds / 60, "--json",
                                            "-"))["placed"]
                 self.keep(("range", kind), placed[0]["elements_per_second"])
 

@@ -3,8 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <optional>
 
+#include "apps/mx/settings.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
@@ -13,16 +14,16 @@
 namespace mx::app {
 
 const codec::backend& chosen_backend(const std::string& option) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): read before any thread is started
-    const char* variable = std::getenv(backend_variable);
-    const bool by_option = !option.empty();
-    if (!by_option && (variable == nullptr || *variable == 0)) return codec::best_backend();
+    setting_value said{option, "--backend"};
+    if (option.empty()) {
+        const std::optional<setting_value> set = setting_of("backend");
+        if (!set) return codec::best_backend();
+        said = *set;
+    }
     try {
-        return codec::backend_named(by_option ? option : std::string(variable));
+        return codec::backend_named(said.value);
     } catch (const base::error& e) {
-        throw base::error(
-            e.kind(),
-            fmt::format("{}: {}", by_option ? "--backend" : backend_variable, e.message()));
+        throw base::error(e.kind(), fmt::format("{}: {}", said.origin, e.message()));
     }
 }
 

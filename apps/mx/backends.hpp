@@ -11,11 +11,8 @@
 
 namespace mx::app {
 
-/// The environment variable that names a backend where --backend does not.
-inline constexpr const char* backend_variable = "MX_BACKEND";
-
-/// The backend that --backend (empty when not given) or the environment asks for, else the fastest
-/// one here. Throws base::error saying which of the two named it: usage when no backend has that
+/// The backend that --backend (empty when not given) or a setting asks for, else the fastest one
+/// here. Throws base::error saying which of them named it: usage when no backend has that
 /// name, unavailable when it cannot run here.
 const codec::backend& chosen_backend(const std::string& option);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx/cli.hpp"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -9,7 +11,9 @@
 #include <deque>
 #include <optional>
 
+#include "apps/mx/settings.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
 
 namespace mx::app {
 namespace {
@@ -75,10 +79,80 @@ std::vector<std::string> arguments_given(const CLI::App& app, const std::vector<
     return given;
 }
 
-// CLI11 words some failures over several lines.
-std::string one_line(std::string text) {
+// Every name that an option of `app` goes by, with its dashes.
+std::vector<std::string> option_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+        if (option->get_group().empty()) continue;  // hidden
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+        for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    }
+    return names;
+}
+
+// What is left over: the first that looks like an option, else the first argument too many.
+std::string unexpected(const CLI::App& app) {
+    const std::vector<std::string> rest = app.remaining();
+    const auto found =
+        std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with("-"); });
+    if (found == rest.end()) {
+        return fmt::format("'{}' is one argument too many", rest.empty() ? "" : rest.front());
+    }
+    const std::string word = found->substr(0, found->find('='));
+    if (!word.starts_with("--")) return fmt::format("unknown option '{}'", word);
+    const std::vector<std::string> names = option_names(app);
+    const auto longer = std::ranges::find_if(names, [&](const std::string& name) {
+        return word.size() > 4 && name.find(word.substr(2)) != std::string::npos;
+    });
+    const std::string near =
+        longer != names.end() ? *longer : base::nearest(word, {names.begin(), names.end()});
+    return fmt::format("unknown option '{}'; did you mean '{}'?", word, near);
+}
+
+// "--threads: 1 required N missing" and "--recipe: At Most 1 required but received 2".
+std::string wrong_count(const CLI::App& app, const std::string& text) {
+    const std::string name = text.substr(0, text.find(':'));
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option == nullptr) return text;
+    std::string value = option->get_type_name();  // checks append themselves: "N:INT in [1 - 32]"
+    value.erase(std::min(value.find(':'), value.size()));
+    if (text.find("missing") != std::string::npos || option->count() == 0) {
+        return fmt::format("{} needs a value: {} {}", name, name, value);
+    }
+    return fmt::format("{} is given {} times; it takes one value", name, option->count());
+}
+
+// What CLI11 found wrong, in a line: its own words where they are as clear as ours would be.
+std::string in_words(const CLI::App& app, const CLI::ParseError& e) {
+    std::string text = e.what();
     std::ranges::replace(text, '\n', ' ');
+    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) return unexpected(app);
+    if (e.get_name() == "ArgumentMismatch") return wrong_count(app, text);
+    if (e.get_name() == "ConversionError") {  // "Could not convert: --beta = x"
+        const std::size_t name = text.find("--"), equals = text.find(" = ");
+        if (name < equals && equals != std::string::npos) {
+            return fmt::format("{}: '{}' is not what it takes", text.substr(name, equals - name),
+                               text.substr(equals + 3));
+        }
+    }
     return text;
+}
+
+// Settings of the environment and of the file stand for options that are not given.
+void apply_settings(CLI::App& app) {
+    for (const setting& s : settings) {
+        if (s.name == "backend") continue;  // chosen_backend() asks, and says where it was named
+        CLI::Option* option = app.get_option_no_throw(fmt::format("--{}", s.name));
+        if (option == nullptr || option->count() != 0) continue;
+        const std::optional<setting_value> said = setting_of(s.name);
+        if (!said) continue;
+        try {
+            option->add_result(said->value);
+            option->run_callback();
+        } catch (const CLI::ParseError& e) {
+            base::refuse("{}: {}", said->origin, in_words(app, e));
+        }
+    }
 }
 
 }  // namespace
@@ -104,6 +178,10 @@ template option* option::in_range(std::uint64_t, std::uint64_t);
 template option* option::in_range(double, double);
 
 option* option::one_of(std::initializer_list<int> values) {
+    return after(of_->check(CLI::IsMember(values)));
+}
+
+option* option::one_of(std::initializer_list<std::string> values) {
     return after(of_->check(CLI::IsMember(values)));
 }
 
@@ -212,9 +290,32 @@ bool parser::parse(int argc, char** argv) {
     } catch (const CLI::CallForHelp&) {
         return false;
     } catch (const CLI::ParseError& e) {
-        base::refuse(one_line(e.what()));
+        base::refuse(in_words(state_->app, e));
     }
     return true;
+}
+
+void parser::take_settings() { apply_settings(state_->app); }
+
+std::vector<std::pair<std::string, std::string>> parse_settings_file(std::istream& file,
+                                                                     const std::string& path) {
+    std::vector<std::pair<std::string, std::string>> values;
+    try {
+        for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(file)) {
+            if (item.name == "++" || item.name == "--")
+                continue;  // where a section begins and ends
+            const std::string value = item.inputs.empty() ? "" : item.inputs.front();
+            if (item.inputs.size() != 1 || item.name.empty()) {
+                throw base::error(base::error_kind::input,
+                                  fmt::format("'{}' is not NAME = VALUE", item.fullname()),
+                                  {path, {}, {}});
+            }
+            values.emplace_back(item.fullname(), value);
+        }
+    } catch (const CLI::Error& e) {
+        throw base::error(base::error_kind::input, e.what(), {path, {}, {}});
+    }
+    return values;
 }
 
 }  // namespace mx::app

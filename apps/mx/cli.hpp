@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -42,6 +44,7 @@ class option {
     template <class T>
     option* in_range(T least, T most);
     option* one_of(std::initializer_list<int> values);
+    option* one_of(std::initializer_list<std::string> values);
     /// Refuses NaN and Inf, which pass every range.
     option* finite();
     /// Refuses what an unsigned number would wrap around (-1) or cut.
@@ -99,6 +102,9 @@ class parser {
 
     /// False when help is asked for. Throws base::error (usage) with one line: what is wrong.
     bool parse(int argc, char** argv);
+    /// Settings (settings.hpp) stand for options that were not given. Throws as setting_of() does,
+    /// and base::error (usage) for a value that its option does not take.
+    void take_settings();
 
   private:
     struct state;
@@ -106,5 +112,10 @@ class parser {
 
     std::unique_ptr<state> state_;
 };
+
+/// Names and values of a file of settings in TOML; `path` is named in errors. Throws base::error
+/// (input) where it is no such file.
+std::vector<std::pair<std::string, std::string>> parse_settings_file(std::istream& file,
+                                                                     const std::string& path);
 
 }  // namespace mx::app

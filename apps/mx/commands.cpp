@@ -4,6 +4,7 @@
 #include "apps/mx/completion.hpp"
 #include "apps/mx/help.hpp"
 #include "apps/mx/options.hpp"
+#include "apps/mx/pager.hpp"
 #include "apps/mx/terminal.hpp"
 
 namespace mx::app {
@@ -11,7 +12,7 @@ namespace {
 
 runner print_later(std::string text) {
     return [text = std::move(text)] {
-        print(text);
+        print_paged(text);
         return exit_code::fine;
     };
 }
@@ -20,7 +21,7 @@ runner print_later(std::string text) {
 
 runner parse_command_line(int argc, char** argv) {
     const std::string first = argc > 1 ? argv[1] : "--help";
-    if (first == "-h" || first == "--help") return print_later(overview());
+    if (first == "-h" || first == "--help") return print_later(overview(terminal_help_width()));
     if (first == "--complete") {
         const std::vector<std::string> words(argv + 2, argv + argc);
         return print_later(completion_lines(words));
@@ -34,10 +35,14 @@ runner parse_command_line(int argc, char** argv) {
     runner run = chosen.declare(cmd);
     set_up(cmd, chosen);
     try {
-        if (!cmd.parse(argc - 1, argv + 1)) return print_later(help_text(cmd, chosen));
+        if (!cmd.parse(argc - 1, argv + 1))
+            return print_later(help_text(cmd, chosen, terminal_help_width()));
     } catch (const base::error& e) {
-        refuse("{}: {}; see 'mx help {}'", chosen.name, e.message(), chosen.name);
+        const bool asks = e.message().ends_with('?');
+        refuse("{}: {}{} 'mx help {}'", chosen.name, e.message(), asks ? " See" : "; see",
+               chosen.name);
     }
+    cmd.take_settings();
     return run;
 }
 

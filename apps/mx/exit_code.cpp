@@ -37,9 +37,11 @@ int guarded(const std::function<int()>& body) {
             io::discard_unfinished_outputs();
             return exit_code::fine;
         }
-        const bool stopped = e.kind() == base::error_kind::cancelled;
-        return complain(codes[static_cast<std::size_t>(e.kind())],
-                        stopped ? "interrupted" : e.what());
+        // A signal ends a wait for a pipe with an error, which is none of its own.
+        if (e.kind() == base::error_kind::cancelled || interrupted()) {
+            return complain(exit_code::interrupted, "interrupted");
+        }
+        return complain(codes[static_cast<std::size_t>(e.kind())], e.what());
     } catch (const std::bad_alloc&) {
         return complain(exit_code::input_output,
                         "out of memory: choose fewer tensors with --tensor, or fewer --threads");

@@ -5,15 +5,15 @@
 
 #include <algorithm>
 
+#include "apps/mx/exit_code.hpp"
+#include "apps/mx/terminal.hpp"
 #include "libmx/report/text.hpp"
 
 namespace mx::app {
 namespace {
 
-constexpr std::size_t width = 100;
-constexpr std::size_t indent = 30;
-
-std::string entry(const std::string& label, const std::string& text) {
+std::string entry(const std::string& label, const std::string& text, std::size_t indent,
+                  std::size_t width) {
     std::string out = "  " + label;
     bool first = true;
     for (const std::string& line : report::wrapped(text, width - indent)) {
@@ -70,7 +70,7 @@ std::string synopsis(const parser& cmd, const command& c) {
     return optional ? text + " [options]" : text;
 }
 
-std::string overview() {
+std::string overview(std::size_t width) {
     std::string text =
         "mx emulates OCP Microscaling (MX) formats bit for bit and measures what they do to the\n"
         "tensors of a checkpoint.\n\n"
@@ -81,10 +81,18 @@ std::string overview() {
         group = c.group;
         text += fmt::format("  {:<14}{}\n", c.name, c.summary);
     }
-    return text + "\n'mx help COMMAND' describes one command.\n";
+    text += "\nExit codes:\n";
+    for (const exit_code_row& row : exit_codes) {
+        text += entry(fmt::format("{}", row.code), std::string(row.meaning), 7, width);
+    }
+    return text +
+           "\n'mx help COMMAND' describes one command; 'man mx' all of them, the environment and "
+           "the "
+           "file\nof settings.\n";
 }
 
-std::string help_text(const parser& cmd, const command& c) {
+std::string help_text(const parser& cmd, const command& c, std::size_t width) {
+    constexpr std::size_t indent = 30;
     std::string text = fmt::format("mx {}: {}\n\nUsage: {}\n", c.name, c.summary, synopsis(cmd, c));
     if (!cmd.description().empty()) {
         text += "\n";
@@ -96,7 +104,7 @@ std::string help_text(const parser& cmd, const command& c) {
     for (const option_line& l : option_lines(cmd)) {
         if (l.group != group) text += fmt::format("\n{}:\n", l.group);
         group = l.group;
-        text += entry(l.spelling, l.text);
+        text += entry(l.spelling, l.text, indent, width);
     }
     const std::string examples = cmd.examples();
     if (!examples.empty()) text += "\nExamples:\n";
@@ -108,11 +116,15 @@ std::string help_text(const parser& cmd, const command& c) {
     return text;
 }
 
-std::string help_text(const command& c) {
+std::size_t terminal_help_width() {
+    return std::min(help_width, static_cast<std::size_t>(table_width()));
+}
+
+std::string help_text(const command& c, std::size_t width) {
     parser cmd;
     c.declare(cmd);
     set_up(cmd, c);
-    return help_text(cmd, c);
+    return help_text(cmd, c, width);
 }
 
 }  // namespace mx::app

@@ -19,10 +19,16 @@ std::vector<option_line> option_lines(const parser& cmd);
 std::string synopsis(const parser& cmd, const command& c);
 
 /// What `mx help` prints.
-std::string overview();
+std::string overview(std::size_t width);
 
 /// What `mx help NAME` and `mx NAME --help` print.
-std::string help_text(const parser& cmd, const command& c);
-std::string help_text(const command& c);
+std::string help_text(const parser& cmd, const command& c, std::size_t width);
+std::string help_text(const command& c, std::size_t width);
+
+/// Columns of help on pages, and at most on a terminal: longer lines are hard to read.
+inline constexpr std::size_t help_width = 100;
+
+/// Columns of help on standard output.
+std::size_t terminal_help_width();
 
 }  // namespace mx::app

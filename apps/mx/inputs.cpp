@@ -13,7 +13,7 @@
 
 namespace mx::app {
 
-void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
+void declare_inputs(parser& cmd, input_options& in) {
     cmd.group("Input");
     cmd.add_option("FILE", in.files,
                    fmt::format("{}, or raw binary; several files, directories and quoted "
@@ -22,16 +22,16 @@ void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
         ->required();
     cmd.add_option("-t,--tensor GLOB", in.globs,
                    "tensors whose name matches (*, ?, [set]); repeatable");
-    declare_views(cmd, in, byte_offset);
+    declare_views(cmd, in);
 }
 
-void declare_views(parser& cmd, input_options& in, const char* byte_offset) {
+void declare_views(parser& cmd, input_options& in) {
     cmd.group("Input");
     cmd.add_option("--as DTYPE", in.open.as,
                    "dtype of values stored as raw bytes or unsigned integers: bf16, f16");
     cmd.add_option("--shape NxM", in.open.shape, "raw binary: extents, slowest first, e.g. 64x128");
     cmd.add_option("--dtype DTYPE", in.open.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...");
-    cmd.add_option(fmt::format("{} BYTES", byte_offset), in.open.offset,
+    cmd.add_option("--byte-offset BYTES", in.open.offset,
                    "raw binary: byte offset of the first element")
         ->not_negative();
     cmd.add_flag("--raw", in.views.raw, "use the arrays as stored, without decoding");

@@ -19,14 +19,9 @@ using documents::role_options;
 using documents::skipped_list;
 
 /// FILE..., --tensor, what a file cannot say about itself, and how its tensors are seen.
-/// `byte_offset`: what the option for the offset of raw data is called; --byte-offset alone where
-/// --offset means something else.
-inline constexpr const char* byte_offset_only = "--byte-offset";
-inline constexpr const char* byte_offset_or_offset = "--offset,--byte-offset";
-void declare_inputs(parser& cmd, input_options& in,
-                    const char* byte_offset = byte_offset_or_offset);
+void declare_inputs(parser& cmd, input_options& in);
 /// The same without FILE and --tensor, for commands that name one tensor.
-void declare_views(parser& cmd, input_options& in, const char* byte_offset = byte_offset_or_offset);
+void declare_views(parser& cmd, input_options& in);
 
 /// Opens the files; errors name the file. Refuses (base::error, usage) a path of `outputs` that is
 /// one of them, or of the files (shards) that the model turns out to consist of.

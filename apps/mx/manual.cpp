@@ -8,6 +8,7 @@
 
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/help.hpp"
+#include "apps/mx/settings.hpp"
 #include "libmx/analysis/result_members.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/documents/reference.hpp"
@@ -52,12 +53,28 @@ std::string metrics_page() {
 std::string commands_page() {
     std::string out = fmt::format("{}\n# Commands\n", made_by);
     for (const command& c : commands) {
-        out += fmt::format("\n## mx {}\n\n```text\n{}```\n", c.name, help_text(c));
+        out += fmt::format("\n## mx {}\n\n```text\n{}```\n", c.name, help_text(c, help_width));
     }
     out += "\n## Exit codes\n\n| code | meaning |\n|---:|---|\n";
     for (const exit_code_row& row : exit_codes) {
         out += fmt::format("| {} | {} |\n", row.code, row.meaning);
     }
+    out += "\n## Environment and settings\n\n| variable | meaning |\n|---|---|\n";
+    for (const setting& s : settings) {
+        out += fmt::format("| `{}` | {} |\n", s.variable, plain(s.text));
+    }
+    for (const shared_variable& v : shared_variables) {
+        out += fmt::format("| `{}` | {} |\n", v.name, plain(v.text));
+    }
+    out += fmt::format(
+        "\nThe file of settings is {}. It holds these, a line each, and nothing that changes a "
+        "figure, "
+        "so that a command repeats its run wherever it is typed:\n\n```toml\n",
+        settings_file_text);
+    for (const setting& s : settings) out += fmt::format("{} = ...  # {}\n", s.name, s.text);
+    out +=
+        "```\n\nWhat is said on the command line counts first, then the environment, then the "
+        "file.\n";
     out +=
         "\n## JSON\n\nEvery document that `--json` writes names its form in `schema`. "
         "[Schemas](schemas/README.md) has a JSON Schema of each.\n";
@@ -111,7 +128,16 @@ std::string man_page() {
     for (const exit_code_row& row : exit_codes) {
         out += fmt::format(".TP\n.B {}\n{}\n", row.code, roff(row.meaning));
     }
-    return out;
+    out += ".SH ENVIRONMENT\n";
+    for (const setting& s : settings) {
+        out += fmt::format(".TP\n.B {}\n{}\n", s.variable, roff(s.text));
+    }
+    for (const shared_variable& v : shared_variables) {
+        out += fmt::format(".TP\n.B {}\n{}\n", v.name, roff(v.text));
+    }
+    out += fmt::format(".SH FILES\n{}: lines NAME = VALUE of", roff(settings_file_text));
+    for (const setting& s : settings) out += fmt::format(" {}", s.name);
+    return out + ". Variables go before it, options before both.\n";
 }
 
 // Path below the docs folder and text of every page.

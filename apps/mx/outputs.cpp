@@ -12,6 +12,7 @@
 #include "apps/mx/terminal.hpp"
 #include "libmx/pages/document_page.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/colored_table.hpp"
 
 namespace mx::app {
 namespace {
@@ -72,6 +73,9 @@ void declare_outputs(parser& cmd, output_options& out) {
             ->file_name();
     }
     cmd.add_option("--title TEXT", out.title, "title of the page and of the Markdown");
+    cmd.add_option("--color WHEN", out.color,
+                   "colours of the table on standard output: auto (on a terminal), always, never")
+        ->one_of({std::string("auto"), std::string("always"), std::string("never")});
 }
 
 void require_distinct(const std::vector<std::string>& inputs,
@@ -93,7 +97,7 @@ void require_distinct(const std::vector<std::string>& inputs,
 
 outputs::outputs(const output_options& options, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& more)
-    : title_(options.title), paths_(more) {
+    : title_(options.title), color_(stdout_is_colored(options.color)), paths_(more) {
     for (std::size_t i = 0; i < report::writers.size(); ++i) {
         const std::string& path = options.paths[i];
         if (path == "-") {
@@ -137,7 +141,7 @@ void outputs::finish(const report::document& d, bool quiet, const std::vector<pa
     if (on_stdout_ != nullptr) {
         on_stdout_->write(document_for(*on_stdout_), layout, print);
     } else if (!quiet) {
-        report::write_table(d, layout, print);
+        (color_ ? report::write_colored_table : report::write_table)(d, layout, print);
     }
     finish_stdout();
 }

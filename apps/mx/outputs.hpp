@@ -30,6 +30,7 @@ using report::to_list;
 struct output_options {
     std::array<std::string, report::writers.size()> paths;
     std::string title;  ///< of pages and Markdown, in place of the command's own
+    std::string color = "auto";
     /// The path of the writer of this name.
     std::string& path_of(std::string_view writer);
 };
@@ -68,6 +69,7 @@ class outputs {
     };
     const report::writer* on_stdout_ = nullptr;
     std::string title_;
+    bool color_;
     std::vector<std::string> paths_;
     std::vector<destination> files_;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "libmx/engine/control.hpp"
@@ -21,6 +22,24 @@ enum class progress_unit : std::uint8_t {
 /// The bar vanishes with the first output, at the latest when the last copy of the callback does.
 std::function<void(const engine::progress&)> progress_bar(
     bool quiet, progress_unit unit = progress_unit::elements);
+
+/// The bar of work that is counted in steps; step() is safe to call from any thread.
+class step_bar {
+  public:
+    step_bar(bool quiet, std::uint64_t total)
+        : total_(total), show_(progress_bar(quiet, progress_unit::none)) {}
+    void step() {
+        if (!show_) return;
+        const std::lock_guard lock(guard_);
+        ++done_;
+        show_({done_, total_});
+    }
+
+  private:
+    std::uint64_t total_, done_ = 0;
+    std::function<void(const engine::progress&)> show_;
+    std::mutex guard_;
+};
 
 /// One line of fewer than `width` columns, as far as a bar of one cell allows:
 /// "[#####.....]  42%  1.23 G elements/s  0:12 left".

@@ -11,7 +11,10 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
+#include "apps/mx/settings.hpp"
+#include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 
 namespace mx::app {
@@ -20,10 +23,7 @@ namespace {
 std::atomic<bool> interrupted_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
 
-void on_signal(int number) {
-    interrupted_flag.store(true);
-    std::signal(number, SIG_DFL);
-}
+void on_signal(int) { interrupted_flag.store(true); }
 
 // Whether a status is on the screen; the guard is held while stderr is written to.
 bool status_shown = false;
@@ -42,6 +42,15 @@ void clear_shown() {
                       fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
+// The size of the terminal behind stdout; none where there is no terminal, or one without a size,
+// as mpirun has it for what is in truth a pipe.
+std::optional<winsize> terminal_size() {
+    winsize size{};
+    if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+    if (size.ws_col == 0 || size.ws_row == 0) return {};
+    return size;
+}
+
 }  // namespace
 
 void print(std::string_view text) {
@@ -54,12 +63,25 @@ void finish_stdout() {
 }
 
 int table_width() {
-    winsize size{};
-    if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
-        size.ws_col > 0) {
-        return std::clamp<int>(size.ws_col, 60, 200);
-    }
-    return 100;
+    constexpr int least = 60, most = 200;
+    const std::optional<int> asked = base::parsed<int>(environment("COLUMNS"));
+    if (asked && *asked > 0) return std::clamp(*asked, least, most);
+    const std::optional<winsize> size = terminal_size();
+    return size ? std::clamp<int>(size->ws_col, least, most) : 100;
+}
+
+int terminal_rows() {
+    const std::optional<winsize> size = terminal_size();
+    return size ? size->ws_row : 0;
+}
+
+bool stdout_is_colored(const std::string& choice) {
+    if (choice == "always") return true;
+    if (choice == "never") return false;
+    const std::string force = environment("CLICOLOR_FORCE");
+    if (!environment("NO_COLOR").empty()) return false;
+    if (!force.empty() && force != "0") return true;
+    return terminal_size() && environment("TERM") != "dumb";
 }
 
 int status_width() {
@@ -91,9 +113,15 @@ bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
 void watch_signals() {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);  // a write past the limit on file sizes fails with EFBIG
+    struct sigaction stop {};
+    stop.sa_handler = on_signal;
+    // Without SA_RESTART: who waits for the other end of a pipe is woken, and the run ends.
+    stop.sa_flags = static_cast<int>(SA_RESETHAND);
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
         // A signal that the parent had ignored (nohup, a background job) stays ignored.
-        if (std::signal(number, on_signal) == SIG_IGN) std::signal(number, SIG_IGN);
+        struct sigaction before {};
+        sigaction(number, nullptr, &before);
+        if (before.sa_handler != SIG_IGN) sigaction(number, &stop, nullptr);
     }
 }
 

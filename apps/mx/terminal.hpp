@@ -15,8 +15,16 @@ void print(std::string_view text);
 /// Flushes standard output; throws as print does.
 void finish_stdout();
 
-/// Columns for a human table: the terminal's width when stdout is one, otherwise 100.
+/// Columns for a human table: COLUMNS, else the terminal's width when stdout is one, otherwise 100.
 int table_width();
+
+/// Lines of the terminal behind stdout; 0 when it is none.
+int terminal_rows();
+
+/// Whether tables on stdout are coloured. `choice` is what --color says: auto (on a terminal,
+/// unless NO_COLOR or TERM=dumb speaks against it, and wherever CLICOLOR_FORCE asks for it),
+/// always, never.
+bool stdout_is_colored(const std::string& choice);
 
 /// Whether stderr is a terminal (progress bars go there).
 bool stderr_is_terminal();

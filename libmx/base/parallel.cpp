@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/base/parallel.hpp"
 
-#ifdef MX_THREADS_STD
-#include <thread>
-#include <vector>
-#else
+#include <fmt/format.h>
+
+#ifndef MX_THREADS_STD
 #include <omp.h>
 #endif
 
@@ -12,6 +11,10 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "libmx/base/status.hpp"
 
@@ -32,9 +35,42 @@ void run_team(int threads, const std::function<void(int)>& body) {
 
 #else
 
+namespace {
+
+// OpenMP ends the program where the system grants no more threads. So as many are tried first as
+// have not been had so far.
+void require_threads(int threads) {
+    static std::atomic<int> had{1};
+    if (threads <= had.load()) return;
+    std::atomic<bool> release{false};
+    std::vector<std::thread> tried;
+    std::string refused;
+    try {
+        while (static_cast<int>(tried.size()) + 1 < threads) {
+            tried.emplace_back([&] { release.wait(false); });
+        }
+    } catch (const std::system_error& e) {
+        refused = e.code().message();
+    }
+    release.store(true);
+    release.notify_all();
+    const std::size_t started = tried.size() + 1;
+    for (std::thread& t : tried) t.join();
+    if (!refused.empty()) {
+        throw error(error_kind::unavailable,
+                    fmt::format("the system grants {} of {} threads ({}); ask for fewer "
+                                "(--threads), or raise its limits (ulimit -u, ulimit -v)",
+                                started, threads, refused));
+    }
+    had.store(threads);
+}
+
+}  // namespace
+
 int thread_count(int requested) { return requested > 0 ? requested : omp_get_max_threads(); }
 
 void run_team(int threads, const std::function<void(int)>& body) {
+    require_threads(threads);
     // A system that grants fewer threads has each of them take several turns.
 #pragma omp parallel num_threads(threads)
     for (int i = omp_get_thread_num(); i < threads; i += omp_get_num_threads()) body(i);

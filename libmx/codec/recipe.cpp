@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string>
 #include <vector>
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/codec/recipe_keys.hpp"
+#include "libmx/format/block_formats.hpp"
 
 namespace mx::codec {
 namespace {
@@ -57,12 +60,34 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     }
 }
 
+// The preset in front of the colon, in any case: people write MXFP4 as papers do.
+recipe read_preset(std::string_view written) {
+    std::string name(trimmed(written));
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::size_t end = name.find_first_of(",; ");
+    if (end != std::string::npos && format::find_block_format(name.substr(0, end)) != nullptr) {
+        const std::string rest(trimmed(std::string_view(name).substr(end + 1)));
+        if (rest.find('=') != std::string::npos) {
+            base::refuse("keys follow a colon: {}:{}", name.substr(0, end), rest);
+        }
+        base::refuse("give one recipe at a time, as in -r {} -r {}", name.substr(0, end), rest);
+    }
+    if (const format::element_format* element = format::find_element_format(name)) {
+        for (const format::block_format& row : format::block_formats) {
+            if (row.element != element->name) continue;
+            base::refuse("'{}' is an element format without blocks and scales; did you mean '{}'?",
+                         name, row.name);
+        }
+    }
+    return preset_recipe(name);
+}
+
 }  // namespace
 
 recipe parse_recipe(std::string_view text) {
     try {
         const std::size_t colon = text.find(':');
-        recipe r = preset_recipe(trimmed(text.substr(0, colon)));
+        recipe r = read_preset(text.substr(0, colon));
         if (colon == std::string_view::npos) return r;
         std::vector<std::string_view> given;
         std::vector<std::pair<const recipe_key*, std::string_view>> settings;

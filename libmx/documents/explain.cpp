@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -122,8 +124,10 @@ report::document explain(const explain_options& o) {
             "'{}' is no element or scale format, so it has no code '{}'; 'mx formats' lists them",
             o.subject, o.codes.front());
     }
-    if (o.subject.find(':') == std::string::npos &&
-        format::find_block_format(o.subject) == nullptr) {
+    std::string preset = o.subject;
+    std::ranges::transform(preset, preset.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (preset.find_first_of(":,; ") == std::string::npos &&
+        format::find_block_format(preset) == nullptr) {
         std::vector<std::string_view> names = base::names_of(format::block_formats);
         for (const std::string_view name : base::names_of(format::element_formats))
             names.push_back(name);

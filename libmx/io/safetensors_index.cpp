@@ -23,6 +23,7 @@ class index_listener final : public json_listener {
     std::map<std::string, std::vector<std::string>> shards;  ///< shard to its tensors
     std::map<std::string, std::string> metadata;
     bool has_map = false;
+    bool of_mx = false;  ///< it is no index, but results
 
     void open(bool object) override {
         if (depth() == 1 && !object) fail("the index is not a JSON object");
@@ -42,6 +43,7 @@ class index_listener final : public json_listener {
     void scalar(const json_scalar& value) override {
         if (depth() == 0) fail("the index is not a JSON object");
         if (depth() == 1 && section_ == "weight_map") fail("weight_map is not an object");
+        if (depth() == 1 && section_ == "schema" && value.text.starts_with("mx.")) of_mx = true;
         if (depth() != 2) return;
         if (section_ == "metadata" && !value.text.empty()) metadata[key_] = value.text;
         if (section_ != "weight_map") return;
@@ -68,6 +70,11 @@ class sharded_reader final : public file_reader {
             fail({}, fmt::format("{} bytes are too many for an index", file_->size()));
         }
         parse_json(file_, 0, file_->size(), "index", listener);
+        if (listener.of_mx) {
+            fail({},
+                 "holds what mx wrote with --json, not tensors; mx gate, mx plan and mx report "
+                 "read results");
+        }
         if (!listener.has_map) fail({}, "the index has no weight_map");
         metadata_ = std::move(listener.metadata);
         const fs::path directory = fs::path(file_->path()).parent_path();

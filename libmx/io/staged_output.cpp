@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -111,6 +112,32 @@ int write_all(int descriptor, std::span<const std::byte> bytes) noexcept {
     return 0;
 }
 
+// Stages of `file` that a killed program left behind: nobody holds their lock, and they are older
+// than the moment in which a new one has none yet.
+void clear_abandoned(const fs::path& file) {
+    constexpr time_t moment = 60;
+    const std::string prefix = "." + file.filename().string().substr(0, 200) + ".";
+    const std::string suffix = ".tmp";
+    std::error_code failure;
+    const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+    for (fs::directory_iterator at(folder, failure), end; !failure && at != end;
+         at.increment(failure)) {
+        const std::string name = at->path().filename().string();
+        if (name.size() != prefix.size() + 8 + suffix.size() || !name.starts_with(prefix) ||
+            !name.ends_with(suffix)) {
+            continue;
+        }
+        const int left = ::open(at->path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (left < 0) continue;
+        struct stat status {};
+        if (::fstat(left, &status) == 0 && S_ISREG(status.st_mode) &&
+            status.st_mtime + moment < ::time(nullptr) && ::flock(left, LOCK_EX | LOCK_NB) == 0) {
+            ::unlink(at->path().c_str());
+        }
+        ::close(left);
+    }
+}
+
 class staged_arrays final : public array_writer {
   public:
     staged_arrays(std::unique_ptr<staged_output> stage, std::vector<array_place> places)
@@ -164,6 +191,11 @@ void staged_output::resolve() {
     direct_ = descriptor_named(path_);
     if (direct_ >= 0) {
         if (::fcntl(direct_, F_GETFD) < 0) fail("cannot write", errno);
+        if (path_ == "-" && ::isatty(direct_) != 0) {
+            throw base::error(base::error_kind::usage,
+                              "standard output is a terminal, and this is binary: name a file, "
+                              "or pipe it on");
+        }
         return;
     }
     struct stat status {};
@@ -182,6 +214,7 @@ void staged_output::resolve() {
 void staged_output::create_stage() {
     const fs::path beside =
         target_.empty() ? fs::path(temporary_directory()) / "mx-output" : fs::path(target_);
+    clear_abandoned(beside);
     std::random_device random;
     for (int attempt = 0; attempt < 100; ++attempt) {
         // The name is cut so that the suffix fits the usual limit of 255 bytes.
@@ -193,6 +226,7 @@ void staged_output::create_stage() {
         descriptor_ = ::open(stage.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor_ < 0 && errno == EEXIST) continue;
         if (descriptor_ < 0) fail("cannot create a file in its directory", errno);
+        ::flock(descriptor_, LOCK_EX | LOCK_NB);
         stage_ = stage;
         registry().insert(stage_);
         return;

@@ -106,6 +106,11 @@ class builder {
         // "[json.exception.parse_error.101] parse error at line 1, column 7: syntax error ...":
         // what follows the place is what helps.
         const std::string text = problem.what();
+        if (open_.empty() && !done_) {
+            refuse(
+                "is no JSON: give what mx wrote with --json, as in mx analyze MODEL --json "
+                "results.json");
+        }
         const std::size_t column = text.find("column ");
         const std::size_t start =
             column == std::string::npos ? text.find("] ") + 2 : text.find(": ", column) + 2;

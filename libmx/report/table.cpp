@@ -1,16 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "libmx/base/status.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/colored_table.hpp"
 #include "libmx/report/text.hpp"
 #include "libmx/report/writers.hpp"
 
 namespace mx::report {
 namespace {
 
-constexpr std::size_t gap = 2;  // blanks between columns
+// THE LIST of what is coloured: verdicts in a column of that name, and paragraphs below a heading.
+struct tint {
+    std::string_view word;
+    std::string_view code;
+};
+constexpr std::string_view red = "31", green = "32", yellow = "33", bold = "1";
+constexpr std::array verdict_tints{
+    tint{"safe", green},       tint{"holds", green}, tint{"needs evaluation", yellow},
+    tint{"undecided", yellow}, tint{"no", red},      tint{"broken", red},
+    tint{"fails", red}};
+constexpr std::array heading_tints{tint{"Largest risks", yellow}};
+
+template <typename List>
+std::string_view code_of(const List& list, std::string_view word) {
+    const auto row = std::ranges::find(list, word, &tint::word);
+    return row == list.end() ? std::string_view() : row->code;
+}
+
+// Blanks at the end stay outside, where they can be cut off.
+std::string tinted(const std::string& text, std::string_view code) {
+    const std::size_t end = text.find_last_not_of(' ');
+    if (code.empty() || end == std::string::npos) return text;
+    return fmt::format("\x1b[{}m{}\x1b[0m{}", code, text.substr(0, end + 1), text.substr(end + 1));
+}
 
 std::vector<std::string> title_lines(const std::string& title) {
     std::vector<std::string> lines(1);
@@ -37,7 +64,7 @@ std::size_t longest_word(const std::string& text) {
 // The cells of one section and the widths its columns get.
 class grid {
   public:
-    grid(const section& s, std::size_t width) : section_(s) {
+    grid(const section& s, std::size_t width, bool color) : section_(s), color_(color) {
         for (const column& c : s.columns) {
             std::size_t widest = 0;
             for (const std::string& line : title_lines(c.title)) {
@@ -54,6 +81,9 @@ class grid {
         }
         shrink(cell::name, 16, width);
         shrink(cell::text, 16, width);
+        // Rather tight columns than lines that the terminal breaks.
+        if (total() > width) gap_ = 1;
+        shrink(cell::text, 8, width);
     }
 
     void print_head(const sink& out) const {
@@ -78,6 +108,7 @@ class grid {
     // A row takes as many lines as its longest wrapped text.
     void print_row(const record& r, const sink& out) const {
         std::vector<std::vector<std::string>> cells;
+        std::vector<std::string_view> codes;
         std::size_t height = 1;
         for (std::size_t i = 0; i < widths_.size(); ++i) {
             const column& c = section_.columns[i];
@@ -85,21 +116,25 @@ class grid {
             cells.push_back(c.kind == cell::text ? wrapped(text, widths_[i])
                                                  : std::vector{shortened(text, widths_[i])});
             height = std::max(height, cells.back().size());
+            codes.push_back(color_ && c.field == "verdict" ? code_of(verdict_tints, text) : "");
         }
         for (std::size_t k = 0; k < height; ++k) {
             std::vector<std::string> line;
             for (const auto& c : cells) line.push_back(k < c.size() ? c[k] : std::string());
-            print_line(line, out);
+            print_line(line, out, codes);
         }
     }
 
   private:
+    std::size_t total() const {
+        return std::accumulate(widths_.begin(), widths_.end(), std::size_t{0}) +
+               gap_ * (widths_.empty() ? 0 : widths_.size() - 1);
+    }
+
     // Takes the excess over `width` from the widest columns of one kind, down to `least` each and
     // to the longest word, which is not cut.
     void shrink(cell kind, std::size_t least, std::size_t width) {
-        std::size_t total = std::accumulate(widths_.begin(), widths_.end(), std::size_t{0}) +
-                            gap * (widths_.empty() ? 0 : widths_.size() - 1);
-        while (total > width) {
+        while (total() > width) {
             std::size_t widest = widths_.size();
             for (std::size_t i = 0; i < widths_.size(); ++i) {
                 if (section_.columns[i].kind != kind) continue;
@@ -108,26 +143,31 @@ class grid {
             }
             if (widest == widths_.size()) return;
             --widths_[widest];
-            --total;
         }
     }
 
-    void print_line(const std::vector<std::string>& cells, const sink& out) const {
+    // `codes`: the colour of each cell; may be empty.
+    void print_line(const std::vector<std::string>& cells, const sink& out,
+                    const std::vector<std::string_view>& codes = {}) const {
         std::string line;
         for (std::size_t i = 0; i < cells.size(); ++i) {
-            if (i > 0) line.append(gap, ' ');
-            line += padded(cells[i], widths_[i], is_numeric(section_.columns[i].kind));
+            if (i > 0) line.append(gap_, ' ');
+            const std::string cell =
+                padded(cells[i], widths_[i], is_numeric(section_.columns[i].kind));
+            line += codes.empty() ? cell : tinted(cell, codes[i]);
         }
         line.erase(line.find_last_not_of(' ') + 1);
         out(line + "\n");
     }
 
     const section& section_;
+    bool color_;
+    std::size_t gap_ = 2;  // blanks between columns
     std::vector<std::size_t> widths_, words_;
 };
 
-void print_rows(const section& s, std::size_t width, const sink& out) {
-    const grid g(s, width);
+void print_rows(const section& s, std::size_t width, bool color, const sink& out) {
+    const grid g(s, width, color);
     g.print_head(out);
     const column group{s.group_field, "", cell::name};
     std::string current;
@@ -144,36 +184,47 @@ void print_rows(const section& s, std::size_t width, const sink& out) {
     }
 }
 
-void print_note(const std::string& note, std::size_t width, const sink& out) {
+void print_note(const std::string& note, std::size_t width, std::string_view code,
+                const sink& out) {
     // A command stays on one line, so that it can be copied.
     if (note.rfind("$ ", 0) == 0) return out(base::printable(note) + "\n");
     const bool item = note.rfind("- ", 0) == 0;
     const std::size_t indent = item ? 2 : 0;
     bool first = true;
     for (const std::string& line : wrapped(base::printable(note.substr(indent)), width - indent)) {
-        out(std::string(item && first ? "- " : std::string(indent, ' ')) + line + "\n");
+        out(std::string(item && first ? "- " : std::string(indent, ' ')) +
+            (item ? tinted(line, code) : line) + "\n");
         first = false;
+    }
+}
+
+void write_sections(const document& d, const layout& l, bool color, const sink& out) {
+    const auto width = static_cast<std::size_t>(std::max(l.width, 40));
+    bool first = true;
+    for (const section& s : d.sections) {
+        if (!first) out("\n");
+        first = false;
+        const std::string_view code = color ? code_of(heading_tints, s.heading) : "";
+        if (!s.heading.empty()) {
+            for (const std::string& line : wrapped(base::printable(s.heading), width)) {
+                out(tinted(line, color ? bold : "") + "\n");
+            }
+            if (!s.columns.empty()) out("\n");
+        }
+        if (!s.columns.empty()) print_rows(s, width, color, out);
+        if (!s.columns.empty() && !s.notes.empty()) out("\n");
+        for (const std::string& note : s.notes) print_note(note, width, code, out);
     }
 }
 
 }  // namespace
 
 void write_table(const document& d, const layout& l, const sink& out) {
-    const auto width = static_cast<std::size_t>(std::max(l.width, 40));
-    bool first = true;
-    for (const section& s : d.sections) {
-        if (!first) out("\n");
-        first = false;
-        if (!s.heading.empty()) {
-            for (const std::string& line : wrapped(base::printable(s.heading), width)) {
-                out(line + "\n");
-            }
-            if (!s.columns.empty()) out("\n");
-        }
-        if (!s.columns.empty()) print_rows(s, width, out);
-        if (!s.columns.empty() && !s.notes.empty()) out("\n");
-        for (const std::string& note : s.notes) print_note(note, width, out);
-    }
+    write_sections(d, l, false, out);
+}
+
+void write_colored_table(const document& d, const layout& l, const sink& out) {
+    write_sections(d, l, true, out);
 }
 
 }  // namespace mx::report

@@ -9,7 +9,7 @@ cd "$scratch"
 fail() { echo "$*" >&2; exit 1; }
 
 # One record per recipe, backend, thread count, with and without histograms; all numbers positive.
-"$mx" bench --size 10000 --seconds 0.01 --recipe mxfp4 --recipe mxfp8:round=stochastic \
+"$mx" bench --elements 10000 --seconds 0.01 --recipe mxfp4 --recipe mxfp8:round=stochastic \
     --recipe mxfp4:scale=floor --dtype f16 --threads 2,1 --threads 1 --backend all --together \
     --histograms --json bench.json --csv bench.csv >table 2>stderr
 [ ! -s stderr ] || fail "on stderr: $(cat stderr)"
@@ -31,12 +31,12 @@ want "$(wc -l <bench.csv)" $((2 * 2 * 2 * backends + 1)) 'lines of CSV'
 
 # Without --backend: the one that `mx version` names.
 chosen=$("$mx" version | sed -n 's/^backend \([a-z0-9]*\) .*(chosen).*/\1/p')
-"$mx" bench --size 1 --seconds 0 --threads 1 --json - >bench.json
+"$mx" bench --elements 1 --seconds 0 --threads 1 --json - >bench.json
 want "$(count "\"backend\":\"$chosen\",\"threads\":1,\"dtype\":\"BF16\"")" 13 'default recipes'
 
 # From files: one more record per recipe, backend and thread count.
 "$mx" synth -o tiny.safetensors --quiet
-"$mx" bench tiny.safetensors --size 1 --seconds 0 --threads 1,2 --backend all --recipe mxfp4 \
+"$mx" bench tiny.safetensors --elements 1 --seconds 0 --threads 1,2 --backend all --recipe mxfp4 \
     --json bench.json >table 2>stderr
 [ ! -s stderr ] || fail "on stderr: $(cat stderr)"
 awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table)"
@@ -44,7 +44,7 @@ want "$(count '^{"values":"files","writes":"sums","recipe":"mxfp4","backend":"[a
     $((2 * backends)) 'rates from files'
 
 # Roads: recipes and commands, each with whose kernels did the work.
-"$mx" bench --roads --size 20000 --seconds 0 --threads 2 --backend scalar --json bench.json \
+"$mx" bench --roads --elements 20000 --seconds 0 --threads 2 --backend scalar --json bench.json \
     >table 2>stderr
 [ ! -s stderr ] || fail "on stderr: $(cat stderr)"
 awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table)"
@@ -60,11 +60,11 @@ done
     fail 'files are left behind'
 
 # Those that are asked for, beside the first.
-"$mx" bench --roads --road 'cast*' --size 20000 --seconds 0 --json bench.json --quiet
+"$mx" bench --roads --road 'cast*' --elements 20000 --seconds 0 --json bench.json --quiet
 want "$(count '"family":"command","road":"cast')" 6 'casts'
 want "$(count '"family":')" 7 'chosen roads'
 for wrong in '--road nothing' '--threads 1,2'; do
-    "$mx" bench --roads $wrong --size 20000 --seconds 0 >table 2>stderr && fail "took $wrong"
+    "$mx" bench --roads $wrong --elements 20000 --seconds 0 >table 2>stderr && fail "took $wrong"
     [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
 done
 
@@ -116,12 +116,12 @@ expect 4 'cannot run here' --backend "$("$mx" version | sed -n 's/^backend \([a-
 
 # On a terminal the bar shows the time left and is gone before the table begins.
 if command -v script >/dev/null 2>&1; then
-    script -qec "stty cols 90; '$mx' bench --size 1000 --seconds 0.5 --threads 1 --recipe mxfp4" \
+    script -qec "stty cols 90; '$mx' bench --elements 1000 --seconds 0.5 --threads 1 --recipe mxfp4" \
         /dev/null </dev/null >screen
     tr '\r' '\n' <screen >lines
     grep -q '^\[[#.]*\] .*% .* left' lines || fail "no bar: $(cat lines)"
     grep -v '^\[' lines | grep -q '^.\[KMemory' || fail "the bar stays: $(cat lines)"
-    script -qec "'$mx' bench --size 1000 --seconds 0.5 --threads 1 --recipe mxfp4 --quiet" \
+    script -qec "'$mx' bench --elements 1000 --seconds 0.5 --threads 1 --recipe mxfp4 --quiet" \
         /dev/null </dev/null >screen
     [ ! -s screen ] || fail "not quiet: $(cat screen)"
 fi

@@ -74,7 +74,7 @@ expect 2 'only one output' "$mx" analyze small.safetensors --json - --csv -
 for option in --json --csv --markdown --html --blocks; do
     expect 2 "analyze: $option: the name is empty" "$mx" analyze small.safetensors $option ''
 done
-expect 2 'analyze: --json: ' "$mx" analyze small.safetensors --json=
+expect 2 'analyze: --json needs a value' "$mx" analyze small.safetensors --json=
 expect 2 'quantize: --output: the name is empty' "$mx" quantize small.safetensors -r mxfp4 -o ''
 expect 2 'synth: --output: the name is empty' "$mx" synth -o ''
 expect 2 'vectors: --hex: the name is empty' "$mx" vectors -r mxfp4 -o v.safetensors --hex ''
@@ -104,6 +104,38 @@ expect 1 'nothing to check' "$mx" cluster zeros.bin --shape 32 --dtype F32 --fai
 rm zeros.bin
 leftovers=$(ls -d o.* w.npy values.* 2>&1 | grep -v 'No such' || true)
 [ -z "$leftovers" ] || fail "left behind: $leftovers"
+
+# A pipe that nobody reads: the first signal ends the wait.
+mkfifo pipe
+"$mx" analyze small.safetensors -q --json pipe 2>stderr &
+waits=$!
+sleep 1
+kill -TERM $waits
+code=0
+wait $waits || code=$?
+[ "$code" -eq 130 ] && [ "$(cat stderr)" = 'mx: interrupted' ] || fail "a wait for a reader: $code $(cat stderr)"
+rm pipe
+
+# What a killed run left is cleared by the next one that writes this file; what another one is still
+# writing, and other files, stay.
+: >.out.json.01234567.tmp
+: >.out.json.89abcdef.tmp
+: >.other.json.01234567.tmp
+touch -d '2 minutes ago' .out.json.01234567.tmp .out.json.89abcdef.tmp .other.json.01234567.tmp
+if command -v flock >/dev/null; then
+    flock .out.json.89abcdef.tmp "$mx" analyze small.safetensors -q --json out.json
+    [ -e .out.json.89abcdef.tmp ] || fail "a file in use was removed"
+fi
+"$mx" analyze small.safetensors -q --json out.json
+[ -e .other.json.01234567.tmp ] || fail "a file of another output was removed"
+[ ! -e .out.json.01234567.tmp ] && [ ! -e .out.json.89abcdef.tmp ] || fail "a killed run's file is still there"
+rm .other.json.01234567.tmp out.json
+
+# No room for threads: said in a line, before the work.
+"$mx" synth -o tiny.safetensors -q
+(ulimit -v 60000 2>/dev/null && "$mx" version >/dev/null 2>&1) &&
+    expect 4 'grants .* of 57 threads' sh -c "ulimit -v 60000; exec '$mx' analyze tiny.safetensors -q --threads 64"
+rm tiny.safetensors
 
 rm -f stderr code
 leftovers=$(ls -A | grep -v -e '^captured$' -e 'safetensors$' -e '^issue4.bin$' -e 'json$' -e '^formats$' -e '^shards$' -e '^steps$' -e '^torch$' || true)

@@ -75,7 +75,7 @@ same '1 2 3 7 64' analyze hostile.safetensors -r mxfp4:scale=even -r nvfp4 -r mx
 same '5' analyze hostile.safetensors -r mxfp8 -r mxfp4 --histograms --decompose --norm-bias 1
 same '4' analyze 10.safetensors -t '*layers.[01].*'
 same '3' compare hostile.safetensors --element e4m3,e2m1 --scale floor,even
-same '2' compare 10.safetensors -t '*layers.0.*' --element e2m1 --round rtne,stochastic --seeds 2 --phase-sweep
+same '2' compare 10.safetensors -t '*layers.0.*' --element e2m1 --round rtne,stochastic --draws 2 --phase-sweep
 same '1 5' cluster hostile.safetensors -r mxfp8:scale=floor -r mxint4:offset=fp16
 same '2' cluster 20.safetensors -t '*layers.[01].*'
 same '3' diff 10.safetensors 20.safetensors 10.safetensors --as-given -t '*layers.[01].*' -r mxfp4 -r nvfp4

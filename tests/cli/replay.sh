@@ -18,7 +18,9 @@ mkdir "$scratch/bin" "$scratch/files"
 ln -s "$mx" "$scratch/bin/mx"
 PATH=$scratch/bin:$PATH
 LC_ALL=C
-export PATH LC_ALL
+MX_CONFIG=
+export PATH LC_ALL MX_CONFIG
+unset COLUMNS NO_COLOR CLICOLOR_FORCE MX_COLOR
 cd "$scratch/files" || exit 2
 . "$here/fixtures.sh"
 

@@ -19,7 +19,7 @@ for threads in 1 2 7; do
     "$mx" quantize data.bin --shape 512x1024 --dtype BF16 --threads $threads \
         --recipe nvfp4:round=stochastic,seed=5 --packed -o nvfp4.safetensors --quiet
     "$mx" compare data.bin --shape 512x1024 --dtype BF16 --threads $threads --element e4m3,e2m1 \
-        --round rtne,stochastic --seeds 2 --block 1x32,4x4 --json sweep.json >ranking
+        --round rtne,stochastic --draws 2 --block 1x32,4x4 --json sweep.json >ranking
     mkdir $threads
     mv sweep.json ranking out.json out.csv out.md out.html table packed.safetensors nvfp4.safetensors $threads
 done

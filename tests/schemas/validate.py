@@ -34,7 +34,7 @@ OPEN = [r"mx\.(run|study)/1 request", r"mx\.run/1 steps\.probe\.(gradients|block
         r"mx\.plan/1 mapping\..*\.(arguments|weights|fqn_to_config|config_groups)",
         r"mx\.scores/1 results"]
 
-SMALL = "--size 4096 --seconds 0.02 --threads 1"
+SMALL = "--elements 4096 --seconds 0.02 --threads 1"
 TINY = "--width 32 --depth 1 --batch 8 --steps 6 --seeds 1..2 --quiet"
 NETWORK = "train proxy --width 32 --depth 1 --batch 16 --quiet"
 LANGUAGE = "train olmo --width 32 --depth 1 --context 16 --batch 32 --quiet"
@@ -68,7 +68,7 @@ COMMANDS = [
     ("tensors tiny.safetensors --json {json}", "tensors"),
     ("tensors packed.safetensors --json {json}", "tensors"),
     ("show tiny.safetensors -r nvfp4 --worst 2 --json {json} --html s.html --quiet", "show"),
-    ("show tiny.safetensors model.norm.weight -r mxint4:offset=fp16 --block 1 --json {json}", "show"),
+    ("show tiny.safetensors model.norm.weight -r mxint4:offset=fp16 --block-index 1 --json {json}", "show"),
     ("analyze tiny.safetensors --json {json} --html a.html --quiet", "analysis"),
     ("analyze tiny.safetensors -r mxfp4 -r nvfp4:dialect=torchao -r mxfp8:axis=1 --histograms "
      "--decompose --sha256 --json {json} --quiet", "analysis"),
@@ -76,7 +76,7 @@ COMMANDS = [
      "analysis"),
     ("compare tiny.safetensors --element e2m1 --scale floor,even --block 1x32 --layers --json {json} "
      "--quiet", "analysis"),
-    ("compare tiny.safetensors -r mxfp4 -r mxfp4:round=stochastic --seeds 3 --json {json} --quiet",
+    ("compare tiny.safetensors -r mxfp4 -r mxfp4:round=stochastic --draws 3 --json {json} --quiet",
      "analysis"),
     ("compare tiny.safetensors -t *norm* --element e2m1 --scale floor,even --phase-sweep "
      "--json {json} --quiet", "analysis"),
@@ -120,12 +120,12 @@ COMMANDS = [
      "--json {json} --quiet", "verify", 1),
     (f"bench {SMALL} -r mxfp4 -r mxfp8 --together --json {{json}} --quiet", "bench"),
     (f"bench tiny.safetensors {SMALL} -r mxfp4 --json {{json}} --quiet", "bench"),
-    ("bench --gemm --mnk 32,32,64 --seconds 0.02 --threads 1 -a sm100.mxf4 --json {json} --quiet",
+    ("bench --gemm --mnk 32,32,64 --seconds 0.02 --threads 1 -m sm100.mxf4 --json {json} --quiet",
      "bench"),
 ]
 # Where mx was built with NLopt.
 FITS = [
-    (f"fit {LAWS}/su2025-e4m3-bf16.csv --bootstrap 20 --max-rise 0.02 --at 1e9,2e10 --json {{json}} "
+    (f"fit {LAWS}/su2025-e4m3-bf16.csv --bootstrap 20 --max-rise 0.02 --predict 1e9,2e10 --json {{json}} "
      "--html f.html --quiet", "fit"),
     ("fit bits.csv --form precision --bootstrap 0 --json {json} --quiet", "fit"),
     (f"project --solve {LAWS}/yang-speedups.csv --json {{json}} --quiet", "project"),

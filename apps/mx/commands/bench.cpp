@@ -179,10 +179,10 @@ void declare_products(parser& cmd, bench_options& o) {
         cmd.add_flag("--gemm", o.products,
                      "measure emulated matrix products: multiply-adds per second of 'mx gemm'");
     for (const char* name :
-         {"FILE", "--recipe", "--dtype", "--size", "--histograms", "--together"}) {
+         {"FILE", "--recipe", "--dtype", "--elements", "--histograms", "--together"}) {
         products->excludes(cmd.get_option(name));
     }
-    cmd.add_option("-a,--accumulate MODEL", o.models,
+    cmd.add_option("-m,--accumulate MODEL", o.models,
                    "model to measure, a row of 'mx accumulators', e.g. sm100.mxf4; repeatable")
         ->needs(products);
     cmd.add_option("--mnk M,N,K", o.mnk,
@@ -199,7 +199,7 @@ void declare_trainings(parser& cmd, bench_options& o) {
     option* trainings = cmd.add_flag("--train", o.trainings,
                                      "measure steps of 'mx train proxy' and their products");
     for (const char* name :
-         {"FILE", "--recipe", "--dtype", "--size", "--histograms", "--together", "--gemm"}) {
+         {"FILE", "--recipe", "--dtype", "--elements", "--histograms", "--together", "--gemm"}) {
         trainings->excludes(cmd.get_option(name));
     }
 }
@@ -229,7 +229,7 @@ runner declare_bench(parser& cmd) {
                    "recipe to measure, e.g. mxfp4:scale=even; repeatable");
     cmd.add_option("--dtype DTYPE", o->dtype,
                    "dtype of the elements: BF16 (the default), F16 or F32");
-    cmd.add_option("--size N", o->request.elements,
+    cmd.add_option("--elements N", o->request.elements,
                    "elements of the matrix; default: as many as for the memory bandwidth, 512 MiB "
                    "or twice the caches")
         ->in_range(std::uint64_t{1}, std::uint64_t{1} << 40);

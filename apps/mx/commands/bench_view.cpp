@@ -118,7 +118,7 @@ report::section roofline(const throughput_request& request, const throughput& t)
     s.notes.push_back(fmt::format(
         "Every figure is the best of its passes; all take turns, for {} s per backend and thread "
         "count. Copies count the bytes read and the bytes written. A pass of a recipe takes the "
-        "next part of the matrix, so that it finds nothing in a cache, unless --size makes the "
+        "next part of the matrix, so that it finds nothing in a cache, unless --elements makes the "
         "matrix small.",
         request.seconds));
     return s;

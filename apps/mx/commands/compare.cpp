@@ -46,7 +46,7 @@ int run_compare(compare_command o) {
 
 runner declare_compare(parser& cmd) {
     const auto o = std::make_shared<compare_command>();
-    declare_inputs(cmd, o->options.in, byte_offset_only);
+    declare_inputs(cmd, o->options.in);
     declare_roles(cmd, o->options.roles);
     cmd.group("Sweep");
     cmd.add_option(
@@ -55,7 +55,7 @@ runner declare_compare(parser& cmd) {
     for (std::size_t i = 0; i < axis_rows.size(); ++i) {
         cmd.add_option(axis_rows[i].option, o->options.axes[i], axis_rows[i].help)->delimiter(',');
     }
-    cmd.add_option("--seeds N", o->options.seeds,
+    cmd.add_option("--draws N", o->options.seeds,
                    "recipes per cell with random numbers, with ascending seeds (5)")
         ->in_range(1, 1000);
     cmd.add_flag("--phase-sweep", o->options.phase_sweep,
@@ -86,7 +86,7 @@ runner declare_compare(parser& cmd) {
     cmd.examples(
         "mx compare model.safetensors\n"
         "mx compare model.safetensors --element e2m1 --scale floor,even,rceil --block 1x16,1x32\n"
-        "mx compare model.safetensors -r mxfp4 -r nvfp4 --round rtne,stochastic --seeds 8\n"
+        "mx compare model.safetensors -r mxfp4 -r nvfp4 --round rtne,stochastic --draws 8\n"
         "mx compare model.safetensors --role norm --layers --baseline mxfp8:scale=even\n"
         "mx compare model.safetensors --element e2m1 --phase-sweep --json sweep.json\n");
     return [o] { return run_compare(*o); };

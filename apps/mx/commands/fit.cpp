@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apps/mx/options.hpp"
+#include "apps/mx/progress.hpp"
 #include "libmx/io/input_stream.hpp"
 #include "libmx/optimize/minimize.hpp"
 #include "libmx/pages/document_parts.hpp"
@@ -46,9 +47,9 @@ fit::fit_request request_of(const fit_options& o) {
     }
     for (const std::string& text : o.points) {
         const std::size_t comma = text.find(',');
-        if (comma == std::string::npos) refuse("--at: '{}' is not N,D", text);
-        r.points.emplace_back(positive_number(text.substr(0, comma), "--at"),
-                              positive_number(text.substr(comma + 1), "--at"));
+        if (comma == std::string::npos) refuse("--predict: '{}' is not N,D", text);
+        r.points.emplace_back(positive_number(text.substr(0, comma), "--predict"),
+                              positive_number(text.substr(comma + 1), "--predict"));
     }
     return r;
 }
@@ -86,6 +87,8 @@ int run_fit(const fit_options& o) {
         throw base::error(base::error_kind::input, "has no run to fit to", {o.file, {}, {}});
     }
     std::vector<fit::group_fit> groups = groups_of(all);
+    std::optional<step_bar> bar(std::in_place, o.run.quiet, groups.size() * request.resamples);
+    request.on_fit = [&bar] { bar->step(); };
     for (fit::group_fit& g : groups) {
         try {
             g.found = fit::fit_law(all, g.some, request);
@@ -97,6 +100,8 @@ int run_fit(const fit_options& o) {
                 {o.file, {}, {}});
         }
     }
+
+    bar.reset();
 
     report::document d;
     d.title = "A scaling law";
@@ -166,7 +171,7 @@ runner declare_fit(parser& cmd) {
                    "budgets to find the optimal size for; default: 1, 10 and 100 times that of "
                    "the largest run")
         ->delimiter(',');
-    cmd.add_option("--at N,D", o->points, "predict the loss of this size; repeatable");
+    cmd.add_option("--predict N,D", o->points, "predict the loss of this size; repeatable");
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run, false);
     cmd.description(
@@ -182,7 +187,7 @@ runner declare_fit(parser& cmd) {
         "mx fit runs.csv --html fit.html --json fit.json\n"
         "mx fit runs.csv --column loss=min_loss --where scheme=e4m3/bf16 --compute 1e20,1e21\n"
         "mx fit runs.csv --by scheme --max-rise 0.02\n"
-        "mx fit runs.csv --form precision --at 7e9,2e12\n");
+        "mx fit runs.csv --form precision --predict 7e9,2e12\n");
     return [o] { return run_fit(*o); };
 }
 

@@ -3,6 +3,7 @@
 #include "apps/mx/options.hpp"
 
 #include "apps/mx/manual.hpp"
+#include "apps/mx/pager.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/suggest.hpp"
 
@@ -12,6 +13,7 @@ namespace {
 struct help_options {
     std::string command_name;
     std::string manual_directory;
+    bool no_pager = false;
 };
 
 int run_help(const help_options& o) {
@@ -20,10 +22,16 @@ int run_help(const help_options& o) {
         return exit_code::fine;
     }
     if (o.command_name.empty()) {
-        print(overview());
+        print(overview(terminal_help_width()));
         return exit_code::fine;
     }
-    print(help_text(base::row_named(commands, "command", o.command_name)));
+    const std::string text =
+        help_text(base::row_named(commands, "command", o.command_name), terminal_help_width());
+    if (o.no_pager) {
+        print(text);
+    } else {
+        print_paged(text);
+    }
     return exit_code::fine;
 }
 
@@ -33,6 +41,7 @@ runner declare_help(parser& cmd) {
     const auto o = std::make_shared<help_options>();
     cmd.group("Input");
     cmd.add_option("COMMAND", o->command_name, "one of the commands");
+    cmd.add_flag("--no-pager", o->no_pager, "print it all at once, however long it is");
     cmd.group("");
     cmd.add_option("--write-manual DIR", o->manual_directory,
                    "write reference/*.md and man/mx.1 into this directory");

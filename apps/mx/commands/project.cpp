@@ -141,7 +141,7 @@ project::study study_of(const project_options& o) {
     const project::model_shape& m = s.model.shape;
     s.with = assumptions_of(o, m, *s.by);
     if (!o.times.empty()) {
-        if (!(o.tokens >= 1)) refuse("--tokens must be 1 or more");
+        if (!(o.tokens >= 1)) refuse("--batch must be 1 or more");
         s.tokens = o.tokens;
         s.measured = project::take_measured(o.times, m, o.tokens, s.with);
     }
@@ -219,7 +219,7 @@ void declare_rates(parser& cmd, project_options& o) {
     cmd.add_option("--times FILE.csv", o.times,
                    "rates and shares from measured products: columns M, N, K, format (bf16, fp8, "
                    "fp6, fp4) and seconds");
-    cmd.add_option("--tokens N", o.tokens, "of a step, with --times (8192)")->finite();
+    cmd.add_option("--batch B", o.tokens, "tokens of a step, with --times (8192)")->finite();
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ runner declare_project(parser& cmd) {
     cmd.add_option("--model MODEL", o->model,
                    fmt::format("{} (default), or a config.json of Hugging Face",
                                base::joined(base::names_of(project::model_shapes), ", ")));
-    cmd.add_option("--sequence N", o->sequence, "tokens of a sequence (8192)")
+    cmd.add_option("--context N", o->sequence, "tokens of a sequence (8192)")
         ->in_range(std::uint64_t{1}, std::uint64_t{1} << 32);
     cmd.add_option("--attention KIND", o->attention, "scores: causal (default) or full");
     cmd.group("Configurations");
@@ -262,7 +262,7 @@ runner declare_project(parser& cmd) {
         "mx project --profile b200 -c mxfp8 -c nvfp4 -c mxfp6/mxfp6/mxfp4\n"
         "mx project --model config.json --profile mi355x --json speed.json\n"
         "mx project --solve published.csv --check mxfp6/mxfp6/mxfp4\n"
-        "mx project --profile b200 --times products.csv --tokens 16384\n");
+        "mx project --profile b200 --times products.csv --batch 16384\n");
     return [o] { return run_project(*o); };
 }
 

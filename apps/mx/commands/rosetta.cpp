@@ -80,7 +80,7 @@ void compare(const rosetta_options& o, const engine::model& model, report::docum
 
 int run_rosetta(const rosetta_options& o) {
     if (o.elements.empty() != o.scales.empty()) {
-        refuse("--elements and --scales: give both or neither");
+        refuse("--codes and --scales: give both or neither");
     }
     outputs to(o.out, o.in.files);
     const engine::model model = open_inputs(o.in, to.paths());
@@ -109,8 +109,8 @@ runner declare_rosetta(parser& cmd) {
     cmd.add_option("-r,--recipe RECIPE", o->recipes,
                    "compare these instead of every rule and dialect; repeatable");
     cmd.group("Origin");
-    cmd.add_option("--elements NAME", o->elements, "the array of element codes, with --scales");
-    cmd.add_option("--scales NAME", o->scales, "the array of E8M0 bytes that go with --elements");
+    cmd.add_option("--codes NAME", o->elements, "the array of element codes, with --scales");
+    cmd.add_option("--scales NAME", o->scales, "the array of E8M0 bytes that go with --codes");
     cmd.add_option("--original FILE", o->original, "the tensors the codes were made from");
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run);
@@ -118,7 +118,7 @@ runner declare_rosetta(parser& cmd) {
         "Compares the bytes of every scale rule and dialect that applies to an element format: "
         "how many blocks get different scales, how many elements different codes, and the cost of "
         "decoding the codes of one with the scales of another. For a file with E8M0 scales and "
-        "elements (of 'mx quantize --packed', of a layout that 'mx tensors' finds, or --elements "
+        "elements (of 'mx quantize --packed', of a layout that 'mx tensors' finds, or --codes "
         "with --scales), reports which of them could have produced it.");
     cmd.examples(
         "mx rosetta model.safetensors\n"

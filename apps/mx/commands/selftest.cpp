@@ -2,9 +2,11 @@
 #include "apps/mx/commands/selftest.hpp"
 #include "apps/mx/build_facts.hpp"
 #include "apps/mx/options.hpp"
+#include "apps/mx/progress.hpp"
 
 #include <array>
 #include <chrono>
+#include <iterator>
 
 #include "apps/mx/terminal.hpp"
 
@@ -82,10 +84,12 @@ int run_selftest(const selftest_command& o) {
     outputs to(o.out, {});
     std::vector<report::record> rows, differences;
     bool skipped = false;
+    step_bar bar(o.quiet, std::size(checks));
     for (const selftest_check& check : checks) {
         if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
         skipped = skipped || (check.needs_oracle && !has_oracle);
         rows.push_back(run_check(check, o.test, differences));
+        bar.step();
     }
     report::document d;
     d.head = pages::document_head("mx.selftest/1");

@@ -116,7 +116,8 @@ int run(const options& o) {
     } else if (all.size() == 1) {
         chosen = all;
     } else {
-        if (o.block) refuse("--block is of one tensor; name it: mx show FILE TENSOR --block I");
+        if (o.block)
+            refuse("--block-index is of one tensor; name it: mx show FILE TENSOR --block-index I");
         std::vector<engine::skipped_tensor> skipped;
         std::vector<engine::tensor_ref> some = engine::numeric_only(all, skipped);
         std::erase_if(some, [&](const auto& t) { return !is_operand(t, request.roles); });
@@ -183,7 +184,7 @@ runner declare_show(parser& cmd) {
     cmd.group("Blocks");
     cmd.add_option("-r,--recipe RECIPE", o->recipe,
                    fmt::format("what to quantize to ({})", default_recipe));
-    cmd.add_option("--block I", o->block,
+    cmd.add_option("--block-index I", o->block,
                    "one block: its index in the tensor's block grid, from 0, as printed by other "
                    "commands")
         ->not_negative();
@@ -201,7 +202,7 @@ runner declare_show(parser& cmd) {
         "scales are those of mx analyze and mx quantize.");
     cmd.examples(
         "mx show model.safetensors model.layers.0.mlp.down_proj.weight -r mxfp4\n"
-        "mx show model.safetensors model.layers.0.mlp.down_proj.weight -r mxfp4 --block 17\n"
+        "mx show model.safetensors model.layers.0.mlp.down_proj.weight -r mxfp4 --block-index 17\n"
         "mx show model.safetensors -r nvfp4 --worst 3 --html blocks.html\n"
         "mx show weights.npy -r mxfp8:block=16x16 --json -\n");
     return [o] { return run(*o); };

@@ -133,8 +133,10 @@ void declare_stages_recipes(parser& cmd, stages_options& o) {
     cmd.group("Operands");
     cmd.add_option("-r,--recipe RECIPE", o.recipe,
                    fmt::format("of every operand ({}); see mx gemm --help", stages_recipe));
+    constexpr std::array<std::string_view, layer_tensor_names.size()> also{"activations", "weights",
+                                                                           "gradients"};
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
-        cmd.add_option(fmt::format("--recipe-{} RECIPE", layer_tensor_names[t]),
+        cmd.add_option(fmt::format("--recipe-{},--{} RECIPE", layer_tensor_names[t], also[t]),
                        o.tensor_recipes[t],
                        fmt::format("of {} in every product", layer_tensor_names[t]));
     }

@@ -69,24 +69,6 @@ std::string sizes_text(const experiments::study_plan& plan, std::size_t runs) {
         experiments::model_elements * 1e-9);
 }
 
-// Steps of all runs, as a bar.
-class step_bar {
-  public:
-    step_bar(bool quiet, std::uint64_t total)
-        : total_(total), show_(progress_bar(quiet, progress_unit::none)) {}
-    void step() {
-        if (!show_) return;
-        const std::lock_guard lock(guard_);
-        ++done_;
-        show_({done_, total_});
-    }
-
-  private:
-    std::uint64_t total_, done_ = 0;
-    std::function<void(const engine::progress&)> show_;
-    std::mutex guard_;
-};
-
 int run_study(const study_options& o) {
     if (o.study.empty()) {
         refuse("name a study: {}", base::joined(base::names_of(experiments::studies()), ", "));

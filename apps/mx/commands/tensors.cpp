@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "apps/mx/options.hpp"
+#include "libmx/engine/roles.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/report/cells.hpp"
 
@@ -18,7 +19,7 @@ struct tensors_options {
     bool quiet = false;
 };
 
-report::record tensor_record(const engine::tensor_ref& t) {
+report::record tensor_record(const engine::tensor_ref& t, const engine::role_finder& roles) {
     const io::tensor_info& info = t.info();
     return {{"file", info.file},
             {"tensor", info.name},
@@ -28,7 +29,8 @@ report::record tensor_record(const engine::tensor_ref& t) {
             {"bytes", integer(info.stored_bytes != 0 ? info.stored_bytes : info.bytes)},
             {"layout", info.layout},
             {"note", engine::why_left_out(info)},
-            {"remark", info.remark}};
+            {"remark", info.remark},
+            {"role", text(roles.role_of(info))}};
 }
 
 // Text metadata of the files, one record per entry.
@@ -104,11 +106,12 @@ int run_tensors(const tensors_options& o) {
     report::document d;
     d.head = pages::document_head("mx.tensors/1");
     d.head.emplace_back("inputs", input_list(model.files()));
+    const engine::role_finder roles;
     std::vector<report::record> rows;
     bool noted = false;
     bool decoded = false;
     for (const engine::tensor_ref& t : tensors) {
-        rows.push_back(tensor_record(t));
+        rows.push_back(tensor_record(t, roles));
         noted = noted || !engine::why_left_out(t.info()).empty();
         decoded = decoded || !t.info().layout.empty();
     }
@@ -120,6 +123,7 @@ int run_tensors(const tensors_options& o) {
                             {{"tensor", "tensor", cell::name},
                              {"dtype", "dtype"},
                              {"shape", "shape", cell::extents},
+                             {"role", "role"},
                              {"elements", "elements", cell::integer},
                              {"bytes", "bytes", cell::integer}},
                             rows,

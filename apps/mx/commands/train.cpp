@@ -476,9 +476,12 @@ void declare_precision(parser& cmd, train_options& o) {
         const std::string name(key.name);
         const bool scheme = name == "scheme";
         const std::string value = key.values == "RECIPE" ? "RECIPE" : scheme ? "NAME" : "VALUE";
-        const std::string also = key.also.empty() ? "" : fmt::format(",--{}", key.also);
-        cmd.add_option((name == "all" ? "-r,--recipe " : "--" + name + also + " ") + value,
-                       o.precision[name],
+        // As mx stages has it, where --x and --w name files.
+        const std::string spelling = name == "all" ? "-r,--recipe"
+                                     : key.also.empty()
+                                         ? "--" + name
+                                         : fmt::format("--recipe-{},--{}", name, key.also);
+        cmd.add_option(spelling + " " + value, o.precision[name],
                        scheme ? fmt::format("all of these options, by name: {}", scheme_names())
                               : std::string(key.summary));
     }

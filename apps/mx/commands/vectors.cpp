@@ -107,7 +107,7 @@ runner declare_vectors(parser& cmd) {
     cmd.group("Vectors");
     cmd.add_option("-r,--recipe RECIPE", o->recipes, "recipe to make vectors of; repeatable")
         ->required();
-    cmd.add_option("--blocks N", o->blocks,
+    cmd.add_option("--count N", o->blocks,
                    "blocks per recipe (default 240, fewer if blocks are large)")
         ->in_range(1, 1 << 20);
     cmd.add_option("--seed N", o->seed, "another seed gives other inputs (default 0)")
@@ -125,7 +125,7 @@ runner declare_vectors(parser& cmd) {
         "scale codes, element codes and dequantized values, in the form that 'mx verify' reads. "
         "Inputs are generated from integers (thresholds and ties one ulp either side, subnormals, "
         "huge values, signed zeros, clusters, Inf and NaN), so the bytes depend on recipe, "
-        "--blocks and --seed alone, or taken from a checkpoint. A tensor scale is that of the "
+        "--count and --seed alone, or taken from a checkpoint. A tensor scale is that of the "
         "written blocks.");
     cmd.examples(
         "mx vectors --recipe mxfp4:scale=rceil -o mxfp4.safetensors --hex mxfp4-hex\n"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/mx/options.hpp"
+#include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/joined.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
@@ -265,11 +266,13 @@ int run_verify(const verify_command& o) {
         for (const verification& v : files) shown += v.first.size();
         return o.show - std::min(o.show, shown);
     };
+    step_bar bar(o.quiet, paths.size() + trainings.size());
     for (const std::string& path : paths) {
         if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
         what.show = left();
         const std::unique_ptr<io::reader> file = io::open_model(path, {});
         files.push_back(verify_vectors(*file, path, what));
+        bar.step();
     }
     for (const std::string& path : trainings) {
         lab::replay_options how;
@@ -277,6 +280,7 @@ int run_verify(const verify_command& o) {
         how.cancel = &interrupted();
         std::vector<verification> replayed = lab::replay(path, how);
         files.insert(files.end(), replayed.begin(), replayed.end());
+        bar.step();
     }
     report::document d = document_of(files);
     note_missing_parts(d, o.paths);
@@ -309,7 +313,7 @@ runner declare_verify(parser& cmd) {
                    "accumulator model instead of that of the metadata, for matrix instructions "
                    "(mx accumulators)");
     cmd.group("Output");
-    cmd.add_option("--show N", o->show, "differences listed in full (default 10)")
+    cmd.add_option("--top N", o->show, "differences listed in full (default 10)")
         ->in_range(0, 1000000);
     declare_outputs(cmd, o->out);
     cmd.group("Output");
@@ -325,7 +329,7 @@ runner declare_verify(parser& cmd) {
     cmd.examples(
         "mx verify datasets/vectors/blocks\nmx verify captured.safetensors --recipe "
         "mxfp4:scale=rceil,dialect=torchao\nmx verify datasets/vectors/training\nmx verify mma/ "
-        "--accumulate sm100.mxf8f6f4:fraction_bits=24\nmx verify vectors/ --show 50 --json "
+        "--accumulate sm100.mxf8f6f4:fraction_bits=24\nmx verify vectors/ --top 50 --json "
         "differences.json\n");
     return [o] { return run_verify(*o); };
 }

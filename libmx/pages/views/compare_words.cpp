@@ -103,7 +103,7 @@ void add_interval_warnings(const sweep_plan& plan, const comparison& c,
         const standing& b = c.overall.cells[k.second];
         if (k.best == k.second || !within_interval(a, b)) continue;
         notes.push_back(fmt::format(
-            "- {} and {} are closer than the interval of their seeds; more seeds (--seeds) may "
+            "- {} and {} are closer than the interval of their seeds; more seeds (--draws) may "
             "reverse the order.",
             plan.cells[a.cell].name, plan.cells[b.cell].name));
     }

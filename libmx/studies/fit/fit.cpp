@@ -140,6 +140,7 @@ std::vector<coefficients> resampled(const law& of, std::span<const run> some,
             if (best.at.empty() || m.value < best.value) best = std::move(m);
         }
         samples[i] = of.at(best.at);
+        if (request.on_fit) request.on_fit();
     });
     return samples;
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -24,6 +25,7 @@ struct fit_request {
     std::vector<std::pair<double, double>> points;  ///< N and D to predict the loss of
     int threads = 0;
     const std::atomic<bool>* cancel = nullptr;
+    std::function<void()> on_fit;  ///< called after each fit to a resample, from any thread
 };
 
 /// A number with the middle 95 % of what the resamples give.

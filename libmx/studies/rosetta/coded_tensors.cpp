@@ -109,13 +109,13 @@ coded_tensor of_packed(const io::reader& file, const engine::packed_tensor& p) {
 std::vector<coded_tensor> find_in(const reader_list& files, const coded_request& how) {
     std::vector<coded_tensor> found;
     if (!how.elements.empty()) {
-        const engine::tensor_ref codes = need(files, "--elements", how.elements);
+        const engine::tensor_ref codes = need(files, "--codes", how.elements);
         const engine::tensor_ref scales = need(files, "--scales", how.scales);
         const format::element_format* element = element_of(codes.info().type);
         if (!how.element.empty())
             element = &base::row_named(format::element_formats, "element format", how.element);
         if (element == nullptr) {
-            base::refuse("--elements {}: bytes do not say their format; name it with --element",
+            base::refuse("--codes {}: bytes do not say their format; name it with --element",
                          how.elements);
         }
         found.push_back(named_pair(codes, scales, *element));

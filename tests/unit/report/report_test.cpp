@@ -4,6 +4,7 @@
 #include <string>
 
 #include "libmx/report/cells.hpp"
+#include "libmx/report/colored_table.hpp"
 #include "libmx/report/text.hpp"
 #include "libmx/report/writers.hpp"
 #include "tests/catch.hpp"
@@ -26,6 +27,35 @@ document with_record(const record& r) {
 }
 
 value integer(std::int64_t n) { return n; }
+
+TEST_CASE("A coloured table is the plain one with headings, verdicts and risks marked") {
+    document d;
+    section table{"Rules", {{"rule", "rule"}, {"verdict", "verdict"}, {"n", "n", cell::integer}}};
+    table.add("a<1", "holds", 3);
+    table.add("safe", "broken", 12);
+    section risks{"Largest risks"};
+    risks.notes = {"- one", "two"};
+    d.sections = {table, risks};
+    CHECK(written(write_colored_table, d) ==
+          "\x1b[1mRules\x1b[0m\n\n"
+          "rule  verdict   n\n----  -------  --\n"
+          "a<1   \x1b[32mholds\x1b[0m     3\n"
+          "safe  \x1b[31mbroken\x1b[0m   12\n\n"
+          "\x1b[1mLargest risks\x1b[0m\n- \x1b[33mone\x1b[0m\ntwo\n");
+}
+
+TEST_CASE("A table that is too wide wraps its texts to narrow columns") {
+    document d;
+    section s{"", {{"a", "a"}, {"b", "b"}, {"c", "c"}}};
+    s.add("one two three four five", "one two three four five", "one two three four five");
+    d.sections = {s};
+    const std::string table = written(write_table, d, 40);
+    for (std::size_t at = 0; at < table.size();) {
+        const std::size_t end = table.find('\n', at);
+        CHECK(end - at <= 40);
+        at = end + 1;
+    }
+}
 
 }  // namespace
 
