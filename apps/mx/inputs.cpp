@@ -17,7 +17,8 @@ void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
     cmd.group("Input");
     cmd.add_option("FILE", in.files,
                    fmt::format("{}, or raw binary; several files, directories and quoted "
-                               "patterns are one model",
+                               "patterns are one model; so are addresses: https://, "
+                               "hf://ORG/NAME[@REVISION][/FILE], s3://BUCKET/KEY",
                                io::readable_formats()))
         ->required();
     cmd.add_option("-t,--tensor GLOB", in.globs,

@@ -10,6 +10,7 @@
 #include "libmx/io/foreign_formats.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remote.hpp"
 
 namespace mx::io {
 namespace {
@@ -29,6 +30,7 @@ std::string model_in(const std::string& directory) {
     const fs::path distributed = fs::path(directory) / ".metadata";
     if (fs::is_regular_file(distributed, failure)) return distributed.string();
     for (const std::string& path : paths_in(directory)) {
+        if (is_remote(path) && path.ends_with("/.metadata")) return path;
         if (path.ends_with(".safetensors.index.json")) indexes.push_back(path);
         if (path.ends_with(".safetensors")) files.push_back(path);
     }
@@ -100,8 +102,7 @@ std::string array_name(const std::string& path) {
 
 std::unique_ptr<reader> open_model(const std::string& path, const open_options& options) {
     parse_as(options.as);  // a misspelt dtype is an error whatever the file holds
-    std::error_code ignored;
-    if (fs::is_directory(path, ignored)) return open_model(model_in(path), options);
+    if (is_folder(path)) return open_model(model_in(path), options);
 
     const shared_file file = input_file::open(path);
     if (!options.shape.empty() || !options.dtype.empty() || options.offset != 0) {

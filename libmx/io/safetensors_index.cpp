@@ -9,6 +9,7 @@
 
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remote.hpp"
 #include "libmx/io/safetensors_header.hpp"
 #include "libmx/io/strict_json.hpp"
 
@@ -85,7 +86,7 @@ class sharded_reader final : public file_reader {
     void add_shard(const std::string& path, std::vector<std::string>& names,
                    const open_options& options) {
         std::error_code ignored;
-        if (!fs::exists(path, ignored)) {
+        if (!is_remote(path) && !fs::exists(path, ignored)) {
             fail(names.front(), fmt::format("its shard '{}' is missing", path));
         }
         shards_.push_back(open_safetensors(input_file::open(path), options));

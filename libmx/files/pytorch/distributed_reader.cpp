@@ -18,6 +18,7 @@
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remote.hpp"
 
 namespace mx::io {
 namespace {
@@ -183,8 +184,10 @@ class metadata_reader {
 // The files of the checkpoint, opened when wanted and closed after the last read.
 class file_set {
   public:
-    explicit file_set(std::vector<std::string> paths)
-        : paths_(std::move(paths)), open_(paths_.size()) {}
+    file_set(std::vector<std::string> paths, std::vector<shared_file> remote)
+        : paths_(std::move(paths)), open_(paths_.size()), remote_(std::move(remote)) {
+        std::ranges::copy(remote_, open_.begin());
+    }
 
     shared_file get(std::size_t index) {
         const std::lock_guard lock(mutex_);
@@ -200,6 +203,7 @@ class file_set {
     std::vector<std::string> paths_;
     std::mutex mutex_;
     std::vector<std::weak_ptr<const input_file>> open_;
+    std::vector<shared_file> remote_;  // stay open: they hold no descriptor, and asking anew costs
 };
 
 // The elements of one shard, which has to be what the metadata says.
@@ -256,9 +260,15 @@ class distributed_reader final : public file_reader {
   private:
     void find_files(const std::vector<std::string>& relative) {
         std::vector<std::string> paths;
+        std::vector<shared_file> remote;
         const fs::path directory = fs::path(file_->path()).parent_path();
         for (const std::string& name : relative) {
             paths.push_back((directory / name).string());
+            if (is_remote(paths.back())) {
+                remote.push_back(input_file::open(paths.back()));
+                files_.emplace_back(remote.back()->path(), remote.back()->size());
+                continue;
+            }
             std::error_code failure;
             const std::uintmax_t size = fs::file_size(paths.back(), failure);
             if (failure) {
@@ -266,7 +276,7 @@ class distributed_reader final : public file_reader {
             }
             files_.emplace_back(paths.back(), size);
         }
-        opened_ = std::make_shared<file_set>(std::move(paths));
+        opened_ = std::make_shared<file_set>(std::move(paths), std::move(remote));
     }
 
     void add(distributed_tensor each, std::optional<tensor::dtype> as) {
