@@ -5,6 +5,7 @@
 #include <chrono>
 #include <span>
 
+#include "libmx/io/remote.hpp"
 #include "libmx/io/widen.hpp"
 
 namespace mx::engine {
@@ -77,12 +78,16 @@ void read_ahead::after_read(const io::byte_source& source, std::size_t pass, std
 }
 
 panel_reader::panel_reader(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes)
-    : tensors_(tensors) {
+    : tensors_(tensors), passes_(passes) {
     for (const pass& p : passes) left_[p.tensor] += p.panels.count();
 }
 
 std::shared_ptr<io::byte_source> panel_reader::source_of(std::size_t tensor) {
     const std::lock_guard lock(guard_);
+    return open_source(tensor);
+}
+
+std::shared_ptr<io::byte_source> panel_reader::open_source(std::size_t tensor) {
     std::shared_ptr<io::byte_source>& source = open_[tensor];
     if (!source) source = tensors_[tensor].file->open(tensors_[tensor].index);
     return source;
@@ -93,9 +98,31 @@ void panel_reader::done(std::size_t tensor) {
     if (--left_[tensor] == 0) open_.erase(tensor);
 }
 
+// Where the next tensors are remote, each would cost a journey of its own.
+void panel_reader::expect_next(std::size_t pass_index) {
+    std::vector<std::shared_ptr<io::byte_source>> due;
+    {
+        const std::lock_guard lock(guard_);
+        if (pass_index + 1 < expected_) return;
+        std::uint64_t bytes = 0;
+        for (expected_ = pass_index + 1; expected_ < passes_.size() && bytes < read_ahead::window;
+             ++expected_) {
+            const std::size_t tensor = passes_[expected_].tensor;
+            const io::tensor_info& info = tensors_[tensor].info();
+            if (!io::is_remote(info.file)) continue;
+            bytes += info.bytes;
+            due.push_back(open_source(tensor));
+        }
+    }
+    for (const std::shared_ptr<io::byte_source>& source : due) {
+        source->expect(0, read_ahead::window);
+    }
+}
+
 codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index, const panel& where,
                                         panel_form form, panel_room& room, std::uint64_t& inexact) {
     const std::shared_ptr<io::byte_source> source = source_of(p.tensor);
+    expect_next(pass_index);
     const tensor::dtype type = tensors_[p.tensor].info().type;
     const block::view& v = p.panels.over();
     const auto start = std::chrono::steady_clock::now();

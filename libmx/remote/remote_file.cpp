@@ -70,8 +70,8 @@ class piece_store {
     }
 
     // Asks for what is not there of [begin, end), in pieces that end at multiples of their limit.
-    // Pieces from `sure` on are only asked for when they are worth it; without `must`, none is
-    // when there is no room.
+    // Bytes from `sure` on are a guess: they are not asked for by themselves where they `must` be
+    // there, and otherwise when they are worth it and there is room.
     void want(const std::shared_ptr<server>& from, std::uint64_t begin, std::uint64_t end,
               std::uint64_t sure, bool must) {
         const std::lock_guard lock(guard_);
@@ -84,7 +84,7 @@ class piece_store {
             }
             std::uint64_t stop = std::min(end, (begin / piece_limit + 1) * piece_limit);
             if (next != pieces.end()) stop = std::min(stop, next->first);
-            if (!must && begin >= sure && stop - begin < least_guess) return;
+            if (begin >= sure && (must || stop - begin < least_guess)) return;
             if (!make_room(stop - begin, must)) return;
             auto fresh = std::make_shared<piece>();
             fresh->from = from;
@@ -226,25 +226,31 @@ class remote_file final : public input_file {
 
     void expect(std::uint64_t offset, std::uint64_t bytes) const override {
         if (offset >= size()) return;
-        const std::uint64_t end = offset + std::min(bytes, size() - offset);
-        store_.want(from_, offset, std::min(end, offset + ahead_limit), end, false);
+        std::uint64_t end = offset + std::min(bytes, size() - offset);
+        {
+            const std::lock_guard lock(guard_);
+            const auto next = rows_.upper_bound(offset);
+            if (next != rows_.begin()) end = std::max(end, std::prev(next)->second.end);
+        }
+        end = std::min(end, offset + ahead_limit);
+        store_.want(from_, offset, end, end, false);
     }
 
     void will_read(std::uint64_t offset, std::uint64_t bytes) const override {
         if (bytes == 0 || offset >= size()) return;
-        const std::uint64_t end = offset + std::min(bytes, size() - offset);
+        row fresh{offset, offset + std::min(bytes, size() - offset)};
+        std::uint64_t begin = offset;
         const std::lock_guard lock(guard_);
-        auto next = rows_.upper_bound(offset);
-        if (next != rows_.begin()) {
-            row& before = std::prev(next)->second;
-            if (end <= before.end) return;
-            if (offset <= before.end + gap_limit) {
-                before.last = offset;
-                before.end = end;
-                return;
-            }
+        // Rows that it touches become one with it.
+        auto at = rows_.upper_bound(fresh.end + gap_limit);
+        while (at != rows_.begin() && std::prev(at)->second.end + gap_limit >= offset) {
+            --at;
+            begin = std::min(begin, at->first);
+            fresh.last = std::max(fresh.last, at->second.last);
+            fresh.end = std::max(fresh.end, at->second.end);
+            at = rows_.erase(at);
         }
-        rows_.insert_or_assign(offset, row{offset, end});
+        rows_.emplace(begin, fresh);
     }
 
   private:
@@ -264,12 +270,16 @@ class remote_file final : public input_file {
     plan plan_for(std::uint64_t offset, std::uint64_t count) const {
         const std::lock_guard lock(guard_);
         const std::uint64_t end = offset + count;
-        if (offset < run_begin_ || offset > run_end_ + piece_limit) run_begin_ = run_end_ = offset;
+        const auto next = rows_.upper_bound(offset);
+        const bool known = next != rows_.begin() && std::prev(next)->second.end >= end;
+        // Threads read the panels of a tensor at once.
+        const std::uint64_t gap = known ? piece_limit : 0;
+        if (offset < run_begin_ || offset > run_end_ + gap) run_begin_ = run_end_ = offset;
         const std::uint64_t before = run_end_ - run_begin_;
         run_end_ = std::max(run_end_, end);
-        const auto next = rows_.upper_bound(offset);
-        if (next == rows_.begin() || std::prev(next)->second.end < end) {
-            return {end, std::min(size(), end + std::min(before, piece_limit))};
+        if (!known) {
+            const std::uint64_t twice = run_begin_ + before + std::min(before, piece_limit);
+            return {end, std::min(size(), std::max(end, twice))};
         }
         const auto& [begin, of] = *std::prev(next);
         const std::uint64_t most =

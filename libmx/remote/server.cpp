@@ -20,7 +20,7 @@ constexpr int first_failures = 2;  // of a host that never answered
 constexpr double first_wait = 0.25;
 constexpr double longest_wait = 600;  // what a server may ask for
 constexpr int most_redirects = 5;
-constexpr int most_refreshes = 3;
+constexpr int most_refreshes = 2;
 
 bool is_redirect(int status) {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -82,36 +82,45 @@ std::string server::target() {
     return target_;
 }
 
+void server::share(const std::string& target) {
+    const std::lock_guard lock(guard_);
+    target_ = target;
+}
+
 void server::forget(const std::string& target) {
     const std::lock_guard lock(guard_);
     if (target_ == target) target_.clear();  // another thread may have a newer one already
 }
 
-void server::follow(const http_request& from, const std::string& redirect, patience& p) {
+void server::check_redirect(const http_request& from, const std::string& redirect,
+                            patience& p) const {
     const std::string origin = origin_of(redirect);
     if (origin.empty() || (from.url.starts_with("https:") && !redirect.starts_with("https:"))) {
         fail("the server redirects to what is no https address");
     }
     if (++p.redirects > most_redirects) fail("the server redirects without end");
-    const std::lock_guard lock(guard_);
-    target_ = redirect;
 }
 
 http_answer server::ask(http_session& session, http_request request, std::span<std::byte> body,
                         patience& p) {
     const int wanted = request.begin ? 206 : 200;
+    std::string target = this->target();
     while (true) {
-        const std::string target = this->target();
         request.url = target.empty() ? address_.url : target;
         request.who = origin_of(request.url) == origin_ ? &address_.who : nullptr;
         http_answer answer = session.get(request, body, p.stop);
         if (p.stop) throw base::error(base::error_kind::cancelled, "cancelled");
-        if (answer.status == wanted || (answer.status == 416 && !opened_)) return answer;
+        if (answer.status == wanted || (answer.status == 416 && !opened_)) {
+            share(target);  // the others may use it until it expires
+            return answer;
+        }
         if (is_redirect(answer.status) && !answer.redirect.empty()) {
-            follow(request, answer.redirect, p);
+            check_redirect(request, answer.redirect, p);
+            target = answer.redirect;
         } else if (!target.empty() && is_expired(answer.status) && p.refreshes < most_refreshes) {
             // Not the store but who sent us there knows where the file is now.
             forget(target);
+            target.clear();
             p.redirects = 0;
             ++p.refreshes;
         } else if (passes(answer.status)) {

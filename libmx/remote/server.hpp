@@ -43,9 +43,10 @@ class server {
     std::string complaint(const http_request& request, const http_answer& answer) const;
     [[noreturn]] void fail(const std::string& message,
                            std::optional<std::uint64_t> offset = {}) const;
-    void follow(const http_request& from, const std::string& redirect, patience& p);
+    void check_redirect(const http_request& from, const std::string& redirect, patience& p) const;
     void check_range(const http_request& request, const http_answer& answer) const;
     std::string target();
+    void share(const std::string& target);
     void forget(const std::string& target);
 
     remote_address address_;

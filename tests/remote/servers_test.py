@@ -100,7 +100,7 @@ class Servers(unittest.TestCase):
         key = iam.create_access_key(UserName='reader')['AccessKey']
         # From now on every request must be signed by a key that the server knows.
         urllib.request.urlopen(urllib.request.Request(
-            f'{endpoint}/moto-api/reset-auth', data=b'0', method='POST')).close()
+            f'{endpoint}/moto-api/reset-auth', data=b'0', headers={'Content-Type': 'text/plain'})).close()
         environment = {'AWS_ENDPOINT_URL': endpoint, 'AWS_REGION': 'us-east-1',
                        'AWS_ACCESS_KEY_ID': key['AccessKeyId'],
                        'AWS_SECRET_ACCESS_KEY': key['SecretAccessKey']}
