@@ -77,8 +77,8 @@ std::vector<double> spreads_of(std::span<const engine::tensor_ref> tensors,
             opened.push_back(t.file->open(t.index));
             opened.back()->expect(0, std::min(t.info().bytes, piece));
         }
-        spreads[norms[k]] = spread_of(tensors[norms[k]].info(), *opened.front(), request.norm_bias,
-                                      control);
+        spreads[norms[k]] =
+            spread_of(tensors[norms[k]].info(), *opened.front(), request.norm_bias, control);
         opened.pop_front();
     }
     return spreads;

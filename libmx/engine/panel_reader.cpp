@@ -55,6 +55,9 @@ constexpr double slow_bytes_per_second = 2e9;
 // Reads that ran into what was asked for are fast, and say nothing about the rest of the file.
 constexpr int windows_at_once = 16;
 
+// Of a tensor that comes next: all of a small one, and enough of a large one to begin with.
+constexpr std::uint64_t first_window = std::uint64_t{1} << 20;
+
 }  // namespace
 
 void read_ahead::after_read(const io::byte_source& source, std::size_t pass, std::uint64_t bytes,
@@ -115,14 +118,13 @@ void panel_reader::expect_next(std::size_t pass_index) {
         }
     }
     for (const std::shared_ptr<io::byte_source>& source : due) {
-        source->expect(0, read_ahead::window);
+        source->expect(0, first_window);
     }
 }
 
 codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index, const panel& where,
                                         panel_form form, panel_room& room, std::uint64_t& inexact) {
     const std::shared_ptr<io::byte_source> source = source_of(p.tensor);
-    expect_next(pass_index);
     const tensor::dtype type = tensors_[p.tensor].info().type;
     const block::view& v = p.panels.over();
     const auto start = std::chrono::steady_clock::now();
@@ -132,6 +134,7 @@ codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index, c
     const std::uint64_t rows = where.batch * v.rows + where.row + where.batches * where.rows;
     ahead_.after_read(*source, pass_index, stored_bytes(type, where.elements()),
                       stored_bytes(type, rows * v.cols), took.count());
+    expect_next(pass_index);
     done(p.tensor);
     return values;
 }

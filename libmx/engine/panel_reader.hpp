@@ -62,7 +62,7 @@ class panel_reader {
     std::mutex guard_;
     std::map<std::size_t, std::shared_ptr<io::byte_source>> open_;
     std::map<std::size_t, std::uint64_t> left_;  // panels by tensor
-    std::size_t expected_ = 0;  // passes whose beginning was asked for
+    std::size_t expected_ = 0;                   // passes whose beginning was asked for
     read_ahead ahead_;
 };
 

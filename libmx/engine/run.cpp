@@ -158,9 +158,10 @@ class tensor_run {
         }
         if (bytes == 0) return;
         control_.notices->once(
-            "second reads", fmt::format("{} bytes of remote files are fetched twice: a scale of the "
-                                        "tensor needs its largest magnitude first",
-                                        bytes));
+            "second reads",
+            fmt::format("{} bytes of remote files are fetched twice: a scale of the "
+                        "tensor needs its largest magnitude first",
+                        bytes));
     }
 
     bool any_facts() const {

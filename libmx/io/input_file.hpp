@@ -14,8 +14,8 @@
 
 namespace mx::io {
 
-/// A file open for reading: a regular one, or one at an address (remote.hpp). Its size is taken once,
-/// at opening; a file that shrinks afterwards is an error at the first byte that is gone.
+/// A file open for reading: a regular one, or one at an address (remote.hpp). Its size is taken
+/// once, at opening; a file that shrinks afterwards is an error at the first byte that is gone.
 class input_file {
   public:
     /// Throws base::error (input) when `path` is missing, unreadable, or no regular file; for an

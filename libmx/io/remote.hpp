@@ -20,13 +20,14 @@ inline bool is_remote(std::string_view path) {
     return false;
 }
 
-/// Opens the file at an address, which is asked for its first bytes. path() of a file of hf:// names
-/// the commit. Throws base::error: usage for what is no address, input when the file cannot be had by
-/// ranges, unavailable in a build without libcurl.
+/// Opens the file at an address, which is asked for its first bytes. path() of a file of hf://
+/// names the commit. Throws base::error: usage for what is no address, input when the file cannot
+/// be had by ranges, unavailable in a build without libcurl.
 shared_file open_remote(const std::string& path);
 
 /// The files of a repository of hf://, or of a folder in it, as addresses that name the commit,
-/// sorted, those in further folders left out; none for the address of a file. Throws as open_remote.
+/// sorted, those in further folders left out; none for the address of a file. Throws as
+/// open_remote.
 std::optional<std::vector<std::string>> remote_listing(const std::string& path);
 
 /// The version of libcurl that addresses are read with; empty when this build reads none.

@@ -59,14 +59,16 @@ bool is_name(std::string_view text) {
 }
 
 bool is_commit(std::string_view text) {
-    return text.size() == 40 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    return text.size() == 40 &&
+           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 remote_address hub_address(const std::string& url, const std::string& path) {
-    return {path,
-            url,
-            {environment("HF_TOKEN"), {}, {}, {}, {}},
-            "HF_TOKEN in the environment gives the token that a private or gated repository asks for"};
+    return {
+        path,
+        url,
+        {environment("HF_TOKEN"), {}, {}, {}, {}},
+        "HF_TOKEN in the environment gives the token that a private or gated repository asks for"};
 }
 
 std::string hub_endpoint() { return endpoint("HF_ENDPOINT", "https://huggingface.co"); }
@@ -153,8 +155,7 @@ const hub_repository& resolve(const hub_place& place) {
     static std::mutex guard;
     static std::map<std::string, hub_repository> known;
     const std::lock_guard lock(guard);
-    const std::string key =
-        fmt::format("{}/{}@{}", place.organisation, place.name, place.revision);
+    const std::string key = fmt::format("{}/{}@{}", place.organisation, place.name, place.revision);
     const auto at = known.find(key);
     return at != known.end() ? at->second : known.emplace(key, ask_hub(place)).first->second;
 }

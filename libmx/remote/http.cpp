@@ -46,15 +46,15 @@ void add(header_list& list, const std::string& line) {
     list.reset(longer);
 }
 
-// The longest waiting time of a RateLimit header: "name";r=0;t=55 or limit=9, remaining=0, reset=55.
+// The longest waiting time of a RateLimit header: "name";r=0;t=55 or limit=9, remaining=0,
+// reset=55.
 std::optional<double> seconds_of(std::string_view rate_limit) {
     std::optional<double> most;
     for (const std::string_view mark : {";t=", "; t=", "reset="}) {
         for (std::size_t at = rate_limit.find(mark); at != std::string_view::npos;
              at = rate_limit.find(mark, at + 1)) {
             const std::string_view rest = rate_limit.substr(at + mark.size());
-            const std::size_t digits =
-                std::min(rest.find_first_not_of("0123456789"), rest.size());
+            const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
             const auto seconds = base::parsed<std::uint32_t>(std::string(rest.substr(0, digits)));
             if (seconds) most = std::max(most.value_or(0), static_cast<double>(*seconds));
         }
@@ -122,9 +122,7 @@ std::size_t take_body(char* text, std::size_t, std::size_t count, void* self) {
 
 }  // namespace
 
-std::string remote_support() {
-    return curl_version_info(CURLVERSION_NOW)->version;
-}
+std::string remote_support() { return curl_version_info(CURLVERSION_NOW)->version; }
 
 std::string origin_of(const std::string& url) {
     const url_handle handle = parsed_url(url);
@@ -145,10 +143,11 @@ std::string objection_to(const std::string& url) {
           std::pair(CURLUPART_QUERY, "a query (?...)"),
           std::pair(CURLUPART_FRAGMENT, "a fragment (#...)")}) {
         if (part_of(handle, part).empty()) continue;
-        return fmt::format("has {}, which may be secret and would stand in results; mx takes "
-                           "addresses without, s3:// with AWS_* in the environment, or the file once "
-                           "it is fetched",
-                           what);
+        return fmt::format(
+            "has {}, which may be secret and would stand in results; mx takes "
+            "addresses without, s3:// with AWS_* in the environment, or the file once "
+            "it is fetched",
+            what);
     }
     return {};
 }
@@ -157,9 +156,10 @@ std::string url_encoded(const std::string& text, std::string_view kept) {
     std::string out;
     for (const char c : text) {
         const auto u = static_cast<unsigned char>(c);
-        const bool plain = u < 0x80 && (std::isalnum(u) != 0 ||
-                                        std::string_view("-._~/").find(c) != std::string_view::npos ||
-                                        kept.find(c) != std::string_view::npos);
+        const bool plain =
+            u < 0x80 &&
+            (std::isalnum(u) != 0 || std::string_view("-._~/").find(c) != std::string_view::npos ||
+             kept.find(c) != std::string_view::npos);
         out += plain ? std::string(1, c) : fmt::format("%{:02X}", u);
     }
     return out;

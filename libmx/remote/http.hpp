@@ -33,11 +33,11 @@ struct http_answer {
     std::string problem;   ///< why none came, or not all of it, in libcurl's words
     std::string redirect;  ///< absolute address; it may hold a signature: not to be shown
     std::string content_range, etag, last_modified;
-    std::string bucket_region;                ///< of S3
+    std::string bucket_region;                 ///< of S3
     std::optional<std::uint64_t> whole_bytes;  ///< Content-Length
-    std::optional<double> wait;               ///< seconds, by Retry-After or RateLimit
-    std::size_t bytes = 0;                    ///< taken into the body
-    bool too_long = false;                    ///< the body went on beyond what was asked for
+    std::optional<double> wait;                ///< seconds, by Retry-After or RateLimit
+    std::size_t bytes = 0;                     ///< taken into the body
+    bool too_long = false;                     ///< the body went on beyond what was asked for
 };
 
 /// Where addresses stand: "https://host:port". Empty for what is no address of http or https.
@@ -58,8 +58,8 @@ class http_session {
     http_session& operator=(const http_session&) = delete;
 
     /// Asks and takes the body of an answer 206, or of 200 to a request for the whole, into `body`;
-    /// other bodies are dropped. Redirects are not followed. Returns early once `stop` is raised and
-    /// wake() called.
+    /// other bodies are dropped. Redirects are not followed. Returns early once `stop` is raised
+    /// and wake() called.
     http_answer get(const http_request& request, std::span<std::byte> body,
                     const std::atomic<bool>& stop);
     /// Lets get() look at its flag; from any thread.

@@ -24,15 +24,16 @@ namespace mx::io {
 namespace {
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
-constexpr std::uint64_t piece_limit = 8 * mib;     // bytes of one request
-constexpr std::uint64_t ahead_limit = 64 * mib;    // between the reader and the last request
-constexpr std::uint64_t least_ahead = 4 * mib;     // at the first read of a tensor
-constexpr std::uint64_t least_guess = mib;         // bytes that are worth a request on a guess
-constexpr std::uint64_t store_limit = 192 * mib;   // of all files, what is under way included
+constexpr std::uint64_t piece_limit = 8 * mib;    // bytes of one request
+constexpr std::uint64_t ahead_limit = 64 * mib;   // between the reader and the last request
+constexpr std::uint64_t least_guess = mib;        // bytes that are worth a request on a guess
+constexpr std::uint64_t store_limit = 192 * mib;  // of all files, what is under way included
 constexpr std::size_t connections = 8;
 // Tensors with less between them are in a row: padding, headers of zip entries.
 constexpr std::uint64_t gap_limit = 64 << 10;
 constexpr std::size_t first_bytes = 512;  // what a format is told by
+
+std::uint64_t border_after(std::uint64_t at) { return (at / piece_limit + 1) * piece_limit; }
 
 // Bytes of a file, there or on their way.
 struct piece {
@@ -82,7 +83,7 @@ class piece_store {
                 begin = std::prev(next)->second->end();
                 continue;
             }
-            std::uint64_t stop = std::min(end, (begin / piece_limit + 1) * piece_limit);
+            std::uint64_t stop = std::min(end, border_after(begin));
             if (next != pieces.end()) stop = std::min(stop, next->first);
             if (begin >= sure && (must || stop - begin < least_guess)) return;
             if (!make_room(stop - begin, must)) return;
@@ -206,16 +207,17 @@ class remote_file final : public input_file {
     void read(std::uint64_t offset, std::span<std::byte> out,
               std::string_view tensor) const override {
         if (offset > size() || out.size() > size() - offset) {
-            input_error(fmt::format("the file ends here, {} bytes early; it is cut short or changed "
-                                    "while being read",
-                                    out.size() - (size() - std::min(offset, size()))),
-                        {path(), std::string(tensor), size()});
+            input_error(
+                fmt::format("the file ends here, {} bytes early; it is cut short or changed "
+                            "while being read",
+                            out.size() - (size() - std::min(offset, size()))),
+                {path(), std::string(tensor), size()});
         }
         const plan ahead = plan_for(offset, out.size());
         const std::uint64_t end = offset + out.size();
         for (std::uint64_t at = offset; at < end;) {
             // First what must be there; a long read is one of many pieces.
-            const std::uint64_t border = (at / piece_limit + 1) * piece_limit;
+            const std::uint64_t border = border_after(at);
             const std::uint64_t stop = std::min(end, border);
             store_.want(from_, at, std::max(stop, std::min(ahead.guess, border)), stop, true);
             store_.want(from_, stop, std::max(ahead.guess, std::min(end, at + ahead_limit)),
@@ -230,7 +232,10 @@ class remote_file final : public input_file {
         {
             const std::lock_guard lock(guard_);
             const auto next = rows_.upper_bound(offset);
-            if (next != rows_.begin()) end = std::max(end, std::prev(next)->second.end);
+            // Small tensors in a row come in one request.
+            if (next != rows_.begin()) {
+                end = std::max(end, std::min(std::prev(next)->second.end, border_after(offset)));
+            }
         }
         end = std::min(end, offset + ahead_limit);
         store_.want(from_, offset, end, end, false);
@@ -264,8 +269,8 @@ class remote_file final : public input_file {
         std::uint64_t guess;  // behind the last one to ask for
     };
 
-    // How far to ask for what follows a read. In a tensor: up to its end. Beyond what is known to be
-    // read, at most as much again as was read in a row: twice the bytes of a header in the worst
+    // How far to ask for what follows a read. In a tensor: up to its end. Beyond what is known to
+    // be read, at most as much again as was read in a row: twice the bytes of a header in the worst
     // case, and nothing beyond a tensor that is read alone.
     plan plan_for(std::uint64_t offset, std::uint64_t count) const {
         const std::lock_guard lock(guard_);
@@ -282,8 +287,9 @@ class remote_file final : public input_file {
             return {end, std::min(size(), std::max(end, twice))};
         }
         const auto& [begin, of] = *std::prev(next);
+        // Up to a border, so that a reader that goes on does not ask for a little each time.
         const std::uint64_t most =
-            end + std::clamp(4 * (run_end_ - run_begin_), least_ahead, ahead_limit);
+            border_after(end + std::min(4 * (run_end_ - run_begin_), ahead_limit));
         const std::uint64_t sure = std::min(of.end, most);
         const std::uint64_t beyond = of.end + std::min(of.last - begin, piece_limit);
         return {sure, std::min({size(), most, beyond})};

@@ -62,7 +62,8 @@ struct server::patience {
     int failures = 0, redirects = 0, refreshes = 0;
 
     void wait(double seconds) const {
-        const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+        const auto until =
+            std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
         while (!stop && std::chrono::steady_clock::now() < until) {
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
         }
@@ -126,7 +127,8 @@ http_answer server::ask(http_session& session, http_request request, std::span<s
         } else if (passes(answer.status)) {
             const double wait = answer.wait.value_or(p.next_wait());
             const int most = answer.status == 0 && !opened_ ? first_failures : most_failures;
-            if (++p.failures > most || wait > longest_wait) fail(complaint(request, answer), request.begin);
+            if (++p.failures > most || wait > longest_wait)
+                fail(complaint(request, answer), request.begin);
             p.wait(wait);
         } else {
             fail(complaint(request, answer), request.begin);
@@ -145,14 +147,16 @@ std::string server::complaint(const http_request& request, const http_answer& an
             return fmt::format("no answer: {}", answer.problem);
         case 200:
             if (!etag_.empty() && answer.etag != etag_) return changed;
-            return fmt::format("{} answers 200 to a request for a range, so it would send the whole "
-                               "file; fetch it first",
-                               who);
+            return fmt::format(
+                "{} answers 200 to a request for a range, so it would send the whole "
+                "file; fetch it first",
+                who);
         case 400:
             if (!redirected) break;
-            return fmt::format("{} answers 400, as stores do for ranges of files beyond some 400 GB; "
-                               "fetch it first",
-                               who);
+            return fmt::format(
+                "{} answers 400, as stores do for ranges of files beyond some 400 GB; "
+                "fetch it first",
+                who);
         case 401:
         case 403:
             return fmt::format("{} refuses ({}){}{}", who, answer.status,
@@ -163,10 +167,9 @@ std::string server::complaint(const http_request& request, const http_answer& an
         case 416:
             return changed;
         case 429:
-            return fmt::format("{} answers 429, too many requests{}; try again later", who,
-                               answer.wait
-                                   ? fmt::format(", and asks to wait {:.0f} seconds", *answer.wait)
-                                   : "");
+            return fmt::format(
+                "{} answers 429, too many requests{}; try again later", who,
+                answer.wait ? fmt::format(", and asks to wait {:.0f} seconds", *answer.wait) : "");
         default:
             break;
     }
@@ -229,11 +232,12 @@ void server::read(http_session& session, std::uint64_t begin, std::span<std::byt
         check_range(request, answer);
         done += answer.bytes;
         if (done == out.size()) break;
+        const double wait = p.next_wait();
         if (++p.failures > most_failures) {
             fail(fmt::format("the connection ends early again and again: {}", answer.problem),
                  begin + done);
         }
-        p.wait(p.next_wait());
+        p.wait(wait);
     }
 }
 

@@ -29,8 +29,8 @@ class server {
 
     /// The first bytes of the file, at most `count`; takes note of its size and its version.
     std::vector<std::byte> open(std::size_t count);
-    /// Fills `out` from byte `begin`; the range lies in the file. For one thread per session; throws
-    /// also (cancelled) when `stop` is raised.
+    /// Fills `out` from byte `begin`; the range lies in the file. For one thread per session;
+    /// throws also (cancelled) when `stop` is raised.
     void read(http_session& session, std::uint64_t begin, std::span<std::byte> out,
               const std::atomic<bool>& stop);
     /// A text of at most `most` bytes, without ranges.

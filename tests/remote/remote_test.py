@@ -257,7 +257,7 @@ class Remote(unittest.TestCase):
     def test_no_message_of_a_random_failure_holds_a_secret(self):
         chance = random.Random(24)
         failures = 0
-        for _ in range(40):
+        for _ in range(25):
             self.server.reset()
             traps = self.server.traps
             traps.token = chance.choice([None, TOKEN, 'another'])
@@ -273,7 +273,7 @@ class Remote(unittest.TestCase):
             failures += done.returncode != 0
             self.assertIn(done.returncode, (0, 3))
             self.assert_no_secrets(done.stdout + done.stderr)
-        self.assertGreater(failures, 10)
+        self.assertGreater(failures, 5)
 
     # What is no address, and what is not to be had.
 
