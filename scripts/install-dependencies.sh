@@ -3,7 +3,7 @@
 # Installs those packages of cmake/debian-packages.txt that are missing, through apt, as root or
 # with sudo. Usage: install-dependencies.sh [KIND]...
 # Kinds: build, optional (these two by default), bench, format, tidy, tsan, interop, torch, browser,
-# site, mpi. What is of the kinds optional, interop, torch, browser, site and mpi may fail to install.
+# site, mpi, remote. What is of the kinds but build, bench, format, tidy and tsan may fail to install.
 # Where there is nothing to install it needs no rights and no network; where it cannot install, it
 # says what is missing and leaves it to CMake to decide whether that matters.
 set -eu
@@ -17,7 +17,7 @@ for kind in "$@"; do
         state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
         [ "$state" = installed ] && continue
         missing="$missing $package"
-        case $kind in optional | interop | torch | browser | site | mpi) ;; *) needed=yes ;; esac
+        case $kind in optional | interop | torch | browser | site | mpi | remote) ;; *) needed=yes ;; esac
     done
 done
 [ -n "$missing" ] || exit 0

@@ -16,9 +16,9 @@ namespace mx::app {
 void declare_inputs(parser& cmd, input_options& in, const char* byte_offset) {
     cmd.group("Input");
     cmd.add_option("FILE", in.files,
-                   fmt::format("{}, or raw binary; several files, directories and quoted "
-                               "patterns are one model; so are addresses: https://, "
-                               "hf://ORG/NAME[@REVISION][/FILE], s3://BUCKET/KEY",
+                   fmt::format("{}, or raw binary, at a path or an address (https://, "
+                               "hf://ORG/NAME[@REVISION][/FILE], s3://BUCKET/KEY); several files, "
+                               "directories and quoted patterns are one model",
                                io::readable_formats()))
         ->required();
     cmd.add_option("-t,--tensor GLOB", in.globs,

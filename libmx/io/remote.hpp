@@ -20,6 +20,9 @@ inline bool is_remote(std::string_view path) {
     return false;
 }
 
+/// How many files beside `path` are opened at a time: each at an address costs several journeys.
+inline int opened_at_once(std::string_view path) { return is_remote(path) ? 16 : 1; }
+
 /// Opens the file at an address, which is asked for its first bytes. path() of a file of hf://
 /// names the commit. Throws base::error: usage for what is no address, input when the file cannot
 /// be had by ranges, unavailable in a build without libcurl.

@@ -20,6 +20,8 @@ constexpr int first_failures = 2;  // of a host that never answered
 constexpr double first_wait = 0.25;
 constexpr double longest_wait = 600;  // what a server may ask for
 constexpr int most_redirects = 5;
+// A server may leave out the ranges of texts, such as an index: these are taken whole.
+constexpr std::uint64_t whole_limit = std::uint64_t{32} << 20;
 constexpr int most_refreshes = 2;
 
 bool is_redirect(int status) {
@@ -111,7 +113,8 @@ http_answer server::ask(http_session& session, http_request request, std::span<s
         request.who = origin_of(request.url) == origin_ ? &address_.who : nullptr;
         http_answer answer = session.get(request, body, p.stop);
         if (p.stop) throw base::error(base::error_kind::cancelled, "cancelled");
-        if (answer.status == wanted || (answer.status == 416 && !opened_)) {
+        const bool of_all = !opened_ && (answer.status == 200 || answer.status == 416);
+        if (answer.status == wanted || of_all) {
             share(target);  // the others may use it until it expires
             return answer;
         }
@@ -207,6 +210,16 @@ std::vector<std::byte> server::open(std::size_t count) {
         if (answer.content_range != "bytes */0") fail(complaint(request, answer));
         opened_ = true;
         return {};  // no byte is in no range
+    }
+    if (answer.status == 200) {
+        if (answer.whole_bytes.value_or(whole_limit + 1) > whole_limit) {
+            fail(complaint(request, answer), 0);
+        }
+        const std::string text = whole(static_cast<std::size_t>(*answer.whole_bytes));
+        const std::span bytes = std::as_bytes(std::span(text));
+        size_ = text.size();
+        opened_ = true;
+        return {bytes.begin(), bytes.end()};
     }
     check_range(request, answer);
     size_ = parsed_range(answer.content_range)->size;

@@ -27,7 +27,8 @@ class server {
     /// Bytes of the file; known once open() was called.
     std::uint64_t size() const noexcept { return size_; }
 
-    /// The first bytes of the file, at most `count`; takes note of its size and its version.
+    /// The first bytes of the file, at most `count`, or all of a small one that the server does not
+    /// send in ranges; takes note of its size and its version.
     std::vector<std::byte> open(std::size_t count);
     /// Fills `out` from byte `begin`; the range lies in the file. For one thread per session;
     /// throws also (cancelled) when `stop` is raised.

@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/files/pytorch/torch_archive.hpp"
 #include "libmx/files/pytorch/torch_values.hpp"
 #include "libmx/io/dtype_names.hpp"
@@ -260,21 +261,19 @@ class distributed_reader final : public file_reader {
   private:
     void find_files(const std::vector<std::string>& relative) {
         std::vector<std::string> paths;
-        std::vector<shared_file> remote;
         const fs::path directory = fs::path(file_->path()).parent_path();
-        for (const std::string& name : relative) {
-            paths.push_back((directory / name).string());
-            if (is_remote(paths.back())) {
-                remote.push_back(input_file::open(paths.back()));
-                files_.emplace_back(remote.back()->path(), remote.back()->size());
-                continue;
-            }
+        for (const std::string& name : relative) paths.push_back((directory / name).string());
+        std::vector<shared_file> remote(is_remote(file_->path()) ? paths.size() : 0);
+        base::parallel_for(remote.size(), opened_at_once(file_->path()), nullptr,
+                           [&](std::uint64_t i, int) { remote[i] = input_file::open(paths[i]); });
+        for (const shared_file& file : remote) files_.emplace_back(file->path(), file->size());
+        for (std::size_t i = remote.size(); i < paths.size(); ++i) {
             std::error_code failure;
-            const std::uintmax_t size = fs::file_size(paths.back(), failure);
+            const std::uintmax_t size = fs::file_size(paths[i], failure);
             if (failure) {
-                fail({}, fmt::format("its shard '{}': {}", paths.back(), failure.message()));
+                fail({}, fmt::format("its shard '{}': {}", paths[i], failure.message()));
             }
-            files_.emplace_back(paths.back(), size);
+            files_.emplace_back(paths[i], size);
         }
         opened_ = std::make_shared<file_set>(std::move(paths), std::move(remote));
     }
