@@ -65,6 +65,11 @@ if(MX_FILES)
   pkg_check_modules(protobuf_lite QUIET IMPORTED_TARGET GLOBAL protobuf-lite)
 endif()
 
+# For files at addresses only: built without it, mx says what to install.
+if(MX_REMOTE AND MX_FILES)
+  find_package(CURL 7.85 QUIET)
+endif()
+
 # For mx fit and mx project --solve only: built without it, mx says what to install.
 find_package(NLopt CONFIG QUIET)
 

@@ -3,8 +3,8 @@
 # Installs those packages of cmake/debian-packages.txt that are missing, through apt, as root or
 # with sudo. Usage: install-dependencies.sh [KIND]...
 # Kinds: build, optional (these two by default), bench, format, tidy, tsan, interop, torch, browser,
-# site, mpi, rtl, package. Packages of the kinds optional, interop, torch, browser, site, mpi and rtl may
-# fail to install.
+# site, mpi, rtl, remote, package. Packages of all kinds but build, bench, format, tidy, tsan and package
+# may fail to install.
 # Where there is nothing to install it needs no rights and no network; where it cannot install, it
 # says what is missing and leaves it to CMake to decide whether that matters.
 set -eu
@@ -18,7 +18,10 @@ for kind in "$@"; do
         state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
         [ "$state" = installed ] && continue
         missing="$missing $package"
-        case $kind in optional | interop | torch | browser | site | mpi | rtl) ;; *) needed=yes ;; esac
+        case $kind in
+            optional | interop | torch | browser | site | mpi | rtl | remote) ;;
+            *) needed=yes ;;
+        esac
     done
 done
 [ -n "$missing" ] || exit 0

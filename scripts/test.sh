@@ -13,7 +13,7 @@ scripts/install-dependencies.sh build optional ${CI:+format} $([ "$preset" != ts
 if [ -n "${CI:-}" ]; then
     scripts/check-format.sh
     scripts/install-interop.sh
-    scripts/install-dependencies.sh browser site mpi rtl
+    scripts/install-dependencies.sh browser site mpi rtl remote
 fi
 cmake --preset "$preset" ${CI:+-DMX_WERROR=ON -DMX_CUDA_ARCHITECTURES=all}
 cmake --build --preset "$preset"

@@ -16,8 +16,10 @@ namespace mx::app {
 void declare_inputs(parser& cmd, input_options& in) {
     cmd.group("Input");
     cmd.add_option("FILE", in.files,
-                   fmt::format("{}, or raw binary; several files, directories and quoted "
-                               "patterns are one model; '-' is standard input",
+                   fmt::format("{}, or raw binary, at a path or an address (https://, "
+                               "hf://ORG/NAME[@REVISION][/FILE], s3://BUCKET/KEY); several files, "
+                               "directories and quoted patterns are one model; '-' is standard "
+                               "input",
                                io::readable_formats()))
         ->required();
     cmd.add_option("-t,--tensor GLOB", in.globs,

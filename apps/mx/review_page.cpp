@@ -8,6 +8,7 @@
 #include "apps/mx/terminal.hpp"
 #include "libmx/files/file_digest.hpp"
 #include "libmx/io/piped_file.hpp"
+#include "libmx/io/remote.hpp"
 #include "libmx/io/spool.hpp"
 
 namespace mx::app {
@@ -51,8 +52,17 @@ measured_run::measured_run(documents::measuring_options& o, const measured_outpu
     }
     if (!o.parts.shard.empty() && o.summary) refuse("--summary: of all parts; give it to mx merge");
     o.page = !output_options(to.out).path_of("html").empty();
+    if (to.sha256) {
+        for (const std::string& file : o.in.files) {
+            if (!io::is_remote(file)) continue;
+            refuse("--sha256: the digest of a remote file takes all of its bytes; fetch it first");
+        }
+    }
     if (to.sha256 || o.page) {
-        o.digest = [](const std::string& path) { return io::sha256_of(path, &interrupted()); };
+        // A page does without the digest of a remote file.
+        o.digest = [](const std::string& path) {
+            return io::is_remote(path) ? std::string() : io::sha256_of(path, &interrupted());
+        };
     }
 }
 

@@ -76,7 +76,8 @@ std::string selection_text(const input_options& in, const role_options& roles) {
 report::list input_list(const file_sizes& files, const digest_function& digest) {
     return report::to_list(files, [&](const auto& f) {
         report::record file{{"path", f.first}, {"bytes", pages::integer(f.second)}};
-        if (digest) file.emplace_back("sha256", digest(f.first));
+        const std::string sha256 = digest ? digest(f.first) : std::string();
+        if (!sha256.empty()) file.emplace_back("sha256", sha256);
         return file;
     });
 }

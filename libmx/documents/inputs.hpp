@@ -54,7 +54,7 @@ struct opened_tensors {
     file_sizes files;
 };
 
-/// Gives the SHA-256 of a file in hexadecimal digits.
+/// Gives the SHA-256 of a file in hexadecimal digits; "" where it is not to be had.
 using digest_function = std::function<std::string(const std::string& path)>;
 
 /// [{"path", "bytes"}] of every file read, with its digest where there is a function for it.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <span>
 
+#include "libmx/io/remote.hpp"
 #include "libmx/io/widen.hpp"
 
 namespace mx::engine {
@@ -54,6 +55,9 @@ constexpr double slow_bytes_per_second = 2e9;
 // Reads that ran into what was asked for are fast, and say nothing about the rest of the file.
 constexpr int windows_at_once = 16;
 
+// Of a tensor that comes next: all of a small one, and enough of a large one to begin with.
+constexpr std::uint64_t first_window = std::uint64_t{1} << 20;
+
 }  // namespace
 
 void read_ahead::after_read(const io::byte_source& source, std::size_t pass, std::uint64_t bytes,
@@ -77,12 +81,16 @@ void read_ahead::after_read(const io::byte_source& source, std::size_t pass, std
 }
 
 panel_reader::panel_reader(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes)
-    : tensors_(tensors) {
+    : tensors_(tensors), passes_(passes) {
     for (const pass& p : passes) left_[p.tensor] += p.panels.count();
 }
 
 std::shared_ptr<io::byte_source> panel_reader::source_of(std::size_t tensor) {
     const std::lock_guard lock(guard_);
+    return open_source(tensor);
+}
+
+std::shared_ptr<io::byte_source> panel_reader::open_source(std::size_t tensor) {
     std::shared_ptr<io::byte_source>& source = open_[tensor];
     if (!source) source = tensors_[tensor].file->open(tensors_[tensor].index);
     return source;
@@ -91,6 +99,27 @@ std::shared_ptr<io::byte_source> panel_reader::source_of(std::size_t tensor) {
 void panel_reader::done(std::size_t tensor) {
     const std::lock_guard lock(guard_);
     if (--left_[tensor] == 0) open_.erase(tensor);
+}
+
+// Where the next tensors are remote, each would cost a journey of its own.
+void panel_reader::expect_next(std::size_t pass_index) {
+    std::vector<std::shared_ptr<io::byte_source>> due;
+    {
+        const std::lock_guard lock(guard_);
+        if (pass_index + 1 < expected_) return;
+        std::uint64_t bytes = 0;
+        for (expected_ = pass_index + 1; expected_ < passes_.size() && bytes < read_ahead::window;
+             ++expected_) {
+            const std::size_t tensor = passes_[expected_].tensor;
+            const io::tensor_info& info = tensors_[tensor].info();
+            if (!io::is_remote(info.file)) continue;
+            bytes += info.bytes;
+            due.push_back(open_source(tensor));
+        }
+    }
+    for (const std::shared_ptr<io::byte_source>& source : due) {
+        source->expect(0, first_window);
+    }
 }
 
 codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index, const panel& where,
@@ -105,6 +134,7 @@ codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index, c
     const std::uint64_t rows = where.batch * v.rows + where.row + where.batches * where.rows;
     ahead_.after_read(*source, pass_index, stored_bytes(type, where.elements()),
                       stored_bytes(type, rows * v.cols), took.count());
+    expect_next(pass_index);
     done(p.tensor);
     return values;
 }

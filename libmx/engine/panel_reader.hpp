@@ -53,12 +53,16 @@ class panel_reader {
 
   private:
     std::shared_ptr<io::byte_source> source_of(std::size_t tensor);
+    std::shared_ptr<io::byte_source> open_source(std::size_t tensor);  // guard_ is held
     void done(std::size_t tensor);
+    void expect_next(std::size_t pass_index);
 
     const std::vector<tensor_ref>& tensors_;
+    const std::vector<pass>& passes_;
     std::mutex guard_;
     std::map<std::size_t, std::shared_ptr<io::byte_source>> open_;
     std::map<std::size_t, std::uint64_t> left_;  // panels by tensor
+    std::size_t expected_ = 0;                   // passes whose beginning was asked for
     read_ahead ahead_;
 };
 

@@ -17,6 +17,7 @@
 #include "libmx/engine/panel_reader.hpp"
 #include "libmx/engine/prologue.hpp"
 #include "libmx/engine/sweep.hpp"
+#include "libmx/io/remote.hpp"
 
 namespace mx::engine {
 namespace {
@@ -110,6 +111,7 @@ class tensor_run {
 
     std::vector<skipped_tensor> run() {
         const std::vector<tensor_ref>& tensors = models_.front();
+        say_second_reads();
         for (std::size_t i = 0; i < pieces_.size();) {
             std::size_t whole = i;
             while (whole < pieces_.size() && is_whole(pieces_[whole])) ++whole;
@@ -141,6 +143,25 @@ class tensor_run {
             run_batch_of(first, count);
             first += count;
         }
+    }
+
+    // What is read twice costs twice where it comes over a network.
+    void say_second_reads() const {
+        if (!control_.notices || !any_facts() || (request_.share && request_.share->merges)) return;
+        std::uint64_t bytes = 0;
+        for (const std::vector<tensor_ref>& model : models_) {
+            for (const tensor_piece& p : pieces_) {
+                const io::tensor_info& info = model[p.tensor].info();
+                const bool twice = info.elements > control_.kept_elements;
+                if (twice && io::is_remote(info.file)) bytes += bytes_of(info);
+            }
+        }
+        if (bytes == 0) return;
+        control_.notices->once(
+            "second reads",
+            fmt::format("{} bytes of remote files are fetched twice: a scale of the "
+                        "tensor needs its largest magnitude first",
+                        bytes));
     }
 
     bool any_facts() const {

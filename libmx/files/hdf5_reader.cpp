@@ -14,6 +14,7 @@
 #include "libmx/files/hdf5_handle.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remote.hpp"
 
 namespace mx::io {
 namespace {
@@ -240,6 +241,7 @@ class hdf5_reader final : public file_reader {
 bool looks_like_hdf5(const file_probe& probe) {
     constexpr std::string_view mark = "\x89HDF\r\n\x1a\n";
     if (probe.head.starts_with(mark)) return true;
+    if (is_remote(probe.file->path())) return false;  // each look costs, and it could not be read
     // A user block of a power of two may come before.
     for (std::uint64_t at = 512; at <= probe.file->size() / 2; at *= 2) {
         std::array<char, 8> found{};
@@ -250,6 +252,7 @@ bool looks_like_hdf5(const file_probe& probe) {
 }
 
 std::unique_ptr<reader> open_hdf5(shared_file file, const open_options& options) {
+    static_cast<void>(file->descriptor());  // what has none is refused here and not by the child
     return std::make_unique<hdf5_reader>(std::move(file), options);
 }
 

@@ -72,6 +72,7 @@ bool looks_like_keras(const file_probe& probe) {
 }
 
 std::unique_ptr<reader> open_keras(shared_file file, const open_options& options) {
+    static_cast<void>(file->descriptor());  // unpacking takes all of the file to list it
     return std::make_unique<keras_reader>(std::move(file), options);
 }
 

@@ -11,11 +11,28 @@
 #include <cstring>
 #include <utility>
 
+#include "libmx/io/remote.hpp"
+
 namespace mx::io {
 namespace {
 
 // One pread moves at most 2 GiB; stay well below so that the arithmetic is the same everywhere.
 constexpr std::size_t read_limit = std::size_t{1} << 30;
+
+class local_file final : public input_file {
+  public:
+    local_file(std::string path, int descriptor, std::uint64_t size)
+        : input_file(std::move(path), size), descriptor_(descriptor) {}
+    ~local_file() override { ::close(descriptor_); }
+
+    int descriptor() const override { return descriptor_; }
+    void read(std::uint64_t offset, std::span<std::byte> out,
+              std::string_view tensor) const override;
+    void expect(std::uint64_t offset, std::uint64_t bytes) const override;
+
+  private:
+    int descriptor_;
+};
 
 }  // namespace
 
@@ -24,6 +41,7 @@ void input_error(const std::string& message, base::error_place place) {
 }
 
 shared_file input_file::open(const std::string& path) {
+    if (is_remote(path)) return open_remote(path);
     // Non-blocking, so that a pipe given by mistake is an error and not a silent wait.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
@@ -38,45 +56,42 @@ shared_file input_file::open(const std::string& path) {
                               : "is not a regular file; mx reads by position, so store it first",
                     {path, {}, {}});
     }
-    return shared_file(
-        new input_file(path, descriptor, static_cast<std::uint64_t>(status.st_size)));
+    return adopt(descriptor, path, static_cast<std::uint64_t>(status.st_size));
 }
 
 shared_file input_file::adopt(int descriptor, std::string path, std::uint64_t size) {
-    return shared_file(new input_file(std::move(path), descriptor, size));
+    return std::make_shared<const local_file>(std::move(path), descriptor, size);
 }
 
-input_file::input_file(std::string path, int descriptor, std::uint64_t size)
-    : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+input_file::input_file(std::string path, std::uint64_t size)
+    : path_(std::move(path)), size_(size) {}
 
-input_file::~input_file() { ::close(descriptor_); }
-
-void input_file::read(std::uint64_t offset, std::span<std::byte> out,
+void local_file::read(std::uint64_t offset, std::span<std::byte> out,
                       std::string_view tensor) const {
     std::size_t done = 0;
     while (done < out.size()) {
         const std::uint64_t at = offset + done;
         const std::size_t want = std::min(out.size() - done, read_limit);
         const ssize_t got =
-            at < size_ ? ::pread(descriptor_, out.data() + done, want, static_cast<off_t>(at)) : 0;
+            at < size() ? ::pread(descriptor_, out.data() + done, want, static_cast<off_t>(at)) : 0;
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
             input_error(fmt::format("cannot read: {}", std::strerror(errno)),
-                        {path_, std::string(tensor), at});
+                        {path(), std::string(tensor), at});
         }
         if (got == 0) {
             input_error(fmt::format("the file ends here, {} bytes early; it is cut short or "
                                     "changed while being read",
                                     out.size() - done),
-                        {path_, std::string(tensor), at});
+                        {path(), std::string(tensor), at});
         }
         done += static_cast<std::size_t>(got);
     }
 }
 
-void input_file::expect(std::uint64_t offset, std::uint64_t bytes) const {
-    if (bytes == 0 || offset >= size_) return;
-    const std::uint64_t count = std::min(bytes, size_ - offset);
+void local_file::expect(std::uint64_t offset, std::uint64_t bytes) const {
+    if (bytes == 0 || offset >= size()) return;
+    const std::uint64_t count = std::min(bytes, size() - offset);
     // Advice: whether it was taken shows in the time that reading takes, and nowhere else.
     posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(count),
                   POSIX_FADV_WILLNEED);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "libmx/io/input_file.hpp"
+#include "libmx/io/remote.hpp"
 
 namespace mx::io {
 namespace {
@@ -64,7 +65,7 @@ std::vector<std::string> matched_paths(const std::vector<std::string>& named) {
     for (const std::string& name : named) {
         std::error_code ignored;
         const bool exists = fs::symlink_status(name, ignored).type() != fs::file_type::not_found;
-        if (exists || name.find_first_of("*?[") == std::string::npos) {
+        if (exists || is_remote(name) || name.find_first_of("*?[") == std::string::npos) {
             paths.push_back(name);
         } else {
             for (std::string& match : matches_of(name)) paths.push_back(std::move(match));
@@ -77,9 +78,8 @@ std::vector<std::string> input_paths(const std::vector<std::string>& named) {
     std::vector<std::string> paths;
     for (std::string& path : matched_paths(named)) {
         check_link(path);
-        std::error_code ignored;
         const std::vector<std::string> shards =
-            fs::is_directory(path, ignored) ? loose_shards(path) : std::vector<std::string>{};
+            is_folder(path) ? loose_shards(path) : std::vector<std::string>{};
         for (const std::string& shard : shards) {
             check_link(shard);
             // Whoever names a directory does not know of a pipe in it, and would wait.
@@ -91,8 +91,15 @@ std::vector<std::string> input_paths(const std::vector<std::string>& named) {
     return paths;
 }
 
+bool is_folder(const std::string& path) {
+    if (is_remote(path)) return remote_listing(path).has_value();
+    std::error_code ignored;
+    return fs::is_directory(path, ignored);
+}
+
 std::vector<std::string> paths_in(const std::string& directory) {
     std::vector<std::string> paths;
+    if (is_remote(directory)) return remote_listing(directory).value_or(paths);
     std::error_code failure;
     for (fs::directory_iterator it(directory, failure), end; !failure && it != end;
          it.increment(failure)) {

@@ -11,6 +11,7 @@
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/piped_file.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remote.hpp"
 
 namespace mx::io {
 namespace {
@@ -30,6 +31,7 @@ std::string model_in(const std::string& directory) {
     const fs::path distributed = fs::path(directory) / ".metadata";
     if (fs::is_regular_file(distributed, failure)) return distributed.string();
     for (const std::string& path : paths_in(directory)) {
+        if (is_remote(path) && path.ends_with("/.metadata")) return path;
         if (path.ends_with(".safetensors.index.json")) indexes.push_back(path);
         if (path.ends_with(".safetensors")) files.push_back(path);
     }
@@ -137,11 +139,9 @@ std::unique_ptr<reader> open_opened(const shared_file& file, const open_options&
 
 std::unique_ptr<reader> open_model(const std::string& path, const open_options& options) {
     parse_as(options.as);  // a misspelt dtype is an error whatever the file holds
-    std::error_code ignored;
     if (is_pipe(path)) return open_opened(open_pipe(path), options, true);
     // Whoever names a directory does not know of a pipe in it, and would wait.
-    return open_opened(input_file::open(fs::is_directory(path, ignored) ? model_in(path) : path),
-                       options, false);
+    return open_opened(input_file::open(is_folder(path) ? model_in(path) : path), options, false);
 }
 
 }  // namespace mx::io

@@ -7,8 +7,10 @@
 #include <map>
 #include <utility>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remote.hpp"
 #include "libmx/io/safetensors_header.hpp"
 #include "libmx/io/strict_json.hpp"
 
@@ -78,9 +80,13 @@ class sharded_reader final : public file_reader {
         if (!listener.has_map) fail({}, "the index has no weight_map");
         metadata_ = std::move(listener.metadata);
         const fs::path directory = fs::path(file_->path()).parent_path();
-        for (auto& [shard, names] : listener.shards) {
-            add_shard((directory / shard).string(), names, options);
+        std::vector<std::string> paths;
+        for (const auto& [shard, names] : listener.shards) {
+            paths.push_back((directory / shard).string());
         }
+        open_shards(paths, options, listener);
+        std::size_t index = 0;
+        for (auto& [shard, names] : listener.shards) add_shard(index++, paths, names);
     }
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {
@@ -89,20 +95,31 @@ class sharded_reader final : public file_reader {
     }
 
   private:
-    void add_shard(const std::string& path, std::vector<std::string>& names,
-                   const open_options& options) {
-        std::error_code ignored;
-        if (!fs::exists(path, ignored)) {
-            fail(names.front(), fmt::format("its shard '{}' is missing", path));
-        }
-        shards_.push_back(open_safetensors(input_file::open(path), options));
-        files_.push_back(shards_.back()->files().front());
-        const std::vector<tensor_info>& held = shards_.back()->tensors();
+    void open_shards(const std::vector<std::string>& paths, const open_options& options,
+                     const index_listener& listener) {
+        shards_.resize(paths.size());
+        base::parallel_for(
+            paths.size(), opened_at_once(file_->path()), nullptr, [&](std::uint64_t i, int) {
+                const std::string& path = paths[i];
+                std::error_code ignored;
+                if (!is_remote(path) && !fs::exists(path, ignored)) {
+                    const auto shard = std::next(listener.shards.begin(), static_cast<long>(i));
+                    fail(shard->second.front(), fmt::format("its shard '{}' is missing", path));
+                }
+                shards_[i] = open_safetensors(input_file::open(path), options);
+            });
+    }
+
+    void add_shard(std::size_t index, const std::vector<std::string>& paths,
+                   std::vector<std::string>& names) {
+        const std::string& path = paths[index];
+        files_.push_back(shards_[index]->files().front());
+        const std::vector<tensor_info>& held = shards_[index]->tensors();
         std::ranges::sort(names);
         std::size_t found = 0;
         for (std::size_t i = 0; i < held.size(); ++i) {
             if (!std::ranges::binary_search(names, held[i].name)) continue;
-            places_.emplace_back(shards_.size() - 1, i);
+            places_.emplace_back(index, i);
             tensors_.push_back(held[i]);
             ++found;
         }

@@ -55,6 +55,7 @@ shared_source source_cache::get(std::uint64_t number) {
 
 std::unique_ptr<byte_source> file_window(shared_file file, std::uint64_t offset, std::uint64_t size,
                                          std::string tensor) {
+    file->will_read(offset, size);
     return make_source(
         [=](std::uint64_t at, std::span<std::byte> out) {
             if (at > size || out.size() > size - at) {

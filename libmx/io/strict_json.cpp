@@ -124,6 +124,7 @@ void json_listener::fail(const std::string& message, const std::string& tensor) 
 
 void parse_json(const shared_file& file, std::uint64_t offset, std::uint64_t length,
                 std::string_view what, json_listener& listener) {
+    file->expect(offset, length);
     range_buffer buffer(*file, offset, length);
     std::istream stream(&buffer);
     // Without this an error of the file below would end the stream silently.

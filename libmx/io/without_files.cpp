@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of the readers and writers of target mx_files, where a program is linked without it: its
-// functions are not weak.
+// In place of the readers and writers of targets mx_files and mx_remote, where a program is linked
+// without them: their functions are not weak.
 #include <fmt/format.h>
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remote.hpp"
 #include "libmx/io/writer.hpp"
 
 namespace mx::io {
@@ -15,6 +16,13 @@ namespace {
                       fmt::format("this build reads no {} files: it was made without the libraries "
                                   "that do (MX_FILES)",
                                   what),
+                      {path, {}, {}});
+}
+
+[[noreturn]] void no_addresses(const std::string& path) {
+    throw base::error(base::error_kind::unavailable,
+                      "this build reads no addresses: it was made without libcurl "
+                      "(libcurl4-openssl-dev); fetch the file first",
                       {path, {}, {}});
 }
 
@@ -48,6 +56,12 @@ MX_WEAK std::unique_ptr<array_writer> create_hdf5(const std::string& path,
     not_linked(path, "HDF5");
 }
 MX_WEAK std::string onnx_support() { return {}; }
+
+MX_WEAK std::string remote_support() { return {}; }
+MX_WEAK shared_file open_remote(const std::string& path) { no_addresses(path); }
+MX_WEAK std::optional<std::vector<std::string>> remote_listing(const std::string& path) {
+    no_addresses(path);
+}
 
 #undef MX_WITHOUT
 #undef MX_WEAK

@@ -26,6 +26,7 @@ inline constexpr std::array rooms{
     room{"optimize", "base"},
     room{"io", "base tensor format block"},
     room{"files", "base tensor format block io"},
+    room{"remote", "base tensor format block io"},
     room{"codec", "base tensor format block scale transform"},
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
@@ -95,6 +96,7 @@ inline constexpr std::array shared_namespaces{
     // because of the libraries that it needs.
     shared_namespace{"libmx/io", "mx::io"},
     shared_namespace{"libmx/files", "mx::io"},
+    shared_namespace{"libmx/remote", "mx::io"},
     shared_namespace{"libmx/pages", "mx::pages"},
 };
 
@@ -134,7 +136,7 @@ inline constexpr std::array confined_libraries{
     confined_library{"hdf5", "libmx/files/hdf5", ""},
     confined_library{"H5", "libmx/files/hdf5", ""},
     confined_library{"google/", "libmx/files/onnx/onnx_wire", ".cpp"},
-    confined_library{"nlohmann/", "libmx/io/ libmx/files/ libmx/report/", ".cpp"},
+    confined_library{"nlohmann/", "libmx/io/ libmx/files/ libmx/remote/ libmx/report/", ".cpp"},
     confined_library{"CLI/", "apps/mx/cli apps/mx_capture/main", ".cpp"},
     confined_library{"zip.h", "libmx/files/", ""},
     confined_library{"zlib.h", "libmx/files/", ".cpp"},
@@ -143,6 +145,7 @@ inline constexpr std::array confined_libraries{
                      ""},
     confined_library{"mpi.h", "apps/mx/ranks", ".cpp"},
     confined_library{"nlopt", "libmx/optimize/minimize", ".cpp"},
+    confined_library{"curl/", "libmx/remote/http", ".cpp"},
     confined_library{"openssl/", "libmx/files/file_digest", ".cpp"},
 };
 

@@ -7,6 +7,7 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remote.hpp"
 #include "libmx/optimize/minimize.hpp"
 
 namespace mx::app {
@@ -42,6 +43,9 @@ report::document version_document() {
     const std::string protobuf = io::onnx_support();
     add("ONNX files", protobuf.empty() ? "no (install libprotobuf-dev and build mx again)"
                                        : fmt::format("yes (Protobuf {})", protobuf));
+    const std::string curl = io::remote_support();
+    add("remote files", curl.empty() ? "no (install libcurl4-openssl-dev and build mx again)"
+                                     : fmt::format("yes (libcurl {})", curl));
     const std::string nlopt = optimize::nlopt_version();
     add("fits", nlopt.empty() ? "no (install libnlopt-dev and build mx again)"
                               : fmt::format("yes (NLopt {})", nlopt));

@@ -13,11 +13,13 @@
 #include <unordered_set>
 #include <utility>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/files/pytorch/torch_archive.hpp"
 #include "libmx/files/pytorch/torch_values.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remote.hpp"
 
 namespace mx::io {
 namespace {
@@ -183,8 +185,10 @@ class metadata_reader {
 // The files of the checkpoint, opened when wanted and closed after the last read.
 class file_set {
   public:
-    explicit file_set(std::vector<std::string> paths)
-        : paths_(std::move(paths)), open_(paths_.size()) {}
+    file_set(std::vector<std::string> paths, std::vector<shared_file> remote)
+        : paths_(std::move(paths)), open_(paths_.size()), remote_(std::move(remote)) {
+        std::ranges::copy(remote_, open_.begin());
+    }
 
     shared_file get(std::size_t index) {
         const std::lock_guard lock(mutex_);
@@ -200,6 +204,7 @@ class file_set {
     std::vector<std::string> paths_;
     std::mutex mutex_;
     std::vector<std::weak_ptr<const input_file>> open_;
+    std::vector<shared_file> remote_;  // stay open: they hold no descriptor, and asking anew costs
 };
 
 // The elements of one shard, which has to be what the metadata says.
@@ -257,16 +262,20 @@ class distributed_reader final : public file_reader {
     void find_files(const std::vector<std::string>& relative) {
         std::vector<std::string> paths;
         const fs::path directory = fs::path(file_->path()).parent_path();
-        for (const std::string& name : relative) {
-            paths.push_back((directory / name).string());
+        for (const std::string& name : relative) paths.push_back((directory / name).string());
+        std::vector<shared_file> remote(is_remote(file_->path()) ? paths.size() : 0);
+        base::parallel_for(remote.size(), opened_at_once(file_->path()), nullptr,
+                           [&](std::uint64_t i, int) { remote[i] = input_file::open(paths[i]); });
+        for (const shared_file& file : remote) files_.emplace_back(file->path(), file->size());
+        for (std::size_t i = remote.size(); i < paths.size(); ++i) {
             std::error_code failure;
-            const std::uintmax_t size = fs::file_size(paths.back(), failure);
+            const std::uintmax_t size = fs::file_size(paths[i], failure);
             if (failure) {
-                fail({}, fmt::format("its shard '{}': {}", paths.back(), failure.message()));
+                fail({}, fmt::format("its shard '{}': {}", paths[i], failure.message()));
             }
-            files_.emplace_back(paths.back(), size);
+            files_.emplace_back(paths[i], size);
         }
-        opened_ = std::make_shared<file_set>(std::move(paths));
+        opened_ = std::make_shared<file_set>(std::move(paths), std::move(remote));
     }
 
     void add(distributed_tensor each, std::optional<tensor::dtype> as) {

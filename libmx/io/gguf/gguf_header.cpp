@@ -35,6 +35,7 @@ constexpr std::uint64_t shown_elements = 4;
 constexpr std::uint64_t shown_bytes = 64;
 constexpr int gguf_depth_limit = 8;
 constexpr std::uint64_t gguf_buffer_bytes = 64 << 10;
+constexpr std::uint64_t least_buffer = 512;
 
 // Reads a file forwards through a small buffer. Lengths are checked against the file before
 // anything is allocated; what goes beyond its end is base::error (input) naming the byte.
@@ -89,7 +90,9 @@ class file_cursor {
             const bool inside =
                 position_ >= buffer_begin_ && position_ - buffer_begin_ < buffer_.size();
             if (!inside) {
-                buffer_.resize(static_cast<std::size_t>(std::min(gguf_buffer_bytes, remaining())));
+                // No more than twice a short header: a remote file is asked for what is read.
+                const std::uint64_t most = std::clamp(position_, least_buffer, gguf_buffer_bytes);
+                buffer_.resize(static_cast<std::size_t>(std::min(most, remaining())));
                 buffer_begin_ = position_;
                 file_->read(position_, buffer_);
             }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// One HTTP request at a time through libcurl, which no other file knows. What to make of an answer
+// is left to server.cpp.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace mx::io {
+
+/// What tells a server who asks. Empty members are not sent.
+struct http_credentials {
+    std::string bearer;                ///< token of an Authorization header
+    std::string key, secret, session;  ///< AWS: the request is signed
+    std::string region;
+};
+
+struct http_request {
+    std::string url;
+    const http_credentials* who = nullptr;  ///< null: an anonymous request
+    std::optional<std::uint64_t> begin;     ///< first byte asked for; none: the whole
+    std::uint64_t end = 0;                  ///< behind the last byte asked for
+    std::string unchanged_since;            ///< value of If-Range; "": not sent
+};
+
+struct http_answer {
+    int status = 0;        ///< 0: no answer came
+    std::string problem;   ///< why none came, or not all of it, in libcurl's words
+    std::string redirect;  ///< absolute address; it may hold a signature: not to be shown
+    std::string content_range, etag, last_modified;
+    std::string bucket_region;                 ///< of S3
+    std::optional<std::uint64_t> whole_bytes;  ///< Content-Length
+    std::optional<double> wait;                ///< seconds, by Retry-After or RateLimit
+    std::size_t bytes = 0;                     ///< taken into the body
+    bool too_long = false;                     ///< the body went on beyond what was asked for
+};
+
+/// Where addresses stand: "https://host:port". Empty for what is no address of http or https.
+std::string origin_of(const std::string& url);
+/// Why an address typed by a user is not taken: it is none, or has a name, password, query or
+/// fragment, which might be secret and would be in messages and results. Empty: it is sound.
+std::string objection_to(const std::string& url);
+/// `text` with every byte as %XX that a path of an address cannot hold; '/' and what is in `kept`
+/// stay.
+std::string url_encoded(const std::string& text, std::string_view kept = {});
+
+/// A connection, kept from request to request; for one thread.
+class http_session {
+  public:
+    http_session();
+    ~http_session();
+    http_session(const http_session&) = delete;
+    http_session& operator=(const http_session&) = delete;
+
+    /// Asks and takes the body of an answer 206, or of 200 to a request for the whole, into `body`;
+    /// other bodies are dropped. Redirects are not followed. Returns early once `stop` is raised
+    /// and wake() called.
+    http_answer get(const http_request& request, std::span<std::byte> body,
+                    const std::atomic<bool>& stop);
+    /// Lets get() look at its flag; from any thread.
+    void wake();
+
+  private:
+    struct handles;
+    std::unique_ptr<handles> handles_;
+};
+
+}  // namespace mx::io

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mx on files of servers that others made: nginx (Debian) and moto's S3 (PyPI), on loopback, beside
+mx on the same files on disk. servers_test.py MX FIXTURES"""
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+
+MX, FIXTURES = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+FILES = ('safetensors.safetensors', 'sharded.safetensors.index.json', 'gguf.gguf', 'bfloat16.npy',
+         'torch_dtypes.pt', 'torch_distributed/.metadata')
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+class Servers(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='mx-servers.'))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def start(self, command, port, **environment):
+        with open(self.folder / 'server.log', 'w') as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log,
+                                       env={**os.environ, **environment})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        for _ in range(400):
+            try:
+                socket.create_connection(('127.0.0.1', port), 1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        self.fail((self.folder / 'server.log').read_text())
+
+    def run_mx(self, *words, **environment):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(('HF_', 'AWS_'))}
+        return subprocess.run([MX, *words], capture_output=True, text=True, cwd=FIXTURES,
+                              env={**env, **environment}, timeout=120)
+
+    def check_files(self, base, **environment):
+        for file in FILES:
+            with self.subTest(file):
+                words = ('--json', '-', '--quiet')
+                local = self.run_mx('analyze', file, *words)
+                remote = self.run_mx('analyze', base + file, *words, **environment)
+                self.assertEqual(remote.returncode, local.returncode, remote.stderr)
+                self.assertEqual(json.loads(remote.stdout.replace(base, '')),
+                                 json.loads(local.stdout))
+
+    def test_nginx(self):
+        nginx = shutil.which('nginx', path=os.environ['PATH'] + ':/usr/sbin')
+        if nginx is None:
+            self.skipTest('no nginx')
+        port = free_port()
+        (self.folder / 'nginx.conf').write_text(
+            f'daemon off; pid {self.folder}/pid; error_log stderr; events {{}}\n'
+            f'http {{ access_log off; client_body_temp_path {self.folder}; '
+            f'proxy_temp_path {self.folder}; fastcgi_temp_path {self.folder}; '
+            f'uwsgi_temp_path {self.folder}; scgi_temp_path {self.folder};\n'
+            f'server {{ listen 127.0.0.1:{port}; root {self.folder}/files; }} }}\n')
+        shutil.copytree(FIXTURES, self.folder / 'files')
+        self.folder.chmod(0o755)
+        self.start([nginx, '-p', str(self.folder), '-c', str(self.folder / 'nginx.conf')], port)
+        self.check_files(f'http://127.0.0.1:{port}/')
+
+    def test_s3(self):
+        for name in ('moto', 'flask', 'flask_cors', 'boto3'):
+            if importlib.util.find_spec(name) is None:
+                self.skipTest(f'no {name} for {sys.executable}')
+        import boto3
+        port = free_port()
+        endpoint = f'http://127.0.0.1:{port}'
+        self.start([sys.executable, '-m', 'moto.server', '-H', '127.0.0.1', '-p', str(port)], port,
+                   AWS_EC2_METADATA_DISABLED='true')
+        given = dict(endpoint_url=endpoint, region_name='us-east-1', aws_access_key_id='setup',
+                     aws_secret_access_key='setup')
+        s3, iam = boto3.client('s3', **given), boto3.client('iam', **given)
+        s3.create_bucket(Bucket='bucket')
+        for path in FIXTURES.rglob('*'):
+            if path.is_file():
+                key = 'a folder/' + path.relative_to(FIXTURES).as_posix()
+                s3.put_object(Bucket='bucket', Key=key, Body=path.read_bytes())
+        iam.create_user(UserName='reader')
+        iam.put_user_policy(UserName='reader', PolicyName='all', PolicyDocument=json.dumps(
+            {'Version': '2012-10-17',
+             'Statement': [{'Effect': 'Allow', 'Action': 's3:*', 'Resource': '*'}]}))
+        key = iam.create_access_key(UserName='reader')['AccessKey']
+        # From now on every request must be signed by a key that the server knows.
+        urllib.request.urlopen(urllib.request.Request(
+            f'{endpoint}/moto-api/reset-auth', data=b'0', headers={'Content-Type': 'text/plain'})).close()
+        environment = {'AWS_ENDPOINT_URL': endpoint, 'AWS_REGION': 'us-east-1',
+                       'AWS_ACCESS_KEY_ID': key['AccessKeyId'],
+                       'AWS_SECRET_ACCESS_KEY': key['SecretAccessKey']}
+        self.check_files('s3://bucket/a folder/', **environment)
+        wrong = self.run_mx('tensors', 's3://bucket/a folder/gguf.gguf',
+                            **{**environment, 'AWS_SECRET_ACCESS_KEY': 'wrong'})
+        self.assertEqual(wrong.returncode, 3)
+        self.assertIn('refuses (403)', wrong.stderr)
+
+
+if __name__ == '__main__':
+    version = subprocess.run([MX, 'version'], capture_output=True, text=True).stdout
+    if not re.search(r'^remote files +yes', version, re.MULTILINE):
+        print('skipped: mx was built without libcurl (libcurl4-openssl-dev)')
+        sys.exit(77)
+    ran = unittest.main(argv=sys.argv[:1] + sys.argv[3:], exit=False).result
+    if not ran.wasSuccessful():
+        sys.exit(1)
+    if len(ran.skipped) == ran.testsRun:
+        print('skipped: ' + '; '.join(reason for _, reason in ran.skipped))
+        sys.exit(77)
