@@ -72,9 +72,8 @@ std::string synopsis(const parser& cmd, const command& c) {
 
 std::string overview(std::size_t width) {
     std::string text =
-        "mx emulates OCP Microscaling (MX) formats bit for bit and measures what they do to the\n"
-        "tensors of a checkpoint.\n\n"
-        "Usage: mx COMMAND [options]\n";
+        "mx emulates OCP Microscaling (MX) formats bit for bit and measures their effect on "
+        "the\ntensors of a checkpoint.\n\nUsage: mx COMMAND [options]\n";
     std::string_view group;
     for (const command& c : commands) {
         if (c.group != group) text += fmt::format("\n{}:\n", c.group);

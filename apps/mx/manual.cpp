@@ -76,7 +76,7 @@ std::string commands_page() {
         "```\n\nWhat is said on the command line counts first, then the environment, then the "
         "file.\n";
     out +=
-        "\n## JSON\n\nEvery document that `--json` writes names its form in `schema`. "
+        "\n## JSON\n\nEvery document that `--json` writes names its schema in `schema`. "
         "[Schemas](schemas/README.md) has a JSON Schema of each.\n";
     return out;
 }
@@ -121,7 +121,7 @@ std::string man_page() {
         ".SH SYNOPSIS\n.B mx\n.I COMMAND\n[options]\n.SH DESCRIPTION\n",
         MX_VERSION);
     out +=
-        "Emulates OCP Microscaling (MX) formats bit for bit and measures what they do to the "
+        "Emulates OCP Microscaling (MX) formats bit for bit and measures their effect on the "
         "tensors of a checkpoint.\n.SH COMMANDS\n";
     for (const command& c : commands) out += man_command(c);
     out += ".SH EXIT STATUS\n";

@@ -84,12 +84,12 @@ void require_distinct(const std::vector<std::string>& inputs,
         if (!replaceable(outputs[i])) continue;
         for (const std::string& input : inputs) {
             if (same_file(input, outputs[i])) {
-                refuse("{}: is an input and an output; name another output", outputs[i]);
+                refuse("{}: is both an input and an output; name another output", outputs[i]);
             }
         }
         for (std::size_t k = 0; k < i; ++k) {
             if (same_file(outputs[k], outputs[i])) {
-                refuse("{}: is named for two outputs; name another", outputs[i]);
+                refuse("{}: is used for two outputs; name another", outputs[i]);
             }
         }
     }

@@ -56,10 +56,10 @@ engine::tensor_ref find_tensor(const engine::model& model, const matrix_place& a
     }
     if (numeric.size() == 1) return numeric.front();
     if (numeric.empty())
-        refuse(fmt::format("{}: it holds no tensor of numbers", option), {at.path, {}, {}});
-    refuse(fmt::format("{}: it holds {} tensors; say which, as in {}:{}: {}", option,
-                       numeric.size(), base::printable(at.path),
-                       base::printable(numeric.front().info().name), list_of(numeric)),
+        refuse(fmt::format("{}: it has no numeric tensor", option), {at.path, {}, {}});
+    refuse(fmt::format("{}: it has {} tensors; name one, as in {}:{}: {}", option, numeric.size(),
+                       base::printable(at.path), base::printable(numeric.front().info().name),
+                       list_of(numeric)),
            {at.path, {}, {}});
 }
 

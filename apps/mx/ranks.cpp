@@ -39,7 +39,7 @@ class memory_file {
   public:
     memory_file() : descriptor_(::memfd_create("mx-part", 0)) {
         if (descriptor_ < 0) {
-            throw base::error(base::error_kind::output, "no room for a part in memory");
+            throw base::error(base::error_kind::output, "out of memory for a part");
         }
     }
     ~memory_file() { ::close(descriptor_); }
@@ -61,8 +61,7 @@ class memory_file {
     void fill(const std::string& text) {
         for (std::size_t at = 0; at < text.size();) {
             const ssize_t count = ::write(descriptor_, text.data() + at, text.size() - at);
-            if (count <= 0)
-                throw base::error(base::error_kind::output, "no room for a part in memory");
+            if (count <= 0) throw base::error(base::error_kind::output, "out of memory for a part");
             at += static_cast<std::size_t>(count);
         }
     }
@@ -181,11 +180,11 @@ divided_command divide(int argc, char** argv) {
     }
     set_up(cmd, *at);
     // What is wrong, and --help, is told once.
-    if (!cmd.parse(argc - 1, argv + 1)) refuse("mpirun: ask for help without mpirun");
+    if (!cmd.parse(argc - 1, argv + 1)) refuse("mpirun: print help without mpirun");
     divided_command d;
     bool page = false;
     for (const std::string& word : cmd.given({})) {
-        if (word.starts_with("--shard=")) refuse("--shard: mpirun deals the parts; leave it out");
+        if (word.starts_with("--shard=")) refuse("--shard: mpirun divides the run; leave it out");
         d.quiet = d.quiet || word == "--quiet";
         page = page || (word.starts_with("--html=") && cmd.has_option("--page-sums"));
         if (name == "quantize" && word.starts_with("--output=")) d.arrays = word.substr(9);

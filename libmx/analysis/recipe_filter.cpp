@@ -36,7 +36,7 @@ void recipe_filter::check(const std::vector<std::string>& recipes) const {
             std::ranges::any_of(recipes, [&](const std::string& r) { return p.takes(r); });
         if (!used) {
             throw base::error(base::error_kind::usage,
-                              fmt::format("--recipe {}: no result is of it; there are {}",
+                              fmt::format("--recipe {}: no result has it; the results have {}",
                                           base::printable(p.given), base::joined(recipes, ", ")));
         }
     }

@@ -37,26 +37,26 @@ struct result_member {
 // error_members where the error is decomposed, regret_members where they were asked for, and
 // group_members of results that tensors share.
 constexpr std::array described_members{
-    result_member{"file", &tensor_identity::file, "path of the file, as it was given"},
+    result_member{"file", &tensor_identity::file, "path of the file, as given"},
     result_member{"tensor", &tensor_identity::tensor,
-                  "name of the tensor in the file, and of its part where it was split"},
+                  "name of the tensor in the file, and of its part if it was split"},
     result_member{"dtype", &tensor_identity::dtype, "stored dtype, in the spelling of safetensors"},
     result_member{"shape", &tensor_identity::shape, "extents, slowest first; [] is a scalar"},
-    result_member{"role", &tensor_identity::role, "what the tensor is in its model"},
+    result_member{"role", &tensor_identity::role, "function of the tensor in its model"},
     result_member{"layer", &tensor_identity::layer,
-                  "number of the layer in the tensor's name; null without one"},
-    result_member{"recipe", &named_recipe::name, "the recipe, spelt canonically"},
-    result_member{"phase", &result::phase, "index into phases; with --phase-sweep only"},
-    result_member{"elements", &result::elements, "elements, whatever they hold"},
+                  "number of the layer in the tensor's name; null if there is none"},
+    result_member{"recipe", &named_recipe::name, "the recipe, in canonical spelling"},
+    result_member{"phase", &result::phase, "index into phases; only with --phase-sweep"},
+    result_member{"elements", &result::elements, "elements, whatever their values"},
     result_member{"blocks", &result::blocks, "blocks; the last of a row may be shorter"},
     result_member{"nan", &result::nan, "NaN elements"},
     result_member{"inf", &result::inf, "infinite elements"},
     result_member{"poisoned", &result::poisoned, "finite elements of a block whose scale is NaN"},
     result_member{"inexact_inputs", &result::inexact_inputs,
-                  "stored values that float32 does not hold, rounded to it once"},
+                  "stored values that are not exact in float32, rounded to it once"},
     result_member{"passes", &result::passes, "passes over the tensor's data"},
     result_member{"tensor_scale", &result::tensor_scale,
-                  "scale of the whole tensor; null where the recipe has none"},
+                  "scale of the whole tensor; null if the recipe has none"},
 };
 constexpr std::array error_members{
     result_member{"squared_error", &result::squared_error},
@@ -273,7 +273,7 @@ std::shared_ptr<const named_recipe> result_reader::recipe_named(const std::strin
     if (canonical != name) {
         throw base::error(
             base::error_kind::input,
-            fmt::format("recipe '{}' is not spelt canonically: '{}'", name, canonical),
+            fmt::format("recipe '{}' is not in canonical spelling: '{}'", name, canonical),
             {path_, {}, {}});
     }
     return recipes_.emplace_back(std::make_shared<named_recipe>(named_recipe{name, r}));

@@ -36,8 +36,8 @@ std::vector<results_input> open_analyses(const std::vector<std::string>& paths,
         if (kind != "analysis" && kind != more) {
             throw base::error(
                 base::error_kind::input,
-                fmt::format("holds mx.{}; mx {} reads what mx analyze, mx compare{} "
-                            "and mx cluster write with --json",
+                fmt::format("is mx.{}; mx {} reads results files (--json) of mx analyze, mx "
+                            "compare{} and mx cluster",
                             kind, command, more.empty() ? "" : fmt::format(", mx {}", more)),
                 {path, {}, {}});
         }

@@ -152,7 +152,9 @@ std::vector<gate_rule> read_gate_rules(const std::string& path) {
     std::string text(file_limit + 1, '\0');
     text.resize(file.read(text));
     if (text.size() > file_limit) {
-        throw base::error(base::error_kind::input, "is larger than 1 MiB: no list of rules",
+        throw base::error(base::error_kind::input,
+                          "is larger than 1 MiB, which is not a list of "
+                          "rules",
                           {path, {}, {}});
     }
     std::vector<gate_rule> rules;

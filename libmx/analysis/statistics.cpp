@@ -223,7 +223,7 @@ statistics statistics::with_numbers(const codec::recipe& r, std::string name,
     const double limit = std::ldexp(1.0, 53);
     for (const double x : sums) {
         if (!(std::abs(x) <= limit) || x != std::trunc(x)) {
-            base::refuse("statistics: {} is no sum; sums are whole numbers of float64", x);
+            base::refuse("statistics: {} is not a sum; sums are integers in float64", x);
         }
     }
     for (const double x : maxima) {
@@ -232,7 +232,7 @@ statistics statistics::with_numbers(const codec::recipe& r, std::string name,
     std::size_t at = 0;
     const auto whole = [&]() -> std::uint64_t {
         const double x = sums[at++];
-        if (x < 0) base::refuse("statistics: {} is no count", x);
+        if (x < 0) base::refuse("statistics: {} is not a count", x);
         return static_cast<std::uint64_t>(x);
     };
     s.arrays_ = whole();

@@ -144,7 +144,7 @@ blocks quantize(const view& x, const recipe& r, const run_options& how) {
 namespace {
 
 void need(bool holds, std::string_view what, std::uint64_t count) {
-    if (!holds) base::refuse("blocks: {} {} are called for", count, what);
+    if (!holds) base::refuse("blocks: {} {} are required", count, what);
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
 
 void fake_quantize(const view& x, const recipe& r, std::span<float> to, const run_options& how) {
     if (to.size() != x.elements()) {
-        base::refuse("room for {} values is called for, not for {}", x.elements(), to.size());
+        base::refuse("room for {} values is required, not for {}", x.elements(), to.size());
     }
     write(
         x, r, convert::quantized_form::values,
@@ -300,7 +300,7 @@ std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b
     };
     const products::quantized_operand qa = operand(a, recipe_a), qb = operand(b, recipe_b);
     if (qa.depth != qb.depth) {
-        base::refuse("operands of K = {} and {} have no product", qa.depth, qb.depth);
+        base::refuse("operands with K = {} and {} cannot be multiplied", qa.depth, qb.depth);
     }
     const products::form_pair forms = products::forms_for(model, qa, qb);
     products::product_runner runner(control, how.backend, 0);

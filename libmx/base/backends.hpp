@@ -29,7 +29,7 @@ struct backend {
 
 template <simd::target t>
 std::string missing_vectors() {
-    return simd::supported(t) ? "" : "this processor or build lacks it";
+    return simd::supported(t) ? "" : "this CPU or build does not have it";
 }
 
 /// Every backend mx knows of, also those that this build or this machine lacks.

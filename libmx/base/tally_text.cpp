@@ -29,7 +29,7 @@ std::string_view tally_text::word() {
 
 std::uint64_t tally_text::read_number() {
     const auto n = parsed<std::uint64_t>(word(), 16);
-    if (!n) damaged("a count is no number");
+    if (!n) damaged("a count is not a number");
     return *n;
 }
 
@@ -79,7 +79,7 @@ void tally_text::add(exact_sum& s) {
         return;
     }
     exact_sum other;
-    if (!exact_sum::read(word(), other)) damaged("a sum is no number");
+    if (!exact_sum::read(word(), other)) damaged("a sum is not a number");
     s.merge(other);
 }
 
@@ -103,7 +103,7 @@ void tally_text::add(std::span<std::uint64_t> counts) {
 }
 
 void tally_text::end() const {
-    if (!rest_.empty()) damaged("they hold more than the run asks for");
+    if (!rest_.empty()) damaged("they have more than the run requests");
 }
 
 }  // namespace mx::base

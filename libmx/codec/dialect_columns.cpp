@@ -58,8 +58,8 @@ constexpr auto words<nan_amax> = std::array{
 template <>
 constexpr auto words<zero_block> = std::array{
     trait_words{"0", "code 0, 2^-127"},
-    trait_words{"of 2^-126", "as if amax were 2^-126: code 1 where emax is 0, else code 0"},
-    trait_words{"2^-23", "2^-23 where the scale comes out as zero (under even: 2^-127)"},
+    trait_words{"of 2^-126", "as if amax were 2^-126: code 1 if emax is 0, else code 0"},
+    trait_words{"2^-23", "2^-23 if the scale is zero (under even: 2^-127)"},
     trait_words{"of 1e-8", "as if amax were 1e-8"},
 };
 template <>
@@ -185,7 +185,7 @@ trait_words words_of_e4m3_overflow(bool is_nan) {
 }
 
 constexpr dialect_answer lacks(std::string_view what) {
-    return {{what, "it has nothing the question is about"}, evidence::source, false};
+    return {{what, "the question does not apply"}, evidence::source, false};
 }
 
 bool has_any(const dialect& d, std::string_view rules) {
@@ -277,33 +277,36 @@ dialect_answer e4m3_overflow_answer(const dialect& d) {
 }
 
 constexpr std::array columns{
-    dialect_column{"log2", "log2", "How is the log2 of amax found?", log2_answer},
+    dialect_column{"log2", "log2", "How is the log2 of amax computed?", log2_answer},
     dialect_column{"even", "scale=even", "What does scale=even round, and where do ties go?",
                    even_answer},
     dialect_column{"emax", "minus", "What is subtracted from the exponent of amax?", emax_answer},
-    dialect_column{"rceil", "scale=rceil", "How is ceil(log2(amax / max)) found?", rceil_answer},
-    dialect_column{"inf_amax", "Inf in\na block", "What is the scale of a block that holds an Inf?",
+    dialect_column{"rceil", "scale=rceil", "How is ceil(log2(amax / max)) computed?", rceil_answer},
+    dialect_column{"inf_amax", "Inf in\na block", "What is the scale of a block with an Inf?",
                    of_powers<&dialect::inf>},
     dialect_column{"nan_amax", "NaN in\na block", "What does a NaN in a block do to its scale?",
                    of_powers<&dialect::nan>},
     dialect_column{"zero_block", "zero\nblock", "What is the scale of a block of zeros?",
                    of_powers<&dialect::zero>},
-    dialect_column{"scale_storage", "scale is", "What holds the scale?",
+    dialect_column{"scale_storage", "scale is", "How is the scale stored?",
                    of_powers<&dialect::storage>},
-    dialect_column{"scale_range", "beyond\nE8M0", "What becomes of an exponent that E8M0 lacks?",
+    dialect_column{"scale_range", "beyond\nE8M0",
+                   "What happens to an exponent outside the range "
+                   "of E8M0?",
                    range_answer},
-    dialect_column{"code_0", "at\ncode 0",
-                   "What are elements divided by where the scale code is 0?", code_0_answer},
+    dialect_column{"code_0", "at\ncode 0", "By what are elements divided if the scale code is 0?",
+                   code_0_answer},
     dialect_column{"two_level", "NVFP4", "Which convention of two-level scaling is followed?",
                    of_blocks<&dialect::two_level>},
-    dialect_column{"arithmetic", "element", "How is an element found?", say<&dialect::arithmetic>},
+    dialect_column{"arithmetic", "element", "How is an element computed?",
+                   say<&dialect::arithmetic>},
     dialect_column{"sign_of_zero", "-0", "What is the sign of a zero result?",
                    say<&dialect::sign_of_zero>},
     dialect_column{"inf_value", "Inf value",
-                   "What does an Inf become where the scale does not decide?",
+                   "What does an Inf become, unless the scale determines it?",
                    say<&dialect::inf_value>},
     dialect_column{"nan_value", "NaN value",
-                   "What does a NaN become where the scale does not decide?",
+                   "What does a NaN become, unless the scale determines it?",
                    say<&dialect::nan_value>},
     dialect_column{"stochastic", "stochastic", "How does stochastic rounding use its random bits?",
                    say<&dialect::stochastic>},
@@ -342,7 +345,7 @@ trait_words words_of(evidence mark) {
         case evidence::documents:
             return {"D", "from a specification, a paper or documentation"};
         case evidence::choice:
-            return {"C", "undefined there: what was chosen here"};
+            return {"C", "undefined there; our choice"};
     }
     return {};
 }

@@ -99,7 +99,7 @@ constexpr dialect microxcaling_native_row() {
     d.id = dialect_id::microxcaling_native;
     d.name = "microxcaling-native";
     d.summary = "the C++/CUDA path (custom_cuda)";
-    d.verified_by = "vectors: host functions on blocks of all formats; the kernels were read only";
+    d.verified_by = "vectors: host functions on blocks of all formats; the kernels were only read";
     d.log2 = {log2_kind::exact, R};
     d.zero = {zero_block::code_0, R};
     d.arithmetic = {element_kind::exact, R};

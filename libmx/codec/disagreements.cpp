@@ -71,7 +71,7 @@ constexpr std::array disagreement_rows{
         "random bits are added and the sum is still rounded to nearest, so that the "
         "result is half an ulp too large on average",
         probe::element, two_5, {"fbgemm", "e2m1 stochastic"}, {"ocp", "e2m1 stochastic"}),
-    row(7, "a block that holds an Inf",
+    row(7, "a block with an Inf",
         "a saturating conversion of the scale gives 254, torchao, CUTLASS's software "
         "path and ml_dtypes give 255",
         probe::row, infinity, {"nvidia", "mxfp8:dialect=nvidia"},
@@ -83,8 +83,8 @@ constexpr std::array disagreement_rows{
         "makes 0 NaN)",
         probe::e8m0, one_25, {"nvidia", ""}, {"ml_dtypes", ""}),
     row(10, "ceil of a float32 log2 just above max * 2^k",
-        "modelopt, Quark's enhanced and TetraJet lose the round-up, so that the block "
-        "maximum lies beyond the largest value",
+        "modelopt, Quark's enhanced and TetraJet lose the round-up, so that the block maximum is "
+        "beyond the largest value",
         probe::row, above_6144, {"modelopt", "mxfp4:dialect=modelopt"},
         {"torchao", "mxfp4:scale=rceil,dialect=torchao"}),
     row(11, "the largest E4M3 value",
@@ -107,8 +107,8 @@ constexpr std::array disagreement_rows{
         "CUDA gives the largest value, ml_dtypes NaN (E4M3) or Inf (E5M2)", probe::element,
         infinity, {"nvidia", "e4m3 rtne"}, {"ml_dtypes", "e4m3 rtne"}),
     row(16, "the smallest NVFP4 block scale",
-        "torchao clamps block scales up to 2^-6, Transformer Engine and ggml use E4M3 "
-        "subnormals, modelopt puts 1 for a scale that rounds to zero",
+        "torchao clamps block scales up to 2^-6, Transformer Engine and ggml use E4M3 subnormals, "
+        "modelopt uses 1 for a scale that rounds to zero",
         probe::row, tiny_beside_2688, {"torchao", "nvfp4:dialect=torchao"},
         {"te", "nvfp4:dialect=te"}),
     row(17, "ggml's conversion to UE4M3",

@@ -225,7 +225,7 @@ void set_block(recipe& r, std::string_view text) {
     const int cols = integer<int>("block", text.substr(cross + 1), 1, max_block_elements);
     const std::int64_t elements = std::int64_t{rows} * cols;
     if (elements < 2 || elements > max_block_elements) {
-        fail(fmt::format("block={}: a block holds 2 to {} elements", text, max_block_elements));
+        fail(fmt::format("block={}: a block has 2 to {} elements", text, max_block_elements));
     }
     r.block = {rows, cols};
 }
@@ -260,7 +260,7 @@ constexpr std::array keys{
                set_scale_format, [](const recipe& r) { return std::string(r.scale_format->name); }},
     recipe_key{"round", "a rounding (mx rules)", "how an element is rounded", set_round,
                [](const recipe& r) { return std::string(row_of(r.round).name); }},
-    recipe_key{"ties", "up, even", "e3m0 under rtne: where 1.5 * 2^k goes",
+    recipe_key{"ties", "up, even", "e3m0 under rtne: how 1.5 * 2^k is rounded",
                [](recipe& r, std::string_view v) { r.ties = read_word("ties", v, tie_words); },
                [](const recipe& r) { return print_word(r.ties, tie_words); }},
     recipe_key{"random_bits", "1 to 32", "width of the random number of stochastic rounding",
@@ -295,7 +295,7 @@ constexpr std::array keys{
         [](recipe& r, std::string_view v) { r.emax = read_word("int_emax", v, int_emax_words); },
         [](const recipe& r) { return print_word(r.emax, int_emax_words); }},
     recipe_key{"four_over_six", "none, mse, mae, abs_max",
-               "nvfp4: whether the block's largest element becomes 4 where that has less error",
+               "nvfp4: whether the block's largest element becomes 4 if that has less error",
                [](recipe& r, std::string_view v) {
                    r.select = read_word("four_over_six", v, select_words);
                },
@@ -304,20 +304,20 @@ constexpr std::array keys{
                "four_over_six: the largest block scale that the outer scale leaves room for",
                set_bound, [](const recipe& r) { return fmt::format("{}", bound_of(r, r.bound)); }},
     recipe_key{"candidates", "exact, fp16",
-               "four_over_six of dialect te: how the errors of the two candidates are found",
+               "four_over_six of dialect te: how the errors of the two candidates are computed",
                [](recipe& r, std::string_view v) {
                    r.candidates = read_word("candidates", v, candidate_words);
                },
                [](const recipe& r) { return print_word(r.candidates, candidate_words); }},
     recipe_key{"outer", "tensor, row, none, given:NUMBER, given:FILE",
-               "what shares the outer scale of two-level scales (none: scale=single-level)",
-               set_outer, get_outer},
+               "what has the outer scale of two-level scales (none: scale=single-level)", set_outer,
+               get_outer},
     recipe_key{
-        "search", "mse, mae", "scale=search: the error of a block that is made small",
+        "search", "mse, mae", "scale=search: the error of a block to minimise",
         [](recipe& r, std::string_view v) { r.measure = read_word("search", v, measure_words); },
         [](const recipe& r) { return print_word(r.measure, measure_words); }},
     recipe_key{"reach", "all, 0 to 255",
-               "scale=search: codes tried either side of that of floor, or of amax / max",
+               "scale=search: codes tried on either side of that of floor, or of amax / max",
                set_reach, get_reach},
     recipe_key{"transform", "none, hadamard, random-hadamard, matrix",
                "rotation along the block axis before quantization",
@@ -326,7 +326,7 @@ constexpr std::array keys{
                },
                [](const recipe& r) { return print_word(r.rotate.what, transform_words); }},
     recipe_key{"transform_size", "2 to 1024 by powers of two, 12 2^k, 20 2^k to 1280",
-               "how many neighbours are rotated together; any number for a matrix",
+               "number of neighbours that are rotated together; any number for a matrix",
                set_transform_size, get_transform_size},
     recipe_key{"transform_file", "a path without ',' and ':'",
                "transform=matrix: text of transform_size rows of as many numbers",
@@ -344,7 +344,7 @@ constexpr std::array keys{
                    r.flush_subnormals = read_word("flush_subnormals", v, flag_words);
                },
                [](const recipe& r) { return print_word(r.flush_subnormals, flag_words); }},
-    recipe_key{"dialect", "a dialect (mx dialects)", "whose exact behaviour is followed",
+    recipe_key{"dialect", "a dialect (mx dialects)", "implementation to reproduce exactly",
                set_dialect, [](const recipe& r) { return std::string(r.by->name); }},
 };
 

@@ -75,11 +75,11 @@ std::string differing(const dialect& a, const dialect& b) {
 
 // Of implementations whose bits are known to have changed: every version.
 report::section history_section(std::string_view only = {}) {
-    report::section s{.heading = "Versions: implementations that changed their bits",
+    report::section s{.heading = "Versions: implementations whose results changed",
                       .columns = {{"name", "dialect"},
                                   {"version", "release"},
                                   {"source", "what was looked at"},
-                                  {"differs", "answers otherwise than the newest"}}};
+                                  {"differs", "differences from the newest"}}};
     for (const dialect& d : codec::dialects()) {
         const dialect& newest = *codec::find_dialect(codec::family_of(d));
         const bool several = std::ranges::any_of(codec::dialects(), [&](const dialect& other) {
@@ -90,9 +90,9 @@ report::section history_section(std::string_view only = {}) {
               d.id == newest.id ? std::string("(the newest known)") : differing(d, newest));
     }
     s.notes = {
-        "NAME is the newest version known, NAME@VERSION the last one that did so; what a version "
-        "in between does was not looked at. Of all others one version is known: its commit also "
-        "selects it (dialect=NAME@COMMIT)."};
+        "NAME is the newest known version, NAME@VERSION the last one that did this; versions in "
+        "between were not examined. Of all others one version is known: its commit also selects "
+        "it (dialect=NAME@COMMIT)."};
     return s;
 }
 
@@ -134,14 +134,14 @@ report::document dialects_document() {
         columns.push_back({std::string(c), std::string(codec::find_dialect_column(c)->title)});
     }
     doc.sections.push_back(
-        {"Dialects: whose exact behaviour a recipe follows (dialect=NAME)",
+        {"Dialects: implementations that a recipe reproduces exactly (dialect=NAME)",
          std::move(columns),
          std::move(rows),
          {},
          {"The first rule is the default. Inf, NaN and zero block: the code of the scale.",
           mark_legend(),
-          "'mx dialects NAME' gives every answer with its source, 'mx dialects A B' what two "
-          "answer differently; docs/design/dialects.md is the whole table."}});
+          "'mx dialects NAME' describes one with its source, 'mx dialects A B' the differences "
+          "between two; docs/design/dialects.md has the whole table."}});
     doc.sections.push_back(history_section());
     return doc;
 }
@@ -207,9 +207,9 @@ report::document dialect_differences(const dialect& a, const dialect& b) {
     doc.head.emplace_back("a", record_of(a));
     doc.head.emplace_back("b", record_of(b));
     for (const report::record& r : rows) doc.results.push_back(r);
-    const std::string verdict =
-        rows.empty() ? fmt::format("{} and {} answer every question alike", a.name, b.name)
-                     : fmt::format("What {} and {} answer differently", a.name, b.name);
+    const std::string verdict = rows.empty()
+                                    ? fmt::format("{} and {} do not differ", a.name, b.name)
+                                    : fmt::format("Differences between {} and {}", a.name, b.name);
     doc.sections.push_back(
         {verdict,
          {{"question", "question"}, {"a", std::string(a.name)}, {"b", std::string(b.name)}},

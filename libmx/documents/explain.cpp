@@ -43,7 +43,7 @@ std::vector<report::record> meanings(const Format& f, const explain_options& o) 
     for (const std::string& text : o.codes) {
         const std::optional<std::uint32_t> code = parse_code(text);
         if (!code || *code >= count) {
-            base::refuse("'{}' is no code of {}: give {} to {}, 0b... or decimal", text, f.name,
+            base::refuse("'{}' is not a code of {}: give {} to {}, 0b... or decimal", text, f.name,
                          pages::hex_code(f.bits(), 0), pages::hex_code(f.bits(), count - 1));
         }
         rows.push_back(pages::meaning_of(f, *code));
@@ -121,7 +121,8 @@ report::document explain(const explain_options& o) {
     }
     if (!o.codes.empty()) {
         base::refuse(
-            "'{}' is no element or scale format, so it has no code '{}'; 'mx formats' lists them",
+            "'{}' is not an element or scale format, so it has no code '{}'; 'mx formats' lists "
+            "them",
             o.subject, o.codes.front());
     }
     std::string preset = o.subject;

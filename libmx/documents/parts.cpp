@@ -32,7 +32,7 @@ constexpr std::size_t most_head_bytes = std::size_t{1} << 26;
 
 [[noreturn]] void no_part(const std::string& path, std::string_view why) {
     throw base::error(base::error_kind::input,
-                      fmt::format("{}: give parts, which --shard i/N makes with --json", why),
+                      fmt::format("{}: give parts, which --shard i/N writes with --json", why),
                       {path, {}, {}});
 }
 
@@ -53,7 +53,7 @@ std::string part_line(const std::string& path) {
             line.append(at, stop == nullptr ? end : stop);
             if (stop == nullptr) break;
             at = stop + 1;
-            if (line.starts_with("\"results\":")) no_part(path, "holds results that are no part");
+            if (line.starts_with("\"results\":")) no_part(path, "has results that are not a part");
             if (line.starts_with(wanted)) {
                 if (line.ends_with(',')) line.pop_back();
                 return line.substr(wanted.size());
@@ -62,14 +62,14 @@ std::string part_line(const std::string& path) {
         }
         if (total > most_head_bytes) break;
     }
-    no_part(path, "is no part of a run");
+    no_part(path, "is not a part of a run");
 }
 
 // The same of a file of arrays.
 std::string part_metadata(const std::string& path) {
     const auto file = io::open_model(path);
     const auto at = file->metadata().find("mx.part");
-    if (at == file->metadata().end()) no_part(path, "is no part of a conversion");
+    if (at == file->metadata().end()) no_part(path, "is not a part of a conversion");
     return at->second;
 }
 
@@ -164,7 +164,7 @@ part_head read_part_head(const std::string& path) {
     if (const auto* files = report::member<report::list>(r, "inputs")) h.inputs = *files;
     if (h.number.index == 0 || h.number.index > h.number.count ||
         h.number.count > engine::most_parts || h.command.empty()) {
-        no_part(path, "says nothing sound about its part");
+        no_part(path, "has invalid data about its part");
     }
     return h;
 }
@@ -206,10 +206,10 @@ std::shared_ptr<engine::run_share> share_of(const part_options& o) {
     for (const std::string& path : o.merged) {
         const analysis::results_input part = analysis::open_results(path, no_results);
         const auto* sums = report::member<report::list>(part.content.tail, sums_member);
-        if (sums == nullptr) no_part(path, "holds no sums of a part");
+        if (sums == nullptr) no_part(path, "has no sums of a part");
         for (const report::value& v : *sums) {
             const auto* r = std::get_if<report::record>(&v);
-            if (r == nullptr) no_part(path, "holds no sums of a part");
+            if (r == nullptr) no_part(path, "has no sums of a part");
             share->sums.push_back(sums_in(*r));
         }
     }
@@ -282,8 +282,8 @@ void finish_part(report::document& d, const part_options& o, const engine::run_s
     const std::size_t cut = share.sums.size() - whole;
     report::section said;
     said.notes.push_back(fmt::format(
-        "part {} of {}: {} tensors{}, {} bytes; 'mx merge' makes one result of all parts",
-        share.part.index, share.part.count, report::grouped(static_cast<std::int64_t>(whole)),
+        "part {} of {}: {} tensors{}, {} bytes; 'mx merge' combines all parts", share.part.index,
+        share.part.count, report::grouped(static_cast<std::int64_t>(whole)),
         cut == 0 ? std::string() : fmt::format(" and pieces of {}", cut),
         report::grouped(static_cast<std::int64_t>(bytes))));
     d.sections = {std::move(said)};

@@ -66,8 +66,8 @@ void say_computed(report::document& page, const digests& computed) {
     for (report::section& s : page.sections) {
         if (s.heading != pages::inputs_heading) continue;
         s.notes.push_back(fmt::format(
-            "The results do not record the SHA-256 of {}: it is the one of the file when this page "
-            "was made, which still had its size.",
+            "The results do not record the SHA-256 of {}: it was computed when this page was "
+            "made, from the file, whose size was unchanged.",
             names));
     }
 }

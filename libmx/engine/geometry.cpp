@@ -46,9 +46,9 @@ constexpr std::uint64_t largest_joint = std::uint64_t{1} << 24;
 
 std::optional<geometry> in_whole_rows(geometry g, bool scales, std::string& reason) {
     if (g.grid.block_rows != 1) {
-        reason = scales
-                     ? "its blocks do not lie along rows, the last axis, which share an outer scale"
-                     : "its dialect raises exponents along rows, the last axis";
+        reason = scales ? "its blocks do not run along rows, the last axis, which share an outer "
+                          "scale"
+                        : "its dialect raises exponents along rows, the last axis";
         return std::nullopt;
     }
     if (g.grid.over.cols > longest_whole_row) {
@@ -89,7 +89,7 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const codec::
     if (r.axis.what == axis_choice::kind::index) {
         const int axis = r.axis.value < 0 ? r.axis.value + static_cast<int>(rank) : r.axis.value;
         if (axis < 0 || axis >= static_cast<int>(rank)) {
-            reason = fmt::format("it has {} ax{}s, the recipe wants axis {}", rank,
+            reason = fmt::format("it has {} ax{}s, the recipe needs axis {}", rank,
                                  rank == 1 ? "i" : "e", r.axis.value);
             return std::nullopt;
         }

@@ -40,7 +40,7 @@ float given_scales::read(std::size_t array) const {
         throw base::error(base::error_kind::input, message, {path_, info.name, {}});
     };
     if (info.elements != 1)
-        fail(fmt::format("holds {} numbers where one is the outer scale", info.elements));
+        fail(fmt::format("has {} numbers; the outer scale is one number", info.elements));
     if (tensor::row_of(info.type).to_f32 == tensor::widening::none) fail("holds no number");
     std::vector<std::byte> scratch;
     float scale = 0;

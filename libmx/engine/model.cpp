@@ -18,7 +18,7 @@ namespace {
     }
     const std::string near = base::nearest(glob, names);
     const std::string hint =
-        near.empty() ? "the files hold no tensors"
+        near.empty() ? "the files have no tensors"
                      : fmt::format("the nearest name is '{}'; `mx tensors` lists all", near);
     base::refuse("--tensor '{}' matches no tensor: {}", glob, hint);
 }

@@ -62,8 +62,7 @@ std::size_t need(const io::reader& file, const std::string& tensor, const char* 
     const std::uint64_t have = file.tensors()[*at].bytes;
     if (have != bytes) {
         fail(file, tensor,
-             fmt::format("'{}' holds {} bytes where shape and recipe call for {}", name, have,
-                         bytes));
+             fmt::format("'{}' has {} bytes; shape and recipe require {}", name, have, bytes));
     }
     return *at;
 }

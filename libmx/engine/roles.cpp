@@ -26,12 +26,12 @@ constexpr std::array role_rows{
     role_row{"optimizer", "state of an optimizer: moments",
              "*exp.avg* *optimizer.* optimizer* *optim.* *momentum* *adam.m.* *adam.v.*", 0},
     // Values first: past_key_values.0.value says both.
-    role_row{"v_cache", "values that attention keeps of earlier tokens",
+    role_row{"v_cache", "attention values of earlier tokens",
              "*cache.v *cache.v.* *v.cache *v.cache.* *value.cache *value.cache.* *cached.value "
              "*cached.values *past.value *past.value.? *past.value.?? *past.key.values.*.value "
              "*past.key.values.*.values *past.key.values.*.1 *present.*.value *cache*.values",
              2},
-    role_row{"k_cache", "keys that attention keeps of earlier tokens",
+    role_row{"k_cache", "attention keys of earlier tokens",
              "*cache.k *cache.k.* *k.cache *k.cache.* *key.cache *key.cache.* *cached.key "
              "*cached.keys *past.key *past.key.? *past.key.?? *past.key.values.*.key "
              "*past.key.values.*.keys *past.key.values.*.0 *present.*.key *cache*.keys",
@@ -40,7 +40,7 @@ constexpr std::array role_rows{
              "*activation.* *activations.* *activation *activations *hidden.states* *hidden.state "
              "*.input *.output *.inputs *.outputs *.x",
              0},
-    role_row{"bias", "what is added: biases, norm shifts",
+    role_row{"bias", "additive parameters: biases, norm shifts",
              "*bias *bias.* *biases *beta *beta.* *.b *.b.? *.b.?? *.b.in *.b.out *.b.gate *.b.ih "
              "*.b.hh *biasadd* *norm*.add.*",
              0},
@@ -50,7 +50,7 @@ constexpr std::array role_rows{
         "*.ln? ln.* ln?.* *gamma *gamma.* *.bn?.* *.bn.* *norm.weight* *normalization*",
         0},
     // GGUF calls a gate projection blk.0.ffn_gate.weight, and the router blk.0.ffn_gate_inp.weight.
-    role_row{"router", "gates that choose experts",
+    role_row{"router", "gates of experts",
              "*router* *mlp.gate.weight *mlp.gate.wg.weight *moe.gate.weight *moe.gate.wg.weight "
              "*layers.*.ffn.gate.weight *feed.forward.gate.weight *shared.expert.gate.weight "
              "*ffn.gate.inp.weight *ffn.gate.inp.shexp.weight",

@@ -40,7 +40,7 @@ void require_any(bool any, const std::vector<skipped_tensor>& skipped) {
     if (any) return;
     if (skipped.empty()) {
         throw base::error(base::error_kind::input,
-                          "nothing to do: the input holds no tensor with an element");
+                          "nothing to do: the input has no tensor with an element");
     }
     const skipped_tensor& first = skipped.front();
     std::set<std::pair<std::string_view, std::string_view>> tensors;
@@ -49,7 +49,7 @@ void require_any(bool any, const std::vector<skipped_tensor>& skipped) {
         tensors.size() == 1 ? "is" : fmt::format("and {} more are", tensors.size() - 1);
     throw base::error(base::error_kind::input,
                       fmt::format("nothing to do: this tensor {} left out: {}; 'mx tensors' lists "
-                                  "what a file holds",
+                                  "the tensors of a file",
                                   others, first.reason),
                       {first.file, first.tensor, {}});
 }

@@ -440,7 +440,7 @@ bool leave_out_integers(logical_list& all) {
     bool any = false;
     for (logical_tensor& t : all) {
         if (!is_wide_integer(t.info.type) || !t.info.note.empty()) continue;
-        t.info.note = fmt::format("{} (indices or counts; --integers takes them in)",
+        t.info.note = fmt::format("{} (indices or counts; --integers includes them)",
                                   tensor::row_of(t.info.type).name);
         any = true;
     }

@@ -56,7 +56,7 @@ double parse_duration(const std::string& text) {
     }
     const auto n = base::parsed<double>(digits);
     if (!n || !(*n > 0) || !(*n * factor <= 1e9)) {
-        base::refuse("--budget: '{}' is no time; give seconds, or as in 90s, 10m, 1.5h", text);
+        base::refuse("--budget: '{}' is not a time; give seconds, or as in 90s, 10m, 1.5h", text);
     }
     return *n * factor;
 }
@@ -97,8 +97,8 @@ sized size_for(std::size_t runs, double seconds) {
     const std::uint64_t seeds = std::min(seeds_at(*chosen), most_seeds);
     if (seeds < 2) {
         base::refuse(
-            "--budget: {:.3g} s bear less than two seeds of the smallest size, which take {:.3g} s "
-            "under the model of cost; give more, or sizes of your own",
+            "--budget: {:.3g} s are less than two seeds of the smallest size need, {:.3g} s by "
+            "the cost model; give more, or your own sizes",
             seconds,
             2 * cost_of(request_of_size(*chosen)) * static_cast<double>(runs) / model_cores);
     }

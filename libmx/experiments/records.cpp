@@ -122,18 +122,18 @@ void say_correlations(const findings& f, std::vector<std::string>& to) {
         costs.push_back(fmt::format("{} {:.3f} and {:.3g}", one.of.group, one.error->rmse_over_rms,
                                     one.gap->mean));
     }
-    to.push_back(fmt::format(
-        "R-MSE does not see which operand it is the error of: R-MSE / RMS and gap of {}: {}",
-        example, base::joined(costs, "; ")));
+    to.push_back(
+        fmt::format("R-MSE does not show the effect of the operand: R-MSE / RMS and gap of {}: {}",
+                    example, base::joined(costs, "; ")));
     for (const pairing& p : f.inversions) {
         to.push_back(fmt::format(
-            "R-MSE does not see this: {}, {} has {:.2f} times the error of {} and a loss smaller "
-            "by {:.3g} (95 %: {:.3g} to {:.3g})",
+            "an exception to R-MSE: {}, {} has {:.2f} times the error of {} and a loss smaller by "
+            "{:.3g} (95 %: {:.3g} to {:.3g})",
             p.group, p.name, *p.error_ratio, p.other, -p.gap->mean, -p.gap->high, -p.gap->low));
     }
     to.push_back(fmt::format(
-        "{} pairs of recipes were looked at for a larger error with a smaller loss; one in forty "
-        "of those that are alike shows it by chance",
+        "{} pairs of recipes were searched for a larger error with a smaller loss; one in forty "
+        "equal pairs shows it by chance",
         f.pairs));
     std::size_t drawn = 0, better = 0, worse = 0;
     for (const pairing& p : f.twins) {
@@ -143,11 +143,12 @@ void say_correlations(const findings& f, std::vector<std::string>& to) {
         (p.gap->mean < 0 ? better : worse) += 1;
     }
     to.push_back(fmt::format(
-        "stochastic rounding of gradients, which raises R-MSE: {} of {} recipes end lower than to "
-        "nearest, {} higher, the others cannot be told{}",
+        "stochastic rounding of gradients, which increases R-MSE: {} of {} recipes have a smaller "
+        "final loss than with rounding to nearest, {} a larger one, the others no significant "
+        "difference{}",
         better, drawn, worse,
-        better == 0 ? "; that it helps, as Yang et al. see in a language model, does not show at "
-                      "this size"
+        better == 0 ? "; the advantage that Yang et al. see in a language model does not appear "
+                      "at this size"
                     : ""));
 }
 
@@ -172,7 +173,7 @@ void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string
         ++count;
         broken += one.unstable > 0 ? 1u : 0u;
         if (steps && one.runs > 0 && one.reached < one.runs) {
-            to.push_back(fmt::format("{}, {}: {} of {} runs come to the loss within the steps",
+            to.push_back(fmt::format("{}, {}: {} of {} runs reach the loss within the steps",
                                      one.of.group, one.of.name, one.reached, one.runs));
         } else if (one.gap && !one.told()) {
             if (null.empty() || !null.back().starts_with(one.of.group + ": ")) {
@@ -187,14 +188,18 @@ void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string
     const std::string what = steps ? "extra steps" : "loss";
     if (width) {
         to.push_back(fmt::format(
-            "what this size can tell: a difference in {} of about {} ({} seeds, half the width of "
-            "the middle interval); nothing here speaks about smaller ones, or larger networks",
+            "the smallest difference that this size can detect: {} in {} of about {} ({} seeds, "
+            "half "
+            "the width of the median interval); it shows nothing about smaller ones, or larger "
+            "networks",
             what, steps ? fmt::format("{:.2g} %", 100 * *width) : fmt::format("{:.2g}", *width),
             plan.seeds.size()));
     }
     if (!null.empty()) {
-        to.push_back(fmt::format("not told from the baseline, which is no proof of being alike: {}",
-                                 base::joined(null, "; ")));
+        to.push_back(
+            fmt::format("not significantly different from the baseline, which does not "
+                        "prove equality: {}",
+                        base::joined(null, "; ")));
     }
     if (f.agreement) {
         to.push_back(fmt::format(

@@ -262,15 +262,15 @@ constexpr std::array study_rows{
     study{"recipes", "Scale rules and roundings in 4 bits", "Yang et al., figures 3, 4, 5, 12, 13",
           yardstick::gap, recipes_runs,
           "what Yang et al. report of Llama3 7B over 100 to 160 M tokens."},
-    study{"hybrid", "Quantized weights beside quantized activations", "Su et al., arXiv 2506.20752",
+    study{"hybrid", "Quantized weights with quantized activations", "Su et al., arXiv 2506.20752",
           yardstick::gap, hybrid_runs,
-          "the final validation loss of Su et al.'s language models less that of the unquantized "
+          "the final validation loss of Su et al.'s language models minus that of the unquantized "
           "one of the same size and data: median / 10 %-trimmed mean (runs). Other networks and "
           "other losses: signs and the order can be compared, sizes cannot."},
     study{"stages", "MXFP4 in one product after the other", "arXiv 2605.09825", yardstick::steps,
           stages_runs,
-          "extra tokens to the target loss against FP8, Llama 3.1-8B. The scale rule of the paper "
-          "is not known to us."},
+          "extra tokens to the target loss against FP8, Llama 3.1-8B. We do not know the scale "
+          "rule of the paper."},
 };
 
 }  // namespace

@@ -157,7 +157,7 @@ class tree_walk {
             fail(name, fmt::format("cannot read its description: {}", hdf5_problem()));
         }
         if (H5Sget_simple_extent_type(space.get()) == H5S_NULL) {
-            return skip(name, "a dataset without a dataspace holds nothing");
+            return skip(name, "a dataset without a dataspace has no values");
         }
         std::array<hsize_t, H5S_MAX_RANK> extents{};
         const int rank = H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);

@@ -39,7 +39,7 @@ class hdf5_service {
 #endif
         hdf5_id file = open_hdf5_image(image);
         if (!file.valid()) {
-            input_error(fmt::format("is not a sound HDF5 file: {}", hdf5_problem()),
+            input_error(fmt::format("is not a valid HDF5 file: {}", hdf5_problem()),
                         {path_, {}, {}});
         }
         file_ = std::make_shared<const hdf5_id>(std::move(file));

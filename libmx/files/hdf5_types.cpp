@@ -98,8 +98,8 @@ hdf5_meaning meaning_of_compound(hid_t type) {
 hdf5_meaning meaning_of_opaque(hid_t type, std::optional<dtype> as) {
     const std::size_t bits = 8 * H5Tget_size(type);
     if (as && static_cast<std::size_t>(tensor::row_of(*as).bits) == bits) return {*as, {}};
-    return no_number(fmt::format("bare elements of {} bytes; say what they are with --as{}",
-                                 bits / 8, bits == 16 ? " bf16" : ""));
+    return no_number(fmt::format("raw elements of {} bytes; give their dtype with --as{}", bits / 8,
+                                 bits == 16 ? " bf16" : ""));
 }
 
 hdf5_id custom_float(const float_layout& layout) {

@@ -163,7 +163,7 @@ void zip_archive::read_directory() {
         zip_error_fini(&problem);
         if (read_failure_) std::rethrow_exception(read_failure_);
         refuse_entry(path(), {},
-                     fmt::format("is not a sound zip archive ({}); it may be cut short", text));
+                     fmt::format("is not a valid zip archive ({}); it may be cut short", text));
     }
     zip_error_fini(&problem);
     const zip_int64_t count = zip_get_num_entries(zip_, 0);

@@ -51,11 +51,8 @@ inline constexpr std::array scale_formats{
                  element_format{"ue5m3", number_kind::floating, 5, 3, 15, specials::fn, false, "U8",
                                 "E5M3 without sign", true},
                  "U8", "E5M3 without sign (AMDFP4 block scale), 255 is NaN, no Inf"},
-    scale_format{"f32",
-                 scale_kind::float32,
-                 {},
-                 "F32",
-                 "a float32 as it is (FP8 block scaling), not a code"},
+    scale_format{
+        "f32", scale_kind::float32, {}, "F32", "a float32 (FP8 block scaling), not a code"},
 };
 
 /// The row named `name`, or nullptr.

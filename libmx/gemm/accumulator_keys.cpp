@@ -72,8 +72,9 @@ constexpr std::array keys{
     accumulator_key{"c", "term, afterwards, ignored", "how the accumulator enters", has_steps,
                     set_word<&edited::c, entry_words>, get_word<&edited::c, entry_words>},
     accumulator_key{"promote", "0, or a multiple of L",
-                    "after so many k the sum is added to a float32 sum; 0: never", in_chains,
-                    set_integer<&edited::promote_every>, get_integer<&edited::promote_every>},
+                    "number of k after which the sum is added to a float32 sum; 0: never",
+                    in_chains, set_integer<&edited::promote_every>,
+                    get_integer<&edited::promote_every>},
 };
 
 void require(const accumulator& a, std::string_view field, int value, int low, int high) {

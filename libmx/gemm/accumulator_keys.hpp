@@ -22,16 +22,16 @@ template <typename T>
 policy_word(T, std::string_view, std::string_view) -> policy_word<T>;
 
 inline constexpr std::array algorithm_words{
-    policy_word{algorithm::exact, "exact", "all of it exactly, rounded once"},
+    policy_word{algorithm::exact, "exact", "everything exactly, rounded once"},
     policy_word{algorithm::fma_chain, "fma-chain", "float32 fused multiply-adds in k order"},
     policy_word{algorithm::pairwise, "pairwise", "float32 products, added in a balanced tree"},
     policy_word{algorithm::fused, "fused",
-                "terms aligned to the largest exponent, cut off, added exactly"},
+                "terms aligned to the largest exponent, truncated, added exactly"},
     policy_word{algorithm::grouped, "grouped",
                 "groups of products added exactly, then fused by their scales"},
     policy_word{algorithm::two_sided, "two-sided",
                 "products aligned among themselves, the accumulator after them"},
-    policy_word{algorithm::interleaved, "interleaved", "two-sided, with even and odd k apart"},
+    policy_word{algorithm::interleaved, "interleaved", "two-sided, with even and odd k separate"},
 };
 inline constexpr std::array intake_words{
     policy_word{intake::codes, "codes", "as they are"},

@@ -32,19 +32,19 @@ constexpr std::string_view recorded_tf32 =
     "subnormals); corners after MMA-Sim";
 constexpr std::string_view recorded_fp8_sm100 =
     "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
-    "range), as they do with any F from 23 on; the order of k is that of the machine code which "
-    "ptxas 13.0 makes; the legacy path, not tcgen05";
+    "range), as they do with any F from 23 on; the order of k is that of the machine code of "
+    "ptxas 13.0; the legacy path, not tcgen05";
 constexpr std::string_view recorded_fp8_f16_sm100 =
-    "50 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow range; "
-    "they hardly depend on F); two f16 instructions and an addition in the machine code which "
-    "ptxas 13.0 makes, those as sm100.mma.f16.f16acc";
+    "50 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
+    "range; they hardly depend on F); two f16 instructions and an addition in the machine code of "
+    "ptxas 13.0, like sm100.mma.f16.f16acc";
 constexpr std::string_view recorded_fp8_f16_sm90 =
-    "50 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow range; "
-    "they hardly depend on F); two f16 instructions and an addition in the machine code which "
-    "ptxas 13.0 makes, those as sm90.mma.f16.f16acc";
+    "50 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
+    "range; they hardly depend on F); two f16 instructions and an addition in the machine code of "
+    "ptxas 13.0, like sm90.mma.f16.f16acc";
 constexpr std::string_view compiled_fp8_sm90 =
-    "the machine code which ptxas 13.0 makes: operands widened to f16, two f16 instructions as "
-    "sm90.mma.f16 and an addition. sm90.mma.fp8 is what others recorded";
+    "the machine code of ptxas 13.0: operands widened to f16, two f16 instructions like "
+    "sm90.mma.f16 and an addition. sm90.mma.fp8 agrees with the recordings of others";
 constexpr std::string_view recorded_fp8_sm90 =
     "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
     "range); the recordings did not add c";
@@ -115,8 +115,8 @@ constexpr accumulator same_fp8(accumulator a) {
 constexpr accumulator fp8_extended(accumulator a) {
     a.known_from = evidence::extrapolated;
     a.remark =
-        "the model of mma.sync of fp8 on the chip, which ptxas 13.0 makes the same machine "
-        "instruction of (QMMA), with other formats; nobody lists fp6 and fp4 as tested";
+        "the model of mma.sync of fp8 on the chip, which ptxas 13.0 compiles to the same machine "
+        "instruction (QMMA), with other formats; nobody lists fp6 and fp4 as tested";
     return a;
 }
 

@@ -255,11 +255,11 @@ void require_fit(const operand& a, const operand& b, std::span<const std::uint32
     }
     const std::size_t outputs = area(a.rows, b.rows);
     if (!c.empty() && c.size() != outputs) {
-        base::refuse("C has {} elements; {} x {} are called for", c.size(), a.rows, b.rows);
+        base::refuse("C has {} elements; {} x {} are required", c.size(), a.rows, b.rows);
     }
     if (how.slices == 0) base::refuse("slices=0: give 1 for none");
     if (takes_both(m, a, b)) return;
-    base::refuse("accumulator '{}' does not take {} x {}; {} does", m.name, in_words(a),
+    base::refuse("accumulator '{}' does not support {} x {}; {} does", m.name, in_words(a),
                  in_words(b), alternative(m, a, b)->name);
 }
 

@@ -39,7 +39,7 @@ void check_link(const std::string& path) {
     if (!fs::is_symlink(fs::symlink_status(path, failure))) return;
     const fs::file_status target = fs::status(path, failure);
     if (failure == std::errc::too_many_symbolic_link_levels) {
-        fail(path, "is a symbolic link that leads in a circle");
+        fail(path, "is a cyclic symbolic link");
     }
     if (target.type() == fs::file_type::not_found) {
         fail(path, fmt::format("is a symbolic link to '{}', which does not exist",

@@ -65,7 +65,7 @@ void set_type(npy_layout& layout, std::string_view descr, std::optional<dtype> a
         layout.type = read_as(found->type, as);
         if (order == '>' && found->number > 1) layout.swap_width = found->number;
     } else if (code == "V1") {
-        layout.note = "bare bytes; say what they are with --as (f8_e4m3, f8_e8m0, ...)";
+        layout.note = "raw bytes; give their dtype with --as (f8_e4m3, f8_e8m0, ...)";
     } else if (code.starts_with('O')) {
         layout.note = "Python objects are not numbers, and are never executed";
     } else if (code.starts_with('S') || code.starts_with('U')) {
@@ -100,7 +100,7 @@ class literal_parser {
             const bool fine = seen == &has_descr   ? descr(out.descr)
                               : seen == &has_order ? truth(out.fortran)
                                                    : extents(out.shape);
-            if (!fine) return wrong("the value of '" + key + "' is not what it should be");
+            if (!fine) return wrong("the value of '" + key + "' is not as expected");
             if (!take(',') && peek() != '}') return wrong("',' or '}' is missing");
         }
         if (!has_descr || !has_order || !has_shape) {

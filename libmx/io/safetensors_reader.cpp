@@ -56,7 +56,7 @@ class header_listener final : public json_listener {
         } else if (depth() == 3 && known() && object) {
             fail(fmt::format("{} is not an array", field_), name_);
         } else if (depth() == 4 && known()) {
-            fail(fmt::format("{} holds something that is not a number", field_), name_);
+            fail(fmt::format("{} has an element that is not a number", field_), name_);
         } else if (depth() == 3 && field_ == "dtype") {
             fail("dtype is not a string", name_);
         }

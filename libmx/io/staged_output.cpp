@@ -63,7 +63,7 @@ std::string follow_links(std::string path) {
 
 std::string_view what_to_do(int error_number) {
     if (error_number == ENOSPC || error_number == EDQUOT) {
-        return "; free some room, or write to another disk";
+        return "; free some space, or write to another disk";
     }
     if (error_number == EFBIG) return "; raise the limit on file sizes (ulimit -f), or write less";
     return "";

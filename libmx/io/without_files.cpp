@@ -13,8 +13,8 @@ namespace {
 
 [[noreturn]] void not_linked(const std::string& path, std::string_view what) {
     throw base::error(base::error_kind::unavailable,
-                      fmt::format("this build reads no {} files: it was made without the libraries "
-                                  "that do (MX_FILES)",
+                      fmt::format("this build does not read {} files: it was built without the "
+                                  "libraries for them (MX_FILES)",
                                   what),
                       {path, {}, {}});
 }

@@ -40,7 +40,7 @@ void write_run(const training& t, const run_plan& plan) {
 void begin_folder(const std::string& folder) {
     std::error_code failure;
     if (fs::exists(inside(folder, checkpoint_name), failure)) {
-        base::refuse("holds a run already: continue it with --resume, or name another folder",
+        base::refuse("already has a run: continue it with --resume, or name another folder",
                      {folder, {}, {}});
     }
     fs::create_directories(folder, failure);
@@ -153,7 +153,7 @@ std::vector<std::string> checkpoints_of(const std::string& path) {
         if (fs::exists(one, none)) all.push_back(one);
     }
     if (all.empty()) {
-        throw base::error(base::error_kind::input, "holds no run of mx train: no checkpoint",
+        throw base::error(base::error_kind::input, "has no run of mx train: no checkpoint",
                           {path, {}, {}});
     }
     std::ranges::sort(all);

@@ -43,7 +43,7 @@ std::vector<float> tensor_file::read(const std::string& name, const tensor::shap
     std::vector<std::byte> scratch;
     const std::uint64_t inexact =
         io::read_f32(*reader_->open(index_.at(name)), t.type, 0, values, scratch);
-    if (inexact != 0) fail("has values that float32 does not hold", name);
+    if (inexact != 0) fail("has values that are not exact in float32", name);
     return values;
 }
 

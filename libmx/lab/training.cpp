@@ -85,8 +85,10 @@ namespace {
 run_request request_in(const tensor_file& file) {
     const auto kind = file.metadata().find("kind");
     if (kind == file.metadata().end() || kind->second != checkpoint_kind) {
-        file.fail(fmt::format("is no checkpoint of this version of mx train: its metadata has {}",
-                              kind == file.metadata().end() ? "no kind" : "kind " + kind->second));
+        file.fail(
+            fmt::format("is not a checkpoint of this version of mx train: its metadata has "
+                        "{}",
+                        kind == file.metadata().end() ? "no kind" : "kind " + kind->second));
     }
     std::map<std::string, std::string> text;
     for (const auto& [key, value] : file.metadata()) {

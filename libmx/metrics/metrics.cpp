@@ -57,11 +57,10 @@ constexpr std::array metrics{
     metric{"nrmse", "", "rmse / sqrt(mean(x^2))", &row::nrmse},
     metric{"sqnr_db", "dB", "-20 log10(nrmse)", &row::sqnr_db},
     metric{"rms", "", "sqrt(mean(x^2))", &row::rms},
-    metric{
-        "spread_error", "",
-        "rmse over the standard deviation of x: what is left of the differences between gains; of "
-        "norms, null for others",
-        &row::spread_error},
+    metric{"spread_error", "",
+           "rmse over the standard deviation of x: the error relative to the differences between "
+           "gains; for norms, null for others",
+           &row::spread_error},
     metric{"crest_factor", "", "max |x| / rms, x as quantized (after the recipe's transform)",
            &row::crest_factor},
     metric{"exact", "", "true when every d equals its x", &row::exact},
@@ -77,10 +76,10 @@ constexpr std::array metrics{
     metric{"eligible_blocks", "count", "blocks with two or more non-zero finite elements",
            &row::eligible_blocks},
     metric{"collapsed_block_rate", "share",
-           "eligible blocks whose non-zero inputs all carry one code magnitude",
+           "eligible blocks whose non-zero inputs all get the same code magnitude",
            &row::collapsed_block_rate},
     metric{"saturated_block_rate", "share",
-           "eligible blocks whose non-zero inputs all carry the largest code",
+           "eligible blocks whose non-zero inputs all get the largest code",
            &row::saturated_block_rate},
     metric{"dead_block_rate", "share", "eligible blocks whose non-zero inputs all underflow",
            &row::dead_block_rate},
@@ -106,9 +105,9 @@ constexpr std::array metrics{
            "stochastic rounding, for float32 scales and for outer scales of rows or given ones",
            when::regret},
     metric{"regret", "",
-           "rmse^2 - best_rmse^2, the mean squared error that better scales would save; 0 where "
-           "these differ by less than 1e-6 of themselves; below 0 where a dialect or another "
-           "tensor scale errs less",
+           "rmse^2 - best_rmse^2, the mean squared error that better scales would save; 0 if "
+           "these differ by less than a relative 1e-6; below 0 if a dialect or another tensor "
+           "scale has a smaller error",
            when::regret},
     metric{"regret_share", "share", "regret over rmse^2", when::regret},
     metric{"code_entropy_bits", "bits", "entropy of the code histogram", when::histograms,

@@ -45,7 +45,7 @@ constexpr std::array rows{
                if (in.under.figures.exact == 1) return {};
                return defined(in.under.figures.collapsed_block_rate);
            }},
-    figure{"clamp_rate", figure_unit::share, "share of the elements that saturation changes",
+    figure{"clamp_rate", figure_unit::share, "share of the elements that clamping changes",
            "has {} of its elements clamped",
            [](const figure_input& in) { return defined(in.under.figures.clamp_rate); }},
     figure{"underflow_rate", figure_unit::share,
@@ -72,15 +72,16 @@ constexpr std::array rows{
                return std::max(std::abs(r.gain - in.normal.gain) - chance, 0.0);
            }},
     figure{"sqnr_below_normal", figure_unit::decibels,
-           "how far the SQNR lies below the recipe's on normal data; not judged where one element "
-           "holds most of the squares",
-           "has an SQNR {} below that of normal data",
+           "how far the SQNR is below that of the recipe on normal data; not judged if one "
+           "element has most of the squares",
+           "has an SQNR {} below that on normal data",
            [](const figure_input& in) -> std::optional<double> {
                if (std::isnan(in.under.figures.sqnr_db) || dominated(in)) return {};
                return in.normal.sqnr_db - in.under.figures.sqnr_db;
            }},
     figure{"error_of_spread", figure_unit::share,
-           "RMS error over the standard deviation of the values: for gains that lie close together",
+           "RMS error over the standard deviation of the values: for gains that are close "
+           "together",
            "has an error of {} of the spread of its values",
            [](const figure_input& in) -> std::optional<double> {
                return defined(in.under.figures.spread_error);

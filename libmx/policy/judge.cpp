@@ -85,7 +85,7 @@ class judging {
 
     // Empty for operands.
     std::string why_no_operand(const measured_tensor& t, decision& d) {
-        if (!is_floating(t.dtype)) return "whole numbers: indices, masks or counts";
+        if (!is_floating(t.dtype)) return "integers: indices, masks or counts";
         if (!t.left_out.empty()) return t.left_out;
         if (const rule* keep = by_.kept(d.role)) {
             if (keep->recipe) {
@@ -95,7 +95,7 @@ class judging {
             return keep->why;
         }
         if (long_axes(t.shape) < static_cast<int>(by_.setting("least_axes"))) {
-            return "a vector: no operand of a product";
+            return "a vector, not an operand of a product";
         }
         if (by_.candidates(d.role).empty()) {
             return fmt::format("the policy {} names no recipe for it", by_.name);

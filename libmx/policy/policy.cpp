@@ -18,20 +18,20 @@ namespace mx::policy {
 namespace {
 
 constexpr std::array setting_rows{
-    setting_row{"least_axes", "axes longer than 1 that an operand of a product has at least"},
+    setting_row{"least_axes", "least number of axes longer than 1 in an operand of a product"},
     setting_row{"whole_blocks", "1: the axis of the blocks must hold whole blocks; 0: it need not"},
     setting_row{"scale_margin_db",
                 "gain in SQNR, in dB, from which on another scale rule is worth "
                 "it"},
     setting_row{"exceptions",
-                "largest share of a class's elements that may need another recipe "
-                "than their class"},
+                "largest share of a class's elements whose recipe may differ from that of the "
+                "class"},
     setting_row{"dominated",
-                "share of a tensor's squares in one element from which on SQNR and "
-                "gain are not judged"},
+                "share of a tensor's squares in one element above which SQNR and gain are not "
+                "judged"},
     setting_row{"dominant",
-                "share of a class's error or lost elements in one tensor from which on "
-                "that is said"},
+                "share of a class's error or lost elements in one tensor above which the tensor "
+                "is named"},
     setting_row{"task_loss", "largest relative loss in the metrics of a task that is still safe"},
 };
 
@@ -117,14 +117,14 @@ class rule_reader {
         const report::value* v = member(name);
         if (v == nullptr) return {};
         const auto* s = std::get_if<std::string>(v);
-        if (s == nullptr) fail(fmt::format("has a \"{}\" that is no text", name));
+        if (s == nullptr) fail(fmt::format("has a \"{}\" that is not a string", name));
         return *s;
     }
     std::optional<double> number(std::string_view name) const {
         const report::value* v = member(name);
         if (v == nullptr) return {};
         const auto x = report::number_of(*v);
-        if (!x) fail(fmt::format("has a \"{}\" that is no number", name));
+        if (!x) fail(fmt::format("has a \"{}\" that is not a number", name));
         return x;
     }
     bool flag(std::string_view name) const {
@@ -152,7 +152,7 @@ class rule_reader {
         try {
             r.recipe = codec::parse_recipe(spelling);
         } catch (const base::error& e) {
-            fail("has a recipe that is none: " + e.message());
+            fail("has an invalid recipe: " + e.message());
         }
         r.recipe_text = codec::to_string(*r.recipe);
     }
@@ -245,7 +245,7 @@ double policy::setting(std::string_view wanted) const {
     }
     throw base::error(
         base::error_kind::usage,
-        fmt::format("the policy '{}' does not set {}: let it extend one that does", name, wanted));
+        fmt::format("the policy '{}' does not set {}: extend a policy that does", name, wanted));
 }
 
 std::string_view policy::role_of(std::string_view role, std::string_view tensor) const {
@@ -306,7 +306,7 @@ policy parse_policy(const report::results_file& file, const std::string& path) {
         throw base::error(base::error_kind::input, what, {path, {}, {}});
     };
     if (file.kind != "policy") {
-        fail(fmt::format("holds mx.{}, not a policy: see mx explain policy", file.kind));
+        fail(fmt::format("is mx.{}, not a policy: see mx explain policy", file.kind));
     }
     policy p;
     p.name = report::text_of(file.head, "name");
@@ -329,7 +329,7 @@ policy parse_policy(const report::results_file& file, const std::string& path) {
     for (const setting_row& s : setting_rows) {
         const bool there = std::any_of(p.rules.begin(), p.rules.end(),
                                        [&](const rule& r) { return r.setting == s.name; });
-        if (!there) fail(fmt::format("does not set {}: let it extend a policy that does", s.name));
+        if (!there) fail(fmt::format("does not set {}: extend a policy that does", s.name));
     }
     return p;
 }

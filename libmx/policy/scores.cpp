@@ -37,7 +37,7 @@ std::vector<score> parse_scores(const report::results_file& file, const std::str
     if (file.kind != "scores") {
         throw base::error(
             base::error_kind::input,
-            fmt::format("holds mx.{}, not scores: give a \"schema\" of mx.scores/1", file.kind),
+            fmt::format("is mx.{}, not scores: give a \"schema\" of mx.scores/1", file.kind),
             {path, {}, {}});
     }
     std::vector<score> scores;
@@ -53,7 +53,7 @@ std::vector<score> parse_scores(const report::results_file& file, const std::str
         }
         s.value = *value;
         if (recipe == "stored") {
-            if (s.value == 0) fail("has a baseline of 0, to which no loss is relative");
+            if (s.value == 0) fail("has a baseline of 0, for which no relative loss exists");
             if (!baselines.emplace(s.metric, s.value).second) fail("repeats a baseline");
             continue;
         }
@@ -64,7 +64,7 @@ std::vector<score> parse_scores(const report::results_file& file, const std::str
         try {
             s.recipe = codec::to_string(codec::parse_recipe(recipe));
         } catch (const base::error& e) {
-            fail("has a recipe that is none: " + e.message());
+            fail("has an invalid recipe: " + e.message());
         }
         scores.push_back(std::move(s));
     }

@@ -55,7 +55,7 @@ class csv_lines {
             row.fields.push_back(field());
         } while (take(","));
         if (!take("\r\n") && !take("\n") && at_ < text_.size()) {
-            fail(line_, "a quoted field goes on behind its closing quote");
+            fail(line_, "a quoted field continues after its closing quote");
         }
         ++line_;
         return true;
@@ -132,7 +132,7 @@ csv_table read_csv(const byte_source& source, const std::string& path) {
     table.names = std::move(row.fields);
     while (lines.next(row)) {
         if (row.fields.size() != table.names.size()) {
-            lines.fail(row.line, fmt::format("{} fields where the header has {}", row.fields.size(),
+            lines.fail(row.line, fmt::format("{} fields, but the header has {}", row.fields.size(),
                                              table.names.size()));
         }
         if (table.rows.size() == most_rows) lines.fail(row.line, "more than 1,048,576 rows");

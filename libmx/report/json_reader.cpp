@@ -94,7 +94,7 @@ class builder {
         check_length(name);
         container& into = open_.back();
         if (!into.names.insert(name).second) {
-            fail(fmt::format("the member '{}' is there twice", name));
+            fail(fmt::format("the member '{}' is duplicated", name));
         }
         into.name = std::move(name);
         // Members of a result: what was not asked for is not built.
@@ -118,12 +118,12 @@ class builder {
     }
 
     record finish_object() {
-        if (!done_ || after_) fail("holds no object of plain members");
+        if (!done_ || after_) fail("is not an object of scalar members");
         return std::move(document_.head);
     }
 
     results_file finish() {
-        if (!done_) fail("holds no results of mx");
+        if (!done_) fail("has no results of mx");
         const value* schema = report::find(document_.head, "schema");
         if (schema == nullptr) schema = report::find(document_.tail, "schema");
         const auto* text = schema == nullptr ? nullptr : std::get_if<std::string>(schema);
@@ -166,12 +166,12 @@ class builder {
         if (open_.size() == depth_limit) {
             fail(fmt::format("is nested more than {} deep", depth_limit));
         }
-        if (open_.empty() && !object) fail("holds a list, not results of mx");
+        if (open_.empty() && !object) fail("is a list, not results of mx");
         if (open_.size() == 1 && open_.back().name == "results") {
-            if (object) fail("\"results\" is no list");
+            if (object) fail("\"results\" is not a list");
             results_ = true;
         } else if (in_results() && !object) {
-            fail("an element of \"results\" is no object");
+            fail("an element of \"results\" is not an object");
         }
         open_.emplace_back();
         open_.back().object = object;
@@ -199,9 +199,9 @@ class builder {
     }
 
     bool scalar(value v) {
-        if (open_.empty()) fail("holds one value, not results of mx");
-        if (open_.size() == 1 && open_.back().name == "results") fail("\"results\" is no list");
-        if (in_results()) fail("an element of \"results\" is no object");
+        if (open_.empty()) fail("is one value, not results of mx");
+        if (open_.size() == 1 && open_.back().name == "results") fail("\"results\" is not a list");
+        if (in_results()) fail("an element of \"results\" is not an object");
         give(std::move(v));
         return true;
     }
@@ -212,7 +212,7 @@ class builder {
         if (inside && dropped_) return;
         // A list of small numbers takes many times its text.
         if (!in_result() && ++values_ > value_limit) {
-            fail(fmt::format("holds more than {} nested values: write it without --histograms",
+            fail(fmt::format("has more than {} nested values: write it without --histograms",
                              value_limit));
         }
         container& into = open_.back();

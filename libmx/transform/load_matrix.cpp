@@ -58,8 +58,8 @@ numbers numbers_of(const std::string& file, const std::string& text, std::size_t
         if (status != std::errc() || !std::isfinite(x) || std::abs(x) > 1e100 ||
             (next != end && !separates(*next) && *next != '#')) {
             fail(file,
-                 fmt::format("transform_file: entry {} is no number; write the matrix as text, "
-                             "as numpy.savetxt does",
+                 fmt::format("transform_file: entry {} is not a number; write the matrix as text, "
+                             "like numpy.savetxt",
                              all.size() + 1));
         }
         all.push_back(x);

@@ -115,7 +115,7 @@ TEST_CASE("torch: a tensor, an object, a script, the other byte order", "[torch]
 
     has(open_error(fixture("torch_object.pt")), "__main__.Configuration; mx builds no objects");
     has(open_error(fixture("torch_old.pt")),
-        "a PyTorch file of before version 1.6, which mx does not read; save it again");
+        "a PyTorch file from before version 1.6, which mx does not read; save it again");
 
     const auto script = fixture_file("torch_script.pt");
     check_fixture(*script, "weight", dtype::f32, {5, 7});

@@ -30,14 +30,14 @@ std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_roo
     constexpr std::uint64_t mib = std::uint64_t{1} << 20;
     const std::uint64_t least = needed / mib + (needed % mib != 0 ? 1 : 0);
     if (kind == memory_kind::pinned) {
-        return fmt::format("the host gives no pinned memory ({} MiB are needed)", least);
+        return fmt::format("the host has no pinned memory left ({} MiB are needed)", least);
     }
-    return fmt::format("the card has no room ({} MiB free of {} MiB, {} MiB are needed)",
+    return fmt::format("the GPU is out of memory ({} MiB free of {} MiB, {} MiB are needed)",
                        room.free / mib, room.all / mib, least);
 }
 
 std::string went_elsewhere(const no_room& short_of, std::string_view name) {
-    return fmt::format("backend cuda: {}; going on with backend {}, which leaves the same bytes",
+    return fmt::format("backend cuda: {}; continuing with backend {}, which gives the same bytes",
                        short_of.shortage(), name);
 }
 

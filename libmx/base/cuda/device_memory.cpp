@@ -24,11 +24,11 @@ class runtime_stream final : public stream {
 
     void copy_there(std::byte* device, const std::byte* host, std::size_t bytes) override {
         check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_),
-              "copying to the card");
+              "copying to the GPU");
     }
     void copy_back(std::byte* host, const std::byte* device, std::size_t bytes) override {
         check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_),
-              "copying from the card");
+              "copying from the GPU");
     }
     void wait() override { check(cudaStreamSynchronize(stream_), "running the kernel"); }
     void* handle() override { return stream_; }
@@ -49,8 +49,7 @@ class runtime_device final : public device {
             cudaGetLastError();  // else the next kernel would be said to have failed
             throw no_room(shortage_of(kind, bytes, room()));
         }
-        check(code,
-              kind == memory_kind::device ? "taking memory of the card" : "taking pinned memory");
+        check(code, kind == memory_kind::device ? "allocating GPU memory" : "taking pinned memory");
         return static_cast<std::byte*>(memory);
     }
     void give_back(memory_kind kind, std::byte* memory, std::size_t) noexcept override {
@@ -93,10 +92,11 @@ void check(int code, const char* what) {
     const auto status = static_cast<cudaError_t>(code);
     cudaGetLastError();  // else the next call would report this one
     if (status == cudaErrorMemoryAllocation) {
-        throw no_room(fmt::format("the card has no room ({})", what));
+        throw no_room(fmt::format("the GPU is out of memory ({})", what));
     }
     throw error(error_kind::unavailable,
-                fmt::format("backend cuda: {}: {}; leave out --backend cuda to do without the card",
+                fmt::format("backend cuda: {}: {}; leave out --backend cuda to run without the "
+                            "GPU",
                             what, cudaGetErrorString(status)));
 }
 
@@ -138,7 +138,7 @@ device& first_device() {
 
 device_facts facts_of_device() {
     cudaDeviceProp p{};
-    check(cudaGetDeviceProperties(&p, 0), "asking what the card is");
+    check(cudaGetDeviceProperties(&p, 0), "reading the properties of the GPU");
     device_facts f;
     f.name = p.name;
     f.major = p.major;
@@ -149,8 +149,8 @@ device_facts facts_of_device() {
     f.memory_bus_bits = p.memoryBusWidth;
     f.memory = p.totalGlobalMem;
     f.l2_cache = static_cast<std::uint64_t>(p.l2CacheSize);
-    check(cudaDriverGetVersion(&f.driver), "asking for the driver's version");
-    check(cudaRuntimeGetVersion(&f.runtime), "asking for the runtime's version");
+    check(cudaDriverGetVersion(&f.driver), "reading the driver's version");
+    check(cudaRuntimeGetVersion(&f.runtime), "reading the runtime's version");
     return f;
 }
 

@@ -46,8 +46,8 @@ class cuda_meter final : public device_meter {
         resident_ = std::min(most_resident, device_.room().free / 4) / step * step;
         if (resident_ == 0) {
             throw base::error(base::error_kind::unavailable,
-                              "backend cuda: the card has no 8 MiB of memory left to measure with; "
-                              "end what else runs on it");
+                              "backend cuda: the GPU has less than 8 MiB of memory left; end "
+                              "other programs on it");
         }
         staged_ = std::min(most_staged, resident_);
         values_.room_for(resident_);
@@ -73,7 +73,7 @@ class cuda_meter final : public device_meter {
         return seconds_of([&] {
             check(enqueue_read(values_.data(), resident_,
                                reinterpret_cast<std::uint32_t*>(sum_.data()), stream_->handle()),
-                  "starting a kernel that reads");
+                  "starting a read kernel");
         });
     }
 
@@ -81,7 +81,7 @@ class cuda_meter final : public device_meter {
         const std::uint64_t half = resident_ / 2;
         return seconds_of([&] {
             check(enqueue_copy(values_.data() + half, values_.data(), half, stream_->handle()),
-                  "starting a kernel that copies");
+                  "starting a copy kernel");
         });
     }
 

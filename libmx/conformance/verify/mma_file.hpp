@@ -33,7 +33,8 @@ inline constexpr std::string_view known_products_missed = "not given";
 inline constexpr std::string_view no_model =
     "no accumulator model is for this instruction on this chip";
 inline constexpr std::string_view not_placed =
-    "the card did not read its operands where they were: the outputs say nothing of arithmetic";
+    "the GPU did not read its operands where they were placed: the outputs say nothing about "
+    "arithmetic";
 
 /// Whether it was found where the instruction reads its operands. Others say nothing of arithmetic.
 bool is_placed(const vector_file& file);

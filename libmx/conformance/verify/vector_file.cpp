@@ -21,8 +21,8 @@ const std::string& vector_file::at(std::string_view key) const {
     const std::string* value = find(key);
     if (value == nullptr) {
         fail(
-            "its metadata has no '{}', without which nobody knows what its vectors are; write it, "
-            "or say what they are with --recipe or --accumulate",
+            "its metadata has no '{}', which describes its vectors; add it, or use --recipe or "
+            "--accumulate",
             key);
     }
     return *value;
@@ -48,7 +48,7 @@ std::vector<T> vector_file::read(std::string_view tensor, tensor::dtype type,
                 tensor::row_of(type).name);
     }
     if (elements != any_count && t.elements != elements) {
-        fail_in(tensor, "holds {} values where the inputs call for {}", t.elements, elements);
+        fail_in(tensor, "has {} values; the inputs require {}", t.elements, elements);
     }
     if (t.bytes != t.elements * sizeof(T)) {
         fail_in(tensor, "holds {} bytes for {} values", t.bytes, t.elements);

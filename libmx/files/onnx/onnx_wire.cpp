@@ -143,7 +143,7 @@ bool wire_reader::next() {
     }
     if (!fine || position() > end) {
         is_bytes_ = false;
-        fail("is not a sound ONNX file: a field is damaged or cut short");
+        fail("is not a valid ONNX file: a field is damaged or cut short");
     }
     return true;
 }

@@ -58,7 +58,8 @@ class metadata_reader {
         std::unordered_set<std::string_view> names;
         const auto items = graph_.items(tensors);
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-            if (graph_.kind(items[i]) != pickle_kind::text) fail({}, "a tensor's name is no text");
+            if (graph_.kind(items[i]) != pickle_kind::text)
+                fail({}, "a tensor's name is not a string");
             if (!names.insert(graph_.text(items[i])).second) {
                 fail(std::string(graph_.text(items[i])), "two tensors of this name");
             }
@@ -83,14 +84,14 @@ class metadata_reader {
     pickle_ref dictionary(pickle_ref object, std::string_view name) const {
         const pickle_ref found = graph_.attribute(object, name);
         if (found == no_value || !graph_[found].pairs) {
-            fail({}, fmt::format("the metadata has no {}", name));
+            fail({}, fmt::format("the metadata lacks {}", name));
         }
         return found;
     }
     std::vector<std::uint64_t> extents(pickle_ref object, std::string_view name,
                                        const std::string& tensor) const {
         const auto found = extents_of(graph_, graph_.attribute(object, name));
-        if (!found) fail(tensor, fmt::format("its {} are not described as PyTorch does it", name));
+        if (!found) fail(tensor, fmt::format("its {} are not described as in PyTorch", name));
         return *found;
     }
 
@@ -101,7 +102,7 @@ class metadata_reader {
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
             if (graph_.kind(items[i]) != pickle_kind::object ||
                 graph_.kind(items[i + 1]) != pickle_kind::object) {
-                fail({}, "storage_data is not described as PyTorch does it");
+                fail({}, "storage_data is not described as in PyTorch");
             }
             const pickle_ref fqn = graph_.attribute(items[i], "fqn");
             const auto offsets = extents_of(graph_, graph_.attribute(items[i], "offset"));
@@ -111,7 +112,7 @@ class metadata_reader {
             const auto offset = graph_.count(graph_.attribute(items[i + 1], "offset"));
             const auto length = graph_.count(graph_.attribute(items[i + 1], "length"));
             if (graph_.kind(path) != pickle_kind::text || !offset || !length) {
-                fail(name, "the place of a shard is not described as PyTorch does it");
+                fail(name, "the location of a shard is not described as in PyTorch");
             }
             const pickle_ref changes = graph_.attribute(items[i + 1], "transform_descriptors");
             if (!graph_.items(changes).empty()) {
@@ -130,7 +131,7 @@ class metadata_reader {
             }
             if (!places_.emplace(key_of(name, *offsets), stored_shard{at->second, *offset, *length})
                      .second) {
-                fail(name, "one of its shards has two places");
+                fail(name, "one of its shards has two locations");
             }
         }
     }
@@ -143,14 +144,14 @@ class metadata_reader {
         if (!tensor::element_count(tensor.shape)) fail(tensor.name, "its extents are too large");
         const pickle_ref chunks = graph_.attribute(described, "chunks");
         if (graph_.kind(chunks) != pickle_kind::list) {
-            fail(tensor.name, "its chunks are not described as PyTorch does it");
+            fail(tensor.name, "its chunks are not described as in PyTorch");
         }
         for (const pickle_ref chunk : graph_.items(chunks)) {
             shard_box box{extents(chunk, "offsets", tensor.name),
                           extents(chunk, "sizes", tensor.name)};
             if (std::ranges::find(box.extents, 0u) != box.extents.end()) continue;
             const auto place = places_.find(key_of(tensor.name, box.origin));
-            if (place == places_.end()) fail(tensor.name, "one of its shards is stored nowhere");
+            if (place == places_.end()) fail(tensor.name, "one of its shards is not stored");
             tensor.boxes.push_back(std::move(box));
             tensor.shards.push_back(place->second);
         }
@@ -170,7 +171,7 @@ class metadata_reader {
         const torch_dtype* found = dtype_of(graph_, type);
         if (found == nullptr) {
             fail(name,
-                 fmt::format("its dtype '{}' is not one that mx knows", graph_.global_name(type)));
+                 fmt::format("its dtype '{}' is not supported by mx", graph_.global_name(type)));
         }
         return found;
     }
@@ -240,7 +241,7 @@ class distributed_reader final : public file_reader {
         for (distributed_tensor& each : found.tensors) add(std::move(each), as);
         if (found.others != 0) {
             metadata_.emplace("(others)",
-                              fmt::format("values that are no tensors: {}", found.others));
+                              fmt::format("values that are not tensors: {}", found.others));
         }
     }
 

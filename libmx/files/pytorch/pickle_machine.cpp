@@ -40,7 +40,7 @@ class pickle_machine {
 
     std::size_t take(std::uint64_t count) {
         if (count > data().size() - at_) {
-            fail(fmt::format("the pickle ends early: {} bytes are wanted, {} are left", count,
+            fail(fmt::format("the pickle ends early: {} bytes are needed, {} are left", count,
                              data().size() - at_));
         }
         const std::size_t begin = at_;
@@ -109,7 +109,7 @@ class pickle_machine {
     }
     // Where the values since the last mark begin; the mark is gone then.
     std::size_t pop_mark() {
-        if (marks_.empty()) fail("the pickle wants a mark where there is none");
+        if (marks_.empty()) fail("the pickle needs a mark where there is none");
         const std::size_t begin = marks_.back();
         marks_.pop_back();
         return begin;
@@ -149,7 +149,10 @@ class pickle_machine {
         const pickle_ref container = below(begin);
         pickle_value& value = graph_.values_[container];
         const bool object = value.kind == pickle_kind::object;
-        if (value.kind != plain && !object) fail("the pickle appends to what is no list or set");
+        if (value.kind != plain && !object)
+            fail(
+                "the pickle appends to something that is not a "
+                "list or set");
         if (object && value.pairs) fail("one object is filled like a list and like a dict");
         append(container, begin);
     }
@@ -157,7 +160,10 @@ class pickle_machine {
         const pickle_ref container = below(begin);
         pickle_value& value = graph_.values_[container];
         const bool object = value.kind == pickle_kind::object;
-        if (value.kind != pickle_kind::dict && !object) fail("the pickle sets a key of no dict");
+        if (value.kind != pickle_kind::dict && !object)
+            fail(
+                "the pickle sets a key of something "
+                "that is not a dict");
         if (object && !value.pairs && value.items != no_value) {
             fail("one object is filled like a list and like a dict");
         }
@@ -187,7 +193,7 @@ class pickle_machine {
     void call(bool made) {
         const pickle_ref arguments = pop();
         const pickle_ref callee = pop();
-        if (graph_.kind(arguments) != pickle_kind::tuple) fail("arguments that are no tuple");
+        if (graph_.kind(arguments) != pickle_kind::tuple) fail("arguments that are not a tuple");
         push_call(pickle_kind::object, callee, arguments, made);
     }
     void call_with_names() {
@@ -206,12 +212,15 @@ class pickle_machine {
     void build() {
         const pickle_ref state = pop();
         pickle_value& target = graph_.values_[top()];
-        if (target.kind != pickle_kind::object) fail("the pickle fills in what is no object");
+        if (target.kind != pickle_kind::object)
+            fail(
+                "the pickle sets attributes of something "
+                "that is not an object");
         target.state = state;
     }
     void global(pickle_ref module, pickle_ref name) {
         if (graph_.kind(module) != pickle_kind::text || graph_.kind(name) != pickle_kind::text) {
-            fail("the name of a global is no text");
+            fail("the name of a global is not a string");
         }
         push_call(pickle_kind::global, module, name);
     }

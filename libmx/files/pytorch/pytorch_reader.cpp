@@ -31,11 +31,10 @@ class pytorch_reader final : public file_reader {
         for (const named_value& each : found.tensors) add(graph, each, as);
         note_shared();
         for (const auto& [name, made] : found.passed_over) {
-            metadata_.emplace(name, fmt::format("an object of {}: not built, passed over", made));
+            metadata_.emplace(name, fmt::format("an object of {}: not built, ignored", made));
         }
         const std::size_t more = found.passed_over_count - found.passed_over.size();
-        if (more != 0)
-            metadata_.emplace("(more)", fmt::format("objects passed over: {} more", more));
+        if (more != 0) metadata_.emplace("(more)", fmt::format("objects ignored: {} more", more));
     }
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {
@@ -48,7 +47,7 @@ class pytorch_reader final : public file_reader {
     void refuse_if_opaque(const checkpoint_values& found) const {
         if (found.passed_over.empty()) return;
         fail(found.passed_over.front().first,
-             fmt::format("holds no tensors, but an object of {}; mx builds no objects and executes "
+             fmt::format("has no tensors, but an object of {}; mx builds no objects and executes "
                          "nothing: store tensors, e.g. a state_dict",
                          found.passed_over.front().second));
     }

@@ -279,7 +279,7 @@ class walker {
         for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
             if (graph_.kind(pairs[i]) != pickle_kind::text) continue;
             if (!texts.insert(graph_.text(pairs[i])).second) {
-                fail(fmt::format("the key '{}' is there twice", graph_.text(pairs[i])));
+                fail(fmt::format("the key '{}' is duplicated", graph_.text(pairs[i])));
             }
         }
     }

@@ -79,7 +79,7 @@ class tensor_reader {
         const pickle_ref record = graph_.at(name, 2);
         if (!elements || graph_.kind(record) != pickle_kind::text ||
             graph_.text(graph_.at(name, 0)) != "storage") {
-            fail("its storage is not described as PyTorch does it");
+            fail("its storage is not described as in PyTorch");
         }
         const pickle_ref type = graph_.at(name, 1);
         const bool global = graph_.kind(type) == pickle_kind::global;
@@ -90,7 +90,7 @@ class tensor_reader {
         });
         if (row == torch_dtypes.end() ||
             (module != "torch" && module != "torch.storage" && module != "torch.cuda")) {
-            fail(fmt::format("its storage is of class '{}', which mx does not know",
+            fail(fmt::format("its storage is of class '{}', which mx does not support",
                              graph_.global_name(type)));
         }
         out.type = &*row;
@@ -117,7 +117,7 @@ class tensor_reader {
         const auto shape = extents_of(graph_, graph_.at(args, 2));
         const auto strides = extents_of(graph_, graph_.at(args, 3));
         if (!offset || !shape || !strides || shape->size() != strides->size()) {
-            fail("its offset, extents and strides are not described as PyTorch does it");
+            fail("its offset, extents and strides are not described as in PyTorch");
         }
         out.offset = *offset;
         out.shape = *shape;
@@ -127,8 +127,8 @@ class tensor_reader {
             const pickle_ref type = graph_.at(args, next++);
             out.type = dtype_of(graph_, type);
             if (out.type == nullptr) {
-                fail(fmt::format("its dtype '{}' is not one that mx knows",
-                                 graph_.global_name(type)));
+                fail(
+                    fmt::format("its dtype '{}' is not supported by mx", graph_.global_name(type)));
             }
         }
         out.note = out.type->note;

@@ -110,8 +110,7 @@ class file_cursor {
                              length, remaining()));
         }
         if (length > limit_ - std::min(position_, limit_)) {
-            fail(fmt::format("the header is longer than {} bytes, which no real file needs",
-                             limit_));
+            fail(fmt::format("the header is longer than {} bytes, the limit of mx", limit_));
         }
     }
 
@@ -230,7 +229,7 @@ void read_version(file_cursor& at, gguf_header& header) {
 // Returns the alignment of the data.
 std::uint64_t read_metadata(file_cursor& at, std::uint64_t count, gguf_header& header) {
     if (count > std::min(entries_limit, at.remaining() / least_entry)) {
-        at.fail(fmt::format("the header counts {} metadata entries, which cannot be", count));
+        at.fail(fmt::format("the header states {} metadata entries, which is impossible", count));
     }
     std::uint64_t alignment = 32;
     std::uint64_t kept = 0;
@@ -245,8 +244,7 @@ std::uint64_t read_metadata(file_cursor& at, std::uint64_t count, gguf_header& h
         }
         kept += key.size() + value.text.size();
         if (kept > metadata_limit) {
-            at.fail(fmt::format("more than {} bytes of metadata, which no real file needs",
-                                metadata_limit));
+            at.fail(fmt::format("more than {} bytes of metadata, the limit of mx", metadata_limit));
         }
         const auto [entry, fresh] = header.metadata.emplace(std::move(key), std::move(value.text));
         if (!fresh) at.fail(fmt::format("two metadata entries named '{}'", entry->first));
@@ -313,7 +311,7 @@ gguf_header read_gguf_header(const shared_file& file) {
     const auto entries = at.number<std::uint64_t>();
     const std::uint64_t alignment = read_metadata(at, entries, header);
     if (tensors > std::min(gguf_tensors_limit, at.remaining() / least_tensor)) {
-        at.fail(fmt::format("the header counts {} tensors, which cannot be", tensors));
+        at.fail(fmt::format("the header states {} tensors, which is impossible", tensors));
     }
     std::set<std::string> names;
     for (std::uint64_t i = 0; i < tensors; ++i) {

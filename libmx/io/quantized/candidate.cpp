@@ -28,7 +28,7 @@ std::optional<std::size_t> array_index::beside(std::size_t to, const std::string
     }
     const std::vector<std::size_t>& all = here.empty() ? at->second : here;
     if (all.size() == 1) return all.front();
-    reason = fmt::format("{} files hold an array {}", all.size(), name);
+    reason = fmt::format("{} files have an array {}", all.size(), name);
     return std::nullopt;
 }
 

@@ -331,7 +331,7 @@ class opener {
         std::vector<std::uint32_t> groups = all<std::uint32_t>(*p_.groups);
         for (const std::uint32_t g : groups) {
             if (g < count) continue;
-            input_error(fmt::format("{} holds {} where there are {} groups", info(*p_.groups).name,
+            input_error(fmt::format("{} has {}, but there are {} groups", info(*p_.groups).name,
                                     static_cast<std::int32_t>(g), count),
                         {info(p_.codes).file, p_.name, {}});
         }

@@ -247,7 +247,7 @@ class search {
         const auto mark = index_.beside(codes, stem + std::string(u.mark), ignored);
         if (!mark || taken_[*mark]) return;
         refused_pairing r{codes, mark,
-                          fmt::format("{} beside {}: {}, which mx does not decode",
+                          fmt::format("{} next to {}: {}, which mx does not decode",
                                       described(info(codes)), described(info(*mark)), u.name)};
         for (std::string_view rest = u.others; !rest.empty();) {
             const std::string_view ending = rest.substr(0, rest.find(' '));
@@ -309,7 +309,7 @@ class search {
         const auto shape = logical_shape(l, c, misfit);
         if (!shape) return std::nullopt;
         if (!enough_axes(l, *shape)) {
-            misfit = fmt::format("{} calls for two axes", l.title);
+            misfit = fmt::format("{} requires two axes", l.title);
             return std::nullopt;
         }
         const tensor::shape want = scale_shape(l, *shape);
@@ -317,7 +317,7 @@ class search {
         const std::uint64_t padded = can_be_swizzled(l) ? swizzled_size(*shape, want) : 0;
         if (!(swizzle ? s.elements == padded : shapes_agree(l, want, s.shape))) {
             misfit = swizzle
-                         ? fmt::format("{} in the 128x4 order calls for {} scales", l.title, padded)
+                         ? fmt::format("{} in the 128x4 order requires {} scales", l.title, padded)
                          : fmt::format("{} calls for scales {}", l.title, tensor::to_string(want));
             if (!swizzle && s.elements == padded && padded != 0) {
                 misfit += "; they may be in the 128x4 order (--swizzled)";

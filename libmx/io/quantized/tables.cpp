@@ -125,7 +125,7 @@ std::optional<pairing> confirm_ggml(const candidate& c, const quantized_layout& 
     const std::uint64_t count = c.scale_info().elements;
     if (c.scale_info().type != dtype::f32 || (count != 1 && count != matrices) ||
         !fits_memory(values.shape)) {
-        misfit = fmt::format("{} calls for one F32, or {}", l.title, matrices);
+        misfit = fmt::format("{} requires one F32, or {}", l.title, matrices);
         return std::nullopt;
     }
     pairing p = c.begin(l);

@@ -61,7 +61,7 @@ bool lay_out_groups(pairing& p, const candidate& c, std::uint64_t count, std::st
     if (!misfit.empty()) return false;
     const std::uint64_t rows = p.shape[0], cols = p.shape[1];
     if (p.groups && !fits_groups(c.arrays.info(*p.groups), cols)) {
-        misfit = fmt::format("{} of {} columns calls for their groups in I32, at most 2^20, not {}",
+        misfit = fmt::format("{} of {} columns requires their groups in I32, at most 2^20, not {}",
                              p.layout->title, cols, described(c.arrays.info(*p.groups)));
         return false;
     }
@@ -81,7 +81,7 @@ std::optional<pairing> compressed_tensors(const candidate& c, const quantized_la
     const auto size = at ? stated_extents(c, *at) : std::nullopt;
     if (!size || codes.shape.size() != 2 || scales.shape.size() != 2) {
         if (misfit.empty()) {
-            misfit = fmt::format("{} call for two axes and {}{} (I64 2)", l.title, c.name,
+            misfit = fmt::format("{} require two axes and {}{} (I64 2)", l.title, c.name,
                                  packed_shape_ending);
         }
         return std::nullopt;
@@ -107,7 +107,7 @@ std::optional<pairing> compressed_tensors(const candidate& c, const quantized_la
                                    scales.shape[1]};
         if (!(z.type == dtype::i32 && z.shape == packed) &&
             !(z.type == dtype::i8 && z.shape == scales.shape)) {
-            misfit = fmt::format("{} calls for zero points in I32 {}, not {}", l.title,
+            misfit = fmt::format("{} requires zero points in I32 {}, not {}", l.title,
                                  tensor::to_string(packed), described(z));
             return std::nullopt;
         }
@@ -124,7 +124,7 @@ std::optional<pairing> gptq_or_awq(const candidate& c, const quantized_layout& l
     if (!zeros || !is_matrix(c.arrays.info(*zeros), dtype::i32) || codes.shape.size() != 2 ||
         scales.shape.size() != 2) {
         misfit =
-            fmt::format("{} calls for two axes and {}{} (I32)", l.title, c.stem, c.naming.zeros);
+            fmt::format("{} requires two axes and {}{} (I32)", l.title, c.stem, c.naming.zeros);
         return std::nullopt;
     }
     const tensor_info& z = c.arrays.info(*zeros);

@@ -327,7 +327,7 @@ class panel_survey final : public engine::panel_visitor {
 
 block_surveyor::block_surveyor(const engine::run_request& request) {
     for (const codec::recipe& r : request.recipes) {
-        codec::refuse_row_scales(r, "and blocks are looked at one by one; leave out outer=row");
+        codec::refuse_row_scales(r, "and blocks are processed one by one; leave out outer=row");
         recipes_.emplace_back(r);
     }
 }

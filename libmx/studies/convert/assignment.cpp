@@ -97,7 +97,7 @@ assignment read_assignment(const std::string& path) {
     const report::results_file file = analysis::open_results(path, options).content;
     if (file.kind != "plan" && file.kind != "report") {
         fail(path, {},
-             fmt::format("holds mx.{}, not a recipe per tensor: mx plan and mx report write those "
+             fmt::format("is mx.{}, not a recipe per tensor: mx plan and mx report write those "
                          "with --json",
                          file.kind));
     }
@@ -106,8 +106,7 @@ assignment read_assignment(const std::string& path) {
         const std::string* tensor = report::member<std::string>(r, "tensor");
         const report::value* recipe = report::find(r, "recipe");
         if (tensor == nullptr || recipe == nullptr) {
-            fail(path, {},
-                 "has results without a tensor and a recipe: give what mx plan writes with --json");
+            fail(path, {}, "has results without a tensor and a recipe: give the JSON of mx plan");
         }
         const auto* name = std::get_if<std::string>(recipe);
         if (name == nullptr) continue;  // undecided

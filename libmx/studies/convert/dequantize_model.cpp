@@ -35,8 +35,7 @@ conversion dequantize_tensors(const std::vector<engine::tensor_ref>& tensors,
     if (decoded.empty()) {
         throw base::error(
             base::error_kind::input,
-            "nothing here is packed in a way that mx decodes; `mx tensors` shows what "
-            "was found",
+            "nothing here has a packing that mx decodes; `mx tensors` shows what was found",
             {tensors.empty() ? std::string() : tensors.front().info().file, "", {}});
     }
     std::vector<std::size_t> arrays;

@@ -36,7 +36,7 @@ std::unique_ptr<io::array_writer> create_destination(const std::string& path,
     }
     if (io::has_ending(path, ".npy")) {
         if (plan.size() != 1) {
-            base::refuse(fmt::format("a .npy file holds one array, this would write {}; choose one "
+            base::refuse(fmt::format("a .npy file has one array, this would write {}; choose one "
                                      "with --tensor or write .safetensors",
                                      plan.size()),
                          {path, "", {}});
@@ -131,7 +131,7 @@ void output::copy_from(const std::vector<const io::reader*>& files,
         if (at == by_name.end() || at->second.info().type != plan_[i].type ||
             at->second.info().shape != plan_[i].shape) {
             throw base::error(base::error_kind::input,
-                              "no part has this array as it has to be: make the parts again",
+                              "no part has this array in the required form: make the parts again",
                               {{}, plan_[i].name, {}});
         }
         copy(at->second, i, control);

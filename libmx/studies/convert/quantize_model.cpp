@@ -257,8 +257,7 @@ recipe_group& group_of(std::vector<recipe_group>& groups, const codec::recipe& r
 }
 
 void require_packable(const codec::recipe& r) {
-    codec::refuse_row_scales(
-        r, "which packed files have no place for; write values (without --packed)");
+    codec::refuse_row_scales(r, "which packed files cannot store; write values (without --packed)");
     if (!codec::bumps_positions(r)) return;
     base::refuse(
         "recipe '{}': its scale differs inside a block, so there are "

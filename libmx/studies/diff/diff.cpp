@@ -201,7 +201,7 @@ class diff_visitor final : public engine::visitor {
 };
 
 void check(std::size_t dumps, const diff_request& request) {
-    if (dumps < 2) base::refuse("one dump has nothing to be compared with; give two or more FILEs");
+    if (dumps < 2) base::refuse("one dump cannot be compared; give two or more FILEs");
     if (dumps > most_dumps) {
         base::refuse("{} dumps were given; at most {} are compared at a time", dumps, most_dumps);
     }

@@ -67,7 +67,7 @@ TEST_CASE("damaged tables are refused with their line") {
     CHECK(failure_of("a,a\n") == "line 1: two columns are named 'a'");
     CHECK(failure_of("a,\n") == "line 1: a column without a name");
     CHECK(failure_of("a\n\"x\n\n") == "line 2: a quoted field has no closing quote");
-    CHECK(failure_of("a\n\"x\"y\n") == "line 2: a quoted field goes on behind its closing quote");
+    CHECK(failure_of("a\n\"x\"y\n") == "line 2: a quoted field continues after its closing quote");
     CHECK(failure_of(std::string(2000, ',')) == "line 1: more than 1,024 fields");
 }
 

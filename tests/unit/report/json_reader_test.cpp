@@ -138,8 +138,8 @@ TEST_CASE("what is not JSON is refused with the byte") {
 }
 
 TEST_CASE("what mx does not write is refused") {
-    CHECK(failure("[]") == "r.json: at byte 1: holds a list, not results of mx");
-    CHECK(failure("7").find("holds one value, not results of mx") != std::string::npos);
+    CHECK(failure("[]") == "r.json: at byte 1: is a list, not results of mx");
+    CHECK(failure("7").find("is one value, not results of mx") != std::string::npos);
     CHECK(failure("{}").find("has no \"schema\"") != std::string::npos);
     CHECK(failure(R"({"schema":7,"results":[]})").find("has no \"schema\"") != std::string::npos);
     CHECK(failure(R"({"schema":"npm/1","results":[]})").find("is none of mx") != std::string::npos);
@@ -150,8 +150,8 @@ TEST_CASE("what mx does not write is refused") {
           "r.json: the schema 'mx.analysis/2' is newer than this mx, which reads up to /1: use the "
           "mx that wrote it");
     CHECK(failure(R"({"schema":"mx.analysis/1"})").find("has no \"results\"") != std::string::npos);
-    CHECK(failure(around("{}")).find("\"results\" is no list") != std::string::npos);
-    CHECK(failure(around("3")).find("\"results\" is no list") != std::string::npos);
+    CHECK(failure(around("{}")).find("\"results\" is not a list") != std::string::npos);
+    CHECK(failure(around("3")).find("\"results\" is not a list") != std::string::npos);
     CHECK(failure(around("[[]]")).find("is no object") != std::string::npos);
     CHECK(failure(around("[{},3]")).find("is no object") != std::string::npos);
 }
