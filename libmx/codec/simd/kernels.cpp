@@ -377,8 +377,6 @@ void write_codes(const kernels& k, const block_params& p, const element_grid& gr
 }  // namespace
 
 bool takes(const block_params& p) {
-    // The grids of the kernels begin at 1 or below; E1M2's first normal number is 2.
-    if (p.element.floating && p.element.emin > 0) return false;
     if (!p.plain) return takes_general(p);
     const format::element_params& f = p.element;
     return scale::is_step(p.rule) && is_rounding(p.mode.how) && !p.mode.round_fraction &&
@@ -388,8 +386,8 @@ bool takes(const block_params& p) {
 bool takes_cast(const element_cast& to) {
     const conversion& c = to.number;
     const format::element_params& f = c.element;
-    return !(f.floating && f.emin > 0) && !to.power_of_two && c.by->id == dialect_id::ocp &&
-           f.has_sign && is_rounding(c.mode.how) && c.mode.how != format::rounding::stochastic &&
+    return !to.power_of_two && c.by->id == dialect_id::ocp && f.has_sign &&
+           is_rounding(c.mode.how) && c.mode.how != format::rounding::stochastic &&
            !c.mode.round_fraction && !rounds_by_code(f, c.mode);
 }
 
