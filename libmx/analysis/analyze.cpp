@@ -53,12 +53,12 @@ result finish(const engine::run_job& j, metrics::totals t, double spread,
     r.passes = j.passes;
     const codec::recipe& recipe = request.recipes[j.recipe];
     if (codec::has_tensor_scale(recipe)) r.tensor_scale = double{j.params[0]->tensor.decode};
-    if (codec::has_row_scales(recipe)) {
+    if (codec::has_outer_areas(recipe)) {
         const bool any = t.least_outer <= t.largest_outer;
         const auto figure = [&](float scale) {
             return any ? report::value(double{scale}) : report::value();
         };
-        put(r, "row_scale",
+        put(r, "outer_scale",
             report::record{{"min", figure(t.least_outer)}, {"max", figure(t.largest_outer)}});
     }
     for (const metrics::metric& m : metrics::all()) {
