@@ -37,14 +37,19 @@ HWY_INLINE void transpose(const block_run& run, std::size_t first, float* HWY_RE
 }
 
 // scale=search over the blocks in the lanes. Errors are in units of the scale that it begins with,
-// in float32: what they can be off by is compare_trials' bound (kernels.cpp), and codes are left
-// untried only where a part of the error alone is larger than the best by far more than that.
-template <bool squares>
+// in float32. What they can be off by: y by 2^-23 of itself, which adds up to 2^-22 sqrt(n E) y to
+// a sum of squares E (Cauchy and Schwarz), and n 2^-23 y to one of magnitudes; the rest is
+// relative, n + 10 roundings. The margins are at least twice that. Codes are left untried only
+// where a part of the error alone is larger than the best by far more.
+//
+// `exact`: scales are powers of two and so every error is exact; where those of all elements are
+// the same, so are the sums: a floating format has one error under most scales.
+template <bool squares, bool exact>
 class lane_search {
   public:
     HWY_INLINE lane_search(const element_grid& g, const search_plan& plan, std::size_t stride,
-                           const float* x)
-        : grid_(g), plan_(plan), stride_(stride), x_(x) {}
+                           const float* x, float* errors)
+        : grid_(g), plan_(plan), stride_(stride), x_(x), errors_(errors) {}
 
     HWY_INLINE void run(ints first, floats amax) {
         const float_tag df;
@@ -63,12 +68,14 @@ class lane_search {
         const auto active = hn::And(usable, fit);
         doubtful_ = hn::Not(active);
         floats zeros;
-        best_ = error_under(first_, zeros);
+        float_mask ignored;
+        best_ = error_under(first_, zeros, ignored);
+        keep_errors(active);
         code_ = first_;
         second_ = hn::Set(df, 0x1p100f);
         look_down(active);
         look_up(hn::AndNot(hopeless(zeros), active));
-        const floats margin = hn::MulAdd(hn::Add(best_, second_), hn::Set(df, 0x1p-15f), slack_);
+        const floats margin = margin_of(hn::Add(best_, second_));
         doubtful_ = hn::Or(doubtful_, hn::Not(hn::Gt(hn::Sub(second_, best_), margin)));
     }
 
@@ -80,13 +87,14 @@ class lane_search {
     }
 
   private:
-    // Also the part of elements that become zero.
-    HWY_INLINE floats error_under(ints code, floats& zeros) const {
+    // Also the part of elements that become zero, and where all errors are those of the best.
+    HWY_INLINE floats error_under(ints code, floats& zeros, float_mask& same) const {
         const float_tag df;
         const floats inverse = hn::GatherIndex(df, plan_.inverse, code);
         const floats scale = hn::Mul(hn::GatherIndex(df, plan_.scale, code), to_first_);
         floats all = hn::Zero(df);
         zeros = all;
+        same = hn::Eq(all, all);
         for (std::size_t i = 0; i < stride_; ++i) {
             const floats y = hn::Abs(hn::Mul(hn::Load(df, x_ + i * float_lanes), inverse));
             const floats within = hn::Min(y, grid_.max_positive);
@@ -95,18 +103,53 @@ class lane_search {
             const floats term = squares ? hn::Mul(e, e) : hn::Abs(e);
             all = hn::Add(all, term);
             zeros = hn::Add(zeros, hn::IfThenElseZero(hn::Eq(q, hn::Zero(df)), term));
+            if constexpr (exact) {
+                const floats in_first = hn::Mul(hn::Abs(e), scale);
+                float* const errors = errors_ + i * float_lanes;
+                same = hn::And(same, hn::Eq(in_first, hn::Load(df, errors)));
+                hn::Store(in_first, df, errors + stride_ * float_lanes);
+            }
         }
         const floats unit = squares ? hn::Mul(scale, scale) : scale;
         zeros = hn::Mul(zeros, unit);
         return hn::Mul(all, unit);
     }
 
-    HWY_INLINE void consider(ints code, floats error, float_mask active) {
-        const floats e = hn::IfThenElse(active, error, hn::Set(float_tag(), 0x1p100f));
+    // The errors that were found last are those of the best in these lanes.
+    HWY_INLINE void keep_errors(float_mask lanes) {
+        const float_tag df;
+        if (!exact || hn::AllFalse(df, lanes)) return;
+        for (std::size_t i = 0; i < stride_; ++i) {
+            float* const errors = errors_ + i * float_lanes;
+            const floats found = hn::Load(df, errors + stride_ * float_lanes);
+            hn::Store(hn::IfThenElse(lanes, found, hn::Load(df, errors)), df, errors);
+        }
+    }
+
+    HWY_INLINE floats margin_of(floats sums) const {
+        const float_tag df;
+        const auto set = [&](double v) HWY_ATTR { return hn::Set(df, static_cast<float>(v)); };
+        const auto n = static_cast<double>(stride_);
+        const floats relative = hn::Mul(sums, set((n + 16) * 0x1p-23));
+        if constexpr (!squares) return hn::Add(relative, hn::Mul(y_amax_, set(n * 0x1p-21)));
+        const floats size = hn::Mul(y_amax_, hn::Sqrt(hn::Mul(sums, set(n))));
+        const floats least = hn::Mul(hn::Mul(y_amax_, y_amax_), set(n * 0x1p-42));
+        return hn::Add(hn::Add(relative, least), hn::Mul(size, set(0x1p-20)));
+    }
+
+    // `same`: the error is that of the best; the larger code stands for both.
+    HWY_INLINE void consider(ints code, floats error, float_mask same, float_mask active) {
+        const float_tag df;
+        const int_tag di;
+        const auto tied = exact ? hn::And(active, same) : hn::Not(hn::Eq(best_, best_));
+        code_ = hn::IfThenElse(hn::RebindMask(di, tied), hn::Max(code, code_), code_);
+        const auto other = hn::AndNot(tied, active);
+        const floats e = hn::IfThenElse(other, error, hn::Set(df, 0x1p100f));
         const auto less = hn::Lt(e, best_);
         second_ = hn::Min(second_, hn::Max(e, best_));
         best_ = hn::Min(e, best_);
-        code_ = hn::IfThenElse(hn::RebindMask(int_tag(), less), code, code_);
+        code_ = hn::IfThenElse(hn::RebindMask(di, less), code, code_);
+        keep_errors(less);
     }
 
     // Whether no code with that part of the error, or more, can be best.
@@ -151,7 +194,9 @@ class lane_search {
             active = hn::AndNot(hopeless(squares ? hn::Mul(over, over) : over), active);
             if (hn::AllFalse(df, active)) return;
             floats zeros;
-            consider(code, error_under(safe, zeros), active);
+            float_mask same;
+            const floats error = error_under(safe, zeros, same);
+            consider(code, error, same, active);
         }
     }
 
@@ -162,9 +207,11 @@ class lane_search {
             const ints code = hn::Add(first_, hn::Set(di, k));
             active = within(code, first_, most, active);
             if (hn::AllFalse(float_tag(), active)) return;
-            floats zeros;
             const ints safe = hn::Min(code, hn::Set(di, plan_.most_usable));
-            consider(code, error_under(safe, zeros), active);
+            floats zeros;
+            float_mask same;
+            const floats error = error_under(safe, zeros, same);
+            consider(code, error, same, active);
             // Under larger scales they remain zeros.
             active = hn::AndNot(hopeless(zeros), active);
         }
@@ -174,16 +221,18 @@ class lane_search {
     const search_plan& plan_;
     std::size_t stride_;
     const float* x_;
+    float* errors_;  // of the best, then those that were found last, in units of the first scale
     ints first_, code_;
     floats to_first_, y_amax_, slack_, best_, second_;
     float_mask doubtful_;
 };
 
-template <bool squares>
+template <bool squares, bool exact>
 HWY_ATTR void search_blocks(const element_grid& g, const search_plan& plan, const block_run& run,
                             block_trials& trials) {
     HWY_ALIGN float x[largest_tried * float_lanes];
-    lane_search<squares> search(g, plan, run.stride, x);
+    HWY_ALIGN float errors[exact ? 2 * largest_tried * float_lanes : 1] = {};
+    lane_search<squares, exact> search(g, plan, run.stride, x, errors);
     for (std::size_t b = 0; b < run.blocks; b += float_lanes) {
         transpose(run, b, x);
         const ints first = hn::LoadU(int_tag(), trials.code.data() + b);
@@ -248,8 +297,13 @@ HWY_ATTR void choose_te(const element_grid& g, const te_plan& plan, const block_
 
 void search(const element_grid& g, const search_plan& plan, const block_run& run,
             block_trials& trials) {
-    if (plan.squares) return search_blocks<true>(g, plan, run, trials);
-    search_blocks<false>(g, plan, run, trials);
+    const bool powers = plan.lowest == 0;  // the first code of numbers is zero, and no scale
+    if (plan.squares) {
+        return powers ? search_blocks<true, true>(g, plan, run, trials)
+                      : search_blocks<true, false>(g, plan, run, trials);
+    }
+    powers ? search_blocks<false, true>(g, plan, run, trials)
+           : search_blocks<false, false>(g, plan, run, trials);
 }
 
 void choose_as_te(const element_grid& g, const te_plan& plan, const block_run& run,
