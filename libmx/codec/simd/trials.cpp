@@ -42,8 +42,8 @@ HWY_INLINE void transpose(const block_run& run, std::size_t first, float* HWY_RE
 // relative, n + 10 roundings. The margins are at least twice that. Codes are left untried only
 // where a part of the error alone is larger than the best by far more.
 //
-// `exact`: scales are powers of two and so every error is exact; where those of all elements are
-// the same, so are the sums: a floating format has one error under most scales.
+// `exact`: scales are powers of two and so every error is exact. A floating format has one error
+// under most scales, so that sums differ in a few terms only: these alone are compared.
 template <bool squares, bool exact>
 class lane_search {
   public:
@@ -68,13 +68,14 @@ class lane_search {
         const auto active = hn::And(usable, fit);
         doubtful_ = hn::Not(active);
         floats zeros;
-        float_mask ignored;
+        difference ignored;
         best_ = error_under(first_, zeros, ignored);
         keep_errors(active);
         code_ = first_;
         second_ = hn::Set(df, 0x1p100f);
         look_down(active);
         look_up(hn::AndNot(hopeless(zeros), active));
+        if (exact) return;
         const floats margin = margin_of(hn::Add(best_, second_));
         doubtful_ = hn::Or(doubtful_, hn::Not(hn::Gt(hn::Sub(second_, best_), margin)));
     }
@@ -87,14 +88,20 @@ class lane_search {
     }
 
   private:
-    // Also the part of elements that become zero, and where all errors are those of the best.
-    HWY_INLINE floats error_under(ints code, floats& zeros, float_mask& same) const {
+    // From the best to another, where that is exact.
+    struct difference {
+        floats sum, size;  // of the terms that are not the same, and of their magnitudes
+        float_mask none;   // all are
+    };
+
+    // Also the part of elements that become zero.
+    HWY_INLINE floats error_under(ints code, floats& zeros, difference& to_best) const {
         const float_tag df;
         const floats inverse = hn::GatherIndex(df, plan_.inverse, code);
         const floats scale = hn::Mul(hn::GatherIndex(df, plan_.scale, code), to_first_);
         floats all = hn::Zero(df);
         zeros = all;
-        same = hn::Eq(all, all);
+        to_best = {all, all, hn::Eq(all, all)};
         for (std::size_t i = 0; i < stride_; ++i) {
             const floats y = hn::Abs(hn::Mul(hn::Load(df, x_ + i * float_lanes), inverse));
             const floats within = hn::Min(y, grid_.max_positive);
@@ -106,7 +113,13 @@ class lane_search {
             if constexpr (exact) {
                 const floats in_first = hn::Mul(hn::Abs(e), scale);
                 float* const errors = errors_ + i * float_lanes;
-                same = hn::And(same, hn::Eq(in_first, hn::Load(df, errors)));
+                const floats best = hn::Load(df, errors);
+                const auto same = hn::Eq(in_first, best);
+                const floats a = squares ? hn::Mul(in_first, in_first) : in_first;
+                const floats b = squares ? hn::Mul(best, best) : best;
+                to_best.none = hn::And(to_best.none, same);
+                to_best.sum = hn::Add(to_best.sum, hn::Sub(a, b));
+                to_best.size = hn::Add(to_best.size, hn::IfThenZeroElse(same, hn::Add(a, b)));
                 hn::Store(in_first, df, errors + stride_ * float_lanes);
             }
         }
@@ -137,19 +150,30 @@ class lane_search {
         return hn::Add(hn::Add(relative, least), hn::Mul(size, set(0x1p-20)));
     }
 
-    // `same`: the error is that of the best; the larger code stands for both.
-    HWY_INLINE void consider(ints code, floats error, float_mask same, float_mask active) {
+    HWY_INLINE void consider(ints code, floats error, const difference& d, float_mask active) {
         const float_tag df;
         const int_tag di;
-        const auto tied = exact ? hn::And(active, same) : hn::Not(hn::Eq(best_, best_));
-        code_ = hn::IfThenElse(hn::RebindMask(di, tied), hn::Max(code, code_), code_);
-        const auto other = hn::AndNot(tied, active);
-        const floats e = hn::IfThenElse(other, error, hn::Set(df, 0x1p100f));
-        const auto less = hn::Lt(e, best_);
-        second_ = hn::Min(second_, hn::Max(e, best_));
-        best_ = hn::Min(e, best_);
+        auto less = active;
+        if constexpr (exact) {
+            // Equal errors: the larger scale.
+            const auto tied = hn::And(active, d.none);
+            code_ = hn::IfThenElse(hn::RebindMask(di, tied), hn::Max(code, code_), code_);
+            const float share = static_cast<float>(stride_ + 16) * 0x1p-23f;
+            // What lies below float32's normal numbers is not exact.
+            const floats bound =
+                hn::Add(hn::Mul(d.size, hn::Set(df, share)), hn::Set(df, 0x1p-100f));
+            less = hn::And(active, hn::Lt(d.sum, hn::Neg(bound)));
+            const auto told = hn::Or(hn::Or(tied, less), hn::Gt(d.sum, bound));
+            doubtful_ = hn::Or(doubtful_, hn::AndNot(told, active));
+            best_ = hn::IfThenElse(less, error, best_);
+            keep_errors(less);
+        } else {
+            const floats e = hn::IfThenElse(active, error, hn::Set(df, 0x1p100f));
+            less = hn::Lt(e, best_);
+            second_ = hn::Min(second_, hn::Max(e, best_));
+            best_ = hn::Min(e, best_);
+        }
         code_ = hn::IfThenElse(hn::RebindMask(di, less), code, code_);
-        keep_errors(less);
     }
 
     // Whether no code with that part of the error, or more, can be best.
@@ -194,9 +218,9 @@ class lane_search {
             active = hn::AndNot(hopeless(squares ? hn::Mul(over, over) : over), active);
             if (hn::AllFalse(df, active)) return;
             floats zeros;
-            float_mask same;
-            const floats error = error_under(safe, zeros, same);
-            consider(code, error, same, active);
+            difference to_best;
+            const floats error = error_under(safe, zeros, to_best);
+            consider(code, error, to_best, active);
         }
     }
 
@@ -209,9 +233,9 @@ class lane_search {
             if (hn::AllFalse(float_tag(), active)) return;
             const ints safe = hn::Min(code, hn::Set(di, plan_.most_usable));
             floats zeros;
-            float_mask same;
-            const floats error = error_under(safe, zeros, same);
-            consider(code, error, same, active);
+            difference to_best;
+            const floats error = error_under(safe, zeros, to_best);
+            consider(code, error, to_best, active);
             // Under larger scales they remain zeros.
             active = hn::AndNot(hopeless(zeros), active);
         }
