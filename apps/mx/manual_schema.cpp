@@ -110,7 +110,8 @@ std::string members_schema() {
     for (const analysis::member_facts& m : analysis::result_members()) {
         add(m.name, m.definition, keywords_of(m), m.always);
     }
-    add("row_scale", "the least and the largest outer scale of a row, with outer=row",
+    add("outer_scale",
+        "the least and the largest outer scale, with one for each row, column or tile (outer)",
         R"("type": "object", "properties": {"min": {"type": ["number", "null"]}, "max": {"type": ["number", "null"]}}, "required": ["min", "max"], "additionalProperties": false)",
         false);
     for (const metrics::metric& m : metrics::all()) {

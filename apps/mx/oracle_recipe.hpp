@@ -3,6 +3,8 @@
 // the two have lists of their own.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "libmx/codec/recipe.hpp"
@@ -58,8 +60,15 @@ inline oracle::recipe oracle_recipe(const codec::recipe& r, float tensor_amax = 
     o.full_bound = r.bound == codec::scale_bound::largest;
     o.fp16_candidates = r.candidates == codec::candidate_kind::fp16;
     o.scale_format = r.scale_format;
-    o.row_scales = codec::has_row_scales(r);
-    if (r.outer.what == codec::outer_choice::kind::given) o.given = r.outer.value;
+    using outer = codec::outer_choice::kind;
+    constexpr auto whole = std::numeric_limits<std::uint64_t>::max();
+    if (r.outer.what == outer::row) o.outer_rows = 1, o.outer_cols = whole;
+    if (r.outer.what == outer::column) o.outer_rows = whole, o.outer_cols = 1;
+    if (r.outer.what == outer::tile) {
+        o.outer_rows = static_cast<std::uint64_t>(r.outer.rows);
+        o.outer_cols = static_cast<std::uint64_t>(r.outer.cols);
+    }
+    if (r.outer.what == outer::given) o.given = r.outer.value;
     o.search =
         r.measure == codec::search_measure::mse ? oracle::selection::mse : oracle::selection::mae;
     o.reach = r.reach == codec::all_codes ? -1 : r.reach;

@@ -33,12 +33,12 @@ result figures_of(const metrics::totals& t, std::size_t recipe, std::size_t phas
     r.nan = t.count.nan;
     r.inf = t.count.inf;
     r.poisoned = t.count.poisoned;
-    if (codec::has_row_scales(request.recipes[recipe])) {
+    if (codec::has_outer_areas(request.recipes[recipe])) {
         const bool any = t.least_outer <= t.largest_outer;
         const auto figure = [&](float scale) {
             return any ? report::value(double{scale}) : report::value();
         };
-        put(r, "row_scale",
+        put(r, "outer_scale",
             report::record{{"min", figure(t.least_outer)}, {"max", figure(t.largest_outer)}});
     }
     for (const metrics::metric& m : metrics::all()) {

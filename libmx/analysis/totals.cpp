@@ -46,7 +46,7 @@ class panel_totals final : public engine::panel_visitor {
             tally& t = tallies_[members[i]];
             t.totals.add(*s.by_recipe[i].stats);
             const codec::block_params& p = *panel_.job(members[i]).params[s.model];
-            if (p.row_scales) t.totals.add_outer(s.by_recipe[i].outer.decode);
+            if (p.outer_areas) t.totals.add_outer(s.by_recipe[i].outer.decode);
             if (!t.histograms) continue;
             const int bits = panel_.job(members[i]).params[s.model]->element.bits;
             add_histograms(s.place, s.by_recipe[i].of_blocks, bits, *t.histograms);

@@ -118,7 +118,16 @@ engine::geometry layout_of(const shape& extents, const recipe& r) {
 
 }  // namespace
 
+namespace {
+
+void refuse_areas(const recipe& r) {
+    codec::refuse_outer_areas(r, "which blocks of an array have no place for; take fake_quantize");
+}
+
+}  // namespace
+
 blocks quantize(const view& x, const recipe& r, const run_options& how) {
+    refuse_areas(r);
     blocks q;
     q.recipe_ = r;
     q.extents_ = x.extents();
@@ -164,6 +173,7 @@ blocks blocks::from_parts(const mx::recipe& r, shape extents, std::vector<std::u
 blocks blocks::from_packed(const mx::recipe& r, shape extents, std::vector<std::byte> packed,
                            std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
                            std::vector<std::uint16_t> offsets, std::optional<float> tensor_scale) {
+    refuse_areas(r);
     blocks q;
     q.recipe_ = r;
     q.grid_ = layout_of(extents, r).grid_shape;

@@ -27,10 +27,26 @@ struct grid {
     /// matrix; 1 and 1 without.
     std::uint64_t joint_rows = 1;
     std::uint64_t joint_cols = 1;
+    /// Extents, multiples of the block's or the whole matrix, of the areas that have an outer scale
+    /// each; 0 and 0 without.
+    std::uint64_t outer_rows = 0;
+    std::uint64_t outer_cols = 0;
 
     std::uint64_t rows() const { return (over.rows + block_rows - 1) / block_rows; }
     std::uint64_t cols() const { return (over.cols + block_cols - 1) / block_cols; }
     std::uint64_t blocks() const { return over.batch * rows() * cols(); }
+    bool has_areas() const { return outer_cols != 0; }
+    /// Areas along a column and along a row of a matrix, where there are any.
+    std::uint64_t area_rows() const { return (over.rows + outer_rows - 1) / outer_rows; }
+    std::uint64_t area_cols() const { return (over.cols + outer_cols - 1) / outer_cols; }
+    std::uint64_t areas() const { return over.batch * area_rows() * area_cols(); }
+    /// The linear index of the area that the block with this index lies in.
+    std::uint64_t area_of(std::uint64_t block) const {
+        const std::uint64_t line = block / cols();
+        const std::uint64_t row = line % rows() * block_rows / outer_rows;
+        const std::uint64_t col = block % cols() * block_cols / outer_cols;
+        return (line / rows() * area_rows() + row) * area_cols() + col;
+    }
     friend bool operator==(const grid&, const grid&) = default;
 };
 
@@ -45,7 +61,7 @@ struct segmentation {
 };
 
 /// About this many elements share a segment (one block, where a block holds more; one grid row,
-/// where the grid asks for whole rows).
+/// where the grid asks for whole rows). An area with an outer scale is a segment.
 inline constexpr std::uint64_t segment_elements = 4096;
 
 /// The segments of a grid.

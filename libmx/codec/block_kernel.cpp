@@ -103,7 +103,7 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
 }
 
 bool codes_tell_values(const block_params& p) {
-    if (p.row_scales || p.by->inf_value.value == inf_element::keep) return p.plain;
+    if (p.outer_areas || p.by->inf_value.value == inf_element::keep) return p.plain;
     return p.by->id == dialect_id::ocp || !p.scale_format->power_of_two();
 }
 

@@ -50,7 +50,7 @@ block_params params_of(const recipe& r, const tensor_facts& facts) {
     p.largest = format::decode(f, f.max_code());
     p.select = r.select;
     p.candidates = r.candidates;
-    p.row_scales = has_row_scales(r);
+    p.outer_areas = has_outer_areas(r);
     p.measure = r.measure;
     p.reach = r.reach;
     p.tensor = tensor_scale_of(r, facts);

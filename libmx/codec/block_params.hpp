@@ -42,8 +42,8 @@ struct block_params : plain_params {
     candidate_kind candidates;
     search_measure measure;  ///< of scale=search
     int reach;               ///< of scale=search: codes either side, or all_codes
-    bool row_scales;         ///< see has_row_scales
-    tensor_scale tensor;     ///< what all blocks share; with row scales, those of a row
+    bool outer_areas;        ///< see has_outer_areas
+    tensor_scale tensor;     ///< what all blocks share, or those of an area
     outer_rule outer;        ///< what `tensor` follows from
 };
 
@@ -52,7 +52,7 @@ struct block_params : plain_params {
 /// (NVIDIA/TransformerEngine@d0067d0).
 MX_HD inline bool follows_te_reference(const block_params& p) {
     return p.by->two_level.value == two_level_kind::te &&
-           (p.row_scales || p.select != four_over_six::none || p.scale_number.clamps_negative);
+           (p.outer_areas || p.select != four_over_six::none || p.scale_number.clamps_negative);
 }
 
 /// As of the recipe: scales are stored as codes, not as float32.

@@ -71,7 +71,7 @@ void values_of_block(const block_params& p, const block_results& d, std::size_t 
 struct segment_result {
     const block::segment_stats* stats;
     block_results of_blocks;
-    tensor_scale outer{};  ///< with row scales: that of the segment, which is a row
+    tensor_scale outer{};  ///< where areas have one each: that of the segment, which is one
 };
 
 /// Called for each segment with its place in the list and a result per recipe, in their order. What

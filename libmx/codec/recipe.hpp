@@ -70,11 +70,14 @@ struct outer_choice {
         tensor,   ///< the tensor; normalized to by_rule
         none,     ///< no outer scale; normalized to scale=single-level
         row,      ///< every row, along which the blocks lie
+        column,   ///< every column, along which the blocks lie
+        tile,     ///< every rows x cols elements of a matrix, whole blocks
         given,    ///< the tensor, under a scale that is known beforehand
     };
     kind what = kind::by_rule;
-    float value = 1;   ///< given by a number: as files of the dialect hold it
-    std::string file;  ///< given by a file; empty where it is a number
+    int rows = 0, cols = 0;  ///< of a tile
+    float value = 1;         ///< given by a number: as files of the dialect hold it
+    std::string file;        ///< given by a file; empty where it is a number
     friend bool operator==(const outer_choice&, const outer_choice&) = default;
 };
 

@@ -174,10 +174,23 @@ void set_bound(recipe& r, std::string_view text) {
                      r.scale_format->name));
 }
 
-constexpr std::array outer_words{word{"tensor", outer_choice::kind::tensor},
-                                 word{"none", outer_choice::kind::none},
-                                 word{"row", outer_choice::kind::row}};
+constexpr std::array outer_words{
+    word{"tensor", outer_choice::kind::tensor}, word{"none", outer_choice::kind::none},
+    word{"row", outer_choice::kind::row}, word{"col", outer_choice::kind::column}};
 constexpr std::string_view given_prefix = "given:";
+
+// Whether `text` begins like ROWSxCOLS.
+bool is_tile(std::string_view text) {
+    return !text.empty() && text.front() >= '0' && text.front() <= '9' &&
+           text.find('x') != std::string_view::npos;
+}
+
+void set_tile(recipe& r, std::string_view text) {
+    const std::size_t cross = text.find('x');
+    r.outer.rows = integer<int>("outer", text.substr(0, cross), 1, 1 << 24);
+    r.outer.cols = integer<int>("outer", text.substr(cross + 1), 1, 1 << 24);
+    r.outer.what = outer_choice::kind::tile;
+}
 
 void set_outer(recipe& r, std::string_view text) {
     r.outer = {};
@@ -186,7 +199,9 @@ void set_outer(recipe& r, std::string_view text) {
             if (w.name == text) r.outer.what = w.value;
         }
         if (r.outer.what != outer_choice::kind::by_rule) return;
-        fail(fmt::format("outer={}: give tensor, none, row, given:NUMBER or given:FILE", text));
+        if (is_tile(text)) return set_tile(r, text);
+        fail(fmt::format(
+            "outer={}: give tensor, none, row, col, ROWSxCOLS, given:NUMBER or given:FILE", text));
     }
     const std::string_view what = text.substr(given_prefix.size());
     if (what.empty()) fail("outer=given: give a number or a file behind the colon");
@@ -203,6 +218,10 @@ void set_outer(recipe& r, std::string_view text) {
 
 std::string get_outer(const recipe& r) {
     if (r.outer.what == outer_choice::kind::row) return "row";
+    if (r.outer.what == outer_choice::kind::column) return "col";
+    if (r.outer.what == outer_choice::kind::tile) {
+        return fmt::format("{}x{}", r.outer.rows, r.outer.cols);
+    }
     if (r.outer.what != outer_choice::kind::given) {
         return scale::has_tensor_scale(r.rule->id) ? "tensor" : "none";
     }
@@ -309,9 +328,9 @@ constexpr std::array keys{
                    r.candidates = read_word("candidates", v, candidate_words);
                },
                [](const recipe& r) { return print_word(r.candidates, candidate_words); }},
-    recipe_key{"outer", "tensor, row, none, given:NUMBER, given:FILE",
-               "what has the outer scale of two-level scales (none: scale=single-level)", set_outer,
-               get_outer},
+    recipe_key{"outer", "tensor, row, col, ROWSxCOLS, none, given:NUMBER, given:FILE",
+               "what shares the outer scale of two-level scales (none: scale=single-level)",
+               set_outer, get_outer},
     recipe_key{
         "search", "mse, mae", "scale=search: the error of a block to minimise",
         [](recipe& r, std::string_view v) { r.measure = read_word("search", v, measure_words); },
@@ -403,6 +422,27 @@ std::string words_joined(std::string_view list, std::string_view between) {
     return out;
 }
 
+// Whether blocks lie inside what shares their outer scale.
+void check_areas(const recipe& r, std::string_view key) {
+    using kind = outer_choice::kind;
+    const auto require = [&](bool fits, std::string_view where) {
+        if (fits) return;
+        fail(fmt::format("{}: blocks lie {}; this recipe has blocks of {}{}", key, where,
+                         get_block(r),
+                         r.axis.what == axis_choice::kind::last ? "" : " and an axis of its own"));
+    };
+    const bool last = r.axis.what == axis_choice::kind::last;
+    if (r.outer.what == kind::row) {
+        require(r.block.rows == 1 && r.axis.what != axis_choice::kind::index,
+                "along rows, the last axis");
+    } else if (r.outer.what == kind::column) {
+        require(r.block.cols == 1 && last, "along columns, as with block=16x1");
+    } else if (r.outer.what == kind::tile) {
+        require(last && r.outer.rows % r.block.rows == 0 && r.outer.cols % r.block.cols == 0,
+                "in tiles of a whole number of blocks");
+    }
+}
+
 // Outer scales: a choice that another key can state becomes that key.
 void normalize_outer(recipe& r) {
     using kind = outer_choice::kind;
@@ -429,11 +469,7 @@ void normalize_outer(recipe& r) {
         fail(fmt::format("{}: not with searched scales; give tensor or none", key));
     }
     if (none || r.outer.what == kind::tensor) r.outer = {};
-    if (r.outer.what == kind::row &&
-        (r.block.rows != 1 || r.axis.what == axis_choice::kind::index)) {
-        fail(fmt::format("{}: blocks lie along rows, the last axis; this recipe has blocks of {}",
-                         key, get_block(r)));
-    }
+    check_areas(r, key);
     const bool te_select = r.select != four_over_six::none && r.by->id == dialect_id::te;
     if (r.outer.what == kind::given && te_select) {
         fail(fmt::format("{}: four_over_six of dialect te looks at the tensor's maximum", key));

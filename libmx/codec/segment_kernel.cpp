@@ -31,7 +31,7 @@ class cpu_quantizer final : public quantizer {
                 const bool nothing = recipes[r].wanted == detail::none && !recipes[r].values;
                 block_details& d = details_[nothing ? 0 : r];
                 d.asked = recipes[r];
-                const block_params* const p = under_row_scale(*recipes[r].params);
+                const block_params* const p = under_outer_scale(*recipes[r].params);
                 stats_[r] = kernel_.quantize(*p, run_, d);
                 results_[r] = {&stats_[r], d.results, p->tensor};
                 if (recipes[r].inputs) results_[r].of_blocks.inputs = run_.x;
@@ -41,22 +41,22 @@ class cpu_quantizer final : public quantizer {
     }
 
   private:
-    // With row scales a segment is a row: its outer scale follows from its values.
-    const block_params* under_row_scale(const block_params& p) {
-        if (!p.row_scales) return &p;
+    // An area with an outer scale is a segment: the scale follows from its values.
+    const block_params* under_outer_scale(const block_params& p) {
+        if (!p.outer_areas) return &p;
         std::uint32_t amax = 0;
         for (std::size_t i = 0; i < run_.blocks * run_.stride; ++i) {
             const std::uint32_t magnitude = base::bits_of(run_.x[i]) & base::f32_magnitude_mask;
             if (magnitude < base::f32_infinity) amax = std::max(amax, magnitude);
         }
-        row_ = p;
-        row_.tensor = outer_scale(p.outer, base::float_from_bits(amax));
-        return &row_;
+        of_area_ = p;
+        of_area_.tensor = outer_scale(p.outer, base::float_from_bits(amax));
+        return &of_area_;
     }
 
     segment_kernel kernel_;
     block_run run_;
-    block_params row_{};
+    block_params of_area_{};
     std::deque<block_details> details_;  // by recipe
     std::vector<block::segment_stats> stats_;
     std::vector<segment_result> results_;

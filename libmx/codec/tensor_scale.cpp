@@ -22,9 +22,17 @@ bool needs_tensor_facts(const recipe& r) {
     return has_outer(r) && r.outer.what == outer_choice::kind::by_rule;
 }
 
-bool has_tensor_scale(const recipe& r) { return has_outer(r) && !has_row_scales(r); }
+bool has_tensor_scale(const recipe& r) { return has_outer(r) && !has_outer_areas(r); }
 
-bool has_row_scales(const recipe& r) { return r.outer.what == outer_choice::kind::row; }
+bool has_outer_areas(const recipe& r) {
+    using kind = outer_choice::kind;
+    return r.outer.what == kind::row || r.outer.what == kind::column || r.outer.what == kind::tile;
+}
+
+std::string_view area_word(const recipe& r) {
+    if (r.outer.what == outer_choice::kind::row) return "row";
+    return r.outer.what == outer_choice::kind::column ? "column" : "tile";
+}
 
 void refuse_scale_files(const recipe& r) {
     if (r.outer.file.empty()) return;
@@ -35,11 +43,11 @@ void refuse_scale_files(const recipe& r) {
                     to_string(r)));
 }
 
-void refuse_row_scales(const recipe& r, std::string_view why) {
-    if (!has_row_scales(r)) return;
-    throw base::error(
-        base::error_kind::usage,
-        fmt::format("recipe '{}': every row has an outer scale of its own, {}", to_string(r), why));
+void refuse_outer_areas(const recipe& r, std::string_view why) {
+    if (!has_outer_areas(r)) return;
+    throw base::error(base::error_kind::usage,
+                      fmt::format("recipe '{}': every {} has an outer scale of its own, {}",
+                                  to_string(r), area_word(r), why));
 }
 
 tensor_scale stored_tensor_scale(two_level_kind convention, float stored) {

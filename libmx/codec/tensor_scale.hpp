@@ -21,17 +21,20 @@ bool needs_tensor_facts(const recipe& r);
 /// Whether a tensor has one outer scale under `r`, found or given, which files hold.
 bool has_tensor_scale(const recipe& r);
 
-/// Whether every row of a tensor has an outer scale of its own (outer=row): its blocks are
-/// quantized row by row.
-bool has_row_scales(const recipe& r);
+/// Whether parts of a tensor have an outer scale each (outer=row, col or ROWSxCOLS): its blocks are
+/// quantized part by part, each an area of the grid (block/view.hpp).
+bool has_outer_areas(const recipe& r);
 
 /// Throws base::error (usage) for outer=given:FILE: "recipe 'R': its outer scales come from a file;
 /// " and that a number takes its place.
 void refuse_scale_files(const recipe& r);
 
-/// Throws base::error (usage) where has_row_scales: "recipe 'R': every row has an outer scale of
-/// its own, " and `why`.
-void refuse_row_scales(const recipe& r, std::string_view why);
+/// The word for one of them: row, column or tile.
+std::string_view area_word(const recipe& r);
+
+/// Throws base::error (usage) where has_outer_areas: "recipe 'R': every row has an outer scale of
+/// its own, " and `why`; or column, or tile.
+void refuse_outer_areas(const recipe& r, std::string_view why);
 
 /// An outer scale; ones for recipes without.
 struct tensor_scale {

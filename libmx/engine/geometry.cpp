@@ -39,24 +39,49 @@ geometry along_axis(const tensor::shape& s, std::size_t k, int length) {
 
 namespace {
 
-// Rows are held in memory as a whole where blocks of a row depend on one another.
-constexpr std::uint64_t longest_whole_row = std::uint64_t{1} << 24;
+// Rows, columns or tiles are held in memory as a whole where their blocks depend on one another.
+constexpr std::uint64_t largest_area = std::uint64_t{1} << 24;
 // Whole blocks and whole rotated groups are held together.
 constexpr std::uint64_t largest_joint = std::uint64_t{1} << 24;
 
-std::optional<geometry> in_whole_rows(geometry g, bool scales, std::string& reason) {
+std::optional<geometry> in_whole_rows(geometry g, std::string& reason) {
     if (g.grid.block_rows != 1) {
-        reason = scales ? "its blocks do not run along rows, the last axis, which share an outer "
-                          "scale"
-                        : "its dialect raises exponents along rows, the last axis";
+        reason = "its dialect raises exponents along rows, the last axis";
         return std::nullopt;
     }
-    if (g.grid.over.cols > longest_whole_row) {
-        reason = fmt::format("its {} at whole rows, of at most {} elements here",
-                             scales ? "outer scale looks" : "dialect looks", longest_whole_row);
+    if (g.grid.over.cols > largest_area) {
+        reason = fmt::format("its dialect looks at whole rows, of at most {} elements here",
+                             largest_area);
         return std::nullopt;
     }
     g.grid.whole_rows = true;
+    return g;
+}
+
+// Areas with an outer scale each. A tensor of rank 0 or 1 is one row.
+std::optional<geometry> in_areas(geometry g, const tensor::shape& shape, const codec::recipe& r,
+                                 std::string& reason) {
+    block::grid& grid = g.grid;
+    const bool tiles = r.outer.what == codec::outer_choice::kind::tile;
+    const bool rows = r.outer.what == codec::outer_choice::kind::row;
+    grid.outer_rows = rows ? 1 : std::max<std::uint64_t>(1, grid.over.rows);
+    grid.outer_cols = rows ? std::max<std::uint64_t>(1, grid.over.cols) : 1;
+    if (tiles) {
+        grid.outer_rows = static_cast<std::uint64_t>(r.outer.rows);
+        grid.outer_cols = static_cast<std::uint64_t>(r.outer.cols);
+    }
+    const std::uint64_t area =
+        std::min(grid.outer_rows, grid.over.rows) * std::min(grid.outer_cols, grid.over.cols);
+    if (area > largest_area) {
+        reason = fmt::format("a {} of it has {} elements; at most {} share an outer scale here",
+                             codec::area_word(r), area, largest_area);
+        return std::nullopt;
+    }
+    g.area_shape = {grid.area_rows(), grid.area_cols()};
+    if (r.axis.what == axis_choice::kind::flat || shape.size() < 2) return g;
+    g.area_shape.assign(shape.begin(), shape.end() - 2);
+    g.area_shape.push_back(rows ? shape[shape.size() - 2] : grid.area_rows());
+    g.area_shape.push_back(grid.area_cols());
     return g;
 }
 
@@ -104,8 +129,10 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const codec::
     if (rank >= 2) g.grid_shape[rank - 2] = blocks_along(before, rows);
     const auto br = static_cast<std::uint64_t>(rows);
     const auto bc = static_cast<std::uint64_t>(cols);
-    g.grid = rows == 1 ? block::grid{{1, leading * before, last}, 1, bc}
-                       : block::grid{{leading, before, last}, br, bc};
+    // Tiles of 1xN blocks do not cross matrices either.
+    const bool merged = rows == 1 && r.outer.what != codec::outer_choice::kind::tile;
+    g.grid = merged ? block::grid{{1, leading * before, last}, 1, bc}
+                    : block::grid{{leading, before, last}, br, bc};
     return g;
 }
 
@@ -114,8 +141,8 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const codec::
 std::optional<geometry> lay_out(const tensor::shape& shape, const codec::recipe& r,
                                 std::string& reason) {
     std::optional<geometry> g = lay_out_blocks(shape, r, reason);
-    const bool row_scales = codec::has_row_scales(r);
-    if (g && (row_scales || codec::bumps_positions(r))) g = in_whole_rows(*g, row_scales, reason);
+    if (g && codec::bumps_positions(r)) g = in_whole_rows(*g, reason);
+    if (g && codec::has_outer_areas(r)) g = in_areas(*g, shape, r, reason);
     if (g && r.rotate.what != transform::kind::none) g = with_joint(*g, r.rotate, reason);
     return g;
 }

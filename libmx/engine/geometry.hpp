@@ -14,7 +14,8 @@ namespace mx::engine {
 /// How a recipe lies over a tensor.
 struct geometry {
     block::grid grid;
-    tensor::shape grid_shape;  ///< the block grid in the tensor's own axes, for packed scales
+    tensor::shape grid_shape;    ///< the block grid in the tensor's own axes, for packed scales
+    tensor::shape area_shape{};  ///< the same of areas with an outer scale each; empty without
 };
 
 /// The geometry, or none with `reason` filled in when the tensor lacks the axis or a panel would

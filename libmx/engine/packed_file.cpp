@@ -97,8 +97,11 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     const auto scale_bytes =
         static_cast<std::uint64_t>(tensor::row_of(scales_type(recipe)).bits / 8);
     t.scales = need(file, name, ".scales", scale_bytes * blocks);
-    if (codec::has_tensor_scale(recipe)) {
-        t.tensor_scale = need(file, name, tensor_scale_suffix, sizeof(float));
+    const bool areas = codec::has_outer_areas(recipe);
+    if (areas || codec::has_tensor_scale(recipe)) {
+        // No more of them than blocks.
+        t.tensor_scale = need(file, name, tensor_scale_suffix,
+                              sizeof(float) * (areas ? layout->grid.areas() : 1));
     }
     if (recipe.offset == codec::offset_kind::fp16) {
         t.offsets = need(file, name, ".offsets", 2 * blocks);
@@ -106,28 +109,45 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     return t;
 }
 
-// The parameters of one tensor, whose tensor scale the file holds.
-codec::block_params params_of(const io::reader& file, const packed_tensor& t) {
-    codec::block_params params = codec::params_of(t.recipe);
-    if (!t.tensor_scale) return params;
-    const float stored = io::read_run<float>(*file.open(*t.tensor_scale), 0, 1).front();
+void set_outer_scale(const io::reader& file, const packed_tensor& t, float stored,
+                     codec::block_params& to) {
     try {
-        codec::set_tensor_scale(params, stored);
+        codec::set_tensor_scale(to, stored);
     } catch (const base::error& e) {
         throw base::error(e.kind(), e.message(), {path_of(file), t.name, {}});
     }
+}
+
+// The parameters of one tensor, whose tensor scale the file holds.
+codec::block_params params_of(const io::reader& file, const packed_tensor& t) {
+    codec::block_params params = codec::params_of(t.recipe);
+    if (t.tensor_scale && !params.outer_areas) {
+        set_outer_scale(file, t, io::read_run<float>(*file.open(*t.tensor_scale), 0, 1).front(),
+                        params);
+    }
     return params;
+}
+
+// The outer scales of areas; none where the tensor has one.
+std::vector<float> outer_scales_of(const io::reader& file, const packed_tensor& t,
+                                   const block::grid& g, codec::block_params params) {
+    if (!g.has_areas()) return {};
+    std::vector<float> all = io::read_run<float>(*file.open(*t.tensor_scale), 0, g.areas());
+    for (const float stored : all) set_outer_scale(file, t, stored, params);
+    return all;
 }
 
 // Dequantized values of blocks.
 class block_values final : public io::coded_blocks<float> {
   public:
     block_values(const codec::block_params& params, int bits, const block::grid& g,
-                 io::shared_source codes, io::shared_source scales, io::shared_source offsets)
-        : coded_blocks(std::move(codes), bits, g),
+                 block_sources from)
+        : coded_blocks(std::move(from.codes), bits, g),
           params_(params),
-          scales_(std::move(scales)),
-          offsets_(std::move(offsets)) {}
+          grid_(g),
+          scales_(std::move(from.scales)),
+          offsets_(std::move(from.offsets)),
+          outer_(std::move(from.outer)) {}
 
   private:
     void decode(const run& r, std::span<float> out) const override {
@@ -135,10 +155,15 @@ class block_values final : public io::coded_blocks<float> {
         const std::vector<float> scales = read_scales(r.block, count);
         std::vector<std::uint16_t> offsets(static_cast<std::size_t>(count));
         if (offsets_) offsets = io::read_run<std::uint16_t>(*offsets_, r.block, count);
+        codec::block_params params = params_;
         for_each_block(
             r, out,
             [&](std::size_t block, std::span<const std::uint8_t> codes, std::span<float> values) {
-                codec::dequantize_block(params_, scales[block], offsets[block], codes, values);
+                if (!outer_.empty()) {
+                    const float stored = outer_[grid_.area_of(r.block + block)];
+                    params.tensor = codec::stored_tensor_scale(params.by->two_level.value, stored);
+                }
+                codec::dequantize_block(params, scales[block], offsets[block], codes, values);
             });
     }
 
@@ -154,7 +179,9 @@ class block_values final : public io::coded_blocks<float> {
     }
 
     codec::block_params params_;
+    block::grid grid_;
     io::shared_source scales_, offsets_;
+    std::vector<float> outer_;  // as stored, by area
 };
 
 // The values before they were rotated, from rotated ones. Groups are turned back whole, however
@@ -332,8 +359,7 @@ std::unique_ptr<io::byte_source> open_blocks(const codec::recipe& r,
                                              const codec::block_params& params,
                                              const block::grid& g, int code_bits,
                                              const block_sources& from) {
-    auto values =
-        std::make_unique<block_values>(params, code_bits, g, from.codes, from.scales, from.offsets);
+    auto values = std::make_unique<block_values>(params, code_bits, g, from);
     if (r.rotate.what == transform::kind::none) return values;
     return std::make_unique<unrotated_source>(std::move(values), r.rotate, g);
 }
@@ -341,9 +367,12 @@ std::unique_ptr<io::byte_source> open_blocks(const codec::recipe& r,
 std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packed_tensor& t) {
     std::string reason;
     const codec::recipe& r = t.recipe;
+    const block::grid grid = lay_out(t.shape, r, reason)->grid;
+    const codec::block_params params = params_of(file, t);
     return open_blocks(
-        r, params_of(file, t), lay_out(t.shape, r, reason)->grid, r.element->bits(),
-        {file.open(t.codes), file.open(t.scales), t.offsets ? file.open(*t.offsets) : nullptr});
+        r, params, grid, r.element->bits(),
+        {file.open(t.codes), file.open(t.scales), t.offsets ? file.open(*t.offsets) : nullptr,
+         outer_scales_of(file, t, grid, params)});
 }
 
 void for_each_piece(const block::grid& g, int threads, const std::atomic<bool>* cancel,

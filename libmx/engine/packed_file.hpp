@@ -63,7 +63,7 @@ struct packed_tensor {
     tensor::shape shape;
     std::size_t codes, scales;  ///< indices into the reader's tensors
     std::optional<std::size_t> offsets;
-    std::optional<std::size_t> tensor_scale;
+    std::optional<std::size_t> tensor_scale;  ///< or those of areas
 
     /// All of these.
     std::vector<std::size_t> parts() const;
@@ -72,9 +72,11 @@ struct packed_tensor {
 /// Understands a packed file; throws base::error (input) saying what is missing or does not fit.
 std::vector<packed_tensor> read_packed(const io::reader& file);
 
-/// Where the parts of quantized blocks are read from; no offsets: null.
+/// Where the parts of quantized blocks are read from; no offsets: null. `outer`: as stored, of each
+/// area of the grid, where areas have outer scales.
 struct block_sources {
     io::shared_source codes, scales, offsets;
+    std::vector<float> outer{};
 };
 
 /// The dequantized values of blocks as F32, from codes of `code_bits` bits (packed) and scales as
@@ -85,7 +87,7 @@ std::unique_ptr<io::byte_source> open_blocks(const codec::recipe& r,
                                              const block_sources& from);
 
 /// Those of a tensor of a packed file: what `mx dequantize` writes. Throws base::error (input) for
-/// a tensor scale that is not finite, or negative.
+/// an outer scale that is not finite, or negative.
 std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packed_tensor& t);
 
 /// Calls body(first, count) on several threads for pieces of a tensor under `g` that are well read

@@ -108,8 +108,9 @@ struct recipe {
     const format::scale_format* scale_format = format::find_scale_format("e8m0");
     /// max |x| over the finite elements of what shares the outer scale (two-level)
     float tensor_amax = 0;
-    bool row_scales = false;  ///< the outer scale is that of a row
-    float given = 0;          ///< the outer scale as files hold it; 0: it follows from tensor_amax
+    /// Extents of the areas that have an outer scale each; 0: the tensor has one.
+    std::uint64_t outer_rows = 0, outer_cols = 0;
+    float given = 0;  ///< the outer scale as files hold it; 0: it follows from tensor_amax
     std::uint64_t block_rows = 1;
     std::uint64_t block_cols = 32;
 };

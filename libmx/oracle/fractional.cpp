@@ -46,7 +46,7 @@ float tensor_range(const recipe& r, const value_list& list) {
 // Transformer Engine as its reference quantizer has it.
 bool by_te_reference(const recipe& r) {
     return convention_of(r) == convention::te &&
-           (r.row_scales || r.select != selection::none || under_ue5m3(r));
+           (r.outer_rows != 0 || r.select != selection::none || under_ue5m3(r));
 }
 
 // The factor as it is stored and as values are multiplied with it.

@@ -99,10 +99,17 @@ std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
     return static_cast<double>(as_wide(rational(part, whole)));
 }
 
-float largest_finite(std::span<const float> x) {
+// Of the area that (row, col) of matrix `b` lies in.
+float largest_finite(const tensor& t, const recipe& r, std::uint64_t b, std::uint64_t row,
+                     std::uint64_t col) {
+    const std::uint64_t top = row / r.outer_rows * r.outer_rows;
+    const std::uint64_t left = col / r.outer_cols * r.outer_cols;
     float largest = 0;
-    for (const float v : x) {
-        if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+    for (std::uint64_t i = top; i < t.rows && i - top < r.outer_rows; ++i) {
+        for (std::uint64_t j = left; j < t.cols && j - left < r.outer_cols; ++j) {
+            const float v = t.values[(b * t.rows + i) * t.cols + j];
+            if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+        }
     }
     return largest;
 }
@@ -129,11 +136,10 @@ measurement measure(const tensor& t, const recipe& r) {
         for (std::uint64_t row = 0; row < t.rows; row += r.block_rows) {
             const std::vector<bool> bumped = bumps_of(t, r, b * t.rows + row);
             recipe here = r;
-            if (r.row_scales) {
-                here.tensor_amax =
-                    largest_finite(t.values.subspan((b * t.rows + row) * t.cols, t.cols));
-            }
             for (std::uint64_t col = 0; col < t.cols; col += r.block_cols) {
+                if (r.outer_rows != 0 && col % r.outer_cols == 0) {
+                    here.tensor_amax = largest_finite(t, r, b, row, col);
+                }
                 std::vector<float> x;
                 std::vector<std::uint32_t> draws;
                 for (std::uint64_t i = row; i < std::min(row + r.block_rows, t.rows); ++i) {

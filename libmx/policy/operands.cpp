@@ -2,6 +2,7 @@
 #include "libmx/policy/operands.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace mx::policy {
 namespace {
@@ -64,7 +65,13 @@ std::optional<codec::recipe> along_whole_blocks(const std::vector<std::uint64_t>
 
 std::string recipe_key(codec::recipe r) {
     r.axis = {};
-    if (r.block.cols == 1) r.block = {1, r.block.rows};  // another way to say axis=-2
+    if (r.block.cols == 1) {  // another way to say axis=-2
+        r.block = {1, r.block.rows};
+        if (r.outer.what == codec::outer_choice::kind::column) {
+            r.outer.what = codec::outer_choice::kind::row;
+        }
+        std::swap(r.outer.rows, r.outer.cols);
+    }
     r.seed = 0;
     r.rotate.seed = 0;
     return codec::to_string(r);

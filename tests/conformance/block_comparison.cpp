@@ -109,7 +109,7 @@ void compare_block(const codec::recipe& r, const oracle::recipe& stated,
                    std::uint64_t seed, float tensor_amax, comparison& result) {
     const std::vector<float> x = input_of(r, kind, size, seed);
     codec::block_params p = codec::params_of(r, {bits_of(tensor_amax)});
-    if (p.row_scales) p.tensor = codec::outer_scale(p.outer, tensor_amax);
+    if (p.outer_areas) p.tensor = codec::outer_scale(p.outer, tensor_amax);
     // The block sits somewhere in a tensor of rows of 100 elements, 8 columns wide.
     codec::block_place place{seed * 77, seed % 1000, 100, 8, nullptr};
     const std::vector<bool> bumped = bumped_columns_of(r, x);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include "libmx/engine/skip.hpp"
@@ -425,6 +426,39 @@ TEST_CASE("GPTQ, AWQ, compressed-tensors, bitsandbytes and MLX", "[quantized]") 
     has(remark_of(m, "gptq4_order.weight"), "groups of gptq4_order.g_idx");
     has(remark_of(m, "nf4_nested.weight"), "scaled by nf4_nested.weight.nested_absmax");
     CHECK(info_in(m, "gptq4.weight")->stored_bytes == 1024 + 32 + 128);
+}
+
+TEST_CASE("a configuration in the folder says how GPTQ stores zero points", "[quantized]") {
+    const auto value_beside = [](const char* config, const std::string& text) {
+        const scratch_dir dir;
+        // Codes of 10, scales of 1, zero points stored as 7.
+        const std::string path = write_model(
+            dir / "m.safetensors", {{"w.qweight", dtype::i32, {4, 8}, repeated(0xaa, 128)},
+                                    {"w.scales",
+                                     dtype::f16,
+                                     {1, 8},
+                                     [] {
+                                         std::string ones;
+                                         for (int i = 0; i < 8; ++i) ones += little(0x3c00, 2);
+                                         return ones;
+                                     }()},
+                                    {"w.qzeros", dtype::i32, {1, 1}, repeated(0x77, 4)}});
+        if (!text.empty()) std::ofstream(dir / config) << text;
+        const engine::model m = model_of({path});
+        has(remark_of(m, "w.weight"), "checkpoint_format gptq");
+        return values_in(m, "w.weight").at(5);
+    };
+    CHECK(value_beside("", "") == 2);
+    CHECK(value_beside("quantize_config.json", R"({"checkpoint_format": "gptq"})") == 2);
+    CHECK(value_beside("quantize_config.json", R"({"bits": 4, "checkpoint_format": "gptq_v2"})") ==
+          3);
+    CHECK(value_beside("config.json",
+                       R"({"quantization_config": {"checkpoint_format": "gptq_v2"}})") == 3);
+    // Elsewhere the word means nothing, and what is no JSON says nothing.
+    CHECK(value_beside("config.json", R"({"checkpoint_format": "gptq_v2"})") == 2);
+    CHECK(value_beside("config.json", R"({"a": {"checkpoint_format": "gptq_v2"}})") == 2);
+    CHECK(value_beside("config.json", R"({"quantization_config": [[[[)") == 2);
+    CHECK(value_beside("quantize_config.json", R"({"checkpoint_format": 2})") == 2);
 }
 
 TEST_CASE("values of words do not depend on how they are read", "[quantized]") {

@@ -67,11 +67,11 @@ class device_quantizer final : public quantizer {
 
     void run(const value_rectangle& values, std::span<const placed_segment> segments,
              std::span<const recipe_request> recipes, const segment_visitor& visit) override {
-        if (std::ranges::any_of(recipes, [](const auto& r) { return r.params->row_scales; })) {
+        if (std::ranges::any_of(recipes, [](const auto& r) { return r.params->outer_areas; })) {
             // Kernels take the outer scale of a whole tensor.
-            if (!by_rows_) by_rows_ = best_backend().make_quantizer();
-            by_rows_->steer(notices(), cancel());
-            return by_rows_->run(values, segments, recipes, visit);
+            if (!by_areas_) by_areas_ = best_backend().make_quantizer();
+            by_areas_->steer(notices(), cancel());
+            return by_areas_->run(values, segments, recipes, visit);
         }
         for (std::size_t first = 0; first < segments.size();) {
             const std::size_t end = part_end(segments, recipes, first);
@@ -263,8 +263,8 @@ class device_quantizer final : public quantizer {
     } asked_;
     std::vector<segment_result> results_;  // of a segment
     block_run laid_out_;
-    std::unique_ptr<quantizer> instead_;  // once the device had no room
-    std::unique_ptr<quantizer> by_rows_;  // of recipes with row scales
+    std::unique_ptr<quantizer> instead_;   // once the device had no room
+    std::unique_ptr<quantizer> by_areas_;  // of recipes whose areas have outer scales
 };
 
 }  // namespace

@@ -40,14 +40,11 @@ float floor_float(double b) {
 
 bool takes_general(const block_params& p) {
     const format::element_params& f = p.element;
-    if (scale::is_search(p.rule)) return false;
     if (p.plain || p.bumps || p.has_offset || !f.floating || !f.has_sign) return false;
     if (p.mode.how != format::rounding::rtne || p.mode.round_fraction) return false;
     if (f.mantissa_bits == 0) return false;
     const dialect& by = *p.by;
     if (!p.scale_format->power_of_two()) {
-        // te sums the errors of four-over-six up element by element.
-        if (p.select != four_over_six::none) return by.two_level.value == two_level_kind::exact;
         return by.two_level.value != two_level_kind::ggml;
     }
     const bool exact = by.arithmetic.value == element_kind::exact ||
@@ -71,7 +68,7 @@ scaling_table::scaling_table(const block_params& p, float target)
     : p_(p),
       source_(source_of(p, target)),
       kind_(quotient_of(p)),
-      coded_(p.scale_format->has_codes()),
+      coded_(p.scale_format->has_codes() && !p.outer_areas),
       largest_value_(static_cast<double>(p.value[p.element.max_positive])) {
     // Half a quantum further, the number of one more code would begin; ties go to even codes.
     const int m = p.element.mantissa_bits;
@@ -85,7 +82,7 @@ scaling_table::source scaling_table::source_of(const block_params& p, float targ
     return {p.by,      p.scale_format,  p.rule,          p.facts,
             p.element, p.mode,          p.exponent_bits, p.flush_subnormals,
             p.largest, p.tensor.stored, p.tensor.decode, p.tensor.amax,
-            target,    p.row_scales};
+            target,    p.outer_areas};
 }
 
 bool scaling_table::is_for(const block_params& p, float target) const {
@@ -106,10 +103,14 @@ void scaling_table::set_scale(double scale, block_scaling& to) const {
 
 // The scale of a dialect that is a power of two.
 block_scaling scaling_table::of_power(std::uint32_t amax_bits) const {
-    const chosen_scale s = dialect_scale(p_, amax_bits);
+    if (dialect_steps::flushed(p_, amax_bits)) return left_to_reference;
+    return of_power(dialect_scale(p_, amax_bits));
+}
+
+block_scaling scaling_table::of_power(const chosen_scale& s) const {
     const float largest = p_.value[p_.element.max_positive];
     const bool usual = base::is_finite(s.value) && s.value >= 0x1p-127f && !s.nan_quotients &&
-                       base::is_finite(s.value * largest) && !dialect_steps::flushed(p_, amax_bits);
+                       base::is_finite(s.value * largest);
     if (!usual || (s.code == 0 && p_.by->unscaled_at_code_0.value)) return left_to_reference;
     block_scaling out = left_to_reference;
     set_scale(static_cast<double>(s.value), out);
@@ -120,7 +121,10 @@ block_scaling scaling_table::of_power(std::uint32_t amax_bits) const {
 }
 
 block_scaling scaling_table::of_number(std::uint32_t amax_bits) const {
-    const fractional_scale s = choose_scale(p_, amax_bits, source_.target);
+    return of_number(choose_scale(p_, amax_bits, source_.target));
+}
+
+block_scaling scaling_table::of_number(const fractional_scale& s) const {
     if (base::is_nan(s.value)) return left_to_reference;
     if (kind_ != quotient_kind::exact) {
         const fractional_decoder decoder(p_, s.value);
@@ -144,6 +148,32 @@ block_scaling scaling_table::of_number(std::uint32_t amax_bits) const {
     return out;
 }
 
+const block_scaling& scaling_table::of_code(int code) {
+    if (by_code_.empty()) {
+        for (int c = 0; c < 256; ++c) {
+            by_code_.push_back(
+                p_.scale_format->power_of_two()
+                    ? of_power(dialect_steps::code_of(c))
+                    : of_number(fractional_steps::coded(p_, static_cast<std::uint8_t>(c))));
+        }
+    }
+    return by_code_[static_cast<std::size_t>(code)];
+}
+
+const scaling_table::float_scales& scaling_table::in_float() {
+    if (!in_float_.scale.empty()) return in_float_;
+    for (int c = 0; c < 256; ++c) {
+        const double s = of_code(c).scale;
+        const bool usable = s > 0x1p-100 && s < 0x1p100;
+        in_float_.scale.push_back(usable ? static_cast<float>(s) : 0.0f);
+        in_float_.inverse.push_back(usable ? static_cast<float>(1 / s) : 0.0f);
+        if (!usable) continue;
+        if (in_float_.most == 0) in_float_.least = c;
+        in_float_.most = c;
+    }
+    return in_float_;
+}
+
 void scaling_table::fill(cell& c, std::uint32_t first) {
     const auto equal = [](const block_scaling& a, const block_scaling& b) {
         return a.code == b.code && a.scale == b.scale && a.largest == b.largest;
@@ -162,6 +192,10 @@ void scaling_table::fill(cell& c, std::uint32_t first) {
 }
 
 scaling_table& table_of(const block_params& p, float target) {
+    if (p.outer_areas) {
+        static thread_local std::unique_ptr<scaling_table> of_area[2];
+        return *(of_area[target == p.largest ? 0 : 1] = std::make_unique<scaling_table>(p, target));
+    }
     static constexpr std::size_t room = 16;
     static thread_local std::vector<std::unique_ptr<scaling_table>> tables;  // last used first
     auto at = std::find_if(tables.begin(), tables.end(),

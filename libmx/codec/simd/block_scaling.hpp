@@ -10,6 +10,8 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/block_params.hpp"
+#include "libmx/codec/dialect_scale.hpp"
+#include "libmx/codec/fractional_element.hpp"
 
 namespace mx::codec::simd {
 
@@ -44,10 +46,21 @@ inline constexpr block_scaling left_to_reference{
 /// The scalings of a recipe in a tensor, by the largest magnitude of the block.
 class scaling_table {
   public:
-    /// `target`: see choose_scale.
+    /// `target`: see choose_scale. Keeps what it was asked for unless the outer scale is that of an
+    /// area, which few blocks share.
     scaling_table(const block_params& p, float target);
 
     bool is_for(const block_params& p, float target) const;
+    /// Of a code of the scale, where scales have codes.
+    const block_scaling& of_code(int code);
+
+    /// All codes in float32, where scales have codes.
+    struct float_scales {
+        std::vector<float> scale, inverse;  ///< S and 1 / S by code
+        int least = 1, most = 0;            ///< codes for which both are far from float32's ends
+    };
+    const float_scales& in_float();
+
     /// Of magnitude bits; valid until the next call.
     const block_scaling& of(std::uint32_t amax_bits) {
         if (amax_bits == 0) return zero_;
@@ -71,7 +84,7 @@ class scaling_table {
         int exponent_bits;
         bool flush_subnormals;
         float largest, stored, decode, amax, target;
-        bool row_scales;
+        bool outer_areas;
         friend bool operator==(const source&, const source&) = default;
     };
     // Maxima that share exponent and four bits of mantissa. The codes of a scale change at most
@@ -86,6 +99,8 @@ class scaling_table {
     block_scaling asked(std::uint32_t amax_bits) const;
     block_scaling of_power(std::uint32_t amax_bits) const;
     block_scaling of_number(std::uint32_t amax_bits) const;
+    block_scaling of_power(const chosen_scale& s) const;
+    block_scaling of_number(const fractional_scale& s) const;
     void set_scale(double scale, block_scaling& to) const;
     void fill(cell& c, std::uint32_t first);
 
@@ -98,7 +113,8 @@ class scaling_table {
     bool clamps_above_;
     block_scaling zero_, last_{};
     std::vector<cell> cells_;
-    std::vector<block_scaling> found_;
+    std::vector<block_scaling> found_, by_code_;
+    float_scales in_float_;
 };
 
 /// The table of a recipe: of this thread, which keeps the last few.

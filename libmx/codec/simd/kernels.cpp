@@ -35,6 +35,8 @@
     std::size_t cast(const element_grid&, bool, const stored_values&, std::size_t, std::uint8_t*, \
                      float*);                                                                     \
     void measure_trials(const element_grid&, four_over_six, const block_run&, trial_scales&);     \
+    void search(const element_grid&, const search_plan&, const block_run&, block_trials&);        \
+    void choose_as_te(const element_grid&, const te_plan&, const block_run&, block_trials&);      \
     void judge(const element_grid&, const block_extremes&, std::size_t, const block_scales&,      \
                block_verdicts&, std::uint8_t*);                                                   \
     void judge_general(const element_grid&, quotient_kind, const block_extremes&, std::size_t,    \
@@ -56,6 +58,8 @@
                             general_codes,                                                        \
                             cast,                                                                 \
                             measure_trials,                                                       \
+                            search,                                                               \
+                            choose_as_te,                                                         \
                             judge,                                                                \
                             judge_general,                                                        \
                             add_blocks,                                                           \
@@ -91,6 +95,7 @@ struct workspace {
     centred_blocks centred;
     general_scales general;
     trial_scales trials;
+    block_trials tried;
     base::aligned_buffer<std::uint8_t> doubtful;
     base::aligned_buffer<block::block_sums> slow;  // in the order of the blocks
     base::aligned_buffer<block::block_parts> slow_parts;
@@ -108,7 +113,8 @@ struct workspace {
         fit_all(chunks, sums.error2, sums.x2, sums.xd, sums.d2, sums.error, sums.in_x_error2,
                 sums.in_x_x2, sums.in_x_xd, sums.in_x_d2);
         fit_all(blocks, trials.six, trials.four, trials.inverse_six, trials.inverse_four,
-                trials.taken);
+                trials.taken, tried.code, tried.doubtful, tried.six.scale, tried.six.factor,
+                tried.four.scale, tried.four.factor);
         fit_all(chunks, trials.error_six, trials.error_four);
         sums.with_parts = parts;
         if (!parts) return;
@@ -211,41 +217,145 @@ bool takes_four(const block_params& p, const block_run& run, std::size_t block) 
     return select_scale(p, x, place_of(run.place, e), six, four).code == four.code;
 }
 
-// The scales of general blocks, by the reference.
-void find_scales(const kernels& k, const element_grid& grid, const block_params& p,
-                 const block_run& run, workspace& space) {
+// Where the scales of a block that tries two go: those of the one that is taken.
+std::size_t put_choice(const scaling_rows& rows, std::size_t b, const block_scaling& six,
+                       const block_scaling& four, bool takes_four, std::uint32_t amax) {
+    const bool fast = is_fast(six, amax) && is_fast(four, amax);
+    rows.put(b, takes_four ? four : six, fast);
+    return fast ? 0 : 1;
+}
+
+// Four-over-six in exact arithmetic. Returns how many blocks are left to the reference, as those
+// that follow do.
+std::size_t find_four_over_six(const kernels& k, const element_grid& grid, const block_params& p,
+                               const block_run& run, const scaling_rows& rows,
+                               trial_scales& trials) {
+    scaling_table& of_six = table_of(p, p.largest);
+    scaling_table& of_four = table_of(p, target_four);
+    const std::uint32_t* const amax = run.amax.data();
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const block_scaling& six = trials.six.data()[b] = of_six.of(amax[b]);
+        const block_scaling& four = trials.four.data()[b] = of_four.of(amax[b]);
+        trials.inverse_six.data()[b] = static_cast<float>(six.inverse);
+        trials.inverse_four.data()[b] = static_cast<float>(four.inverse);
+    }
+    k.measure_trials(grid, p.select, run, trials);
+    compare_trials(run, p.select, trials);
+    std::size_t slow = 0;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const block_scaling &six = trials.six.data()[b], &four = trials.four.data()[b];
+        std::uint8_t taken = trials.taken.data()[b];
+        const bool fast = is_fast(six, amax[b]) && is_fast(four, amax[b]);
+        if (taken == 2) taken = fast && takes_four(p, run, b) ? 1 : 0;
+        slow += put_choice(rows, b, six, four, taken != 0, amax[b]);
+    }
+    return slow;
+}
+
+// Four-over-six as dialect te has it: the sums of the kernel are those of the reference.
+std::size_t find_te_choice(const kernels& k, const element_grid& grid, const block_params& p,
+                           const block_run& run, const scaling_rows& rows, workspace& space) {
+    scaling_table& of_six = table_of(p, p.largest);
+    scaling_table& of_four = table_of(p, target_four);
+    const std::uint32_t* const amax = run.amax.data();
+    block_trials& trials = space.tried;
+    const auto set = [&](std::size_t b, const block_scaling& s, te_candidates& to) {
+        to.scale.data()[b] = format::decode_scale(*p.scale_format, s.code);
+        to.factor.data()[b] = s.factor;
+    };
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        set(b, space.trials.six.data()[b] = of_six.of(amax[b]), trials.six);
+        set(b, space.trials.four.data()[b] = of_four.of(amax[b]), trials.four);
+    }
+    const std::size_t size = run.place.block_size();
+    std::size_t cols = static_cast<std::size_t>(run.place.block_cols);
+    if (size > cols * te_rows) cols = size;
+    const bool tried = run.stride <= largest_tried;
+    if (tried) {
+        k.choose_as_te(grid,
+                       {p.select == four_over_six::mse, p.candidates == candidate_kind::fp16,
+                        p.tensor.amax, p.outer.range, p.tensor.stored, cols},
+                       run, trials);
+    }
+    std::size_t slow = 0;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const block_scaling &six = space.trials.six.data()[b], &four = space.trials.four.data()[b];
+        const bool fast = is_fast(six, amax[b]) && is_fast(four, amax[b]);
+        // The rows of a short tile are shorter.
+        const bool whole = run.place.block_rows == 1 || extent_of(run.place, b).size() == size;
+        const bool takes =
+            tried && whole ? trials.code.data()[b] != 0 : fast && takes_four(p, run, b);
+        slow += put_choice(rows, b, six, four, takes, amax[b]);
+    }
+    return slow;
+}
+
+// Searched scales: by the kernel where float32 arithmetic tells which is best.
+std::size_t find_best(const kernels& k, const element_grid& grid, const block_params& p,
+                      const block_run& run, const scaling_rows& rows, workspace& space) {
     scaling_table& table = table_of(p, p.largest);
     const std::uint32_t* const amax = run.amax.data();
-    const scaling_rows rows(space.general, space.scales);
-    std::size_t slow = 0;
-    if (p.select == four_over_six::none) {
-        for (std::size_t b = 0; b < run.blocks; ++b) {
-            const block_scaling& s = table.of(amax[b]);
-            const bool fast = is_fast(s, amax[b]);
-            rows.put(b, s, fast);
-            slow += fast ? 0u : 1u;
-        }
-    } else {
-        scaling_table& of_four = table_of(p, target_four);
-        trial_scales& trials = space.trials;
-        for (std::size_t b = 0; b < run.blocks; ++b) {
-            const block_scaling& six = trials.six.data()[b] = table.of(amax[b]);
-            const block_scaling& four = trials.four.data()[b] = of_four.of(amax[b]);
-            trials.inverse_six.data()[b] = static_cast<float>(six.inverse);
-            trials.inverse_four.data()[b] = static_cast<float>(four.inverse);
-        }
-        k.measure_trials(grid, p.select, run, trials);
-        compare_trials(run, p.select, trials);
-        for (std::size_t b = 0; b < run.blocks; ++b) {
-            const block_scaling* const choice[] = {&trials.six.data()[b], &trials.four.data()[b]};
-            const bool fast = is_fast(*choice[0], amax[b]) && is_fast(*choice[1], amax[b]);
-            std::uint8_t taken = trials.taken.data()[b];
-            if (taken == 2) taken = fast && takes_four(p, run, b) ? 1 : 0;
-            rows.put(b, *choice[taken], fast);
-            slow += fast ? 0u : 1u;
-        }
+    block_trials& trials = space.tried;
+    const bool power = p.scale_format->power_of_two();
+    const int highest = power ? format::e8m0_max : static_cast<int>(p.scale_number.max_positive);
+    const int lowest = power ? 0 : 1;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const block_scaling& first = space.trials.six.data()[b] = table.of(amax[b]);
+        trials.code.data()[b] = std::clamp<std::int32_t>(first.code, lowest, highest);
     }
-    space.scales.slow_blocks = slow;
+    const scaling_table::float_scales& scales = table.in_float();
+    const bool tried = run.stride <= largest_tried && scales.least <= scales.most;
+    if (tried) {
+        k.search(grid,
+                 {p.measure == search_measure::mse, scales.scale.data(), scales.inverse.data(),
+                  lowest, highest, scales.least, scales.most, p.reach},
+                 run, trials);
+    }
+    std::size_t slow = 0;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const block_scaling* s = &space.trials.six.data()[b];
+        if (is_fast(*s, amax[b]) && amax[b] != 0 && p.tensor.decode > 0) {
+            int best = trials.code.data()[b];
+            if (!tried || trials.doubtful.data()[b] != 0) {
+                const std::size_t size = extent_of(run.place, b).size();
+                best = scale_search(p, {run.x + b * run.stride, size}).best(s->code);
+            }
+            s = &table.of_code(best);
+        }
+        const bool fast = is_fast(*s, amax[b]);
+        rows.put(b, *s, fast);
+        slow += fast ? 0u : 1u;
+    }
+    return slow;
+}
+
+std::size_t find_by_maximum(const block_params& p, const block_run& run, const scaling_rows& rows) {
+    scaling_table& table = table_of(p, p.largest);
+    std::size_t slow = 0;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const std::uint32_t amax = run.amax.data()[b];
+        const block_scaling& s = table.of(amax);
+        const bool fast = is_fast(s, amax);
+        rows.put(b, s, fast);
+        slow += fast ? 0u : 1u;
+    }
+    return slow;
+}
+
+// The scales of general blocks, by the reference or as it has them.
+void find_scales(const kernels& k, const element_grid& grid, const block_params& p,
+                 const block_run& run, workspace& space) {
+    const scaling_rows rows(space.general, space.scales);
+    std::size_t& slow = space.scales.slow_blocks;
+    if (scale::is_search(p.rule)) {
+        slow = find_best(k, grid, p, run, rows, space);
+    } else if (p.select == four_over_six::none) {
+        slow = find_by_maximum(p, run, rows);
+    } else if (p.by->two_level.value == two_level_kind::te) {
+        slow = find_te_choice(k, grid, p, run, rows, space);
+    } else {
+        slow = find_four_over_six(k, grid, p, run, rows, space.trials);
+    }
     // What fills the last vector up is no block.
     for (std::size_t b = 0; b < batch; ++b) rows.put(run.blocks + b, left_to_reference, false);
 }
@@ -377,8 +487,6 @@ void write_codes(const kernels& k, const block_params& p, const element_grid& gr
 }  // namespace
 
 bool takes(const block_params& p) {
-    // The grids of the kernels begin at 1 or below; E1M2's first normal number is 2.
-    if (p.element.floating && p.element.emin > 0) return false;
     if (!p.plain) return takes_general(p);
     const format::element_params& f = p.element;
     return scale::is_step(p.rule) && is_rounding(p.mode.how) && !p.mode.round_fraction &&
@@ -388,8 +496,8 @@ bool takes(const block_params& p) {
 bool takes_cast(const element_cast& to) {
     const conversion& c = to.number;
     const format::element_params& f = c.element;
-    return !(f.floating && f.emin > 0) && !to.power_of_two && c.by->id == dialect_id::ocp &&
-           f.has_sign && is_rounding(c.mode.how) && c.mode.how != format::rounding::stochastic &&
+    return !to.power_of_two && c.by->id == dialect_id::ocp && f.has_sign &&
+           is_rounding(c.mode.how) && c.mode.how != format::rounding::stochastic &&
            !c.mode.round_fraction && !rounds_by_code(f, c.mode);
 }
 

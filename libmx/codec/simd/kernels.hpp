@@ -124,6 +124,39 @@ struct trial_scales {
     base::aligned_buffer<std::uint8_t> taken;
 };
 
+/// Elements of the largest block whose scale is found by trial here.
+inline constexpr std::size_t largest_tried = 256;
+
+/// scale=search: the scales to try.
+struct search_plan {
+    bool squares;                   ///< of the errors, or their magnitudes
+    const float *scale, *inverse;   ///< S and 1 / S by code, in float32
+    int lowest, highest;            ///< the codes that can be found
+    int least_usable, most_usable;  ///< those whose scales float32 arithmetic bears
+    int reach;
+};
+
+/// Four-over-six as dialect te has it, see te_error.
+struct te_plan {
+    bool squares, fp16;
+    float amax, range, stored;
+    std::size_t cols;  ///< of a row of the block; at most te_rows of them
+};
+inline constexpr std::size_t te_rows = 16;
+
+struct te_candidates {
+    base::aligned_buffer<float> scale, factor;  ///< of the block alone, and of its elements
+};
+
+/// What is tried and found, per block.
+struct block_trials {
+    /// search: the code that it begins with, then the one that was found. te: 1 where the scale
+    /// that makes the largest element 4 is taken, else 0.
+    base::aligned_buffer<std::int32_t> code;
+    base::aligned_buffer<std::uint8_t> doubtful;  ///< search: 1 where only the reference can tell
+    te_candidates six, four;
+};
+
 /// What flags and counts of blocks come to, slow ones left out.
 struct block_verdicts {
     std::uint64_t zero = 0, eligible = 0, collapsed = 0, saturated = 0, dead = 0;
@@ -167,6 +200,12 @@ struct kernels {
     /// The errors of the blocks under both scales of four-over-six.
     void (*measure_trials)(const element_grid& g, four_over_six by, const block_run& run,
                            trial_scales& trials);
+    /// scale=search for blocks of at most largest_tried elements.
+    void (*search)(const element_grid& g, const search_plan& plan, const block_run& run,
+                   block_trials& trials);
+    /// Four-over-six of dialect te, for the same.
+    void (*choose_as_te)(const element_grid& g, const te_plan& plan, const block_run& run,
+                         block_trials& trials);
     /// Flags of the blocks, from their extremes; `doubtful` gets 0 or 1 per block.
     void (*judge)(const element_grid& g, const block_extremes& e, std::size_t blocks,
                   const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful);

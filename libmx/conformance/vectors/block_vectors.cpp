@@ -28,6 +28,9 @@ std::size_t elements_of_block(const codec::recipe& r) {
 
 void require_blocks_alone(const codec::recipe& r) {
     codec::refuse_scale_files(r);
+    if (codec::has_outer_areas(r) && r.outer.what != codec::outer_choice::kind::row) {
+        codec::refuse_outer_areas(r, "and vectors hold rows of blocks; leave out outer");
+    }
     if (r.rotate.what == transform::kind::none) return;
     base::refuse(
         "recipe '{}': vectors hold blocks as they are quantized, after any rotation; leave "
@@ -36,7 +39,7 @@ void require_blocks_alone(const codec::recipe& r) {
 }
 
 std::size_t row_blocks_of(const codec::recipe& r) {
-    return codec::bumps_positions(r) || codec::has_row_scales(r) ? 2 : 1;
+    return codec::bumps_positions(r) || codec::has_outer_areas(r) ? 2 : 1;
 }
 
 block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> input,
@@ -62,7 +65,7 @@ block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> inp
             codec::bumps_of_row(input.subspan(at, row), bump);
             place.bump = bump.data();
         }
-        if (p.row_scales && at % row == 0) {
+        if (p.outer_areas && at % row == 0) {
             out.row_amax.push_back(facts_of(input.subspan(at, row)).amax_bits);
             p.tensor = codec::outer_scale(p.outer, base::float_from_bits(out.row_amax.back()));
         }

@@ -28,13 +28,13 @@ bool in_words(const pairing& p) {
            kind == code_array::awq_words;
 }
 
-// What a code of words, or a zero point of them, stands for. GPTQ stores zero points less one, in
-// as many bits as codes.
+// What a code of words, or a zero point of them, stands for. GPTQ may store zero points less one,
+// in as many bits as codes.
 code_values word_values(const pairing& p, bool zero_points) {
     const unsigned range = 1u << p.code_bits;
     code_values values{};
     for (unsigned code = 0; code < range; ++code) {
-        const bool less_one = zero_points && p.layout->codes == code_array::gptq_words;
+        const bool less_one = zero_points && p.zeros_less_one;
         values[code] = static_cast<float>(less_one ? (code + 1) % range : code);
         if (p.layout->codes == code_array::int_words) values[code] -= static_cast<float>(range / 2);
     }

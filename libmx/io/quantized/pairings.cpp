@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "libmx/block/scale_swizzle.hpp"
 #include "libmx/io/quantized/candidate.hpp"
+#include "libmx/io/quantized/checkpoint_format.hpp"
 
 namespace mx::io {
 namespace {
@@ -364,6 +366,13 @@ class search {
         return true;
     }
 
+    // Tensors of a file share a configuration.
+    const std::string& format_of(const std::string& file) {
+        const auto known = formats_.find(file);
+        if (known != formats_.end()) return known->second;
+        return formats_.emplace(file, checkpoint_format(file)).first->second;
+    }
+
     // The tensor scale, if there is one, and the words.
     bool accept(pairing p, const candidate& of, std::string& reason) {
         const tensor_info& c = info(p.codes);
@@ -373,7 +382,9 @@ class search {
         p.why += ": " + per_scale(p);
         if (p.zeros) p.why += fmt::format(", zero points of {}", info(*p.zeros).name);
         if (p.layout->codes == code_array::gptq_words) {
-            p.why += " stored less one (checkpoint_format gptq)";
+            p.zeros_less_one = format_of(c.file) != "gptq_v2";
+            p.why += p.zeros_less_one ? " stored less one (checkpoint_format gptq)"
+                                      : " stored as they are (checkpoint_format gptq_v2)";
         }
         if (p.groups) p.why += fmt::format(", groups of {}", info(*p.groups).name);
         if (p.outer_scales) p.why += fmt::format(", scaled by {}", info(*p.outer_scales).name);
@@ -408,7 +419,8 @@ class search {
     array_index index_;
     bool swizzled_;
     std::vector<bool> taken_;
-    std::set<std::size_t> refused_;  // codes
+    std::set<std::size_t> refused_;               // codes
+    std::map<std::string, std::string> formats_;  // of checkpoints, by file
     pairings result_;
 };
 

@@ -31,6 +31,7 @@ struct pairing {
     std::vector<std::size_t> said;  ///< arrays that only say something about the tensor
     bool divides = false;           ///< by the tensor scale
     bool swizzled = false;
+    bool zeros_less_one = false;  ///< of GPTQ: zero points are stored so
     tensor::shape shape;
     int code_bits = 8;
     const format::element_format* element = nullptr;  ///< none for integers and the FNUZ types

@@ -234,10 +234,10 @@ std::string tensor_scale_words(const codec::recipe& r) {
     const float largest = format::decode(*r.element, r.element->max_code());
     const std::string span = fmt::format(
         "{} x {}", exact_decimal(codec::outer_rule_of(r).range / largest), exact_decimal(largest));
-    return fmt::format(
-        "{} in float32 from the largest finite magnitude of the {}",
-        inverse ? span + " / amax" : "amax / (" + span + ")",
-        codec::has_row_scales(r) ? "row" : "tensor, found by a pass that goes first");
+    return fmt::format("{} in float32 from the largest finite magnitude of the {}",
+                       inverse ? span + " / amax" : "amax / (" + span + ")",
+                       codec::has_outer_areas(r) ? codec::area_word(r)
+                                                 : "tensor, found by a pass that goes first");
 }
 
 std::string select_words(const codec::recipe& r) {
@@ -304,9 +304,10 @@ std::vector<report::record> recipe_words(const codec::recipe& r) {
     if (r.rotate.what != transform::kind::none) {
         parts.push_back(part("transform", transform_words(r)));
     }
-    if (codec::has_tensor_scale(r) || codec::has_row_scales(r)) {
-        parts.push_back(
-            part(codec::has_row_scales(r) ? "row scale" : "tensor scale", tensor_scale_words(r)));
+    if (codec::has_tensor_scale(r) || codec::has_outer_areas(r)) {
+        parts.push_back(part(
+            fmt::format("{} scale", codec::has_outer_areas(r) ? codec::area_word(r) : "tensor"),
+            tensor_scale_words(r)));
     }
     if (r.select != codec::four_over_six::none) {
         parts.push_back(part("four over six", select_words(r)));

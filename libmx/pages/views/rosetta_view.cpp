@@ -245,6 +245,27 @@ std::string kind_of(const rosetta::origin_result& r) {
     return r.tensor.has_recipe ? key + ", written as " + codec::to_string(r.tensor.recipe) : key;
 }
 
+// Where the codes of a byte fit better the other way round, under the recipe that fits best.
+std::string order_note(const std::vector<const rosetta::origin_result*>& results) {
+    std::uint64_t least = ~std::uint64_t{0}, swapped = least;
+    for (std::size_t i = 0; i < results.front()->rows.size(); ++i) {
+        std::uint64_t as_laid_out = 0, other_way = 0;
+        for (const rosetta::origin_result* r : results) {
+            if (!r->nibbles) return {};
+            as_laid_out += r->rows[i].codes_differ;
+            other_way += r->rows[i].codes_differ_swapped;
+        }
+        least = std::min(least, as_laid_out);
+        swapped = std::min(swapped, other_way);
+    }
+    if (swapped >= least) return {};
+    return fmt::format(
+        "The order of nibbles is another one: with the first code of a byte in its high half, {} "
+        "codes differ instead of {}.",
+        report::grouped(static_cast<std::int64_t>(swapped)),
+        report::grouped(static_cast<std::int64_t>(least)));
+}
+
 report::section verdict_of(const std::string& kind,
                            const std::vector<const rosetta::origin_result*>& results) {
     const rosetta::origin_result& any = *results.front();
@@ -343,6 +364,7 @@ report::section verdict_of(const std::string& kind,
             "expected number. That number follows from the neighbouring codes, for block maxima "
             "whose logarithms have a density with a single peak in every tensor.");
     }
+    if (const std::string order = order_note(results); !order.empty()) s.notes.push_back(order);
     if (any.compared) {
         s.notes.push_back(identical.empty()
                               ? "None of these recipes gives these bytes for the original."

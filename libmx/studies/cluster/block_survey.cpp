@@ -279,7 +279,15 @@ class panel_survey final : public engine::panel_visitor {
                  std::span<const std::size_t> members) override {
         for (std::size_t i = 0; i < members.size(); ++i) {
             tallies_[members[i]].add(*s.by_recipe[i].stats);
-            add_blocks(s, s.by_recipe[i].of_blocks, panel_.job(members[i]), tallies_[members[i]]);
+            const engine::run_job& j = panel_.job(members[i]);
+            const codec::block_params* params = j.params[0].get();
+            if (params->outer_areas) {
+                of_area_ = *params;
+                of_area_.tensor = s.by_recipe[i].outer;
+                params = &of_area_;
+            }
+            add_blocks(s, s.by_recipe[i].of_blocks, recipes_[j.recipe], *params,
+                       tallies_[members[i]]);
         }
     }
 
@@ -293,9 +301,7 @@ class panel_survey final : public engine::panel_visitor {
 
   private:
     void add_blocks(const engine::quantized_segment& s, const codec::block_results& d,
-                    const engine::run_job& j, block_tally& to) {
-        const survey_recipe& r = recipes_[j.recipe];
-        const codec::block_params& params = *j.params[0];
+                    const survey_recipe& r, const codec::block_params& params, block_tally& to) {
         const bool quick = r.magnitudes_decide();
         for (std::size_t b = 0; b < d.blocks; ++b) {
             if (quick && to.add_sound(s, d, b, r)) continue;
@@ -321,15 +327,13 @@ class panel_survey final : public engine::panel_visitor {
     engine::run_panel panel_;
     std::vector<block_tally> tallies_;  // by job of the panel
     std::vector<std::uint8_t> codes_;
+    codec::block_params of_area_{};
 };
 
 }  // namespace
 
 block_surveyor::block_surveyor(const engine::run_request& request) {
-    for (const codec::recipe& r : request.recipes) {
-        codec::refuse_row_scales(r, "and blocks are processed one by one; leave out outer=row");
-        recipes_.emplace_back(r);
-    }
+    for (const codec::recipe& r : request.recipes) recipes_.emplace_back(r);
 }
 
 block_surveyor::~block_surveyor() = default;

@@ -151,7 +151,8 @@ class panel_output final : public engine::panel_visitor {
           panel_(p),
           params_(*p.job(0).params[0]),
           scales_(job.writer, to_.scales),
-          offsets_(job.writer, to_.offsets) {
+          offsets_(job.writer, to_.offsets),
+          outer_(job.writer, to_.tensor_scale) {
         const auto elements = static_cast<std::size_t>(p.where.elements());
         (job.packed ? room().codes.resize(elements) : room().values.resize(elements));
     }
@@ -162,6 +163,11 @@ class panel_output final : public engine::panel_visitor {
             return put_values(s, panel_.where, params_, d, room().block, room().values);
         }
         put_codes(s, panel_.where, d, room().codes);
+        if (params_.outer_areas) {
+            const block::grid& grid = panel_.job(0).layout.grid;
+            const float stored = s.by_recipe.front().outer.stored;
+            outer_.put(grid.area_of(s.index_of(0)), std::span(&stored, 1));
+        }
         const auto across = static_cast<std::size_t>(s.place.grid_cols());
         for (std::size_t b = 0; b < d.blocks; b += across) put_scales(s.index_of(b), d, b, across);
     }
@@ -174,6 +180,7 @@ class panel_output final : public engine::panel_visitor {
         }
         scales_.flush();
         offsets_.flush();
+        outer_.flush();
         for_each_run(panel_.where, grid.over,
                      [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
                          if (job_.packed) {
@@ -205,7 +212,7 @@ class panel_output final : public engine::panel_visitor {
     const parts& to_;
     engine::run_panel panel_;
     const codec::block_params& params_;
-    run_buffer scales_, offsets_;
+    run_buffer scales_, offsets_, outer_;
 
     // Kept from panel to panel; a thread works on one at a time.
     struct panel_values {
@@ -257,7 +264,6 @@ recipe_group& group_of(std::vector<recipe_group>& groups, const codec::recipe& r
 }
 
 void require_packable(const codec::recipe& r) {
-    codec::refuse_row_scales(r, "which packed files cannot store; write values (without --packed)");
     if (!codec::bumps_positions(r)) return;
     base::refuse(
         "recipe '{}': its scale differs inside a block, so there are "
@@ -278,7 +284,8 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
         return p;
     }
     std::string reason;
-    const tensor::shape grid = engine::lay_out(info.shape, r, reason)->grid_shape;
+    const engine::geometry layout = *engine::lay_out(info.shape, r, reason);
+    const tensor::shape& grid = layout.grid_shape;
     const bool bytes = form == quantized_form::codes;
     p.data = o.add(engine::codes_array(info.name, bytes ? "U8" : r.element->safetensors,
                                        code_bits(r, form), info.shape));
@@ -286,8 +293,10 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
     if (r.offset == codec::offset_kind::fp16) {
         p.offsets = o.add({info.name + ".offsets", tensor::dtype::f16, grid});
     }
-    if (codec::has_tensor_scale(r)) {
-        p.tensor_scale = o.add({info.name + engine::tensor_scale_suffix, tensor::dtype::f32, {1}});
+    if (codec::has_tensor_scale(r) || codec::has_outer_areas(r)) {
+        const tensor::shape one{1};
+        p.tensor_scale = o.add({info.name + engine::tensor_scale_suffix, tensor::dtype::f32,
+                                codec::has_outer_areas(r) ? layout.area_shape : one});
     }
     o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
     return p;

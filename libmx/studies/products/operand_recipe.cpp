@@ -59,7 +59,7 @@ void require_fitting(const codec::recipe& r) {
             text, r.block.rows);
     }
     codec::refuse_scale_files(r);
-    codec::refuse_row_scales(r, "which products here do not take; leave out outer=row");
+    codec::refuse_outer_areas(r, "which products here do not take; leave out outer");
     if (codec::bumps_positions(r)) {
         base::refuse(
             "recipe '{}': its scale differs inside a block, so that no product has such operands; "

@@ -241,7 +241,7 @@ void check(const std::vector<codec::recipe>& recipes) {
         }
         if (codec::bumps_positions(r)) refuse(r, "its scales differ inside a block; leave it out");
         codec::refuse_scale_files(r);
-        codec::refuse_row_scales(r, "which the bytes do not tell; leave it out");
+        codec::refuse_outer_areas(r, "which the bytes do not tell; leave it out");
     }
     if (recipes.size() < 2) base::refuse("give at least two recipes to compare");
 }

@@ -11,6 +11,7 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/block/packing.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/format/decode.hpp"
@@ -132,6 +133,8 @@ class origin_search {
           tensor_id_(base::tensor_id(t.name)),
           tops_(*t.element) {
         total_.tensor = t;
+        const bool even = t.grid.over.cols % 2 == 0 && t.grid.block_cols % 2 == 0;
+        total_.nibbles = even && block::packed_bits(t.element->bits()) == 4;
         for (const candidate& c : by) {
             requests_.push_back({&c.params, codec::detail::codes, false, false, false, false});
             total_.rows.push_back({});
@@ -163,6 +166,7 @@ class origin_search {
 
     origin_result finish(bool compared) {
         total_.compared = compared;
+        total_.nibbles = total_.nibbles && compared;
         for (std::size_t i = 0; i < candidates_.size(); ++i) {
             total_.rows[i].tops = frequencies_of(*candidates_[i].possible, tops_);
         }
@@ -201,6 +205,10 @@ class origin_search {
             for (std::size_t k = 0; k < codes.size(); ++k) {
                 to.rows[i].codes_differ += own_codes[k] != codes[k] ? 1u : 0u;
             }
+            if (!total_.nibbles) continue;
+            for (std::size_t k = 0; k < codes.size(); ++k) {
+                to.rows[i].codes_differ_swapped += own_codes[k] != codes[k ^ 1u] ? 1u : 0u;
+            }
         }
     }
 
@@ -217,6 +225,7 @@ class origin_search {
             exclude(total_.rows[i], row.excluded, row.excluded_zero, row.first_excluded);
             total_.rows[i].scales_differ += row.scales_differ;
             total_.rows[i].codes_differ += row.codes_differ;
+            total_.rows[i].codes_differ_swapped += row.codes_differ_swapped;
         }
     }
 
@@ -324,7 +333,9 @@ report::record origin_record(const origin_result& result, const origin_row& row)
         {"rare_code_blocks", rare != nullptr ? tally(rare->found) : report::value()},
         {"rare_code_expected", rare != nullptr ? report::to_value(rare->least) : report::value()},
         {"scales_differ", compared(row.scales_differ)},
-        {"codes_differ", compared(row.codes_differ)}};
+        {"codes_differ", compared(row.codes_differ)},
+        {"codes_differ_swapped",
+         result.nibbles ? tally(row.codes_differ_swapped) : report::value()}};
 }
 
 }  // namespace mx::rosetta

@@ -48,7 +48,9 @@ struct origin_row {
     std::uint64_t first_excluded = 0;  ///< index of the first of them
     std::uint64_t scales_differ = 0;   ///< with the original: blocks whose scale bytes differ
     std::uint64_t codes_differ = 0;    ///< with the original: elements whose codes differ
-    std::vector<top_frequency> tops;   ///< how often its largest codes occur
+    /// The same when the codes of each byte change places, see origin_result::nibbles.
+    std::uint64_t codes_differ_swapped = 0;
+    std::vector<top_frequency> tops;  ///< how often its largest codes occur
 };
 
 struct origin_result {
@@ -58,6 +60,7 @@ struct origin_result {
     std::uint64_t nan_scales = 0;   ///< scale byte 255
     std::uint64_t unjudged = 0;     ///< blocks with NaN codes under a finite scale
     bool compared = false;          ///< the original was there
+    bool nibbles = false;           ///< and bytes hold two codes of one block each
     std::vector<origin_row> rows;
 };
 

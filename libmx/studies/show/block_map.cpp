@@ -116,7 +116,7 @@ class panel_map final : public engine::panel_visitor {
                  std::span<const std::size_t> members) override {
         for (std::size_t i = 0; i < members.size(); ++i) {
             const engine::run_job& j = panel_.job(members[i]);
-            if (j.recipe == 0) add(s, s.by_recipe[i].of_blocks, *j.params[0]);
+            if (j.recipe == 0) add(s, s.by_recipe[i], *j.params[0]);
         }
     }
 
@@ -131,8 +131,9 @@ class panel_map final : public engine::panel_visitor {
     }
 
   private:
-    void add(const engine::quantized_segment& s, const codec::block_results& d,
+    void add(const engine::quantized_segment& s, const codec::segment_result& result,
              const codec::block_params& params) {
+        const codec::block_results& d = result.of_blocks;
         for (std::size_t b = 0; b < d.blocks; ++b) {
             const std::uint64_t index = s.index_of(b);
             const region r = region_of(d.stats[b], is_random(params));
@@ -142,6 +143,7 @@ class panel_map final : public engine::panel_visitor {
             k.lost = r.lost_share();
             k.error = r.error();
             if (!wanted(k)) continue;
+            k.outer_amax = result.outer.amax;
             fill(k, s, d, b, params);
             kept_.insert(std::upper_bound(kept_.begin(), kept_.end(), k, worse), std::move(k));
             if (!to_.only_ && kept_.size() > to_.worst_) kept_.pop_back();

@@ -79,6 +79,7 @@ struct kept_block {
     double lost = 0;          ///< region::lost_share
     double error = 0;         ///< region::error
     block::block_stats stats{};
+    float outer_amax = 0;       ///< where areas have outer scales: what that of its area is from
     std::vector<float> x;       ///< as they were quantized: with bias, rotated
     std::vector<float> values;  ///< dequantized, as the dialect returns them
     std::vector<std::uint8_t> codes;

@@ -40,7 +40,7 @@ std::vector<codec::recipe> scale_family(const codec::recipe& r) {
         if (scale::is_search(rule.id) && r.offset != codec::offset_kind::none) continue;
         codec::recipe other = r;
         other.rule = &rule;
-        other.outer = {};
+        if (rule.id != r.rule->id) other.outer = {};
         other.select = four_over_six::none;
         add(other);
         if (!takes_four_over_six(other)) continue;

@@ -158,6 +158,13 @@ void keep_largest_errors(std::vector<element>& elements) {
     std::ranges::sort(elements, {}, &element::index);
 }
 
+// Under the outer scale of the block's area, where areas have one each.
+codec::block_params params_for(const codec::block_params& p, const kept_block& k) {
+    codec::block_params own = p;
+    if (p.outer_areas) own.tensor = codec::outer_scale(p.outer, k.outer_amax);
+    return own;
+}
+
 block_view look_into(const kept_block& k, const tensor_view& v, const block_mapper& map) {
     const io::tensor_info& info = v.tensor.info();
     const block::grid& g = v.geometry.grid;
@@ -174,7 +181,8 @@ block_view look_into(const kept_block& k, const tensor_view& v, const block_mapp
     b.size = k.x.size();
     b.stats = k.stats;
     b.of = region_of(k.stats, v.recipe().round == format::rounding::stochastic);
-    const element_judge judge(*map.params[0], k, place);
+    const codec::block_params own = params_for(*map.params[0], k);
+    const element_judge judge(own, k, place);
     b.scale = judge.scale();
     b.offset = judge.offset();
     for (std::size_t i = 0; i < k.x.size(); ++i) b.elements.push_back(judge.judge(i));
@@ -182,7 +190,7 @@ block_view look_into(const kept_block& k, const tensor_view& v, const block_mapp
     keep_largest_errors(b.elements);
     std::vector<std::uint8_t> codes(k.x.size());
     for (std::size_t r = 0; r < v.family.size(); ++r) {
-        const codec::block_params& p = *map.params[r];
+        const codec::block_params p = params_for(*map.params[r], k);
         place.bump = p.bumps ? k.bump.data() : nullptr;
         rule_outcome o{r, codec::quantize_block(p, k.x, place, codes), 0};
         o.scale = whole_scale(p, o.stats.scale);
@@ -198,9 +206,6 @@ tensor_view view_tensor(const engine::tensor_ref& t, const show_request& request
     const io::tensor_info& info = t.info();
     const base::error_place place{info.file, info.name, {}};
     const codec::recipe& recipe = request.recipes.front();
-    for (const codec::recipe& r : request.recipes) {
-        codec::refuse_row_scales(r, "and blocks are shown one by one; leave out outer=row");
-    }
     const std::string left_out = engine::why_left_out(info);
     if (!left_out.empty()) {
         throw base::error(base::error_kind::input, "it is not shown: " + left_out, place);

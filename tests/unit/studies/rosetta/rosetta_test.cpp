@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -7,9 +8,13 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
+#include "libmx/engine/model.hpp"
+#include "libmx/io/writer.hpp"
+#include "libmx/pages/views/rosetta_view.hpp"
 #include "libmx/studies/rosetta/rosetta.hpp"
 #include "libmx/studies/rosetta/scale_origin.hpp"
 #include "tests/catch.hpp"
+#include "tests/conformance/model_files.hpp"
 #include "tests/memory_model.hpp"
 
 using namespace mx;
@@ -179,6 +184,47 @@ TEST_CASE("a pair of arrays tells which rules can have made it") {
     CHECK(excluded("mxfp4:scale=ceil") == 5);  // 6 S is beyond 4 S
     for (const rosetta::origin_row& row : results[0].rows) {
         if (row.excluded == 1) CHECK(row.first_excluded == 3);
+    }
+}
+
+TEST_CASE("bytes whose halves are the other way round fit the original better so") {
+    const std::vector<float> x = gaussian(8 * 64, 21);
+    const tests::temporary_file file(".safetensors");
+    const auto out = io::create_safetensors(file.path(), {{"w", tensor::dtype::f32, {8, 64}}}, {});
+    out->write(0, 0, std::as_bytes(std::span(x)));
+    out->commit();
+    const engine::model original({file.path()}, {});
+    const codec::block_params p = codec::params_of(codec::parse_recipe("mxfp4:scale=rceil"));
+    for (const bool swapped : {false, true}) {
+        std::vector<std::uint8_t> bytes, scales, codes(32);
+        for (std::size_t at = 0; at < x.size(); at += 32) {
+            codec::block_place place;
+            place.cols = 32;
+            scales.push_back(
+                codec::quantize_block(p, std::span(x).subspan(at, 32), place, codes).scale_code);
+            for (std::size_t i = 0; i < 32; i += 2) {
+                const unsigned low = codes[swapped ? i + 1 : i], high = codes[swapped ? i : i + 1];
+                bytes.push_back(static_cast<std::uint8_t>(low | high << 4));
+            }
+        }
+        tests::memory_model coded;
+        coded.add("w_blocks", tensor::dtype::u8, {8, 2, 16}, bytes);
+        coded.add("w_scales", tensor::dtype::u8, {8, 2}, scales);
+        const auto result =
+            rosetta::find_origins(rosetta::find_coded_tensors(coded, {}), &original, {}).at(0);
+        REQUIRE(result.nibbles);
+        CAPTURE(swapped);
+        for (const rosetta::origin_row& row : result.rows) {
+            if (row.recipe != codec::parse_recipe("mxfp4:scale=rceil")) continue;
+            CHECK(row.scales_differ == 0);
+            CHECK((row.codes_differ == 0) == !swapped);
+            CHECK((row.codes_differ_swapped == 0) == swapped);
+        }
+        const auto notes = pages::origin_sections({result}).at(0).notes;
+        CHECK(std::ranges::any_of(notes, [](const std::string& n) {
+                  return n.find("with the first code of a byte in its high half, 0 codes") !=
+                         std::string::npos;
+              }) == swapped);
     }
 }
 
