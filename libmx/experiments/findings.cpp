@@ -208,6 +208,7 @@ finding laboratory::finding_of(const configuration& c, bool is_baseline) const {
 }
 
 void laboratory::measure_errors(std::vector<finding>& all) const {
+    const std::vector<lab::layer_name> layers = lab::layers_of(plan_.request);
     base::parallel_for(all.size(), plan_.threads, plan_.cancel, [&](std::uint64_t i, int) {
         finding& f = all[i];
         if (f.is_baseline || f.of.varied == operand::none) return;
@@ -220,8 +221,8 @@ void laboratory::measure_errors(std::vector<finding>& all) const {
             if (curve_of(baseline, seed).life.unstable) continue;
             const fs::path dump = fs::path(folder_of(baseline, seed)) /
                                   fmt::format("dump-{:06}.safetensors", plan_.request.steps);
-            const operand_error one =
-                error_of(on, lab::tensor_file(dump.string()), f.of.varied, rule, plan_.seeds[seed]);
+            const operand_error one = error_of(on, lab::tensor_file(dump.string()), layers,
+                                               f.of.varied, rule, plan_.seeds[seed]);
             sum.rmse_over_rms += one.rmse_over_rms;
             sum.rmse_over_amax += one.rmse_over_amax;
             sum.gain += one.gain;

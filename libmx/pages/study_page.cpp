@@ -81,6 +81,12 @@ section configurations(const document_parts& d) {
             "baseline's last step: weights and inputs as Fprop reads them, gradients as Dgrad "
             "does. Gain: q.x / x.x.");
     }
+    if (const auto floor = number_of(d.head, "loss_floor")) {
+        s.notes.push_back(fmt::format(
+            "Every batch is new text, so losses are of text that was not seen before, in nats per "
+            "byte; no model's expected loss is below {:.4f}.",
+            *floor));
+    }
     const std::string published = text_of(d.head, "published");
     if (!published.empty()) s.notes.push_back("Published: " + published);
     return s;
