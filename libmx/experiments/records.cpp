@@ -251,6 +251,7 @@ record head_of(const study_plan& plan, std::optional<double> budget, const std::
             {"title", std::string(plan.of->title)},
             {"paper", std::string(plan.of->paper)},
             {"on", std::string(lab::name_of(plan.request.model))},
+            {"loss_of", std::string(plan.request.text_file.empty() ? "training" : "held_out")},
             {"loss_floor", optional_real(floor_of(plan.request))},
             {"budget_seconds", optional_real(budget)},
             {"command", command},

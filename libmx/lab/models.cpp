@@ -152,14 +152,9 @@ class byte_model final : public model {
     void check_steps(std::uint64_t) const override {}
 
     void make_batch(machine&, std::uint64_t step) override {
-        const std::size_t context = request_.context, sequences = request_.batch / context;
-        std::vector<std::uint8_t> one(context + 1);
-        for (std::size_t s = 0; s < sequences; ++s) {
-            text_->sequence(request_.seed, (step - 1) * sequences + s, one);
-            const auto at = static_cast<std::ptrdiff_t>(s * context);
-            std::copy(one.begin(), one.end() - 1, bytes_.begin() + at);
-            std::copy(one.begin() + 1, one.end(), target_.begin() + at);
-        }
+        fill((step - 1) * sequences(), [&](std::uint64_t number, std::span<std::uint8_t> to) {
+            text_->sequence(request_.seed, number, to);
+        });
     }
 
     float forward(machine& on, const precision& how, const std::vector<float>& values,
@@ -173,6 +168,21 @@ class byte_model final : public model {
     }
 
     std::optional<double> loss_floor() const override { return text_->floor(request_.context); }
+
+    std::optional<double> held_out_loss(machine& on, const precision& how,
+                                        const std::vector<float>& values, std::uint64_t seed,
+                                        std::uint64_t step) override {
+        if (request_.text_file.empty()) return std::nullopt;
+        constexpr std::size_t batches = 4;
+        double sum = 0;
+        for (std::size_t i = 0; i < batches; ++i) {
+            fill(i * sequences(), [&](std::uint64_t number, std::span<std::uint8_t> to) {
+                text_->held_out(number, batches * sequences(), to);
+            });
+            sum += static_cast<double>(forward(on, how, values, seed, step));
+        }
+        return sum / batches;
+    }
 
     model_cost cost() const override {
         const language_shape& s = net_.shape();
@@ -196,6 +206,20 @@ class byte_model final : public model {
     }
 
   private:
+    std::size_t sequences() const { return request_.batch / request_.context; }
+    // The batch of the sequences from number `first` on.
+    template <typename Sequence>
+    void fill(std::uint64_t first, const Sequence& sequence) {
+        const std::size_t context = request_.context;
+        std::vector<std::uint8_t> one(context + 1);
+        for (std::size_t s = 0; s < sequences(); ++s) {
+            sequence(first + s, one);
+            const auto at = static_cast<std::ptrdiff_t>(s * context);
+            std::copy(one.begin(), one.end() - 1, bytes_.begin() + at);
+            std::copy(one.begin() + 1, one.end(), target_.begin() + at);
+        }
+    }
+
     run_request request_;
     int threads_;
     language_network net_;

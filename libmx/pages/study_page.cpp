@@ -63,11 +63,14 @@ section configurations(const document_parts& d) {
     if (has(d, "source")) s.columns.push_back({"source", "asked by"});
     if (has(d, "published_words")) s.columns.push_back({"published_words", "published"});
     const auto share = [&](const char* name) { return number_of(d.head, name).value_or(0); };
+    const std::string loss =
+        text_of(d.head, "loss_of") == "held_out"
+            ? "of the last tenth of the text, from which nothing is learned, after the last step"
+            : fmt::format("mean over the last {:.0f} % of the steps", 100 * share("late_share"));
     s.notes.push_back(fmt::format(
-        "Loss: mean over the last {:.0f} % of the steps. Gap: the loss less the baseline's, paired "
-        "by seed (parameters, batches and noise alike), stable pairs only, with Student's 95 % "
-        "interval.",
-        100 * share("late_share")));
+        "Loss: {}. Gap: the loss less the baseline's, paired by seed (parameters, batches and "
+        "noise alike), stable pairs only, with Student's 95 % interval.",
+        loss));
     if (steps) {
         s.notes.push_back(fmt::format(
             "Extra steps: to the loss that the baseline of the seed has after {:.0f} % of the "
