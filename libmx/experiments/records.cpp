@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 
 #include "libmx/base/joined.hpp"
@@ -92,6 +93,18 @@ std::string interval_text(const std::optional<interval>& i) {
 std::optional<double> floor_of(const lab::run_request& r) {
     if (r.model == lab::model_kind::proxy || !r.text_file.empty()) return std::nullopt;
     return lab::made_text()->floor(r.context);
+}
+
+// One word of a shell.
+std::string as_word(const std::string& text) {
+    const bool plain = std::ranges::all_of(text, [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+               std::string_view("-_./,:=+").find(c) != std::string_view::npos;
+    });
+    if (plain) return text;
+    std::string word = "'";
+    for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
+    return word + "'";
 }
 
 // Half the width of the middle one of the intervals.
@@ -228,7 +241,7 @@ std::string options_of(const lab::run_request& r, const std::vector<std::uint64_
         const bool size = std::ranges::find(sizes, key.name) != sizes.end();
         const std::string value = key.get(r);
         if (key.name == "seed" || (!size && value == key.get(plain))) continue;
-        text += fmt::format(" --{} {}", key.name, value);
+        text += fmt::format(" --{} {}", key.name, as_word(value));
     }
     text += " --seeds ";
     for (std::size_t i = 0; i < seeds.size();) {

@@ -12,6 +12,18 @@
 namespace mx::lab {
 namespace {
 
+// Whether operands are rotated, which takes a copy of both.
+bool rotates(const run_request& r, const std::vector<layer_name>& layers) {
+    const auto turns = [](const precision& p) {
+        return std::ranges::any_of(p.rotations, [](const transform::rotation& t) {
+            return t.what != transform::kind::none;
+        });
+    };
+    const precision p = precision_of(settings_after(r, r.steps), layers);
+    return turns(p) ||
+           std::ranges::any_of(p.apart, [&](const auto& own) { return turns(own.second); });
+}
+
 constexpr std::size_t calibration = 1024;  // inputs that the teacher's scale is measured on
 
 class proxy_model final : public model {
@@ -108,7 +120,8 @@ class proxy_model final : public model {
         c.flop = 2 * tokens * depth * (3 * d * (inner + h) + (teacher_ ? 2 * d * d : 0));
         const double kept = depth * tokens * (3 * d + inner + h);
         const double room = tokens * (6 * d + 2 * inner + 2 * h) + 4 * tokens * std::max(inner, h);
-        c.bytes = 4 * (kept + room + 4 * static_cast<double>(c.parameters));
+        const double turned = rotates(request_, layers()) ? 2 * tokens * std::max(inner, h) : 0;
+        c.bytes = 4 * (kept + room + turned + 4 * static_cast<double>(c.parameters));
         return c;
     }
 
@@ -200,8 +213,10 @@ class byte_model final : public model {
             7 * static_cast<double>(s.depth * s.width) * static_cast<double>(s.context);
         c.flop = 2 * tokens * (3 * static_cast<double>(products) + attended);
         const double heads = static_cast<double>(net_.bytes_of_thread()) * threads_;
-        c.bytes =
-            heads + 4 * (net_.floats_kept(request_.batch) + 4 * static_cast<double>(c.parameters));
+        const auto widest = static_cast<double>(std::max(s.hidden(), vocabulary));
+        const double turned = rotates(request_, layers()) ? 2 * tokens * widest : 0;
+        c.bytes = heads + 4 * (net_.floats_kept(request_.batch) + turned +
+                               4 * static_cast<double>(c.parameters));
         return c;
     }
 

@@ -324,9 +324,10 @@ TEST_CASE("the command line that repeats a study says what differs from the defa
           " --width 32 --depth 1 --heads 2 --context 16 --batch 32 --lr 0.004 --steps 12 "
           "--seeds 1..2");
     r.warmup_steps = 5;
-    r.text_file = "words.txt";
+    r.text_file = "my word's.txt";
     CHECK(options_of(r, {1, 2}) ==
-          " --width 32 --depth 1 --heads 2 --context 16 --batch 32 --text words.txt --lr 0.004 "
+          " --width 32 --depth 1 --heads 2 --context 16 --batch 32 --text 'my word'\\''s.txt' --lr "
+          "0.004 "
           "--warmup 5 --steps 12 --seeds 1..2");
 }
 
