@@ -7,7 +7,8 @@ tensors, a closed form to compare with, and shares of energy of unquantized matr
 
 Given a folder, it also measures those public checkpoints of datasets/manifest.tsv that lie in it,
 at most one folder deeper, under any name (they are known by their SHA-256): datasets/fetch.sh
-gets them. The figures do not depend on the machine."""
+gets them. With --studies it trains the studies of the other pages instead, which takes as many
+minutes of two cores as their budgets say. The figures do not depend on the machine."""
 
 import argparse
 import hashlib
@@ -530,11 +531,26 @@ def linear_layers(r):
                          "gradient.npy", "-r", recipe, *size)
 
 
+def study_commands(folder=SOURCE / "docs/reproduce"):
+    """{page: commands} of the pages that say what study they are of, by its budget."""
+    pages = {page.name: re.findall(r"^    (mx study .*--budget .*)$", page.read_text(), re.MULTILINE)
+             for page in sorted(folder.glob("*.md"))}
+    return {page: commands for page, commands in pages.items() if commands}
+
+
+def studies(r):
+    for page, commands in study_commands().items():
+        r.part(page)
+        for command in commands:
+            r.show(*shlex.split(command)[1:])
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="FOLDER", nargs="?", default="", help="where public checkpoints lie")
     parser.add_argument("mx", metavar="MX", nargs="?", type=Path, default=SOURCE / "build/release/mx",
                         help="the program (build/release/mx)")
+    parser.add_argument("--studies", action="store_true", help="train the studies, and nothing else")
     options = parser.parse_args(arguments)
     program = options.mx.resolve()
     if not os.access(program, os.X_OK) or program.is_dir():
@@ -557,6 +573,9 @@ def main(arguments):
         real.append(file)
 
     r = Reproduction(program, real)
+    if options.studies:
+        studies(r)
+        return 0
     Path("normal.bin").write_bytes(f32(normal(1048576)))
     Path("loguniform.bin").write_bytes(f32(log_uniform(65536)))
     Path("block099.bin").write_bytes(f32([0.99] * 32))

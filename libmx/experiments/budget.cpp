@@ -6,36 +6,72 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
+#include <utility>
 
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/base/suggest.hpp"
+#include "libmx/lab/machine.hpp"
+#include "libmx/lab/model.hpp"
 
 namespace mx::experiments {
 namespace {
 
-// Sizes of the proxy. Rates at which float32 stays stable and still learns at the end.
-struct proxy_size {
+// Rates at which float32 stays stable and still learns at the end.
+struct study_size {
     std::size_t width, depth, batch;
     std::uint64_t steps;
     double rate;
+    std::size_t heads = 0, context = 0;  // of language models
 };
 constexpr std::array proxy_sizes{
-    proxy_size{32, 2, 32, 200, 5e-3},     proxy_size{64, 2, 32, 300, 3e-3},
-    proxy_size{64, 2, 64, 500, 3e-3},     proxy_size{64, 4, 128, 800, 3e-3},
-    proxy_size{128, 4, 256, 1200, 2e-3},  proxy_size{256, 4, 512, 2400, 1e-3},
-    proxy_size{512, 4, 1024, 4800, 6e-4},
+    study_size{32, 2, 32, 200, 5e-3},     study_size{64, 2, 32, 300, 3e-3},
+    study_size{64, 2, 64, 500, 3e-3},     study_size{64, 4, 128, 800, 3e-3},
+    study_size{128, 4, 256, 1200, 2e-3},  study_size{256, 4, 512, 2400, 1e-3},
+    study_size{512, 4, 1024, 4800, 6e-4},
+};
+// The last three have the networks of tiny, small and medium in mx train.
+constexpr std::array language_sizes{
+    study_size{32, 1, 256, 200, 1e-2, 2, 32},     study_size{32, 2, 256, 400, 1e-2, 2, 32},
+    study_size{32, 2, 256, 800, 1e-2, 2, 32},     study_size{32, 2, 512, 1000, 1e-2, 2, 32},
+    study_size{64, 2, 2048, 1000, 4e-3, 2, 64},   study_size{128, 4, 4096, 1500, 2e-3, 4, 128},
+    study_size{256, 4, 8192, 3000, 1e-3, 4, 256},
 };
 
-lab::run_request request_of_size(const proxy_size& s) {
-    lab::run_request r;
+lab::run_request request_of_size(const std::string& model, const study_size& s) {
+    lab::run_request r = lab::request_for(model, "");
     r.shape.width = s.width;
     r.shape.depth = s.depth;
     r.batch = s.batch;
     r.steps = s.steps;
     r.rate = s.rate;
-    r.task = lab::task_kind::teacher;
+    if (r.model == lab::model_kind::proxy) {
+        r.task = lab::task_kind::teacher;
+    } else {
+        r.heads = s.heads;
+        r.context = s.context;
+    }
     return r;
+}
+
+// Seconds of a step of one core.
+double step_of(double flop, double elements) {
+    return flop / model_flop + elements / model_elements;
+}
+
+double language_step(lab::run_request r) {
+    r.text_file.clear();  // it costs nothing
+    const auto tokens = static_cast<double>(r.batch);
+    double elements = 0;
+    const lab::language_network network(lab::language_shape_of(r));
+    for (const lab::parameter& p : network.parameters().all()) {
+        const bool linear = p.kind == lab::parameter_kind::weight && p.first > 0;  // no embedding
+        if (!linear) continue;
+        const auto in = static_cast<double>(p.shape[1]), out = static_cast<double>(p.shape[0]);
+        elements += 2 * (tokens * (in + out) + in * out);
+    }
+    lab::machine on;
+    return step_of(lab::make_model(r, on)->cost().flop, elements);
 }
 
 }  // namespace
@@ -62,11 +98,13 @@ double parse_duration(const std::string& text) {
 }
 
 double cost_of(const lab::run_request& r) {
+    const auto steps = static_cast<double>(r.steps);
+    if (r.model != lab::model_kind::proxy) return steps * language_step(r);
     const auto d = static_cast<double>(r.shape.width), depth = static_cast<double>(r.shape.depth);
     const auto tokens = static_cast<double>(r.batch);
     const double flop = 48 * tokens * d * d * depth;
     const double elements = (20 * tokens * d + 16 * d * d) * depth;
-    return static_cast<double>(r.steps) * (flop / model_flop + elements / model_elements);
+    return steps * step_of(flop, elements);
 }
 
 std::vector<distinct_run> runs_of(const std::vector<configuration>& configurations) {
@@ -81,28 +119,30 @@ std::vector<distinct_run> runs_of(const std::vector<configuration>& configuratio
     return runs;
 }
 
-void require_model(std::string_view name) {
-    if (name != "proxy") base::refuse(base::unknown("model", name, {"proxy"}));
-}
-
-sized size_for(std::size_t runs, double seconds) {
-    const auto seeds_at = [&](const proxy_size& s) {
-        const double one = cost_of(request_of_size(s)) * static_cast<double>(runs) / model_cores;
-        return static_cast<std::uint64_t>(std::min(seconds / one, 1e6));
+sized size_for(const std::string& model, std::size_t runs, double seconds) {
+    const bool proxy = lab::request_for(model, "").model == lab::model_kind::proxy;
+    const std::span<const study_size> sizes =
+        proxy ? std::span<const study_size>(proxy_sizes) : language_sizes;
+    const auto seconds_of = [&](const lab::run_request& r) {
+        return cost_of(r) * static_cast<double>(runs) / model_cores;
     };
-    const proxy_size* chosen = &proxy_sizes.front();
-    for (const proxy_size& s : proxy_sizes) {
-        if (seeds_at(s) >= wanted_seeds) chosen = &s;
+    const auto seeds_at = [&](const lab::run_request& r) {
+        return static_cast<std::uint64_t>(std::min(seconds / seconds_of(r), 1e6));
+    };
+    lab::run_request chosen = request_of_size(model, sizes.front());
+    for (const study_size& s : sizes.subspan(1)) {
+        const lab::run_request larger = request_of_size(model, s);
+        if (seeds_at(larger) < wanted_seeds) break;
+        chosen = larger;
     }
-    const std::uint64_t seeds = std::min(seeds_at(*chosen), most_seeds);
+    const std::uint64_t seeds = std::min(seeds_at(chosen), most_seeds);
     if (seeds < 2) {
         base::refuse(
             "--budget: {:.3g} s are less than two seeds of the smallest size need, {:.3g} s by "
             "the cost model; give more, or your own sizes",
-            seconds,
-            2 * cost_of(request_of_size(*chosen)) * static_cast<double>(runs) / model_cores);
+            seconds, 2 * seconds_of(chosen));
     }
-    sized all{request_of_size(*chosen), {}};
+    sized all{std::move(chosen), {}};
     for (std::uint64_t s = 1; s <= seeds; ++s) all.seeds.push_back(s);
     return all;
 }

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "libmx/experiments/study.hpp"
@@ -22,8 +21,9 @@ inline constexpr std::uint64_t wanted_seeds = 5, most_seeds = 32;
 /// "90s", "10m", "1.5h", or seconds. Throws base::error (usage).
 double parse_duration(const std::string& text);
 
-/// Seconds of one core that the training takes under the model: products of 48 B d^2 L
-/// floating-point operations a step, 20 B d L + 16 d^2 L elements of operands.
+/// Seconds of one core that the training takes under the model. Of the proxy, products of 48 B d^2
+/// L floating-point operations a step and 20 B d L + 16 d^2 L elements of operands; of language
+/// models the operations that `mx train --dry-run` shows, and each operand of a linear layer twice.
 double cost_of(const lab::run_request& r);
 
 /// What is trained, once for each seed: settings and when they begin. Configurations share runs.
@@ -34,18 +34,14 @@ struct distinct_run {
 };
 std::vector<distinct_run> runs_of(const std::vector<configuration>& configurations);
 
-/// Models that studies train on, each with sizes from small to large. Throws base::error (usage)
-/// for another name.
-void require_model(std::string_view name);
-
 struct sized {
-    lab::run_request request;
+    lab::run_request request;  ///< of a language model, before lab::fit_schedule()
     std::vector<std::uint64_t> seeds;
 };
 
-/// The largest size of which the budget bears five seeds, or else the smallest one with as many
-/// seeds as it bears, and as many seeds as fit up to 32. Throws base::error (usage) where that is
-/// fewer than two.
-sized size_for(std::size_t runs, double seconds);
+/// The largest size of the model (proxy, olmo or llama) of which the budget bears five seeds, or
+/// else the smallest one with as many seeds as it bears, and as many seeds as fit up to 32. Throws
+/// base::error (usage) for another model, or where there would be fewer than two seeds.
+sized size_for(const std::string& model, std::size_t runs, double seconds);
 
 }  // namespace mx::experiments

@@ -51,6 +51,7 @@ class scratch_folder {
 
 struct curve {
     std::vector<float> losses;
+    std::optional<double> held_out;  // where some of a text is
     lab::lifetime life;
 };
 
@@ -143,6 +144,7 @@ void laboratory::train_all() {
         if (plan_.on_step) how.on_step = [&](const lab::training&) { plan_.on_step(); };
         lab::run(t, how);
         curve& c = curves_[i];
+        c.held_out = t.held_out_loss();
         for (const lab::step_figures& s : t.history()) c.losses.push_back(s.loss);
         const auto broke = lab::first_instability(c.losses);
         c.life = {broke.value_or(c.losses.size()), broke.has_value()};
@@ -158,9 +160,9 @@ void laboratory::find_gap(finding& f, std::size_t run, std::size_t baseline) con
         f.gaps.emplace_back();
         f.unstable += own.life.unstable ? 1u : 0u;
         if (own.life.unstable) continue;
-        losses.push_back(mean_from(own.losses, from));
+        losses.push_back(own.held_out.value_or(mean_from(own.losses, from)));
         if (other.life.unstable || f.is_baseline) continue;
-        before.push_back(mean_from(other.losses, from));
+        before.push_back(other.held_out.value_or(mean_from(other.losses, from)));
         gaps.push_back(losses.back() - before.back());
         f.gaps.back() = gaps.back();
     }
@@ -208,6 +210,7 @@ finding laboratory::finding_of(const configuration& c, bool is_baseline) const {
 }
 
 void laboratory::measure_errors(std::vector<finding>& all) const {
+    const std::vector<lab::layer_name> layers = lab::layers_of(plan_.request);
     base::parallel_for(all.size(), plan_.threads, plan_.cancel, [&](std::uint64_t i, int) {
         finding& f = all[i];
         if (f.is_baseline || f.of.varied == operand::none) return;
@@ -220,8 +223,8 @@ void laboratory::measure_errors(std::vector<finding>& all) const {
             if (curve_of(baseline, seed).life.unstable) continue;
             const fs::path dump = fs::path(folder_of(baseline, seed)) /
                                   fmt::format("dump-{:06}.safetensors", plan_.request.steps);
-            const operand_error one =
-                error_of(on, lab::tensor_file(dump.string()), f.of.varied, rule, plan_.seeds[seed]);
+            const operand_error one = error_of(on, lab::tensor_file(dump.string()), layers,
+                                               f.of.varied, rule, plan_.seeds[seed]);
             sum.rmse_over_rms += one.rmse_over_rms;
             sum.rmse_over_amax += one.rmse_over_amax;
             sum.gain += one.gain;

@@ -19,7 +19,8 @@
 namespace mx::experiments {
 
 /// The loss of a run is the mean over this last share of its steps; over half of the steps that a
-/// configuration has to itself where these are fewer.
+/// configuration has to itself where these are fewer. Where it learns from a file, its loss is that
+/// of the bytes held out, after the last step.
 inline constexpr double late_share = 0.3;
 /// The fixed loss of yardstick::steps: the baseline's own after this share of the steps. Losses are
 /// means over a window of a tenth of the steps.

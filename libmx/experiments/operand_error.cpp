@@ -26,7 +26,8 @@ std::string_view suffix_of(operand kind) {
 
 }  // namespace
 
-operand_error error_of(lab::machine& on, const lab::tensor_file& dump, operand kind,
+operand_error error_of(lab::machine& on, const lab::tensor_file& dump,
+                       std::span<const lab::layer_name> layers, operand kind,
                        const lab::operand_rule& rule, std::uint64_t seed) {
     operand_error sum;
     double tensors = 0;
@@ -36,6 +37,8 @@ operand_error error_of(lab::machine& on, const lab::tensor_file& dump, operand k
         const std::string layer = name.substr(0, name.size() - weight_suffix.size());
         const auto part = [&](std::string_view suffix) { return layer + std::string(suffix); };
         if (!dump.has(part(x_suffix)) || !dump.has(part(dy_suffix))) continue;
+        const auto known = std::ranges::find(layers, layer, &lab::layer_name::name);
+        if (known != layers.end() && known->kept) continue;
         const std::string tensor = part(suffix_of(kind));
         const std::vector<float> x = dump.read(tensor);
         if (x.empty()) continue;

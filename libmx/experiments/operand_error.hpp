@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "libmx/experiments/study.hpp"
 #include "libmx/lab/machine.hpp"
@@ -20,9 +21,11 @@ struct operand_error {
 
 /// Of every linear layer NAME of a dump (mx train --dump), that is one with NAME.weight, NAME.x and
 /// NAME.dy: the tensor of the kind as the first product that takes it reads it, W and X of Fprop,
-/// dY of Dgrad. `seed` is that of the draws. Tensors of zeros are left out. Throws base::error
+/// dY of Dgrad. `seed` is that of the draws. Tensors of zeros are left out, and layers that recipes
+/// leave alone (`kept` in `layers`). Throws base::error
 /// (input) where a dump has none of them, or values that are not finite.
-operand_error error_of(lab::machine& on, const lab::tensor_file& dump, operand kind,
+operand_error error_of(lab::machine& on, const lab::tensor_file& dump,
+                       std::span<const lab::layer_name> layers, operand kind,
                        const lab::operand_rule& rule, std::uint64_t seed);
 
 }  // namespace mx::experiments

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
 
 #include "libmx/base/joined.hpp"
@@ -85,6 +87,24 @@ record pair_record(const pairing& p) {
 
 std::string interval_text(const std::optional<interval>& i) {
     return i ? fmt::format(" (95 %: {:.2f} to {:.2f})", i->low, i->high) : "";
+}
+
+// Nats per token of text that is made here, below which no model's expected loss lies.
+std::optional<double> floor_of(const lab::run_request& r) {
+    if (r.model == lab::model_kind::proxy || !r.text_file.empty()) return std::nullopt;
+    return lab::made_text()->floor(r.context);
+}
+
+// One word of a shell.
+std::string as_word(const std::string& text) {
+    const bool plain = std::ranges::all_of(text, [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+               std::string_view("-_./,:=+").find(c) != std::string_view::npos;
+    });
+    if (plain) return text;
+    std::string word = "'";
+    for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
+    return word + "'";
 }
 
 // Half the width of the middle one of the intervals.
@@ -212,15 +232,21 @@ void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string
 }  // namespace
 
 std::string options_of(const lab::run_request& r, const std::vector<std::uint64_t>& seeds) {
-    const lab::run_request plain;
+    // What the budget chooses is always said; else what differs from what the model begins with.
+    constexpr std::array<std::string_view, 8> sizes{"width", "depth",   "batch", "steps",
+                                                    "lr",    "context", "heads", "task"};
+    const bool proxy = r.model == lab::model_kind::proxy;
+    lab::run_request plain = lab::request_for(std::string(lab::name_of(r.model)), "");
+    plain.steps = r.steps;
+    plain.rate = r.rate;
+    lab::fit_schedule(plain);
     std::string text;
     for (const lab::request_key& key : lab::request_keys()) {
-        if (!key.proxy) continue;
-        const bool size = key.name == "width" || key.name == "depth" || key.name == "batch" ||
-                          key.name == "steps" || key.name == "lr" || key.name == "task";
+        if (!(proxy ? key.proxy : key.language)) continue;
+        const bool size = std::ranges::find(sizes, key.name) != sizes.end();
         const std::string value = key.get(r);
         if (key.name == "seed" || (!size && value == key.get(plain))) continue;
-        text += fmt::format(" --{} {}", key.name, value);
+        text += fmt::format(" --{} {}", key.name, as_word(value));
     }
     text += " --seeds ";
     for (std::size_t i = 0; i < seeds.size();) {
@@ -242,7 +268,9 @@ record head_of(const study_plan& plan, std::optional<double> budget, const std::
     return {{"study", std::string(plan.of->name)},
             {"title", std::string(plan.of->title)},
             {"paper", std::string(plan.of->paper)},
-            {"on", std::string("proxy")},
+            {"on", std::string(lab::name_of(plan.request.model))},
+            {"loss_of", std::string(plan.request.text_file.empty() ? "training" : "held_out")},
+            {"loss_floor", optional_real(floor_of(plan.request))},
             {"budget_seconds", optional_real(budget)},
             {"command", command},
             {"request", std::move(request)},

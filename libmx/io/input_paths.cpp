@@ -76,6 +76,7 @@ std::vector<std::string> matched_paths(const std::vector<std::string>& named) {
 
 std::vector<std::string> input_paths(const std::vector<std::string>& named) {
     std::vector<std::string> paths;
+    std::error_code ignored;
     for (std::string& path : matched_paths(named)) {
         check_link(path);
         const std::vector<std::string> shards =

@@ -49,6 +49,13 @@ class model {
     virtual std::vector<layer_value> batch() const { return {}; }
     /// Nats per token below which no expected loss lies; none where unknown.
     virtual std::optional<double> loss_floor() const { return std::nullopt; }
+    /// The mean loss of four batches of text that is held out of training, the arguments as of
+    /// forward(); none where every batch is new.
+    virtual std::optional<double> held_out_loss(machine&, const precision&,
+                                                const std::vector<float>&, std::uint64_t,
+                                                std::uint64_t) {
+        return std::nullopt;
+    }
     virtual model_cost cost() const = 0;
 
     /// Sees what enters layers and the gradients of what leaves them.

@@ -12,6 +12,18 @@
 namespace mx::lab {
 namespace {
 
+// Whether operands are rotated, which takes a copy of both.
+bool rotates(const run_request& r, const std::vector<layer_name>& layers) {
+    const auto turns = [](const precision& p) {
+        return std::ranges::any_of(p.rotations, [](const transform::rotation& t) {
+            return t.what != transform::kind::none;
+        });
+    };
+    const precision p = precision_of(settings_after(r, r.steps), layers);
+    return turns(p) ||
+           std::ranges::any_of(p.apart, [&](const auto& own) { return turns(own.second); });
+}
+
 constexpr std::size_t calibration = 1024;  // inputs that the teacher's scale is measured on
 
 class proxy_model final : public model {
@@ -108,7 +120,8 @@ class proxy_model final : public model {
         c.flop = 2 * tokens * depth * (3 * d * (inner + h) + (teacher_ ? 2 * d * d : 0));
         const double kept = depth * tokens * (3 * d + inner + h);
         const double room = tokens * (6 * d + 2 * inner + 2 * h) + 4 * tokens * std::max(inner, h);
-        c.bytes = 4 * (kept + room + 4 * static_cast<double>(c.parameters));
+        const double turned = rotates(request_, layers()) ? 2 * tokens * std::max(inner, h) : 0;
+        c.bytes = 4 * (kept + room + turned + 4 * static_cast<double>(c.parameters));
         return c;
     }
 
@@ -152,14 +165,9 @@ class byte_model final : public model {
     void check_steps(std::uint64_t) const override {}
 
     void make_batch(machine&, std::uint64_t step) override {
-        const std::size_t context = request_.context, sequences = request_.batch / context;
-        std::vector<std::uint8_t> one(context + 1);
-        for (std::size_t s = 0; s < sequences; ++s) {
-            text_->sequence(request_.seed, (step - 1) * sequences + s, one);
-            const auto at = static_cast<std::ptrdiff_t>(s * context);
-            std::copy(one.begin(), one.end() - 1, bytes_.begin() + at);
-            std::copy(one.begin() + 1, one.end(), target_.begin() + at);
-        }
+        fill((step - 1) * sequences(), [&](std::uint64_t number, std::span<std::uint8_t> to) {
+            text_->sequence(request_.seed, number, to);
+        });
     }
 
     float forward(machine& on, const precision& how, const std::vector<float>& values,
@@ -173,6 +181,21 @@ class byte_model final : public model {
     }
 
     std::optional<double> loss_floor() const override { return text_->floor(request_.context); }
+
+    std::optional<double> held_out_loss(machine& on, const precision& how,
+                                        const std::vector<float>& values, std::uint64_t seed,
+                                        std::uint64_t step) override {
+        if (request_.text_file.empty()) return std::nullopt;
+        constexpr std::size_t batches = 4;
+        double sum = 0;
+        for (std::size_t i = 0; i < batches; ++i) {
+            fill(i * sequences(), [&](std::uint64_t number, std::span<std::uint8_t> to) {
+                text_->held_out(number, batches * sequences(), to);
+            });
+            sum += static_cast<double>(forward(on, how, values, seed, step));
+        }
+        return sum / batches;
+    }
 
     model_cost cost() const override {
         const language_shape& s = net_.shape();
@@ -190,12 +213,28 @@ class byte_model final : public model {
             7 * static_cast<double>(s.depth * s.width) * static_cast<double>(s.context);
         c.flop = 2 * tokens * (3 * static_cast<double>(products) + attended);
         const double heads = static_cast<double>(net_.bytes_of_thread()) * threads_;
-        c.bytes =
-            heads + 4 * (net_.floats_kept(request_.batch) + 4 * static_cast<double>(c.parameters));
+        const auto widest = static_cast<double>(std::max(s.hidden(), vocabulary));
+        const double turned = rotates(request_, layers()) ? 2 * tokens * widest : 0;
+        c.bytes = heads + 4 * (net_.floats_kept(request_.batch) + turned +
+                               4 * static_cast<double>(c.parameters));
         return c;
     }
 
   private:
+    std::size_t sequences() const { return request_.batch / request_.context; }
+    // The batch of the sequences from number `first` on.
+    template <typename Sequence>
+    void fill(std::uint64_t first, const Sequence& sequence) {
+        const std::size_t context = request_.context;
+        std::vector<std::uint8_t> one(context + 1);
+        for (std::size_t s = 0; s < sequences(); ++s) {
+            sequence(first + s, one);
+            const auto at = static_cast<std::ptrdiff_t>(s * context);
+            std::copy(one.begin(), one.end() - 1, bytes_.begin() + at);
+            std::copy(one.begin() + 1, one.end(), target_.begin() + at);
+        }
+    }
+
     run_request request_;
     int threads_;
     language_network net_;

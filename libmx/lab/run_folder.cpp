@@ -74,6 +74,7 @@ void run(training& t, const run_plan& plan) {
         if (plan.checkpoint_every != 0 && t.done() % plan.checkpoint_every == 0) save();
     }
     save();
+    if (t.finished()) t.evaluate();
     if (kept) write_run(t, plan);
 }
 
@@ -99,6 +100,9 @@ report::record run_summary(const training& t) {
     const std::optional<std::uint64_t> broke = first_instability(losses);
     r.emplace_back("unstable_at",
                    broke ? report::value(static_cast<std::int64_t>(*broke)) : report::value());
+    if (t.held_out_loss()) {
+        r.emplace_back("held_out_loss", report::finite_or_null(*t.held_out_loss()));
+    }
     const std::optional<double> floor = t.network().loss_floor();
     if (!floor) return r;
     const std::size_t late = std::max<std::size_t>(1, losses.size() / 10);

@@ -252,13 +252,24 @@ class file_text final : public text_source {
         const base::random_key key{seed, base::tensor_id("data.text")};
         const std::uint64_t u = std::uint64_t{base::random_u32(key, 2 * number)} << 32 |
                                 base::random_u32(key, 2 * number + 1);
-        const std::uint64_t first = u % (bytes_.size() - to.size() + 1);
-        std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
+        copy(u % (learned() - to.size() + 1), to);
+    }
+
+    bool held_out(std::uint64_t number, std::uint64_t count,
+                  std::span<std::uint8_t> to) const override {
+        const std::uint64_t places = bytes_.size() - learned() - to.size();
+        copy(learned() + (count < 2 ? 0 : places * number / (count - 1)), to);
+        return true;
     }
 
     std::optional<double> floor(std::size_t) const override { return std::nullopt; }
 
   private:
+    std::size_t learned() const { return bytes_.size() - bytes_.size() / 10; }
+    void copy(std::uint64_t first, std::span<std::uint8_t> to) const {
+        std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
+    }
+
     std::vector<std::uint8_t> bytes_;
 };
 

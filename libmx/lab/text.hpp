@@ -17,6 +17,11 @@ class text_source {
     virtual ~text_source() = default;
     virtual void sequence(std::uint64_t seed, std::uint64_t number,
                           std::span<std::uint8_t> to) const = 0;
+    /// Sequence `number` of `count` that sequence() takes no byte of, alike for all seeds; false
+    /// where there is none, as every sequence is new.
+    virtual bool held_out(std::uint64_t, std::uint64_t, std::span<std::uint8_t>) const {
+        return false;
+    }
     /// The mean over t = 1 .. context of the entropy, in nats, of the byte after the first t ones
     /// of a sequence given these: no model has a smaller expected loss. None where unknown.
     virtual std::optional<double> floor(std::size_t context) const = 0;
@@ -37,7 +42,8 @@ std::unique_ptr<text_source> made_text();
 /// Nats per byte of made_text() in the limit of long sequences.
 double made_text_entropy();
 
-/// Windows of a file at uniform places. Throws base::error (input) where the file cannot be read or
+/// Windows of a file at uniform places of its first nine tenths; those held out lie evenly in the
+/// rest. Throws base::error (input) where the file cannot be read or
 /// has fewer than 10 (context + 1) bytes.
 std::unique_ptr<text_source> text_of_file(const std::string& path, std::size_t context);
 

@@ -258,6 +258,11 @@ void training::step(const std::string& dump) {
     history_.push_back(figures);
 }
 
+void training::evaluate() {
+    held_out_loss_ =
+        model_->held_out_loss(on_, precision_now(), values_, request_.seed, done() + 1);
+}
+
 report::record training::take_probe(const precision& how) {
     const int draws = request_.probe_draws;
     const precision plain;

@@ -53,6 +53,11 @@ class training {
     /// the tensors of the step to that file.
     void step(const std::string& dump = {});
 
+    /// Measures the loss of text that is held out, under the settings of the next update.
+    void evaluate();
+    /// That loss; none before, and where no text is held out.
+    const std::optional<double>& held_out_loss() const { return held_out_loss_; }
+
     /// Writes a checkpoint under a temporary name and renames it. Throws base::error (output).
     void save(const std::string& path) const;
 
@@ -81,6 +86,7 @@ class training {
     std::vector<report::record> probes_;
     // The precision of the next step, once it is known, and of how many interventions.
     std::optional<precision> how_;
+    std::optional<double> held_out_loss_;
     std::size_t how_many_ = 0;
 };
 

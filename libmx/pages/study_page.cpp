@@ -63,11 +63,14 @@ section configurations(const document_parts& d) {
     if (has(d, "source")) s.columns.push_back({"source", "asked by"});
     if (has(d, "published_words")) s.columns.push_back({"published_words", "published"});
     const auto share = [&](const char* name) { return number_of(d.head, name).value_or(0); };
+    const std::string loss =
+        text_of(d.head, "loss_of") == "held_out"
+            ? "of the last tenth of the text, from which nothing is learned, after the last step"
+            : fmt::format("mean over the last {:.0f} % of the steps", 100 * share("late_share"));
     s.notes.push_back(fmt::format(
-        "Loss: mean over the last {:.0f} % of the steps. Gap: the loss minus that of the "
-        "baseline, paired by seed (equal parameters, batches and noise), stable pairs only, with "
-        "Student's 95 % interval.",
-        100 * share("late_share")));
+        "Loss: {}. Gap: the loss minus that of the baseline, paired by seed (equal parameters, "
+        "batches and noise), stable pairs only, with Student's 95 % interval.",
+        loss));
     if (steps) {
         s.notes.push_back(fmt::format(
             "Extra steps: to the loss that the baseline of the seed has after {:.0f} % of the "
@@ -80,6 +83,12 @@ section configurations(const document_parts& d) {
             "R-MSE / RMS: of the operand whose recipe varies, mean over the layers, on the "
             "baseline's last step: weights and inputs as Fprop reads them, gradients as Dgrad "
             "does. Gain: q.x / x.x.");
+    }
+    if (const auto floor = number_of(d.head, "loss_floor")) {
+        s.notes.push_back(fmt::format(
+            "Every batch is new text, so losses are of text that was not seen before, in nats per "
+            "byte; no model's expected loss is below {:.4f}.",
+            *floor));
     }
     const std::string published = text_of(d.head, "published");
     if (!published.empty()) s.notes.push_back("Published: " + published);

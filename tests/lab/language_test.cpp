@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -522,6 +523,64 @@ TEST_CASE("a language model learns the text that is made, and stays above its en
     CHECK(std::abs(static_cast<double>(t->history().front().loss) - std::log(256.0)) < 0.1);
     CHECK(t->history().back().loss < 3.0f);
     CHECK(static_cast<double>(t->history().back().loss) > *t->network().loss_floor());
+}
+
+TEST_CASE("the last tenth of a file is held out, and its loss is that of four batches there") {
+    const test::scratch_dir dir;
+    const std::string path = dir / "text";
+    // Small letters in the first nine tenths, capitals in the last.
+    std::string bytes;
+    for (int i = 0; i < 999; ++i) bytes += static_cast<char>('a' + (i * i + i / 7) % 16);
+    for (int i = 0; i < 110; ++i) bytes += static_cast<char>('A' + (i * i + i / 5) % 16);
+    std::ofstream(path) << bytes;
+    constexpr std::size_t context = 16;
+    const auto text = text_of_file(path, context);
+    std::vector<std::uint8_t> one(context + 1);
+    for (std::uint64_t i = 0; i < 300; ++i) {
+        text->sequence(3, i, one);
+        CHECK(std::ranges::all_of(one, [](std::uint8_t b) { return b >= 'a'; }));
+    }
+    for (const std::uint64_t count : {1, 2, 7}) {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            REQUIRE(text->held_out(i, count, one));
+            CHECK(std::ranges::all_of(one, [](std::uint8_t b) { return b < 'a'; }));
+        }
+        // The first window begins the tenth, the last one ends it.
+        CHECK(std::equal(one.begin(), one.end(), bytes.begin() + (count == 1 ? 999 : 1109 - 17)));
+    }
+    CHECK_FALSE(made_text()->held_out(0, 1, one));
+
+    run_request r = little("llama", "all=mxfp8");
+    r.text_file = path;
+    const auto t = done_with(r);
+    CHECK_FALSE(t->held_out_loss());
+    t->evaluate();
+    REQUIRE(t->held_out_loss());
+    // Again, by another network of the same shape.
+    language_network network(language_shape_of(r));
+    machine on;
+    const precision how = precision_of(r.settings, network.layers());
+    double sum = 0;
+    const std::size_t sequences = r.batch / r.context;
+    for (std::size_t batch = 0; batch < 4; ++batch) {
+        std::vector<std::uint8_t> in, target;
+        for (std::size_t s = 0; s < sequences; ++s) {
+            std::vector<std::uint8_t> window(r.context + 1);
+            const std::size_t free = 110 - window.size();
+            const std::size_t at = free * (batch * sequences + s) / (4 * sequences - 1);
+            std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(999 + at), window.size(),
+                        window.begin());
+            in.insert(in.end(), window.begin(), window.end() - 1);
+            target.insert(target.end(), window.begin() + 1, window.end());
+        }
+        sum += static_cast<double>(network.forward(on, how, t->values(), in.data(), target.data(),
+                                                   in.size(), r.seed, r.steps + 1));
+    }
+    CHECK(*t->held_out_loss() == sum / 4);
+    r.text_file.clear();
+    const auto made = done_with(r);
+    made->evaluate();
+    CHECK_FALSE(made->held_out_loss());
 }
 
 TEST_CASE("requests of language models that cannot be are refused") {

@@ -99,6 +99,7 @@ COMMANDS = [
      "train"),
     (f"study correlation {TINY} --json {{json}} --html study.html", "study"),
     (f"study stages {TINY} --json {{json}}", "study"),
+    (f"study hybrid --on llama --context 8 {TINY} --json {{json}}", "study"),
     (f"{LANGUAGE} --steps 2 --probe-every 1 -r mxfp8 -o words --json {{json}}", "train"),
     (f"{LANGUAGE} --seeds 1,2 --dry-run --json {{json}}", "training_cost"),
     ("runs plain drawn --json {json} --quiet", "runs"),

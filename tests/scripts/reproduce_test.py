@@ -181,6 +181,18 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.printed(), "\n$ mx diff a '*norm*'\n a *norm*\n")
 
 
+    def test_studies(self):
+        Path("b.md").write_text("Text\n\n    mx study b --budget 3m\n\nand\n\n    mx study b --on olmo --budget 1h\n"
+                                "    mx study b --seeds 1..2\n")
+        Path("a.md").write_text("    mx fit a.csv\n")
+        self.assertEqual(reproduce.study_commands(Path()),
+                         {"b.md": ["mx study b --budget 3m", "mx study b --on olmo --budget 1h"]})
+        reproduce.studies(self.run)
+        text = self.printed()
+        for study in "correlation", "recipes", "hybrid", "stages":
+            self.assertRegex(text, rf"\$ mx study {study} --budget \w+\nstudy {study} --budget")
+
+
 class Command(unittest.TestCase):
     def test_mistakes(self):
         script = [sys.executable, "-B", ROOT / "scripts" / "reproduce.py"]

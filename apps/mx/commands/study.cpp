@@ -36,13 +36,14 @@ bool is_of_studies(const lab::request_key& key) {
     constexpr std::array left_out{std::string_view("seed"), std::string_view("init"),
                                   std::string_view("data"), std::string_view("probe-every"),
                                   std::string_view("probe-draws")};
-    return key.proxy && std::ranges::find(left_out, key.name) == left_out.end();
+    return std::ranges::find(left_out, key.name) == left_out.end();
 }
 
 // What the budget bears, changed as the other options say.
 experiments::sized sized_of(const study_options& o, const experiments::study& s) {
     const std::size_t runs = experiments::runs_of(s.configurations()).size();
-    experiments::sized sized = experiments::size_for(runs, experiments::parse_duration(o.budget));
+    experiments::sized sized =
+        experiments::size_for(o.model, runs, experiments::parse_duration(o.budget));
     for (const lab::request_key& key : lab::request_keys()) {
         const auto given = o.request.find(std::string(key.name));
         if (given != o.request.end() && !given->second.empty()) {
@@ -53,6 +54,7 @@ experiments::sized sized_of(const study_options& o, const experiments::study& s)
     const std::set<std::uint64_t> once(sized.seeds.begin(), sized.seeds.end());
     if (once.size() != sized.seeds.size()) refuse("--seeds: '{}' has a seed twice", o.seeds);
     if (once.size() < 2) refuse("--seeds: intervals take two seeds or more");
+    lab::fit_schedule(sized.request);
     lab::check(sized.request);
     return sized;
 }
@@ -74,7 +76,6 @@ int run_study(const study_options& o) {
         refuse("name a study: {}", base::joined(base::names_of(experiments::studies()), ", "));
     }
     const experiments::study& s = experiments::study_named(o.study);
-    experiments::require_model(o.model);
     outputs to(o.out, {});
     experiments::sized sized = sized_of(o, s);
     experiments::study_plan plan;
@@ -138,7 +139,8 @@ runner declare_study(parser& cmd) {
     const auto o = std::make_shared<study_options>();
     cmd.group("Input");
     cmd.add_option("STUDY", o->study, study_names());
-    cmd.add_option("--on MODEL", o->model, "model to train: proxy (proxy)");
+    cmd.add_option("--on MODEL", o->model,
+                   "model to train: proxy, or a language model: olmo or llama (proxy)");
     cmd.group("Size");
     cmd.add_option("--budget TIME", o->budget,
                    fmt::format("90s, 10m, 1.5h: network, steps and seeds that take this time by a "
@@ -169,6 +171,7 @@ runner declare_study(parser& cmd) {
     cmd.examples(
         "mx study correlation --budget 3m --html correlation.html\n"
         "mx study correlation --budget 1h --dry-run\n"
+        "mx study hybrid --on olmo --budget 5m --json hybrid.json\n"
         "mx study correlation --width 64 --depth 2 --batch 64 --steps 400 --seeds 1..4 --json "
         "c.json\n"
         "mx study correlation --budget 5m -o runs\n");

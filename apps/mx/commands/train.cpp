@@ -291,9 +291,14 @@ report::document document_of(const std::vector<report::record>& rows,
           report::column{"unstable_at", "unstable at", cell::integer}}) {
         s.columns.push_back(c);
     }
-    if (std::ranges::any_of(rows, [](const report::record& r) {
-            return report::find(r, "loss_floor") != nullptr;
-        })) {
+    const auto any_has = [&](const char* member) {
+        return std::ranges::any_of(
+            rows, [&](const report::record& r) { return report::find(r, member) != nullptr; });
+    };
+    if (any_has("held_out_loss")) {
+        s.columns.push_back({"held_out_loss", "held\nout", cell::significant, 5});
+    }
+    if (any_has("loss_floor")) {
         s.columns.push_back({"late_loss", "last\ntenth", cell::significant, 5});
         s.columns.push_back({"loss_floor", "least\nexpected", cell::significant, 5});
     }
