@@ -208,9 +208,8 @@ void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string
     const std::string what = steps ? "extra steps" : "loss";
     if (width) {
         to.push_back(fmt::format(
-            "the smallest difference that this size can detect: {} in {} of about {} ({} seeds, "
-            "half "
-            "the width of the median interval); it shows nothing about smaller ones, or larger "
+            "the smallest difference in {} that this size can detect: about {} ({} seeds, half the "
+            "width of the median interval); it shows nothing about smaller ones, or larger "
             "networks",
             what, steps ? fmt::format("{:.2g} %", 100 * *width) : fmt::format("{:.2g}", *width),
             plan.seeds.size()));

@@ -65,7 +65,7 @@ section configurations(const document_parts& d) {
     const auto share = [&](const char* name) { return number_of(d.head, name).value_or(0); };
     const std::string loss =
         text_of(d.head, "loss_of") == "held_out"
-            ? "of the last tenth of the text, from which nothing is learned, after the last step"
+            ? "of the last tenth of the text, which is not used for training, after the last step"
             : fmt::format("mean over the last {:.0f} % of the steps", 100 * share("late_share"));
     s.notes.push_back(fmt::format(
         "Loss: {}. Gap: the loss minus that of the baseline, paired by seed (equal parameters, "
