@@ -108,7 +108,8 @@ class builder {
         const std::string text = problem.what();
         if (open_.empty() && !done_) {
             refuse(
-                "is no JSON: give what mx wrote with --json, as in mx analyze MODEL --json "
+                "is not JSON: give results that mx wrote with --json, as in mx analyze MODEL "
+                "--json "
                 "results.json");
         }
         const std::size_t column = text.find("column ");

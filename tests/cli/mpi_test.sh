@@ -72,7 +72,7 @@ refused() {
     [ ! -e all.json ]
 }
 refused 'cannot open' analyze nowhere.safetensors
-refused 'mpirun deals the parts' analyze model.safetensors --shard 1/2
+refused "mpirun divides the run" analyze model.safetensors --shard 1/2
 same analyze model.safetensors -t '*layers.[01].*' --group layer,role --threads 1
 refused 'start one copy' gate one.json --rule 'nrmse<1'
 refused 'nosuch' analyze model.safetensors -r mxfp4:scale=nosuch

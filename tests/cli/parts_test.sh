@@ -156,7 +156,7 @@ printf 'x' | dd of=hostile.safetensors bs=1 seek=5000 conv=notrunc 2>/dev/null
 refused 'changed' merge part-*.json
 "$mx" analyze hostile.safetensors -r mxfp4 --shard 1/7 --json part-1.json --quiet
 refused 'changed' merge part-*.json
-refused 'no part' merge one.json
+refused 'not a part' merge one.json
 refused 'name the part' analyze hostile.safetensors --shard 1/2
 refused 'a part is written as' analyze hostile.safetensors --shard 1/2 --json p.json --csv p.csv
 refused 'in parts' analyze hostile.safetensors --shard 1/2 --json p.json --blocks b.h5

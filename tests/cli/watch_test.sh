@@ -51,7 +51,7 @@ grep -q '"previous":"step100.safetensors","compared":true' fall.jsonl || fail "f
 
 # A rise, over three checkpoints in the order of their numbers, of which the first is deleted.
 code=0
-"$mx" watch rise --once --log rise.jsonl --checkpoint 'step[29]00.*' -q 2>err || code=$?
+"$mx" watch rise --once --log rise.jsonl --match 'step[29]00.*' -q 2>err || code=$?
 [ "$code" -eq 0 ] || fail "rise: exit code $code: $(cat err)"
 rm rise/step200.safetensors
 MX_WATCH_STEP=left "$mx" watch rise --once --log rise.jsonl --prometheus rise.prom -q \

@@ -321,7 +321,7 @@ TEST_CASE("tensors of matrix instructions that do not fit are refused") {
     const std::string recorded = path_of("recorded", "b200.tf32.f32");
     refuses_shape(recorded, "A", {1000}, "rows x k");
     refuses_shape(recorded, "B", {4, 250}, "where A is");
-    refuses_shape(recorded, "D", {249}, "249 values where the inputs call for 250");
+    refuses_shape(recorded, "D", {249}, "249 values; the inputs require 250");
 
     const auto file = mx::io::open_model(mma);
     memory_model copy = copy_of(*file);

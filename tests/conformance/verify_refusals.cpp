@@ -61,7 +61,7 @@ TEST_CASE("blocks files that do not fit are refused") {
     add_input(m, {2, 4});
     expect(m, error_kind::input, "", "none of the tensors");
     m.add("code", dtype::u8, {7}, std::vector<std::uint8_t>(7));
-    expect(m, error_kind::input, "code", "7 values where the inputs call for 8");
+    expect(m, error_kind::input, "code", "7 values; the inputs require 8");
 
     m = blocks_file();
     add_input(m, {2, 4});
@@ -138,5 +138,5 @@ TEST_CASE("elements, scales and stochastic files that do not fit are refused") {
     m.describe("element", "e2m1");
     m.add("input", dtype::f32, {2}, std::vector<float>{1.0f, 2.0f});
     m.add("rbits", dtype::u32, {1}, std::vector<std::uint32_t>{1});
-    expect(m, error_kind::input, "rbits", "1 values where the inputs call for 2");
+    expect(m, error_kind::input, "rbits", "1 values; the inputs require 2");
 }

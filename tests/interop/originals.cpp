@@ -126,7 +126,7 @@ counts run(const fs::path& folder) {
         try {
             original = io::open_model(file.string());
         } catch (const base::error& e) {  // a README, or a format that mx does not read
-            std::cout << "passed over: " << e.what() << "\n";
+            std::cout << "ignored: " << e.what() << "\n";
             continue;
         }
         for (const fs::path& conversion : conversions) {

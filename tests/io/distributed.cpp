@@ -68,7 +68,7 @@ TEST_CASE("distributed: a checkpoint of two ranks", "[distributed]") {
         check_fixture(*file, "optimizer.state.w.exp_avg", dtype::f32, {4, 3});
         CHECK(file->tensors().size() == 6);
         CHECK(file->files().size() == 3);
-        CHECK(file->metadata().at("(others)") == "values that are no tensors: 1");
+        CHECK(file->metadata().at("(others)") == "values that are not tensors: 1");
         // Ranges that begin and end inside elements and shards.
         const std::size_t columns = index_of(*file, "columns");
         const std::string whole = content(*file, columns);
@@ -100,7 +100,7 @@ TEST_CASE("distributed: files that are missing, cut or not what is promised",
     dir.file("__0_0.distcp", std::string(rank.size(), 'x'));
     const auto file = io::open_model(dir.path());
     has(error_of(base::error_kind::input, [&] { content(*file, index_of(*file, "rows")); }),
-        "not a sound zip archive");
+        "not a valid zip archive");
     const std::string metadata_bytes = slurp(dir / ".metadata");
     for (std::size_t length = 0; length < metadata_bytes.size(); length += 7) {
         error_of(base::error_kind::input,
@@ -141,12 +141,12 @@ TEST_CASE("distributed: metadata that lies", "[distributed][hostile]") {
     has(refused(metadata({4}, {{{huge}, {huge}}})), "reaches beyond the tensor");
     has(refused(metadata({4}, {{{0, 0}, {4, 1}}})), "another number of axes");
     has(refused(metadata({huge, huge}, {})), "its extents are too large");
-    has(refused(metadata({4}, {{{0}, {-1}}})), "not described as PyTorch does it");
+    has(refused(metadata({4}, {{{0}, {-1}}})), "not described as in PyTorch");
     for (const char* path : {"../a.distcp", "/etc/passwd", "x/../../y", ""}) {
         has(refused(metadata({4}, {{{0}, {4}, path}})), "is outside the directory");
     }
     has(refused(p_pickle("N")), "but not of torch.distributed.checkpoint");
-    has(refused(p_pickle(p_object(meta, "Metadata", "N"))), "the metadata has no");
+    has(refused(p_pickle(p_object(meta, "Metadata", "N"))), "the metadata lacks");
 }
 
 TEST_CASE("shards: boxes of any arrangement", "[distributed]") {

@@ -30,8 +30,8 @@ TEST_CASE("the name only helps where the bytes say nothing", "[formats]") {
     const scratch_dir dir;
     has(open_error(dir.file("cut.npy", "\x01\x02")), "too short for a .npy array");
     has(open_error(dir.file("cut.safetensors", "")), "too short for a safetensors file");
-    has(open_error(dir.file("cut.npz", "\x01\x02")), "not a sound zip archive");
-    has(open_error(dir.file("cut.h5", "\x01\x02")), "not a sound HDF5 file");
+    has(open_error(dir.file("cut.npz", "\x01\x02")), "not a valid zip archive");
+    has(open_error(dir.file("cut.h5", "\x01\x02")), "not a valid HDF5 file");
     std::filesystem::copy_file(fixture("version2.npy"), dir / "wrong.safetensors");
     CHECK(io::open_model(dir / "wrong.safetensors")->tensors().size() == 1);
 }

@@ -90,7 +90,7 @@ TEST_CASE("HDF5: cut and damaged files are refused or read without harm", "[hdf5
     const scratch_dir dir;
     const std::string sound = slurp(fixture("h5py.h5"));
     for (std::size_t length = 8; length < sound.size(); length += 1777) {
-        has(open_error(dir.file("cut.h5", sound.substr(0, length))), "is not a sound HDF5 file");
+        has(open_error(dir.file("cut.h5", sound.substr(0, length))), "is not a valid HDF5 file");
     }
     // Damage in a compressed chunk shows when the data is read.
     const auto file = io::open_model(fixture("h5py.h5"));

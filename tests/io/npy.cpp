@@ -47,7 +47,7 @@ TEST_CASE("npy as ml_dtypes writes it", "[npy]") {
     const auto bare = io::open_model(fixture("float8_e4m3fn.npy"));
     CHECK(bare->tensors()[0].type == dtype::other);
     has(bare->tensors()[0].note, "--as");
-    has(error_of(base::error_kind::input, [&] { bare->open(0); }), "bare bytes");
+    has(error_of(base::error_kind::input, [&] { bare->open(0); }), "raw bytes");
     options.as = "f8_e4m3";
     const auto e4m3 = io::open_model(fixture("float8_e4m3fn.npy"), options);
     CHECK(e5m2->tensors()[0].type == dtype::f8_e5m2);

@@ -110,7 +110,7 @@ TEST_CASE("npz: archives that lie", "[npz][hostile]") {
     const auto refused = [&](const std::string& bytes) {
         return open_error(dir.file("d.npz", bytes));
     };
-    has(refused(sound.substr(0, sound.size() - 30)), "is not a sound zip archive");
+    has(refused(sound.substr(0, sound.size() - 30)), "is not a valid zip archive");
     has(refused(changed(sound, directory + 24, little(0xfffffff0u, 4))),
         "packed bytes cannot hold");
     has(refused(changed(sound, directory + 24, little(1127, 4))), "ends 1 bytes early");

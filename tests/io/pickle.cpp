@@ -97,21 +97,21 @@ TEST_CASE("pickle: what is malformed", "[pickle][hostile]") {
              {"Nr\xff\xff\xff\x7f.", "memo entry 2147483647 in a pickle this short"},
              {"X\xff\xff\xff\x7f"
               "a",
-              "2147483647 bytes are wanted, 1 are left"},
+              "2147483647 bytes are needed, 1 are left"},
              {"\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
               "a",
               "18446744073709551615 bytes"},
              {"\x8b\xff\xff\xff\x7f"
               "a",
-              "2147483647 bytes are wanted"},
+              "2147483647 bytes are needed"},
              {"\x8b\xff\xff\xff\xff", "negative length"},
              {"\x95\xff\xff\xff\xff\xff\xff\xff\xff", "a frame that ends after the pickle"},
              {"cos\nsystem", "within a name"},
              {"NN\x93.", "the name of a global is not a string"},
              {"NNR.", "arguments that are not a tuple"},
-             {"NNb.", "what is no object"},
-             {"NNa.", "no list or set"},
-             {"NNNs.", "a key of no dict"},
+             {"NNb.", "something that is not an object"},
+             {"NNa.", "not a list or set"},
+             {"NNNs.", "not a dict"},
              {"}(Nu.", "a key and no value"},
              {"(Nd.", "a key and no value"},
              {"(e.", "a container that is not there"},
@@ -236,5 +236,5 @@ TEST_CASE("pickle: names", "[pickle]") {
                  [&] {
                      names(p_dict({{"a", four}, {"a", four}}));
                  }),
-        "the key 'a' is there twice");
+        "the key 'a' is duplicated");
 }

@@ -304,7 +304,7 @@ TEST_CASE("codes and scales in different files", "[quantized]") {
     CHECK(same(values_in(model_of({two, one}), "w"), fp4_values(32, 2)));
     // Two candidates, none of them beside the codes.
     const engine::model many = model_of({one, two, three});
-    has(remark_of(many, "w_blocks"), "2 files hold an array w_scales");
+    has(remark_of(many, "w_blocks"), "2 files have an array w_scales");
     // The scales beside the codes come first.
     const std::string four = write_model(dir / "4.safetensors", {codes, scales});
     CHECK(same(values_in(model_of({three, four}), "w"), fp4_values(32, 2)));
@@ -367,7 +367,7 @@ TEST_CASE("codes that are not decoded are left out, and so are their scales", "[
         {{"w_packed", dtype::i32, {1, 4}, repeated(1, 16)}, {"w_scale", dtype::bf16, {1, 1}, "ab"}},
         integers);
     REQUIRE(words.size() == 2);
-    has(words[0].reason, "call for two axes and w_shape (I64 2)");
+    has(words[0].reason, "require two axes and w_shape (I64 2)");
     // FP8 under scales that are not understood has no values either.
     const auto fp8 = left_out({{"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)},
                                {"w_scale", dtype::u8, {2, 3}, "abcdef"}});
@@ -521,7 +521,7 @@ TEST_CASE("words and tables that lie are refused in one line", "[quantized][host
         "GPTQ of 32 outputs does not fill gptq4.qweight (I32 8x32) and gptq4.qzeros (I32 2x3)");
     has(reason("gptq4", {"gptq4.scales", dtype::f16, {3, 32}, repeated(0, 192)}), "does not fill");
     has(reason("gptq4_order", {"gptq4_order.g_idx", dtype::i32, {63}, repeated(0, 252)}),
-        "GPTQ of 64 columns calls for their groups in I32, at most 2^20, not gptq4_order.g_idx");
+        "GPTQ of 64 columns requires their groups in I32, at most 2^20, not gptq4_order.g_idx");
     has(reason("awq", {"awq.qzeros", dtype::i32, {2, 1}, repeated(0, 8)}), "AWQ of 16 outputs");
     for (const auto& [a, b] : {std::pair<std::uint64_t, std::uint64_t>{5, 7},
                                {~std::uint64_t{0}, 64},
@@ -532,7 +532,8 @@ TEST_CASE("words and tables that lie are refused in one line", "[quantized][host
     }
     has(reason("packed4_zeros",
                {"packed4_zeros.weight_zero_point", dtype::i32, {1, 2}, repeated(0, 8)}),
-        "calls for zero points in I32 2x2, not packed4_zeros.weight_zero_point (I32 1x2)");
+        "zero points of integers in words must be in I32 2x2, not packed4_zeros.weight_zero_point "
+        "(I32 1x2)");
     has(reason("int8", {"int8.weight_zero_point", dtype::i8, {3}, "abc"}),
         "with int8.weight_zero_point (I8 3) is not read");
     has(reason("bnb8", {"bnb8.weight_format", dtype::u8, {}, "\2"}), "in another order of rows");
@@ -572,7 +573,7 @@ TEST_CASE("groups that are not there are an error when they are read", "[quantiz
     const engine::model m = model_of({write_model(dir / "m.safetensors", arrays)});
     const engine::tensor_ref t = m.select({}).front();
     has(error_of(base::error_kind::input, [&] { t.file->open(t.index); }),
-        "gptq4_order.g_idx holds -1 where there are 4 groups");
+        "gptq4_order.g_idx has -1, but there are 4 groups");
 }
 
 TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[quantized][hostile]") {
@@ -603,7 +604,7 @@ TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[qua
         "FP8 in tiles calls for scales 2x1");
     has(refused({"w_packed", dtype::i32, {1, 4}, repeated(1, 16)},
                 {"w_scale", dtype::bf16, {1, 1}, "ab"}),
-        "integers in words call for two axes and w_shape (I64 2)");
+        "integers in words require two axes and w_shape (I64 2)");
     const std::string shape = little(1, 8) + little(7, 8);
     has(refused({"w_packed", dtype::i32, {1, 4}, repeated(1, 16)},
                 {"w_scale", dtype::bf16, {1, 1}, "ab"}, {{"w_shape", dtype::i64, {2}, shape}}),
@@ -612,7 +613,7 @@ TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[qua
                 {"w_scale", dtype::bf16, {1, 1}, "ab"},
                 {{"w_shape", dtype::i64, {2}, little(1, 8) + little(32, 8)},
                  {"w_zero_point", dtype::i32, {1, 2}, repeated(1, 8)}}),
-        "calls for zero points in I32 1x1, not w_zero_point (I32 1x2)");
+        "zero points of integers in words must be in I32 1x1, not w_zero_point (I32 1x2)");
     has(refused({"w", dtype::u8, {0, 16}, ""}, {"w_scale", dtype::u8, {0}, ""}), "no elements");
     has(refused({"w", dtype::u8, {1, 16}, all_fp4}, {"w_scale", dtype::f8_e4m3, {1, 2}, "ab"},
                 {{"w_scale_2", dtype::f32, {2}, repeated(0, 8)}}),

@@ -116,7 +116,7 @@ TEST_CASE("safetensors: headers that are not what they should be", "[safetensors
     has(refused("{\"a\":{\"dtype\":[\"F32\"]}}", ""), "dtype is not a string");
     has(refused("{\"a\":{\"shape\":3}}", ""), "shape is not an array");
     has(refused("{\"a\":{\"shape\":{}}}", ""), "shape is not an array");
-    has(refused("{\"a\":{\"shape\":[[]]}}", ""), "shape holds something that is not a number");
+    has(refused("{\"a\":{\"shape\":[[]]}}", ""), "shape has an element that is not a number");
     has(refused("{\"a\":{\"shape\":[-1]}}", ""), "shape holds '-1', which is not a natural");
     has(refused("{\"a\":{\"shape\":[1.5]}}", ""), "shape holds '1.5', which is not a natural");
     has(refused("{\"a\":{\"shape\":[18446744073709551616]}}", ""),

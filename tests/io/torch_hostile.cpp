@@ -52,17 +52,17 @@ TEST_CASE("torch: views outside their storage", "[torch][hostile]") {
         has(tensor_error(tensor), "tensor 'w': its view reaches beyond its storage of 4 elements");
     }
     has(tensor_error(view(0, {huge, huge}, {0, 0})), "its extents are too large");
-    has(tensor_error(view(-1, {1}, {1})), "not described as PyTorch does it");
-    has(tensor_error(view(0, {-1}, {1})), "not described as PyTorch does it");
-    has(tensor_error(view(0, {4}, {-1})), "not described as PyTorch does it");
-    has(tensor_error(view(0, {4}, {1, 1})), "not described as PyTorch does it");
+    has(tensor_error(view(-1, {1}, {1})), "not described as in PyTorch");
+    has(tensor_error(view(0, {-1}, {1})), "not described as in PyTorch");
+    has(tensor_error(view(0, {4}, {-1})), "not described as in PyTorch");
+    has(tensor_error(view(0, {4}, {1, 1})), "not described as in PyTorch");
     has(tensor_error(p_tensor(p_storage("0", 5), 0, {4}, {1})),
         "its storage should have 20 bytes, entry 'archive/data/0' has 16");
     has(tensor_error(p_tensor(p_storage("0", huge), 0, {4}, {1})), "is too large");
     has(tensor_error(p_tensor(p_storage("../../0", 4), 0, {4}, {1})),
         "entry 'archive/data/../../0', is missing");
     has(tensor_error(p_tensor(p_storage("0", 4, "StrangeStorage"), 0, {4}, {1})),
-        "of class 'torch.StrangeStorage', which mx does not know");
+        "of class 'torch.StrangeStorage', which mx does not support");
     has(tensor_error(p_tensor("N", 0, {4}, {1})), "its storage is not described");
 }
 

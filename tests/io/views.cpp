@@ -198,7 +198,7 @@ TEST_CASE("links that lead nowhere, patterns without a match", "[inputs][hostile
     std::filesystem::create_symlink("loop2", dir / "loop");
     std::filesystem::create_symlink("loop", dir / "loop2");
     std::filesystem::create_symlink("gone", dir / "broken.safetensors");
-    has(refused(dir / "loop"), "leads in a circle");
+    has(refused(dir / "loop"), "is a cyclic symbolic link");
     has(refused(dir / "broken.safetensors"), "symbolic link to 'gone', which does not exist");
     has(refused(dir / "br*"), "symbolic link to 'gone'");
     has(refused(dir / "*.npz"), "no file matches this pattern");
@@ -266,7 +266,7 @@ TEST_CASE("integers of 32 and 64 bits are left out unless they are asked for", "
     engine::view_request views;
     CHECK(left_out(model_of({path})) == "abcde");
     CHECK(info_in(model_of({path}), "c")->note ==
-          "I64 (indices or counts; --integers takes them in)");
+          "I64 (indices or counts; --integers includes them)");
     views.raw = true;
     CHECK(left_out(model_of({path}, views)) == "abcde");
     views.integers = true;
@@ -380,7 +380,7 @@ TEST_CASE("whatever is decoded on the way can be written as float32", "[views][q
     const std::string plain = write_model(dir / "p.safetensors", {{"w", dtype::f32, {1}, "abcd"}});
     has(error_of(base::error_kind::input,
                  [&] { convert::dequantize_tensors(model_of({plain}).select({}), out, {}); }),
-        "nothing here is packed in a way that mx decodes");
+        "nothing here has a packing that mx decodes");
 }
 
 TEST_CASE("stacked experts by themselves, heads side by side", "[views]") {

@@ -154,7 +154,7 @@ TEST_CASE("threads wait for one another where there is room for one tile only") 
     backend_device = &smaller;
     CHECK((p.by(on_host, 4, &notices) == p.by(plain(), 2)));
     REQUIRE(lines.size() == 1);
-    CHECK(lines.front().find("going on with backend " + std::string(best_backend().name)) !=
+    CHECK(lines.front().find("continuing with backend " + std::string(best_backend().name)) !=
           std::string::npos);
 }
 

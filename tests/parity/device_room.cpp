@@ -232,9 +232,9 @@ TEST_CASE("a card is used down to the least that the work needs") {
             CHECK(device.peak(memory_kind::device) <= room);
             REQUIRE(said.lines.size() == (room < least ? 1u : 0u));
             if (room >= least) continue;
-            const std::string end = "; going on with backend " +
+            const std::string end = "; continuing with backend " +
                                     std::string(codec::best_backend().name) +
-                                    ", which leaves the same bytes";
+                                    ", which gives the same bytes";
             CHECK(said.lines.front() ==
                   "backend cuda: the card has no room (0 MiB free of 0 MiB, 1 MiB are needed)" +
                       end);
@@ -245,7 +245,7 @@ TEST_CASE("a card is used down to the least that the work needs") {
         batch->steer(&said.notices, nullptr);
         CHECK((t.by(*batch) == t.expected));
         REQUIRE(said.lines.size() == 1);
-        CHECK(said.lines.front().find("the host gives no pinned memory (1 MiB are needed); going "
+        CHECK(said.lines.front().find("the host has no pinned memory left (1 MiB are needed); going "
                                       "on with backend") != std::string::npos);
     }
 }

@@ -150,8 +150,8 @@ TEST_CASE("a device without room for casts leaves them to the host, and says so 
         }
         REQUIRE(said.size() == 1);
         CHECK(said[0].find("backend cuda: ") == 0);
-        CHECK(said[0].find("; going on with backend " + std::string(codec::best_backend().name) +
-                           ", which leaves the same bytes") != std::string::npos);
+        CHECK(said[0].find("; continuing with backend " + std::string(codec::best_backend().name) +
+                           ", which gives the same bytes") != std::string::npos);
 
         // Nor is anything kept that another program may need.
         host_device kept({}, [&](std::size_t number) { return number >= fails; });

@@ -275,7 +275,7 @@ runner declare_watch(parser& cmd) {
                    "a directory whose checkpoints are awaited; or checkpoints, which are gone "
                    "through once, in the order of the numbers in their names")
         ->required();
-    cmd.add_option("--checkpoint GLOB", o->names,
+    cmd.add_option("--match GLOB", o->names,
                    "of a directory, only checkpoints whose name matches; repeatable");
     cmd.add_option("-t,--tensor GLOB", o->options.globs,
                    "tensors whose name matches (*, ?, [set]); repeatable; without it and --role: "

@@ -107,7 +107,7 @@ std::optional<pairing> compressed_tensors(const candidate& c, const quantized_la
                                    scales.shape[1]};
         if (!(z.type == dtype::i32 && z.shape == packed) &&
             !(z.type == dtype::i8 && z.shape == scales.shape)) {
-            misfit = fmt::format("{} requires zero points in I32 {}, not {}", l.title,
+            misfit = fmt::format("zero points of {} must be in I32 {}, not {}", l.title,
                                  tensor::to_string(packed), described(z));
             return std::nullopt;
         }

@@ -217,7 +217,7 @@ TEST_CASE("a file gives outer scales by the names of tensors") {
     CHECK(results(recipe).results.at(2).tensor_scale == 2.0);
 
     write({{"a", {0.5f, 1.0f}}});
-    CHECK_THROWS_WITH(results(recipe), Catch::Matchers::Contains("holds 2 numbers"));
+    CHECK_THROWS_WITH(results(recipe), Catch::Matchers::Contains("has 2 numbers"));
     for (const float bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::quiet_NaN()}) {
         write({{"a", {bad}}});

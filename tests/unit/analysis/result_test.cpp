@@ -106,6 +106,6 @@ TEST_CASE("results that cannot be are refused by file and tensor") {
     }
     CHECK(refusal("phase", -1.0).find("phase is no count") != std::string::npos);
     CHECK(refusal("recipe", std::string("mxfp5")).find("mxfp5") != std::string::npos);
-    CHECK(refusal("recipe", std::string("mxfp4:scale=floor")).find("not spelt canonically") !=
+    CHECK(refusal("recipe", std::string("mxfp4:scale=floor")).find("not in canonical spelling") !=
           std::string::npos);
 }

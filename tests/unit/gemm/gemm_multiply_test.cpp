@@ -347,7 +347,7 @@ TEST_CASE("bf16.fma rounds operands that float32 holds") {
 TEST_CASE("products that do not fit are refused, and a model that takes them is named") {
     const operand fp8 = random_fp8(2, 32, 1);
     const operand bf16 = matrix("bf16", 2, 32, std::vector<std::uint32_t>(64));
-    refuses(fp8, fp8, "sm100.f16", "does not take e4m3 x e4m3; sm100.f8f6f4 does");
+    refuses(fp8, fp8, "sm100.f16", "does not support e4m3 x e4m3; sm100.f8f6f4 does");
     refuses(fp8, bf16, "sm100.f16", "fp32.fma does");
     refuses(fp8, random_fp8(2, 31, 1), "sm100.f8f6f4", "32 elements along k and B has 31");
     operand shapeless = fp8;

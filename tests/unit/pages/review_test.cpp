@@ -171,7 +171,7 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     d.tail = {{"skipped", report::list{report::record{{"file", std::string("model")},
                                                       {"tensor", std::string("position_ids")},
                                                       {"recipe", report::value()},
-                                                      {"reason", std::string("whole numbers")},
+                                                      {"reason", std::string("integers")},
                                                       {"dtype", std::string("I64")},
                                                       {"elements", std::int64_t{32}},
                                                       {"bytes", std::int64_t{256}}}}}};
@@ -216,8 +216,8 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     CHECK(report::text_of(kept[0], "reason") == "added, not multiplied");
     CHECK(report::text_of(kept[1], "reason") == "looked up, not multiplied");
     CHECK(report::text_of(kept[2], "reason") ==
-          "gains lie so close together that blocks clamp or collapse");
-    CHECK(report::text_of(kept[3], "reason") == "whole numbers");
+          "gains are so close together that blocks clamp or collapse");
+    CHECK(report::text_of(kept[3], "reason") == "integers");
     CHECK(report::text_of(kept[4], "reason") == "a small error sends tokens to other experts");
     CHECK(section_of(page, "Largest risks")->notes.back() ==
           "No operand reaches a limit under a recipe of the policy. As recommended, no tensor "

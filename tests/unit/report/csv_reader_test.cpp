@@ -62,8 +62,8 @@ TEST_CASE("a table is the same in pieces, and with a byte order mark") {
 TEST_CASE("damaged tables are refused with their line") {
     CHECK(failure_of("") == "is empty: a table begins with its header");
     CHECK(failure_of("\n\n") == "is empty: a table begins with its header");
-    CHECK(failure_of("a,b\n1\n") == "line 2: 1 fields where the header has 2");
-    CHECK(failure_of("a,b\n\n1,2,3\n") == "line 3: 3 fields where the header has 2");
+    CHECK(failure_of("a,b\n1\n") == "line 2: 1 fields, but the header has 2");
+    CHECK(failure_of("a,b\n\n1,2,3\n") == "line 3: 3 fields, but the header has 2");
     CHECK(failure_of("a,a\n") == "line 1: two columns are named 'a'");
     CHECK(failure_of("a,\n") == "line 1: a column without a name");
     CHECK(failure_of("a\n\"x\n\n") == "line 2: a quoted field has no closing quote");

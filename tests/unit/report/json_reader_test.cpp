@@ -124,15 +124,15 @@ TEST_CASE("whole numbers stay whole") {
 
 TEST_CASE("what is not JSON is refused with the byte") {
     CHECK(failure("") ==
-          "r.json: at byte 0: is not valid JSON: syntax error while parsing value - "
-          "unexpected end of input; expected '[', '{', or a literal");
+          "r.json: is not JSON: give results that mx wrote with --json, as in mx analyze MODEL "
+          "--json results.json");
     CHECK(failure(around("[{\"a\":1,}]")).find("at byte 45: is not valid JSON") !=
           std::string::npos);
     CHECK(failure(around("[]") + "x").find("is not valid JSON") != std::string::npos);
     CHECK(failure(around("[{\"a\":1e999}]")).find("number overflow") != std::string::npos);
     CHECK(failure(around("[{\"a\":\"\xff\"}]")).find("is not valid JSON") != std::string::npos);
     const std::string text = written(sample());
-    for (std::size_t length = 0; length + 1 < text.size(); length += 3) {
+    for (std::size_t length = 3; length + 1 < text.size(); length += 3) {
         CHECK(failure(text.substr(0, length)).find("r.json: at byte ") == 0);
     }
 }
@@ -152,18 +152,18 @@ TEST_CASE("what mx does not write is refused") {
     CHECK(failure(R"({"schema":"mx.analysis/1"})").find("has no \"results\"") != std::string::npos);
     CHECK(failure(around("{}")).find("\"results\" is not a list") != std::string::npos);
     CHECK(failure(around("3")).find("\"results\" is not a list") != std::string::npos);
-    CHECK(failure(around("[[]]")).find("is no object") != std::string::npos);
-    CHECK(failure(around("[{},3]")).find("is no object") != std::string::npos);
+    CHECK(failure(around("[[]]")).find("is not an object") != std::string::npos);
+    CHECK(failure(around("[{},3]")).find("is not an object") != std::string::npos);
 }
 
 TEST_CASE("hostile results are refused") {
-    CHECK(failure(around(R"([{"a":1,"a":2}])")).find("the member 'a' is there twice") !=
+    CHECK(failure(around(R"([{"a":1,"a":2}])")).find("the member 'a' is duplicated") !=
           std::string::npos);
-    CHECK(failure(R"({"schema":"mx.a/1","results":[],"results":[]})").find("twice") !=
+    CHECK(failure(R"({"schema":"mx.a/1","results":[],"results":[]})").find("duplicated") !=
           std::string::npos);
     CHECK(failure(around("[{\"a\":" + std::string(14, '['))).find("is nested more than 16 deep") !=
           std::string::npos);
-    CHECK(failure(std::string(1000000, '[')).find("holds a list") != std::string::npos);
+    CHECK(failure(std::string(1000000, '[')).find("is a list") != std::string::npos);
     CHECK(failure("{\"a\":" + std::string(100000, '[')).find("nested more") != std::string::npos);
     CHECK(failure(around("[{\"" + std::string((1 << 20) + 1, 'x') + "\":1}]"))
               .find("longer than 1 MiB") != std::string::npos);

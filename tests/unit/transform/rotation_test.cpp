@@ -234,8 +234,8 @@ TEST_CASE("matrices that cannot be used are refused in one line") {
     CHECK(says(complaint("0 0\n0 2\n", 2), "all zeros"));
     CHECK(says(complaint("1 0 0 1", 3), "say transform_size=2"));
     CHECK(says(complaint("1 0 0 1 5", 2), "more than 4 numbers"));
-    CHECK(says(complaint("1 nan 0 1", 2), "entry 2 is no number"));
-    CHECK(says(complaint("1 x 0 1", 2), "entry 2 is no number"));
+    CHECK(says(complaint("1 nan 0 1", 2), "entry 2 is not a number"));
+    CHECK(says(complaint("1 x 0 1", 2), "entry 2 is not a number"));
     CHECK(says(complaint("", 2), "holds 0 numbers"));
     try {
         transform::load_matrix({kind::matrix, 2, 0, "no such file"});

@@ -159,7 +159,7 @@ TEST_CASE("a gate looks at the recipes asked for and at the summary") {
     CHECK(gate({"clamp_rate<1"}, {"mxfp*"}).records == 4);
     CHECK(gate({"clamp_rate<1"}, {"*4", "mxfp8"}).records == 4);
     CHECK_THROWS_WITH(gate({"clamp_rate<1"}, {"mxfp6"}),
-                      "--recipe mxfp6: no result is of it; there are mxfp8, mxfp4");
+                      "--recipe mxfp6: no result has it; the results have mxfp8, mxfp4");
     CHECK_THROWS_AS(gate({"clamp_rate<1"}, {"nosuch"}), base::error);
 }
 
@@ -207,8 +207,8 @@ TEST_CASE("results of other commands are refused") {
     const std::string path = dir.file("d.json", R"({"schema":"mx.stages/1","results":[]})");
     CHECK_THROWS_WITH(open_for_gate({path}, {}),
                       path +
-                          ": holds mx.stages; mx gate reads what mx analyze, mx compare, mx diff "
-                          "and mx cluster write with --json");
+                          ": is mx.stages; mx gate reads results files (--json) of mx analyze, mx "
+                          "compare, mx diff and mx cluster");
 }
 
 TEST_CASE("of two dumps a result is of the later one") {
