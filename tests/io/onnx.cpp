@@ -169,9 +169,12 @@ TEST_CASE("ONNX: tensors that lie", "[onnx][hostile]") {
     has(refused(field(1, axes)), "more than 64 axes");
     has(refused(field(8, std::string(5000, 'x'))), "a text of 5000 bytes; at most 4096");
     has(unreadable(described("w", 77, {1}) + raw("1234")), "unknown ONNX type 77");
-    has(unreadable(described("w", 2, {1}) + field(5, varint(256))), "has 256, which U8 does not have");
-    has(unreadable(described("w", 3, {1}) + field(5, varint(128))), "has 128, which I8 does not have");
-    has(unreadable(described("w", 9, {1}) + field(5, varint(2))), "has 2, which BOOL does not have");
+    has(unreadable(described("w", 2, {1}) + field(5, varint(256))),
+        "has 256, which U8 does not have");
+    has(unreadable(described("w", 3, {1}) + field(5, varint(128))),
+        "has 128, which I8 does not have");
+    has(unreadable(described("w", 9, {1}) + field(5, varint(2))),
+        "has 2, which BOOL does not have");
     has(unreadable(described("w", 2, {1}) + field(5, varint(1) + varint(1))), "more values");
     has(unreadable(described("w", 2, {2}) + field(5, varint(300))), "which U8 does not have");
     has(unreadable(described("w", 6, {2}) + field(5, varint(300))), "fewer values");
