@@ -245,8 +245,10 @@ TEST_CASE("a card is used down to the least that the work needs") {
         batch->steer(&said.notices, nullptr);
         CHECK((t.by(*batch) == t.expected));
         REQUIRE(said.lines.size() == 1);
-        CHECK(said.lines.front().find("the host has no pinned memory left (1 MiB are needed); going "
-                                      "on with backend") != std::string::npos);
+        CHECK(
+            said.lines.front().find(
+                "the host has no pinned memory left (1 MiB are needed); continuing with backend") !=
+            std::string::npos);
     }
 }
 

@@ -140,8 +140,9 @@ class collector {
         const std::uint64_t top = type_ == tensor::dtype::boolean ? 2 : std::uint64_t{1} << bits_;
         const bool fits = is_signed(type_) ? wide >= -half && wide < half : value < top;
         if (!fits) {
-            at_.fail(fmt::format("has {}, which {} does not have", wide, tensor::row_of(type_).name),
-                     name_);
+            at_.fail(
+                fmt::format("has {}, which {} does not have", wide, tensor::row_of(type_).name),
+                name_);
         }
     }
     void flush() {

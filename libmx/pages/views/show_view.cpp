@@ -520,10 +520,10 @@ std::vector<report::section> tensor_sections(const tensor_view& v) {
     put(sections, bands_section(v));
     sections.push_back(blocks_section(v));
     if (!v.blocks.empty()) {
-        sections.back().notes.push_back(
-            fmt::format("The same command with --block-index {} shows the values and codes of a block "
-                        "and each scale rule.",
-                        v.blocks.front().index));
+        sections.back().notes.push_back(fmt::format(
+            "The same command with --block-index {} shows the values and codes of a block "
+            "and each scale rule.",
+            v.blocks.front().index));
     }
     return sections;
 }
