@@ -6,6 +6,7 @@ if(MX_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
   list(PREPEND CMAKE_LIBRARY_PATH ${MX_STATIC}/lib)
   set(MX_MPI OFF)
+  set(MX_REMOTE OFF)  # libcurl needs libraries that have no archives
   set(CMAKE_SKIP_RPATH ON)
 endif()
 
