@@ -64,7 +64,9 @@ def dumps(tmp_path_factory):
 
 
 def run(mx, *words, fine=(0,)):
-    done = subprocess.run([mx, *map(str, words)], capture_output=True)
+    # As wide as a table of Python's: pytest may set COLUMNS, which the command follows.
+    settings = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    done = subprocess.run([mx, *map(str, words)], capture_output=True, env=settings)
     assert done.returncode in fine, done.stderr.decode()
     return done.stdout
 

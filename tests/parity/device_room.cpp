@@ -236,7 +236,7 @@ TEST_CASE("a card is used down to the least that the work needs") {
                                     std::string(codec::best_backend().name) +
                                     ", which gives the same bytes";
             CHECK(said.lines.front() ==
-                  "backend cuda: the card has no room (0 MiB free of 0 MiB, 1 MiB are needed)" +
+                  "backend cuda: the GPU is out of memory (0 MiB free of 0 MiB, 1 MiB are needed)" +
                       end);
         }
         host_device device({no_limit, 10});
