@@ -97,7 +97,7 @@ class held_memory {
 /// elsewhere.
 std::string missing();
 
-/// "the GPU is out of memory (3 MiB free of 80 MiB, 5 MiB are needed)": what is needed is rounded up.
+/// "the GPU is out of memory (3 MiB free of 80 MiB, 5 MiB are needed)"; the need is rounded up.
 std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_room& room);
 
 /// What those hear who asked for the card when the backend `name` took over.
