@@ -175,8 +175,7 @@ divided_command divide(int argc, char** argv) {
     if (at == commands.end() || !cmd.has_option("--shard")) {
         refuse(
             "mpirun: mx analyze, compare, cluster, diff and quantize share a run; start one copy "
-            "of "
-            "others");
+            "of others");
     }
     set_up(cmd, *at);
     // What is wrong, and --help, is told once.
