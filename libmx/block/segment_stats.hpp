@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of one segment (view.hpp) add up to. This is what a backend delivers, and
-// the last level of sums whose additions have an order (docs/design/determinism.md).
+// What the blocks of one segment (view.hpp) add up to: what a backend delivers.
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "libmx/base/macros.hpp"
 #include "libmx/block/block_stats.hpp"
+#include "libmx/block/exact_totals.hpp"
 
 namespace mx::block {
 
@@ -39,52 +37,19 @@ struct block_tallies {
 struct segment_stats {
     element_counts count;
     block_tallies block;
-    block_sums sum;
-    block_parts part;           ///< zeros unless they are asked for
+    exact_totals sum;
+    double max_error;           ///< max |d - x|, rounded once
     std::uint32_t counted_max;  ///< float32 bits of max |x| over what sums are over
 };
 
-/// Sums of blocks on their way to the sum of a segment: block i of the segment adds to lane i mod
-/// 16, in order; at the end the lanes are added pairwise at distance 8, 4, 2, 1.
-struct segment_lanes {
-    static constexpr std::size_t count = 16;
-    using lanes = std::array<double, count>;
-    alignas(64) lanes error2{};
-    alignas(64) lanes x2{};
-    alignas(64) lanes xd{};
-    alignas(64) lanes d2{};
-    alignas(64) lanes error{};
-    double max_error = 0;
-
-    void add(std::size_t lane, const block_sums& b) {
-        each_sum([lane](lanes& to, double v) { to[lane] += v; }, *this, b);
-        max_error = max_error < b.max_error ? b.max_error : max_error;
-    }
-    block_sums sum() const;
-};
-
-/// The same for the parts of the squared error.
-struct part_lanes {
-    using lanes = segment_lanes::lanes;
-    alignas(64) lanes clamp_error2{};
-    alignas(64) lanes underflow_error2{};
-    alignas(64) lanes grid_error2{};
-
-    void add(std::size_t lane, const block_parts& b) {
-        clamp_error2[lane] += b.clamp_error2;
-        underflow_error2[lane] += b.underflow_error2;
-        grid_error2[lane] += b.grid_error2;
-    }
-    block_parts sum() const;
-};
-
-/// Counts (and the maximum) of one block added to those of its segment.
+/// Counts (and the maxima) of one block added to those of its segment; its sums are not.
 MX_HD inline void add_counts(segment_stats& to, const block_stats& b) {
     each_count(plus{}, to.count, b.count);
     to.count.dequant_overflow += b.count.dequant_overflow;
     ++to.block.blocks;
     each_flag(plus{}, to.block, b.is);
     to.counted_max = std::max(to.counted_max, b.counted_max);
+    to.max_error = to.max_error < b.sum.max_error ? b.sum.max_error : to.max_error;
 }
 
 }  // namespace mx::block

@@ -67,7 +67,8 @@ float scale_of_block(const block_params& p, const block_results& d, std::size_t 
 void values_of_block(const block_params& p, const block_results& d, std::size_t block,
                      std::span<float> values);
 
-/// What became of a segment under one recipe.
+/// What became of a segment under one recipe. Counts and maxima are those of the segment; the exact
+/// sums may come later, together with those of a following segment of the same run.
 struct segment_result {
     const block::segment_stats* stats;
     block_results of_blocks;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sums behind the metrics, without rounding: they do not depend on the order of elements, on
+// segments, threads, parts or backends (docs/design/determinism.md).
+#pragma once
+
+#include <cmath>
+
+#include "libmx/base/exact_sum.hpp"
+#include "libmx/block/block_stats.hpp"
+
+namespace mx::block {
+
+/// An exact dequantized value, d = offset + product: both are doubles, their sum need not be one.
+struct exact_value {
+    double offset;   ///< O, 0 without one
+    double product;  ///< S * q
+};
+
+/// Adds the exact product a * b. Neither it nor its rounding error may leave the range of normal
+/// doubles: products of numbers of float32's range do not.
+MX_HD_CALL inline void add_product(base::exact_sum& to, double a, double b) {
+    const double high = a * b;
+    to.add(high);
+    to.add(std::fma(a, b, -high));
+}
+
+/// Exact sums over finite, unpoisoned elements; d is the exact dequantized value. Trivially
+/// copyable; all zeros for nothing.
+struct exact_totals {
+    base::exact_sum x, x2, d, d2, xd;
+    base::exact_sum clamp, underflow;  ///< (d - x)^2 of these parts; zeros unless asked for
+
+    /// Adds an element. `with_part`: also to the sum of its part.
+    MX_HD_CALL void add(float x, const exact_value& d, error_part part, bool with_part);
+
+    void merge(const exact_totals& other);
+
+    /// Sum of (d - x)^2: d2 - 2 xd + x2.
+    base::exact_sum error2() const;
+    /// Sum of d - x.
+    base::exact_sum error() const;
+    /// What clamp and underflow leave of error2.
+    base::exact_sum grid() const;
+
+    friend bool operator==(const exact_totals& a, const exact_totals& b);
+};
+
+/// Calls f(member of a, member of b, ...) for each sum.
+template <typename F, typename... T>
+constexpr void each_exact_sum(F&& f, T&&... of) {
+    f(of.x...);
+    f(of.x2...);
+    f(of.d...);
+    f(of.d2...);
+    f(of.xd...);
+    f(of.clamp...);
+    f(of.underflow...);
+}
+
+/// Each sum rounded once, the parts only `with_parts`; `max_error` is left as it is.
+void round_to(const exact_totals& from, bool with_parts, block_sums& sum, block_parts& part);
+
+MX_HD_CALL inline void exact_totals::add(float element, const exact_value& value, error_part part,
+                                         bool with_part) {
+    const auto v = static_cast<double>(element);
+    const double offset = value.offset, product = value.product;
+    x.add(v);
+    x2.add(v * v);
+    d.add(product);
+    add_product(d2, product, product);
+    add_product(xd, v, product);
+    if (offset != 0) {
+        d.add(offset);
+        d2.add(offset * offset);
+        add_product(d2, 2 * offset, product);
+        xd.add(v * offset);
+    }
+    if (!with_part || part == error_part::grid) return;
+    // (d - x)^2 as a product of d = O + S q and x.
+    base::exact_sum& to = part == error_part::clamp ? clamp : underflow;
+    to.add(v * v);
+    add_product(to, product, product);
+    add_product(to, -2 * v, product);
+    if (offset != 0) {
+        to.add(offset * offset);
+        add_product(to, 2 * offset, product);
+        to.add(-2 * v * offset);
+    }
+}
+
+}  // namespace mx::block
