@@ -479,7 +479,7 @@ void write_codes(const kernels& k, const block_params& p, const element_grid& gr
     }
     if (space.scales.slow_blocks == 0) return;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        if (space.scales.slow.data()[b] != 0) scalar::quantize_one(p, run, b, details);
+        if (space.scales.slow.data()[b] != 0) scalar::quantize_one(p, run, b, details, nullptr);
     }
 }
 
@@ -661,13 +661,13 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     add_sums(k, p, grid, run, space, with_parts, out);
     for (std::size_t b = 0; b < run.blocks && space.scales.slow_blocks != 0; ++b) {
         if (space.scales.slow.data()[b] == 0) continue;
-        block::add_counts(out, scalar::quantize_one(p, run, b, details, nullptr, &out.sum));
+        block::add_counts(out, scalar::quantize_one(p, run, b, details, &out.sum));
     }
     if (verdicts.doubtful != 0) {
         block_details none;
         for (std::size_t b = 0; b < run.blocks; ++b) {
             if (space.doubtful.data()[b] == 0) continue;
-            const block::block_flags is = scalar::quantize_one(p, run, b, none).is;
+            const block::block_flags is = scalar::quantize_one(p, run, b, none, nullptr).is;
             out.block.collapsed += is.collapsed ? 1u : 0u;
             out.block.saturated += is.saturated ? 1u : 0u;
             out.block.dead += is.dead ? 1u : 0u;

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/codec/simd/kernels.hpp"
@@ -43,10 +44,9 @@ HWY_INLINE doubles high_part(doubles v, doubles anchor) {
 // A sum in one double, two or three.
 template <int levels>
 struct split_sum {
-    doubles high = hn::Zero(double_tag());
-    doubles low = hn::Zero(double_tag());
-    doubles least = hn::Zero(double_tag());
+    doubles high, low, least;
 
+    HWY_INLINE split_sum() : high(hn::Zero(double_tag())), low(high), least(high) {}
     HWY_INLINE void add(doubles v, doubles at, doubles at_low) {
         if constexpr (levels == 1) {
             high = hn::Add(high, v);
@@ -114,10 +114,12 @@ HWY_ATTR void sum_pieces(block_run& run) {
             const float* const from = run.x + (first + i) * chunk;
             for (std::size_t v = 0; v < chunk; v += float_lanes) {
                 const floats both = hn::LoadU(df, from + v);
-                for (const doubles one : {lower(both), upper(both)}) {
+                const auto add = [&](doubles one) HWY_ATTR {
                     x.add(one, at_x, at_x);
                     x2.add(hn::Mul(one, one), at, at_low);
-                }
+                };
+                add(lower(both));
+                add(upper(both));
             }
             sums.put(0, i, x.high);
             sums.put(1, i, x.low);
