@@ -44,8 +44,7 @@ struct block_run {
     base::aligned_buffer<float> draw_rows;
 };
 
-/// Floats from one block to the next: one or more chunks of the sums, or half of one for small
-/// blocks.
+/// Floats from one block to the next: a multiple of 32, or 16 for small blocks.
 constexpr std::size_t block_stride(std::size_t block_size) {
     return block_size <= 16 ? 16 : (block_size + 31) / 32 * 32;
 }
@@ -84,10 +83,11 @@ block::segment_stats quantize(const block_params& p, block_run& run, block_detai
 
 inline constexpr segment_kernel kernel{pack_blocks, quantize};
 
-/// One block of a run by the reference, its codes into `details` where they are wanted. `bump`: see
-/// block_place.
+/// One block of a run by the reference: its codes into `details` where they are wanted, its exact
+/// sums added to `sums` unless that is null. `bump`: see block_place.
 block::block_stats quantize_one(const block_params& p, const block_run& run, std::size_t block,
-                                block_details& details, const std::uint8_t* bump = nullptr);
+                                block_details& details, block::exact_totals* sums,
+                                const std::uint8_t* bump = nullptr);
 
 }  // namespace scalar
 
