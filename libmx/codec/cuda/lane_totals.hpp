@@ -121,6 +121,16 @@ struct lane_totals {
                    bool with_part) {
         block::add_element(*this, element, value, part, with_parts && with_part);
     }
+    /// Begins anew with the same units.
+    MX_HD void clear() {
+        x.clear();
+        x2.clear();
+        d.clear();
+        d2.clear();
+        xd.clear();
+        clamp.clear();
+        underflow.clear();
+    }
     /// Adds a lane's sums that were aimed alike.
     MX_HD void add(const lane_totals& other) {
         x.add(other.x);
