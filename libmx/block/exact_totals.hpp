@@ -34,6 +34,9 @@ struct exact_totals {
     /// Adds an element. `with_part`: also to the sum of its part.
     MX_HD_CALL void add(float x, const exact_value& d, error_part part, bool with_part);
 
+    /// Adds (d - x)^2 of an element to the sum of its part.
+    MX_HD_CALL void add_part(float x, const exact_value& d, error_part part);
+
     void merge(const exact_totals& other);
 
     /// Sum of (d - x)^2: d2 - 2 xd + x2.
@@ -61,7 +64,24 @@ constexpr void each_exact_sum(F&& f, T&&... of) {
 /// Each sum rounded once, the parts only `with_parts`; `max_error` is left as it is.
 void round_to(const exact_totals& from, bool with_parts, block_sums& sum, block_parts& part);
 
-/// Adds the terms of an element to the sums of `to`, whatever they are made of.
+// The same for sums of another type: any with add(double).
+
+template <typename Totals>
+MX_HD inline void add_part(Totals& totals, float element, const exact_value& value,
+                           error_part part) {
+    if (part == error_part::grid) return;
+    auto& to = part == error_part::clamp ? totals.clamp : totals.underflow;
+    const auto v = static_cast<double>(element);
+    const double offset = value.offset, product = value.product;
+    to.add(v * v);
+    add_product(to, product, product);
+    add_product(to, -2 * v, product);
+    if (offset == 0) return;
+    to.add(offset * offset);
+    add_product(to, 2 * offset, product);
+    to.add(-2 * v * offset);
+}
+
 template <typename Totals>
 MX_HD inline void add_element(Totals& to, float element, const exact_value& value, error_part part,
                               bool with_part) {
@@ -78,22 +98,17 @@ MX_HD inline void add_element(Totals& to, float element, const exact_value& valu
         add_product(to.d2, 2 * offset, product);
         to.xd.add(v * offset);
     }
-    if (!with_part || part == error_part::grid) return;
-    // (d - x)^2 as a product of d = O + S q and x.
-    auto& own = part == error_part::clamp ? to.clamp : to.underflow;
-    own.add(v * v);
-    add_product(own, product, product);
-    add_product(own, -2 * v, product);
-    if (offset != 0) {
-        own.add(offset * offset);
-        add_product(own, 2 * offset, product);
-        own.add(-2 * v * offset);
-    }
+    if (with_part) add_part(to, element, value, part);
 }
 
 MX_HD_CALL inline void exact_totals::add(float element, const exact_value& value, error_part part,
                                          bool with_part) {
     add_element(*this, element, value, part, with_part);
+}
+
+MX_HD_CALL inline void exact_totals::add_part(float element, const exact_value& value,
+                                              error_part part) {
+    block::add_part(*this, element, value, part);
 }
 
 }  // namespace mx::block
