@@ -27,17 +27,16 @@ namespace detail {
 
 // The blocks of a lane, one after the other.
 struct row_walk {
-    device_segment of;
-    std::uint32_t across, row, col;  // the block
+    std::uint64_t first, first_block;  // of the segment: its element among the values, its block
+    std::uint32_t rows, cols, block_cols, across;
+    std::uint32_t row, col;  // of the block, in blocks
 
-    MX_HD bool done() const { return row >= of.rows; }
-    MX_HD std::uint32_t size() const {
-        return std::min(of.block_cols, of.cols - col * of.block_cols);
-    }
+    MX_HD bool done() const { return row >= rows; }
+    MX_HD std::uint32_t size() const { return std::min(block_cols, cols - col * block_cols); }
     MX_HD std::uint64_t at(const device_values& values) const {
-        return of.at + row * values.stride + col * of.block_cols;
+        return first + row * values.stride + col * block_cols;
     }
-    MX_HD std::uint64_t index() const { return of.first_block + std::uint64_t{row} * across + col; }
+    MX_HD std::uint64_t index() const { return first_block + std::uint64_t{row} * across + col; }
     MX_HD void advance() {
         col += lanes_per_segment;
         while (col >= across) {
@@ -50,7 +49,8 @@ struct row_walk {
 MX_HD inline row_walk walk_of(const device_segment& of, std::uint32_t lane) {
     const std::uint32_t across = (of.cols + of.block_cols - 1) / of.block_cols;
     const std::uint32_t row = lane / across;
-    return {of, across, row, lane - row * across};
+    return {of.at,  of.first_block, of.rows, of.cols, of.block_cols,
+            across, row,            lane - row * across};
 }
 
 // A block that was read.
@@ -87,20 +87,16 @@ MX_HD MX_OUT_OF_LINE void block_by_steps(const plain_params& p, device_values va
     }
     const int exponent = scale_exponent(out);
     const double scale = base::exact_pow2(exponent);
-    const float reciprocal = base::exact_pow2f(-exponent);
-    const bool in_x = errors_in_x(p, seen, exponent);
     const element_encoder encoder(p, exponent);
     element_tally tally;
     for (std::uint32_t i = 0; i < size; ++i) {
         const float x = load_value(values, at + i);
         const auto one = encoder.encode(x, 0, tally);
         if (codes != nullptr) codes[i] = one.code;
-        const float q = p.value[one.code];
-        const block::exact_value d{0, scale * static_cast<double>(q)};
-        const double error = in_x ? error_of(x, 0, d.product)
-                                  : scale * static_cast<double>(q - x * reciprocal);
-        out.sum.max_error = larger{}(out.sum.max_error, std::fabs(error));
-        sums.add(x, d, one.part, false);
+        const double d = scale * static_cast<double>(p.value[one.code]);
+        const double error = std::fabs(d - static_cast<double>(x));
+        out.sum.max_error = larger{}(out.sum.max_error, error);
+        sums.add(x, {0, d}, one.part, false);
     }
     tally.finish(p.element, out);
 }
@@ -282,10 +278,9 @@ MX_HD inline void quantize_rows(const plain_params& p, const device_segment* seg
     each([&](int lane) {
         const auto which = static_cast<std::uint32_t>(lane / lanes_per_segment);
         if (lane % lanes_per_segment != 0 || which >= count) return;
-        const device_segment& of = at[lane].of;
         // Lanes leave out what follows from the shape.
-        tally[lane].elements = of.rows * of.cols;
-        tally[lane].blocks = of.rows * at[lane].across;
+        tally[lane].elements = at[lane].rows * at[lane].cols;
+        tally[lane].blocks = at[lane].rows * at[lane].across;
         out[which] = tally[lane];
     });
 }

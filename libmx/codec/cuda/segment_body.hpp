@@ -37,7 +37,6 @@ struct lane_block {
     std::uint32_t row, col, rows, cols;
     std::uint32_t size;  // 0: there is no such block
     bool counts;         // its elements are quantized; else it is poisoned, or there is none
-    bool in_x;           // see errors_in_x
     int exponent;
     float offset;
     block_survey seen;
@@ -178,7 +177,6 @@ MX_HD inline void survey_blocks(const plain_params& p, const device_segment& s,
         lane_block& own = b[lane];
         own.counts = own.counts && choose_scale(p, own.seen, own.ruled, own.stats);
         own.exponent = scale_exponent(own.stats);
-        own.in_x = errors_in_x(p, own.seen, own.exponent);
     });
 }
 
@@ -196,7 +194,6 @@ MX_HD inline void encode_blocks(const plain_params& p, const device_segment& s,
             lane_block& own = b[lane];
             const element_encoder encoder(p, own.exponent);
             const double scale = base::exact_pow2(own.exponent);
-            const float reciprocal = base::exact_pow2f(-own.exponent);
             std::uint8_t* const codes =
                 to.codes == nullptr ? nullptr : to.codes + (s.first_block + own.index) * to.stride;
             for_positions(own, c, lane, [&](std::uint32_t position, int k) {
@@ -212,12 +209,10 @@ MX_HD inline void encode_blocks(const plain_params& p, const device_segment& s,
                 const float v = x[lane].v[k];
                 const auto one = encoder.encode(v - own.offset, draw, own.tally);
                 if (codes != nullptr) codes[position] = one.code;
-                const float q = p.value[one.code];
-                const block::exact_value d{own.offset, scale * static_cast<double>(q)};
-                const double error = own.in_x
-                                         ? error_of(v, d.offset, d.product)
-                                         : scale * static_cast<double>(q - v * reciprocal);
-                own.stats.sum.max_error = larger{}(own.stats.sum.max_error, std::fabs(error));
+                const block::exact_value d{own.offset,
+                                           scale * static_cast<double>(p.value[one.code])};
+                const double error = std::fabs(error_of(v, d.offset, d.product));
+                own.stats.sum.max_error = larger{}(own.stats.sum.max_error, error);
                 totals[lane].add(v, d, one.part, parts);
             });
         });
