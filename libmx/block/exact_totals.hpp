@@ -61,8 +61,8 @@ constexpr void each_exact_sum(F&& f, T&&... of) {
     f(of.underflow...);
 }
 
-/// Each sum rounded once, the parts only `with_parts`; `max_error` is left as it is.
-void round_to(const exact_totals& from, bool with_parts, block_sums& sum, block_parts& part);
+/// Each sum rounded once; `max_error` is left as it is.
+void round_to(const exact_totals& from, block_sums& to);
 
 // The same for sums of another type: any with add(double).
 
