@@ -19,9 +19,9 @@ class exact_sum {
   public:
     /// Adds a finite value exactly.
     MX_HD_CALL void add(double value);
-    /// Adds (high * 2^64 + low) * 2^exponent exactly; exponent from -1074 to 900. `add(digit, n)` adds
-    /// n, below 2^32 in magnitude, to a digit: atomically where threads share the sum. Not counted:
-    /// settle() comes before anything else, after 2^30 of them at most.
+    /// Adds (high * 2^64 + low) * 2^exponent exactly; exponent from -1074 to 900. `add(digit, n)`
+    /// adds n, below 2^32 in magnitude, to a digit: atomically where threads share the sum. Not
+    /// counted: settle() comes before anything else, after 2^30 of them at most.
     template <typename Add>
     MX_HD void add_uncounted(std::uint64_t low, std::int64_t high, int exponent, Add&& add);
     void settle() { carry(); }

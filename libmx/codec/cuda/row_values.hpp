@@ -403,7 +403,8 @@ class row_sums;
 template <>
 class row_sums<bf16_block> {
   public:
-    explicit MX_HD row_sums(const row_grid& g) : factor_(base::exact_pow2f(26 - g.emax)), grid_(g) {}
+    explicit MX_HD row_sums(const row_grid& g)
+        : factor_(base::exact_pow2f(26 - g.emax)), grid_(g) {}
     MX_HD void add(float y, float q) {
         const int n = static_cast<int>(y * factor_);
         const int m = grid_.add(q);
