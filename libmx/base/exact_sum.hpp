@@ -19,6 +19,8 @@ class exact_sum {
   public:
     /// Adds a finite value exactly.
     MX_HD_CALL void add(double value);
+    /// Adds a finite value as often as `times` says, exactly.
+    void add(double value, std::uint64_t times);
     /// Adds another sum exactly.
     void merge(const exact_sum& other);
     /// Takes another sum away exactly.
