@@ -191,7 +191,7 @@ result statistics::figures() const {
 std::vector<double> statistics::sums() const {
     std::vector<double> n{static_cast<double>(arrays_), static_cast<double>(inexact_)};
     each_whole(totals_, [&](std::uint64_t count) { n.push_back(static_cast<double>(count)); });
-    block::each_sum(
+    block::each_exact_sum(
         [&](const base::exact_sum& s) {
             const digits d = digits_of(s);
             n.insert(n.end(), d.begin(), d.end());
@@ -238,7 +238,7 @@ statistics statistics::with_numbers(const codec::recipe& r, std::string name,
     s.arrays_ = whole();
     s.inexact_ = whole();
     each_whole(s.totals_, [&](std::uint64_t& count) { count = whole(); });
-    block::each_sum(
+    block::each_exact_sum(
         [&](base::exact_sum& sum) {
             sum = sum_of(sums.subspan(at, digit_count));
             at += digit_count;

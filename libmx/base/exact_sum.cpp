@@ -41,6 +41,7 @@ void exact_sum::add(double value, std::uint64_t times) {
 }
 
 void exact_sum::merge(const exact_sum& other) {
+    if (other.pending_ == 0) return;
     // Digits grow with the additions behind them, so carries can wait as long as those are few.
     for (std::size_t i = 0; i < digits; ++i) digit_[i] += other.digit_[i];
     pending_ += other.pending_ + 1;
@@ -48,6 +49,7 @@ void exact_sum::merge(const exact_sum& other) {
 }
 
 void exact_sum::subtract(const exact_sum& other) {
+    if (other.pending_ == 0) return;
     for (std::size_t i = 0; i < digits; ++i) digit_[i] -= other.digit_[i];
     pending_ += other.pending_ + 1;
     if (pending_ >= carry_limit) carry();

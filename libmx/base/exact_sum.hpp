@@ -41,7 +41,8 @@ class exact_sum {
 
   private:
     // Digit i weighs 2^(32*i - 1074). Digits are kept as signed 64-bit numbers so that carries can
-    // wait; `pending` counts additions since the last carry pass.
+    // wait; `pending` counts additions since the last carry pass, which counts as one: only of an
+    // empty sum it is 0.
     static constexpr std::size_t digits = 68;
     // Each addition changes a digit by less than 2^32, and so do the digits of a carried sum when
     // they are merged: 2^29 of them on either side of a merger stay inside 63 bits.
@@ -57,7 +58,7 @@ MX_HD_CALL inline void exact_sum::carry() {
         digit_[i] -= up * (std::int64_t{1} << 32);
         digit_[i + 1] += up;
     }
-    pending_ = 0;
+    pending_ = 1;
 }
 
 MX_HD_CALL inline void exact_sum::add(double value) {

@@ -33,6 +33,9 @@ struct exact_totals {
     /// Adds an element. `with_part`: also to the sum of its part.
     MX_HD_CALL void add(float x, const exact_value& d, error_part part, bool with_part);
 
+    /// Adds (d - x)^2 of an element to the sum of its part.
+    MX_HD_CALL void add_part(float x, const exact_value& d, error_part part);
+
     void merge(const exact_totals& other);
 
     /// Sum of (d - x)^2: d2 - 2 xd + x2.
@@ -75,17 +78,22 @@ MX_HD_CALL inline void exact_totals::add(float element, const exact_value& value
         add_product(d2, 2 * offset, product);
         xd.add(v * offset);
     }
-    if (!with_part || part == error_part::grid) return;
-    // (d - x)^2 as a product of d = O + S q and x.
+    if (with_part) add_part(element, value, part);
+}
+
+MX_HD_CALL inline void exact_totals::add_part(float element, const exact_value& value,
+                                              error_part part) {
+    if (part == error_part::grid) return;
     base::exact_sum& to = part == error_part::clamp ? clamp : underflow;
+    const auto v = static_cast<double>(element);
+    const double offset = value.offset, product = value.product;
     to.add(v * v);
     add_product(to, product, product);
     add_product(to, -2 * v, product);
-    if (offset != 0) {
-        to.add(offset * offset);
-        add_product(to, 2 * offset, product);
-        to.add(-2 * v * offset);
-    }
+    if (offset == 0) return;
+    to.add(offset * offset);
+    add_product(to, 2 * offset, product);
+    to.add(-2 * v * offset);
 }
 
 }  // namespace mx::block

@@ -2,7 +2,7 @@
 #include "libmx/codec/block_kernel.hpp"
 
 #include <algorithm>
-#include <type_traits>
+#include <cmath>
 #include <vector>
 
 #include "libmx/codec/convert_element.hpp"
@@ -28,47 +28,37 @@ std::uint32_t range_bits(const block_params& p, const block_survey& s, std::span
     return range;
 }
 
-// Encodes the block chunk by chunk and sums as T says: float in units of the scale (no offset), or
-// double in units of x.
-template <typename T>
-void quantize_chunks(const block_params& p, std::span<const float> x, const block_place& place,
-                     float offset, int exponent, std::span<std::uint8_t> codes, bool parts,
-                     block::block_stats& out) {
-    constexpr bool in_x = std::is_same_v<T, double>;
+void quantize_elements(const block_params& p, std::span<const float> x, const block_place& place,
+                       float offset, bool in_x, std::span<std::uint8_t> codes,
+                       block::exact_totals* sums, bool parts, block::block_stats& out) {
+    const int exponent = scale_exponent(out);
     const double s = base::exact_pow2(exponent);
     const float reciprocal = base::exact_pow2f(-exponent);
     const bool random = p.mode.how == format::rounding::stochastic;
     const base::random_key key{p.seed, place.tensor_id};
     const element_encoder encoder(p, exponent);
     element_tally tally;
-    const int n = static_cast<int>(x.size());
-    for (int begin = 0; begin < n; begin += chunk_size) {
-        const int count = std::min(chunk_size, n - begin);
-        chunk_terms<T> terms;
-        std::uint8_t code[chunk_size];
-        for (int i = 0; i < count; ++i) {
-            const auto at = static_cast<std::size_t>(begin + i);
-            const float z = in_x ? x[at] - offset : x[at];
-            const std::uint32_t draw = random ? base::random_u32(key, place.index(begin + i)) : 0u;
-            const element_encoder::element e = encoder.encode(z, draw, tally);
-            code[i] = e.code;
-            const float q = p.value[e.code];
-            if constexpr (in_x) {
-                terms.set(i, term_in_x(x[at], offset, s, q), e.part);
-            } else {
-                terms.set(i, term_in_scale(z, reciprocal, q), e.part);
-            }
-        }
-        std::copy_n(code, count, codes.begin() + begin);
-        terms.add_to(out.sum);
-        if (parts) terms.add_to(out.part);
+    double max_error = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const float z = p.has_offset ? x[i] - offset : x[i];
+        const std::uint32_t draw =
+            random ? base::random_u32(key, place.index(static_cast<int>(i))) : 0u;
+        const element_encoder::element e = encoder.encode(z, draw, tally);
+        codes[i] = e.code;
+        const float q = p.value[e.code];
+        const block::exact_value d{offset, s * static_cast<double>(q)};
+        const double error = in_x ? error_of(x[i], d.offset, d.product)
+                                  : s * static_cast<double>(q - z * reciprocal);
+        max_error = std::max(max_error, std::abs(error));
+        if (sums != nullptr) sums->add(x[i], d, e.part, parts);
     }
+    out.sum.max_error = max_error;
     tally.finish(p.element, out);
 }
 
 block::block_stats quantize_plain(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
-                                  bool parts) {
+                                  block::exact_totals* sums, bool parts) {
     block::block_stats out{};
     const block_survey seen = look_at(x);
     if (!begin_block(p, seen, static_cast<std::uint32_t>(x.size()), out)) {
@@ -80,13 +70,8 @@ block::block_stats quantize_plain(const block_params& p, std::span<const float> 
         std::fill(codes.begin(), codes.end(), p.poisoned_code);
         return out;
     }
-    const int exponent = scale_exponent(out);
-    if (sums_in_x(p, seen, exponent)) {
-        quantize_chunks<double>(p, x, place, offset, exponent, codes, parts, out);
-    } else {
-        quantize_chunks<float>(p, x, place, offset, exponent, codes, parts, out);
-        scale_sums(out.sum, out.part, base::exact_pow2(exponent));
-    }
+    const bool in_x = errors_in_x(p, seen, scale_exponent(out));
+    quantize_elements(p, x, place, offset, in_x, codes, sums, parts, out);
     return out;
 }
 
@@ -94,11 +79,21 @@ block::block_stats quantize_plain(const block_params& p, std::span<const float> 
 
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
-                                  std::span<float> values, bool parts) {
-    if (!p.plain) return quantize_general(p, x, place, codes, values, parts);
-    block::block_stats out = quantize_plain(p, x, place, codes, parts);
+                                  std::span<float> values, block::exact_totals* sums, bool parts) {
+    if (!p.plain) return quantize_general(p, x, place, codes, values, sums, parts);
+    block::block_stats out = quantize_plain(p, x, place, codes, sums, parts);
     out.scale = scale_of_code(out.scale_code);
     if (!values.empty()) dequantize_block(p, out.scale, out.offset, codes, values);
+    return out;
+}
+
+block::block_stats measure_block(const block_params& p, std::span<const float> x,
+                                 const block_place& place, std::span<std::uint8_t> codes,
+                                 std::span<float> values, block::exact_totals* sums, bool parts) {
+    block::exact_totals own;
+    block::block_stats out = quantize_block(p, x, place, codes, values, &own, parts);
+    round_to(own, parts, out.sum, out.part);
+    if (sums != nullptr) sums->merge(own);
     return out;
 }
 

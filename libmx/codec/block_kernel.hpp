@@ -7,7 +7,7 @@
 
 #include "libmx/base/half.hpp"
 #include "libmx/base/random.hpp"
-#include "libmx/block/block_stats.hpp"
+#include "libmx/block/exact_totals.hpp"
 #include "libmx/codec/block_params.hpp"
 
 namespace mx::codec {
@@ -30,13 +30,10 @@ struct block_place {
 
 /// Quantizes the block `x` (row-major, 1 to max_block_elements values) into `codes` (as many).
 ///
-/// Without an offset, y = x / S and the sums are formed in float32 in units of S, where y, q and
-/// (for the nearest roundings) q - y are exact, and scaled by the exact power of two afterwards;
-/// the error sum, which cancels, is formed in double. With an offset, or when the smallest non-zero
-/// |y| is below 2^-60, everything is in double and in units of x, with d = O + S*q. The shape of
-/// the sums is that of chunk_terms.hpp.
-///
-/// The parts of the squared error are summed where `parts` says so.
+/// The exact sums of its finite, unpoisoned elements, with d = O + S*q, are added to `sums` unless
+/// it is null, those of the parts of the squared error where `parts` says so. Of block_stats::sum
+/// only max_error is written, with one rounding: to float32 in units of S, or to double
+/// (errors_in_x).
 ///
 /// Where `values` is not empty it receives the dequantized values as the dialect returns them, also
 /// those that have no code. Recipes that are not plain: general_block.hpp.
@@ -45,7 +42,15 @@ struct block_place {
 /// format's NaN (or what it encodes NaN as) and the block takes part in no sum and no rate.
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
-                                  std::span<float> values = {}, bool parts = false);
+                                  std::span<float> values = {}, block::exact_totals* sums = nullptr,
+                                  bool parts = false);
+
+/// As quantize_block; also writes the sums of this block, each rounded once, to block_stats::sum
+/// and, with `parts`, block_stats::part.
+block::block_stats measure_block(const block_params& p, std::span<const float> x,
+                                 const block_place& place, std::span<std::uint8_t> codes,
+                                 std::span<float> values = {}, block::exact_totals* sums = nullptr,
+                                 bool parts = false);
 
 /// Whether dequantize_block returns what `values` of quantize_block receive: dialects other than
 /// ocp may return under E8M0 what has no code (Quark under UE5M3, too) and raise the scale of some

@@ -10,9 +10,9 @@
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/codec/chunk_terms.hpp"
 #include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/dialect_scale.hpp"
+#include "libmx/codec/element_tally.hpp"
 #include "libmx/codec/fractional_element.hpp"
 #include "libmx/codec/search_scale.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
@@ -100,16 +100,14 @@ MX_HD inline std::uint32_t magnitude_code(const format::element_params& f, int c
 }  // namespace dialect_steps
 
 /// As quantize_block; `codes` may be empty. Counts and sums follow the same definitions with the
-/// scale S, the codes and the values q of the dialect; y and r are exact. Everything is summed in
-/// double. The scale may be NaN or Inf: the finite elements of the block are then `poisoned`.
+/// scale S, the codes and the values q of the dialect; y and r are exact. The scale may be NaN or
+/// Inf: the finite elements of the block are then `poisoned`.
 ///
 /// A dialect may leave a scale finite beside NaN and Inf elements; these are counted and stay out
 /// of rates and sums. A finite element that becomes NaN counts as poisoned.
-MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
-                                                       std::span<const float> x,
-                                                       const block_place& place,
-                                                       std::span<std::uint8_t> codes,
-                                                       std::span<float> values, bool parts) {
+MX_HD inline block::block_stats quantize_dialect_block(
+    const block_params& p, std::span<const float> x, const block_place& place,
+    std::span<std::uint8_t> codes, std::span<float> values, block::exact_totals* sums, bool parts) {
     using namespace dialect_steps;
     block::block_stats out{};
     const conversion& c = p.conversion;
@@ -141,7 +139,6 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
     const bool ours = p.by->id == dialect_id::ocp;  // whose scale is NaN beside NaN and Inf
     const int exponent = exponent_of(s.value);
     element_tally tally;
-    chunk_terms<double> terms;
     const int n = static_cast<int>(x.size());
     for (int i = 0; i < n; ++i) {
         const auto at = static_cast<std::size_t>(i);
@@ -178,14 +175,11 @@ MX_HD inline block::block_stats quantize_dialect_block(const block_params& p,
             out.counted_max = std::max(out.counted_max, magnitude_of(x[at]));
             const double exact_x = static_cast<double>(x[at]);
             const double d = static_cast<double>(scale) * static_cast<double>(q.value);
-            terms.set(i % chunk_size, exact_x, d, d - exact_x, part);
+            out.sum.max_error = std::max(out.sum.max_error, std::abs(d - exact_x));
+            if (sums != nullptr) sums->add(x[at], {0, d}, part, parts);
             out.count.dequant_overflow += ours || base::is_finite(returned) ? 0u : 1u;
         } else {
             out.count.poisoned += base::is_finite(x[at]) ? 1u : 0u;
-        }
-        if (i % chunk_size == chunk_size - 1 || i == n - 1) {
-            add_chunk(terms, parts, out.sum, out.part);
-            terms = {};
         }
     }
     tally.finish(c.element, out);
@@ -297,33 +291,27 @@ namespace fractional_steps {
 
 MX_HD inline void quantize_elements(const block_params& p, std::span<const float> x,
                                     const block_place& place, const fractional_scale& scale,
-                                    std::span<std::uint8_t> codes, bool parts,
-                                    block::block_stats& out) {
+                                    std::span<std::uint8_t> codes, block::exact_totals* sums,
+                                    bool parts, block::block_stats& out) {
     const fractional_encoder encoder(p, scale, place);
     const fractional_decoder decoder(p, scale.value);
     const bool foreign = p.by->id != dialect_id::ocp;
     const bool keeps_codes = !codes.empty();
     element_tally tally;
-    const int n = static_cast<int>(x.size());
-    for (int begin = 0; begin < n; begin += chunk_size) {
-        const int count = n - begin < chunk_size ? n - begin : chunk_size;
-        chunk_terms<double> terms;
-        for (int i = 0; i < count; ++i) {
-            const auto at = static_cast<std::size_t>(begin + i);
-            if (!base::is_finite(x[at])) {
-                if (keeps_codes) codes[at] = encoder.special_code(x[at]);
-                continue;
-            }
-            const fractional_encoder::element e = encoder.encode(x[at], begin + i);
-            if (keeps_codes) codes[at] = e.code;
-            const block::error_part part = tally.add(p.element, x[at] != 0, e.exact, e.magnitude);
-            if (foreign) {
-                out.count.dequant_overflow += base::is_finite(decoder.decode(e.code)) ? 0u : 1u;
-            }
-            const auto exact_x = static_cast<double>(x[at]);
-            terms.set(i, exact_x, e.value, e.value - exact_x, part);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (!base::is_finite(x[i])) {
+            if (keeps_codes) codes[i] = encoder.special_code(x[i]);
+            continue;
         }
-        add_chunk(terms, parts, out.sum, out.part);
+        const fractional_encoder::element e = encoder.encode(x[i], static_cast<int>(i));
+        if (keeps_codes) codes[i] = e.code;
+        const block::error_part part = tally.add(p.element, x[i] != 0, e.exact, e.magnitude);
+        if (foreign) {
+            out.count.dequant_overflow += base::is_finite(decoder.decode(e.code)) ? 0u : 1u;
+        }
+        const double error = std::abs(e.value - static_cast<double>(x[i]));
+        out.sum.max_error = std::max(out.sum.max_error, error);
+        if (sums != nullptr) sums->add(x[i], {0, e.value}, part, parts);
     }
     tally.finish(p.element, out);
 }
@@ -333,12 +321,12 @@ MX_HD inline void quantize_elements(const block_params& p, std::span<const float
 /// quantize_block for scale formats that are not powers of two; `codes` may be empty. Exact
 /// arithmetic under dialect ocp, the dialect's float32 operations otherwise; either way y = x / S,
 /// with S the exact product of block and tensor scale, decides what overflows and what clamps, and
-/// d = S * q is exact: at most 40 bits. Sums are in double, in units of x, in the shape of
-/// chunk_terms.hpp. A zero scale makes every element a zero of its sign; non-zero ones count as
-/// underflow.
+/// d = S * q is exact: at most 40 bits. A zero scale makes every element a zero of its sign;
+/// non-zero ones count as underflow.
 MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::span<const float> x,
                                                     const block_place& place,
-                                                    std::span<std::uint8_t> codes, bool parts) {
+                                                    std::span<std::uint8_t> codes,
+                                                    block::exact_totals* sums, bool parts) {
     block::block_stats out{};
     const largest_magnitudes seen = look_at(x, out);
     out.amax = out.count.nan == 0 || nan_decides(p) ? out.x_max : seen.number;
@@ -359,7 +347,7 @@ MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::
         return out;
     }
     out.counted_max = seen.finite;
-    fractional_steps::quantize_elements(p, x, place, scale, codes, parts, out);
+    fractional_steps::quantize_elements(p, x, place, scale, codes, sums, parts, out);
     return out;
 }
 
@@ -367,11 +355,12 @@ MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::
 MX_HD inline block::block_stats quantize_general(const block_params& p, std::span<const float> x,
                                                  const block_place& place,
                                                  std::span<std::uint8_t> codes,
-                                                 std::span<float> values, bool parts) {
+                                                 std::span<float> values, block::exact_totals* sums,
+                                                 bool parts) {
     if (p.scale_format->power_of_two()) {
-        return quantize_dialect_block(p, x, place, codes, values, parts);
+        return quantize_dialect_block(p, x, place, codes, values, sums, parts);
     }
-    const block::block_stats out = quantize_fractional(p, x, place, codes, parts);
+    const block::block_stats out = quantize_fractional(p, x, place, codes, sums, parts);
     const fractional_decoder decoder(p, out.scale);
     const bool keeps = p.by->inf_value.value == inf_element::keep;
     for (std::size_t i = 0; i < values.size(); ++i) {

@@ -10,9 +10,9 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
-#include "libmx/block/block_stats.hpp"
+#include "libmx/block/exact_totals.hpp"
 #include "libmx/codec/block_params.hpp"
-#include "libmx/codec/chunk_terms.hpp"
+#include "libmx/codec/element_tally.hpp"
 #include "libmx/format/encode.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
@@ -106,14 +106,13 @@ MX_HD inline float scale_of_code(std::uint8_t code) {
                                     : base::exact_pow2f(static_cast<int>(code) - format::e8m0_bias);
 }
 
-/// Whether the sums of a block are in double and in units of x: with an offset, and where squares
-/// of y would leave float32's normal range.
-MX_HD inline bool sums_in_x(const plain_params& p, const block_survey& seen, int exponent) {
-    constexpr float least_float_term = 0x1p-60f;
+/// Whether max |d - x| of a block is found in double and in units of x: with an offset, and where y
+/// would leave float32's normal range. Elsewhere it is found in float32, in units of the scale.
+MX_HD inline bool errors_in_x(const plain_params& p, const block_survey& seen, int exponent) {
+    constexpr float least_float_y = 0x1p-60f;
     if (p.has_offset) return true;
     const std::uint32_t amin = seen.amin();
-    return amin != 0 &&
-           base::float_from_bits(amin) * base::exact_pow2f(-exponent) < least_float_term;
+    return amin != 0 && base::float_from_bits(amin) * base::exact_pow2f(-exponent) < least_float_y;
 }
 
 /// Encodes elements under a power-of-two scale and tallies them. A local object: nothing outside
@@ -142,12 +141,6 @@ class element_encoder {
     int exponent_;
 };
 
-/// An element that became `q`, in units of the scale whose reciprocal is given.
-MX_HD inline element_term<float> term_in_scale(float x, float reciprocal, float q) {
-    const float y = x * reciprocal;
-    return {y, q, q - y};
-}
-
 /// d - x = (O + product) - x without the cancellation of a large offset: x - O is formed as a sum
 /// of two doubles without error (Knuth's TwoSum), and S*q lies near its larger part.
 MX_HD inline double error_of(double x, double offset, double product) {
@@ -155,28 +148,6 @@ MX_HD inline double error_of(double x, double offset, double product) {
     const double x_part = difference + offset;
     const double rest = (x - x_part) - (offset - (x_part - difference));
     return (product - difference) - rest;
-}
-
-/// The same element in units of x, under the scale `s`.
-MX_HD inline element_term<double> term_in_x(float x, float offset, double s, float q) {
-    const double product = s * static_cast<double>(q);
-    const auto exact_x = static_cast<double>(x);
-    const auto exact_offset = static_cast<double>(offset);
-    return {exact_x, exact_offset + product, error_of(exact_x, exact_offset, product)};
-}
-
-/// Sums in units of the scale `s` become sums in units of x.
-MX_HD inline void scale_sums(block::block_sums& sum, block::block_parts& part, double s) {
-    const double s2 = s * s;
-    sum.error2 *= s2;
-    sum.x2 *= s2;
-    sum.xd *= s2;
-    sum.d2 *= s2;
-    sum.error *= s;
-    sum.max_error *= s;
-    part.clamp_error2 *= s2;
-    part.underflow_error2 *= s2;
-    part.grid_error2 *= s2;
 }
 
 }  // namespace mx::codec

@@ -124,7 +124,8 @@ std::unique_ptr<quantizer> make_cpu_quantizer(const segment_kernel& kernel) {
 namespace scalar {
 
 block::block_stats quantize_one(const block_params& p, const block_run& run, std::size_t block,
-                                block_details& details, const std::uint8_t* bump) {
+                                block_details& details, block::exact_totals* sums,
+                                const std::uint8_t* bump) {
     const block_extent e = extent_of(run.place, block);
     const std::size_t lies = block * run.stride;
     const std::span<const float> x(run.x + lies, e.size());
@@ -135,36 +136,31 @@ block::block_stats quantize_one(const block_params& p, const block_run& run, std
     std::span<float> values;
     if (to.values != nullptr) values = {to.values + lies, e.size()};
     if (to.codes != nullptr) {
+        const auto quantize = to.stats != nullptr ? measure_block : quantize_block;
         const block::block_stats s =
-            quantize_block(p, x, place, {to.codes + lies, e.size()}, values, parts);
+            quantize(p, x, place, {to.codes + lies, e.size()}, values, sums, parts);
         to.put(block, s);
         return s;
     }
     std::array<std::uint8_t, 4096> few;
     if (e.size() <= few.size()) {
         const std::span codes = std::span(few).first(e.size());
-        return quantize_block(p, x, place, codes, values, parts);
+        return quantize_block(p, x, place, codes, values, sums, parts);
     }
     std::vector<std::uint8_t> many(e.size());
-    return quantize_block(p, x, place, many, values, parts);
+    return quantize_block(p, x, place, many, values, sums, parts);
 }
 
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details) {
     details.fit(run);
     block::segment_stats out{};
-    block::segment_lanes lanes;
-    block::part_lanes parts;
+    block::exact_totals* const sums = details.asked.sums ? &out.sum : nullptr;
     std::vector<std::uint8_t> bump;
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (p.bumps && b % run.place.grid_cols() == 0) find_bumps(run, b, bump);
-        const block::block_stats s =
-            quantize_one(p, run, b, details, p.bumps ? bump.data() : nullptr);
-        block::add_counts(out, s);
-        lanes.add(b % block::segment_lanes::count, s.sum);
-        if (details.asked.parts) parts.add(b % block::segment_lanes::count, s.part);
+        block::add_counts(out,
+                          quantize_one(p, run, b, details, sums, p.bumps ? bump.data() : nullptr));
     }
-    out.sum = lanes.sum();
-    if (details.asked.parts) out.part = parts.sum();
     return out;
 }
 

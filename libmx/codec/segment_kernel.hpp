@@ -30,10 +30,16 @@ struct block_run {
     base::aligned_buffer<std::uint32_t> amin;     ///< of the smallest that is not zero, 0 if none
     base::aligned_buffer<std::uint32_t> nonzero;  ///< elements that are not zero
 
-    /// The sum of x^2 over the segment, the same under every recipe that leaves no block to the
-    /// reference: powers of two do not round.
-    double x2 = 0;
-    bool has_x2 = false;
+    // Exact sums of x and x^2 over pieces of 16 or 32 elements, each in up to three doubles. Blocks
+    // whose magnitudes lie too far apart are `wide`: their sums are zeros here, as are those of
+    // blocks with NaN or Inf, which count as wide in `wide` alone.
+    bool has_sums = false;
+    int precision = 24;  ///< significant bits of an element
+    int x_levels = 1;    ///< doubles of a sum of x^2; 3: those of x have two
+    bool any_wide = false;
+    base::aligned_buffer<double> sum_x, sum_x_low, sum_x2, sum_x2_low, sum_x2_least;
+    base::aligned_buffer<std::uint8_t> wide;
+
     const std::byte* next = nullptr;  ///< the values that are likely to come next, or null
     std::size_t next_step = 0;        ///< bytes of one of them
 
@@ -44,10 +50,12 @@ struct block_run {
     base::aligned_buffer<float> draw_rows;
 };
 
-/// Floats from one block to the next: one or more chunks of the sums, or half of one for small
-/// blocks.
+/// Floats from one block to the next: one or more pieces of 32, or one of 16 for small blocks.
 constexpr std::size_t block_stride(std::size_t block_size) {
     return block_size <= 16 ? 16 : (block_size + 31) / 32 * 32;
+}
+inline std::size_t pieces_of(const block_run& run) {
+    return run.stride < 32 ? run.blocks : run.blocks * (run.stride / 32);
 }
 
 /// What is wanted of a run under a recipe, and room for results per block, reused from segment to
@@ -84,10 +92,11 @@ block::segment_stats quantize(const block_params& p, block_run& run, block_detai
 
 inline constexpr segment_kernel kernel{pack_blocks, quantize};
 
-/// One block of a run by the reference, its codes into `details` where they are wanted. `bump`: see
-/// block_place.
+/// One block of a run by the reference: its codes into `details` where they are wanted, its exact
+/// sums added to `sums` unless that is null. `bump`: see block_place.
 block::block_stats quantize_one(const block_params& p, const block_run& run, std::size_t block,
-                                block_details& details, const std::uint8_t* bump = nullptr);
+                                block_details& details, block::exact_totals* sums,
+                                const std::uint8_t* bump = nullptr);
 
 }  // namespace scalar
 

@@ -23,7 +23,7 @@ row row_of(const totals& t) {
         return ratio(number(n), number(t.block.eligible));
     };
     const bool any = t.counted() != 0;
-    const double error2 = t.sum.error2.value();
+    const double error2 = t.sum.error2().value();
     const double x2 = t.sum.x2.value();
     const double d2 = t.sum.d2.value();
     const double xd = t.sum.xd.value();
@@ -49,7 +49,7 @@ row row_of(const totals& t) {
     r.saturated_block_rate = of_eligible(t.block.saturated);
     r.dead_block_rate = of_eligible(t.block.dead);
     r.zero_blocks = number(t.block.zero);
-    r.mean_error = any ? t.sum.error.value() / counted : undefined;
+    r.mean_error = any ? t.sum.error().value() / counted : undefined;
     r.gain = ratio(xd, x2);
     r.cosine = x2 == 0 || d2 == 0 ? undefined : xd / std::sqrt(x2 * d2);
     r.bits_per_element = t.count.elements == 0

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "libmx/base/exact_sum.hpp"
 #include "libmx/base/tally_text.hpp"
 #include "libmx/block/segment_stats.hpp"
 
@@ -16,24 +15,12 @@ namespace mx::metrics {
 using block::block_tallies;
 using block::element_counts;
 
-/// Sums over finite, unpoisoned elements (see block::block_sums).
-struct exact_sums {
-    base::exact_sum error2, x2, xd, d2, error;
-};
-
-/// Squared errors by part (see block::block_parts), each on its own rounded as sums of blocks are;
-/// decomposition.hpp makes them add up.
-struct part_sums {
-    base::exact_sum clamp, underflow, grid;
-};
-
 struct histograms;
 
 struct totals {
     element_counts count{};
     block_tallies block{};
-    exact_sums sum{};
-    part_sums part{};  ///< zeros unless they were asked for
+    block::exact_totals sum;
     double max_error = 0;
     std::uint32_t max_x = 0;  ///< float32 bits of max |x|
     // The least and the largest outer scale of rows that have one each; none: Inf and 0.
@@ -54,7 +41,7 @@ struct totals {
     std::uint64_t counted() const {
         return count.elements - count.nan - count.inf - count.poisoned;
     }
-    /// Adds a segment; its sums enter exactly.
+    /// Adds a segment.
     void add(const block::segment_stats& s);
     /// Adds the outer scale of a row.
     void add_outer(float scale);

@@ -101,6 +101,12 @@ void scaling_table::set_scale(double scale, block_scaling& to) const {
     to.clamp = first_float(scale * clamp_value_, clamps_above_);
 }
 
+// Exact sums (product_plan) bear elements up to four times the largest.
+void scaling_table::bound(block_scaling& s) const {
+    if (s.scale == 0) return;
+    s.largest = std::min(s.largest, floor_float(4 * largest_value_ * s.scale));
+}
+
 // The scale of a dialect that is a power of two.
 block_scaling scaling_table::of_power(std::uint32_t amax_bits) const {
     if (dialect_steps::flushed(p_, amax_bits)) return left_to_reference;
@@ -117,6 +123,7 @@ block_scaling scaling_table::of_power(const chosen_scale& s) const {
     out.factor = 1.0f / s.value;
     out.largest = floor_float(largest_quotient * out.scale);
     out.code = static_cast<std::uint8_t>(std::max(s.code, 0));
+    bound(out);
     return out;
 }
 
@@ -145,6 +152,12 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
     if (kind_ == quotient_kind::product && factor > 0) {
         out.largest = floor_float(largest_quotient / factor);
     }
+    // An element's y has to be near x / S: what becomes a number is then no smaller than sums bear.
+    const double unit = kind_ == quotient_kind::division ? out.scale / factor : out.scale * factor;
+    if (kind_ != quotient_kind::exact && out.scale != 0 && std::abs(unit - 1) > 0x1p-8) {
+        return left_to_reference;
+    }
+    bound(out);
     return out;
 }
 

@@ -102,6 +102,7 @@ class scaling_table {
     block_scaling of_power(const chosen_scale& s) const;
     block_scaling of_number(const fractional_scale& s) const;
     void set_scale(double scale, block_scaling& to) const;
+    void bound(block_scaling& s) const;
     void fill(cell& c, std::uint32_t first);
 
     block_params p_;

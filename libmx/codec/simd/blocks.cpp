@@ -179,10 +179,10 @@ HWY_ATTR void scale(const element_grid& g, const block_extremes& e, std::size_t 
         const floats most = hn::Mul(hn::BitCast(df, amax), hn::BitCast(df, reciprocal));
         const ints signed_code = hn::BitCast(di, code);
         const auto as_words = [&](auto m) HWY_ATTR { return hn::RebindMask(du, m); };
-        auto slow = as_words(hn::Lt(least, hn::Set(df, 0x1p-60f)));
-        slow = hn::Or(slow, as_words(hn::Gt(most, hn::Set(df, 0x1p16f))));
+        auto slow = as_words(hn::Lt(least, hn::Set(df, g.least)));
+        slow = hn::Or(slow, as_words(hn::Gt(most, hn::Set(df, g.most))));
         slow = hn::Or(slow, as_words(hn::Lt(hn::BitCast(di, ruled), smallest)));
-        slow = hn::Or(slow, as_words(hn::Lt(signed_code, hn::Set(di, g.least_code))));
+        slow = hn::Or(slow, as_words(hn::Lt(signed_code, hn::Set(di, 1))));
         slow = hn::Or(slow, as_words(hn::Gt(signed_code, hn::Set(di, 253))));
         slow = hn::AndNot(zero, slow);
         slow = hn::Or(slow, as_words(hn::Gt(hn::BitCast(di, amax), largest)));

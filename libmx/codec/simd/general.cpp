@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of general blocks (block_scaling.hpp), all sums in double, in units of x. One body,
-// compiled per instruction set.
+// Elements of general blocks (block_scaling.hpp). One body, compiled per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/general.cpp"
 #include <hwy/cache_control.h>
@@ -16,17 +15,14 @@
 HWY_BEFORE_NAMESPACE();
 #include "libmx/base/simd/targets.inc"
 #if MX_SIMD_TARGET
-#include "libmx/codec/simd/doubles.inc"
+#include "libmx/codec/simd/counting.inc"
 
 namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
-template <quotient_kind kind, bool with_codes, bool parts>
+template <quotient_kind kind, bool with_codes>
 class general_kernel : public element_rounder<false, rounding_kind::nearest, with_codes> {
   public:
-    static constexpr bool with_parts = parts;
-    static constexpr bool with_draws = false;
-
     HWY_INLINE general_kernel(const element_grid& g, const general_scales& scales)
         : element_rounder<false, rounding_kind::nearest, with_codes>(g),
           scales_(scales),
@@ -34,27 +30,22 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
           zero_sign_(g.sign_of_zero),
           clamped_(hn::Zero(bits_tag())) {}
 
-    HWY_INLINE void set_block(std::size_t block, bool) {
-        scale_ = hn::Set(double_tag(), scales_.scale.data()[block]);
+    HWY_INLINE void set_block(std::size_t block) {
         inverse_ = hn::Set(double_tag(), scales_.inverse.data()[block]);
         factor_ = hn::Set(float_tag(), scales_.factor.data()[block]);
         overflow_from_ = hn::Set(float_tag(), scales_.overflow.data()[block]);
         clamp_from_ = hn::Set(float_tag(), scales_.clamp.data()[block]);
     }
 
-    template <class Terms>
-    HWY_INLINE void terms(const float* from, const std::uint32_t*, std::uint8_t* codes,
-                          Terms& to_low, Terms& to_high) {
+    HWY_INLINE element_vector take(const float* from, const std::uint32_t*, std::uint8_t* codes) {
         const float_tag df;
         const floats x = hn::LoadU(df, from);
-        const doubles low = lower(x);
-        const doubles high = upper(x);
-        const floats a = hn::Abs(x);
         element_vector e;
+        e.a = hn::Abs(x);
         e.limit = this->grid_.max_positive;
         e.y = x;
         if constexpr (kind == quotient_kind::exact) {
-            e.unbounded = exactly_.round(low, high, inverse_, inverse_);
+            e.unbounded = exactly_.round(lower(x), upper(x), inverse_, inverse_);
         } else {
             e.y = float_quotient<kind>(x, factor_);
             // What is beyond is told by `clamp_from_`.
@@ -62,14 +53,12 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
             e.unbounded = hn::Min(rounded, e.limit);
         }
         const floats magnitude = hn::Min(e.unbounded, e.limit);
-        const auto clamped = hn::Ge(a, clamp_from_);
-        count(this->overflow_, hn::Ge(a, overflow_from_));
-        if constexpr (kind != quotient_kind::exact) count(clamped_, clamped);
+        e.clamped = hn::Ge(e.a, clamp_from_);
+        count(this->overflow_, hn::Ge(e.a, overflow_from_));
+        if constexpr (kind != quotient_kind::exact) count(clamped_, e.clamped);
         if constexpr (with_codes) this->store_codes(signed_as(e.y, magnitude), magnitude, codes);
-        this->count_codes(e);
-        const floats q = hn::CopySignToAbs(magnitude, x);
-        set_parts(products(low, lower(q)), products(high, upper(q)), clamped,
-                  hn::AndNot(clamped, hn::Eq(magnitude, hn::Zero(df))), to_low, to_high);
+        e.q = hn::CopySignToAbs(magnitude, x);
+        return e;
     }
 
     HWY_INLINE void finish(grid_counts& out) {
@@ -78,12 +67,6 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
     }
 
   private:
-    HWY_INLINE double_terms products(doubles x, doubles q) const {
-        const doubles d = hn::Mul(scale_, q);
-        const doubles e = hn::Sub(d, x);
-        return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, to_compare(e)};
-    }
-
     // A number with the sign of the code: that of y, unless the dialect says otherwise of zeros.
     HWY_INLINE floats signed_as(floats y, floats magnitude) const {
         const floats zero = hn::Zero(float_tag());
@@ -104,17 +87,9 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
     exact_quotients exactly_;
     zero_sign zero_sign_;
     words clamped_;
-    doubles scale_, inverse_;
+    doubles inverse_;
     floats factor_, overflow_from_, clamp_from_;
 };
-
-// The kernel for chunks of 16, or of 32.
-template <quotient_kind kind, bool with_codes, bool with_parts>
-auto of_chunks(const block_run& run) {
-    using kernel = general_kernel<kind, with_codes, with_parts>;
-    return run.stride < 32 ? sum_in_doubles<kernel, 16, element_grid, general_scales>
-                           : sum_in_doubles<kernel, 32, element_grid, general_scales>;
-}
 
 template <four_over_six by>
 HWY_INLINE floats error_term(floats error) {
@@ -193,12 +168,13 @@ void measure_trials(const element_grid& g, four_over_six by, const block_run& ru
 
 void general_elements(const element_grid& g, quotient_kind kind, const block_run& run,
                       const general_scales& general, const block_scales& scales,
-                      std::uint8_t* codes, chunk_sums& sums, grid_counts& counts) {
+                      const element_outputs& to, grid_counts& counts) {
     by_quotient(kind, [&]<quotient_kind of>() {
-        const auto f = sums.with_parts    ? of_chunks<of, true, true>(run)
-                       : codes != nullptr ? of_chunks<of, true, false>(run)
-                                          : of_chunks<of, false, false>(run);
-        f(run, scales.slow.data(), codes, sums, counts, g, general);
+        if (to.codes != nullptr || to.parts != nullptr) {
+            run_kernel<general_kernel<of, true>>(run, scales, to, counts, g, general);
+        } else {
+            run_kernel<general_kernel<of, false>>(run, scales, to, counts, g, general);
+        }
     });
 }
 

@@ -21,12 +21,12 @@
     void draw(block_run&, std::uint64_t);                                                         \
     void centre(const block_run&, range_kind, centred_blocks&);                                   \
     void scale(const element_grid&, const block_extremes&, std::size_t, block_scales&);           \
-    void elements(const element_grid&, const block_run&, const block_scales&, std::uint8_t*,      \
-                  chunk_sums&, grid_counts&);                                                     \
+    void elements(const element_grid&, const block_run&, const block_scales&,                     \
+                  const element_outputs&, grid_counts&);                                          \
     void centred_elements(const element_grid&, const block_run&, const centred_blocks&,           \
-                          const block_scales&, std::uint8_t*, chunk_sums&, grid_counts&);         \
+                          const block_scales&, const element_outputs&, grid_counts&);             \
     void general_elements(const element_grid&, quotient_kind, const block_run&,                   \
-                          const general_scales&, const block_scales&, std::uint8_t*, chunk_sums&, \
+                          const general_scales&, const block_scales&, const element_outputs&,     \
                           grid_counts&);                                                          \
     void codes(const element_grid&, const block_run&, const float*, const block_scales&,          \
                std::uint8_t*);                                                                    \
@@ -42,10 +42,10 @@
     void judge_general(const element_grid&, quotient_kind, const block_extremes&, std::size_t,    \
                        const general_scales&, const block_scales&, block_verdicts&,               \
                        std::uint8_t*);                                                            \
-    void add_blocks(const block_run&, bool, const block_scales&, const chunk_sums&,               \
-                    const block::block_sums*, block::segment_lanes&);                             \
-    void add_parts(const block_run&, bool, const block_scales&, const chunk_sums&,                \
-                   const block::block_parts*, block::part_lanes&);                                \
+    void sum_values(block_run&);                                                                  \
+    double multiply_elements(const product_plan&, const block_run&, product_sums&);               \
+    void add_products(const product_plan&, const block_run&, product_sums&,                       \
+                      block::exact_totals&);                                                      \
     constexpr kernels table{lanes,                                                                \
                             load,                                                                 \
                             draw,                                                                 \
@@ -62,8 +62,9 @@
                             choose_as_te,                                                         \
                             judge,                                                                \
                             judge_general,                                                        \
-                            add_blocks,                                                           \
-                            add_parts};                                                           \
+                            sum_values,                                                           \
+                            multiply_elements,                                                    \
+                            add_products};                                                        \
     }
 
 namespace mx::codec::simd {
@@ -91,16 +92,17 @@ constexpr float target_four = 4.0f;
 // Scratch of a thread.
 struct workspace {
     block_scales scales;
-    chunk_sums sums;
+    product_sums sums;
     centred_blocks centred;
     general_scales general;
     trial_scales trials;
     block_trials tried;
     base::aligned_buffer<std::uint8_t> doubtful;
-    base::aligned_buffer<block::block_sums> slow;  // in the order of the blocks
-    base::aligned_buffer<block::block_parts> slow_parts;
+    base::aligned_buffer<float> q;
+    base::aligned_buffer<double> scale;
+    base::aligned_buffer<block::error_part> parts;
 
-    void fit(const block_run& run, bool parts) {
+    void fit(const block_run& run, bool with_parts) {
         const auto fit_all = [](std::size_t count, auto&... buffers) {
             (buffers.room_for(count), ...);
         };
@@ -108,18 +110,15 @@ struct workspace {
         fit_all(blocks, scales.code, scales.reciprocal, scales.scale, scales.slow, doubtful,
                 centred.offset, centred.offset_bits, centred.ruled, centred.amax, centred.amin,
                 centred.nonzero, general.scale, general.inverse, general.factor, general.overflow,
-                general.clamp);
-        const std::size_t chunks = run.blocks * ((run.stride + 31) / 32) + batch;
-        fit_all(chunks, sums.error2, sums.x2, sums.xd, sums.d2, sums.error, sums.in_x_error2,
-                sums.in_x_x2, sums.in_x_xd, sums.in_x_d2);
+                general.clamp, scale);
+        const std::size_t pieces = pieces_of(run) + batch;
+        fit_all(pieces, sums.q, sums.q2, sums.q2_low, sums.xq, sums.xq_low);
         fit_all(blocks, trials.six, trials.four, trials.inverse_six, trials.inverse_four,
                 trials.taken, tried.code, tried.doubtful, tried.six.scale, tried.six.factor,
                 tried.four.scale, tried.four.factor);
-        fit_all(chunks, trials.error_six, trials.error_four);
-        sums.with_parts = parts;
-        if (!parts) return;
-        fit_all(chunks, sums.clamp_error2, sums.underflow_error2, sums.grid_error2, sums.in_x_clamp,
-                sums.in_x_underflow, sums.in_x_grid);
+        fit_all(pieces, trials.error_six, trials.error_four);
+        fit_all(run.blocks * run.stride, q);
+        if (with_parts) fit_all(run.blocks * run.stride, parts);
     }
 };
 
@@ -480,7 +479,75 @@ void write_codes(const kernels& k, const block_params& p, const element_grid& gr
     }
     if (space.scales.slow_blocks == 0) return;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        if (space.scales.slow.data()[b] != 0) scalar::quantize_one(p, run, b, details);
+        if (space.scales.slow.data()[b] != 0) scalar::quantize_one(p, run, b, details, nullptr);
+    }
+}
+
+// Bits that a sum of x q over 32 elements needs; x has at least about half a unit of q, and at most
+// four times the largest number.
+int bits_of_products(const grid_range& r, int precision) {
+    return 2 * (r.most - r.least) + 9 + precision;
+}
+
+// Roundings that make a number other than zero of any x.
+bool leaves_zero(const element_grid& g) {
+    return g.rounding == rounding_kind::stochastic ||
+           (g.rounding == rounding_kind::threshold &&
+            (g.threshold_positive == 0 || g.threshold_negative == 0));
+}
+
+// With an offset, x may lie anywhere: its own range decides whether two doubles bear the sums.
+void leave_wide_blocks(const block_params& p, const block_run& run, block_scales& scales) {
+    const grid_range r = range_of(p);
+    const auto exponent = [](std::uint32_t bits) {
+        return std::max(static_cast<int>(bits >> 23), 1);
+    };
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const std::uint32_t amax = run.amax.data()[b];
+        const int span = amax == 0 ? 0 : exponent(amax) - exponent(run.amin.data()[b]);
+        const bool fits = span + run.precision + r.most - r.least <= 96;
+        if (scales.slow.data()[b] != 0 || (fits && run.wide.data()[b] == 0)) continue;
+        scales.slow.data()[b] = 1;
+        ++scales.slow_blocks;
+    }
+}
+
+// The exact sums, the parts and the largest error of the blocks that are not slow.
+void add_sums(const kernels& k, const block_params& p, const element_grid& grid,
+              const block_run& run, workspace& space, bool with_parts,
+              block::segment_stats& out) {
+    if (!p.plain) {
+        std::copy_n(space.general.scale.data(), run.blocks, space.scale.data());
+    } else {
+        std::copy_n(space.scales.scale.data(), run.blocks, space.scale.data());
+    }
+    const float* const offset = p.has_offset ? space.centred.offset.data() : nullptr;
+    const grid_range range = range_of(p);
+    const product_plan plan{range,
+                            p.scale_format->power_of_two(),
+                            space.scales.slow.data(),
+                            space.scale.data(),
+                            offset,
+                            space.q.data()};
+    space.sums.split_q2 = 2 * (range.most - range.least) + 5 > 53;
+    space.sums.split_xq = space.sums.split_q2 || offset != nullptr || leaves_zero(grid) ||
+                          bits_of_products(range, run.precision) > 53;
+    out.max_error = k.multiply_elements(plan, run, space.sums);
+    k.add_products(plan, run, space.sums, out.sum);
+    for (std::size_t b = 0; b < run.blocks && (run.any_wide || with_parts); ++b) {
+        if (plan.slow[b] != 0) continue;
+        const double s = plan.scale[b];
+        const double o = offset != nullptr ? static_cast<double>(offset[b]) : 0.0;
+        for (std::size_t i = b * run.stride; i < (b + 1) * run.stride; ++i) {
+            if (run.wide.data()[b] != 0) {
+                const auto x = static_cast<double>(run.x[i]);
+                out.sum.x.add(x);
+                out.sum.x2.add(x * x);
+            }
+            if (!with_parts || space.parts.data()[i] == block::error_part::grid) continue;
+            out.sum.add_part(run.x[i], {o, s * static_cast<double>(space.q.data()[i])},
+                             space.parts.data()[i]);
+        }
     }
 }
 
@@ -501,14 +568,25 @@ bool takes_cast(const element_cast& to) {
            !c.mode.round_fraction && !rounds_by_code(f, c.mode);
 }
 
+grid_range range_of(const block_params& p) {
+    const auto exponent = [](float v) {
+        return static_cast<int>(base::bits_of(std::abs(v)) >> 23) - 127;
+    };
+    // Code 1 is the smallest number.
+    return {exponent(p.value[1]), exponent(p.value[p.element.max_positive]) + 1};
+}
+
 element_grid grid_of(const block_params& p) {
     element_grid g = grid_of(p.element, p.mode, p.value);
     const scale::rule_step s = scale::step_of(p.rule, p.facts);
     g.rule_step = scale::one_binade - s.from;
     g.rule_base = s.base;
-    // Errors of the nearest roundings are exact, wherever they lie; others have 24 bits from 2^-84
-    // up, in units of the scale, and should stay normal in units of x.
-    g.least_code = g.rounding == rounding_kind::nearest ? 1 : 85;
+    const grid_range r = range_of(p);
+    g.most = 4.0f * std::max(g.max_positive, g.max_negative);
+    // Where anything may become a number, it must not be too small for the sums.
+    constexpr int bits_of_two = 92, precision = 24, usual = -60;
+    const int least = 2 * r.most - bits_of_two + precision - r.least;
+    g.least = leaves_zero(g) ? base::exact_pow2f(std::max(usual, least)) : 0.0f;
     g.sign_of_zero = zero_sign::kept;
     if (p.scale_format->power_of_two()) g.sign_of_zero = p.by->sign_of_zero.value;
     if (!p.scale_format->power_of_two()) g.sign_of_zero = sign_of_zero(p.by->two_level.value);
@@ -536,7 +614,6 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     std::uint8_t* const codes = details.results.codes;
     const element_grid grid = grid_of(p);
     const bool general = !p.plain;
-    const bool in_x = general || p.has_offset;
     block_extremes extremes{run.amax.data(), run.amax.data(), run.amin.data(), run.nonzero.data()};
     if (p.has_offset) {
         const centred_blocks& c = space.centred;
@@ -552,20 +629,22 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
         write_codes(k, p, grid, run, extremes, space, details);
         return {};
     }
-    const bool all_fast = !in_x && space.scales.slow_blocks == 0;
-    space.sums.with_x2 = with_parts || !(all_fast && run.has_x2 && codes == nullptr);
+    if (!run.has_sums) k.sum_values(run);
+    run.has_sums = true;
+    if (p.has_offset) leave_wide_blocks(p, run, space.scales);
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
+    const element_outputs to{space.q.data(), codes, with_parts ? space.parts.data() : nullptr};
     grid_counts counts;
     block_verdicts verdicts;
     if (general) {
         const quotient_kind kind = quotient_of(p);
-        k.general_elements(grid, kind, run, space.general, space.scales, codes, space.sums, counts);
+        k.general_elements(grid, kind, run, space.general, space.scales, to, counts);
         k.judge_general(grid, kind, extremes, run.blocks, space.general, space.scales, verdicts,
                         space.doubtful.data());
     } else if (p.has_offset) {
-        k.centred_elements(grid, run, space.centred, space.scales, codes, space.sums, counts);
+        k.centred_elements(grid, run, space.centred, space.scales, to, counts);
     } else {
-        k.elements(grid, run, space.scales, codes, space.sums, counts);
+        k.elements(grid, run, space.scales, to, counts);
     }
     if (!general) {
         k.judge(grid, extremes, run.blocks, space.scales, verdicts, space.doubtful.data());
@@ -579,41 +658,20 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     }
 
     block::segment_stats out{};
-    block::segment_lanes lanes;
-    if (space.scales.slow_blocks != 0) {
-        block::block_sums* slow = space.slow.room_for(space.scales.slow_blocks);
-        block::block_parts* parts = space.slow_parts.room_for(space.scales.slow_blocks);
-        for (std::size_t b = 0; b < run.blocks; ++b) {
-            if (space.scales.slow.data()[b] == 0) continue;
-            const block::block_stats s = scalar::quantize_one(p, run, b, details);
-            block::add_counts(out, s);
-            *slow++ = s.sum;
-            *parts++ = s.part;
-        }
+    add_sums(k, p, grid, run, space, with_parts, out);
+    for (std::size_t b = 0; b < run.blocks && space.scales.slow_blocks != 0; ++b) {
+        if (space.scales.slow.data()[b] == 0) continue;
+        block::add_counts(out, scalar::quantize_one(p, run, b, details, &out.sum));
     }
     if (verdicts.doubtful != 0) {
         block_details none;
         for (std::size_t b = 0; b < run.blocks; ++b) {
             if (space.doubtful.data()[b] == 0) continue;
-            const block::block_flags is = scalar::quantize_one(p, run, b, none).is;
+            const block::block_flags is = scalar::quantize_one(p, run, b, none, nullptr).is;
             out.block.collapsed += is.collapsed ? 1u : 0u;
             out.block.saturated += is.saturated ? 1u : 0u;
             out.block.dead += is.dead ? 1u : 0u;
         }
-    }
-    k.add_blocks(run, in_x, space.scales, space.sums, space.slow.data(), lanes);
-    lanes.max_error = std::max(lanes.max_error, counts.max_error);
-    out.sum = lanes.sum();
-    if (with_parts) {
-        block::part_lanes parts;
-        k.add_parts(run, in_x, space.scales, space.sums, space.slow_parts.data(), parts);
-        out.part = parts.sum();
-    }
-    if (!space.sums.with_x2) {
-        out.sum.x2 = run.x2;
-    } else if (all_fast) {
-        run.x2 = out.sum.x2;
-        run.has_x2 = true;
     }
 
     // With offsets the verdicts are on x - O.
@@ -624,7 +682,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     out.count.overflow += counts.overflow;
     out.count.clamp += counts.clamp;
     out.count.top_code += counts.top_code;
-    // Of all that was looked at, padding and slow blocks count as zeros that stay zero.
+    // Of all that was looked at, padding counts as zeros that stay zero.
     out.count.underflow += counts.zero - (counts.slots - verdicts.nonzero);
     if (grid.smallest_normal != 0) out.count.subnormal += counts.subnormal - counts.zero;
     out.block.blocks = run.blocks;

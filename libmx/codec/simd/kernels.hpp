@@ -44,7 +44,7 @@ struct element_grid {
     // Scale code: (amax bits + rule_step) >> 23, less rule_base, between 0 and 254.
     std::uint32_t rule_step;
     int rule_base;
-    int least_code;  ///< of the scale, so that every term is a normal number
+    float least, most;  ///< of non-zero |y|; blocks beyond are for the reference
 
     zero_sign sign_of_zero;  ///< of general blocks: the sign of the code of a zero
 };
@@ -65,24 +65,42 @@ vector_cast cast_by(const kernels& k, const element_cast& to);
 using base::simd::supported;
 using base::simd::target;
 
-/// Sums of the chunks of a run (chunk_terms.hpp) in units of their block's scale. With offsets, and
-/// of general blocks, all are doubles in units of x.
-struct chunk_sums {
-    bool with_x2 = true;  ///< without codes and offsets: whether x2 is wanted
-    base::aligned_buffer<float> error2, x2, xd, d2;
-    base::aligned_buffer<double> error;
-    base::aligned_buffer<double> in_x_error2, in_x_x2, in_x_xd, in_x_d2;
-
-    bool with_parts = false;  ///< also error2 part by part; the rest is filled only then
-    base::aligned_buffer<float> clamp_error2, underflow_error2, grid_error2;
-    base::aligned_buffer<double> in_x_clamp, in_x_underflow, in_x_grid;
+/// What became of the elements of a run, laid out as its values.
+struct element_outputs {
+    float* q;                  ///< numbers of the grid, in units of the scale
+    std::uint8_t* codes;       ///< or null
+    block::error_part* parts;  ///< or null; of zeros that stay zero: any
 };
 
-/// Counts over all elements of a run, padding included.
+/// Counts over the elements of a run, padding included, blocks left to the reference apart.
 struct grid_counts {
     std::uint64_t overflow = 0, clamp = 0, top_code = 0, zero = 0, subnormal = 0;
-    double max_error = 0;
     std::uint64_t slots = 0;  ///< elements that were looked at
+};
+
+/// The numbers of an element format: multiples of 2^least below 2^most.
+struct grid_range {
+    int least, most;
+};
+grid_range range_of(const block_params& p);
+
+/// What elements are multiplied with. Blocks that are not left to the reference hold magnitudes up
+/// to 4 * 2^most scales (with an offset: any); what becomes a number other than zero has at least
+/// about half a unit, or the range of x was looked at (element_grid::least, leave_wide_blocks).
+struct product_plan {
+    grid_range range;
+    bool power_of_two;          ///< all scales
+    const std::uint8_t* slow;   ///< of blocks
+    const double* scale;        ///< of blocks
+    const float* offset;        ///< of blocks, or null
+    const float* q;
+};
+
+/// Exact sums over pieces of 16 or 32 elements, in units of the scale and of x; those that need two
+/// doubles are split.
+struct product_sums {
+    bool split_q2 = false, split_xq = false;
+    base::aligned_buffer<double> q, q2, q2_low, xq, xq_low;
 };
 
 /// What scales and flags are made from, per block; room as in block_run.
@@ -175,17 +193,17 @@ struct kernels {
     /// Scales of `blocks` blocks.
     void (*scale)(const element_grid& g, const block_extremes& e, std::size_t blocks,
                   block_scales& out);
-    /// Elements to codes (where wanted) and chunk sums.
+    /// Elements to numbers of the grid.
     void (*elements)(const element_grid& g, const block_run& run, const block_scales& scales,
-                     std::uint8_t* codes, chunk_sums& sums, grid_counts& counts);
+                     const element_outputs& to, grid_counts& counts);
     /// The same with offsets.
     void (*centred_elements)(const element_grid& g, const block_run& run,
                              const centred_blocks& centred, const block_scales& scales,
-                             std::uint8_t* codes, chunk_sums& sums, grid_counts& counts);
+                             const element_outputs& to, grid_counts& counts);
     /// The same of general blocks.
     void (*general_elements)(const element_grid& g, quotient_kind kind, const block_run& run,
                              const general_scales& general, const block_scales& scales,
-                             std::uint8_t* codes, chunk_sums& sums, grid_counts& counts);
+                             const element_outputs& to, grid_counts& counts);
     /// Elements to codes and nothing else, blocks left to the reference apart; `offset`: of the
     /// blocks, or null.
     void (*codes)(const element_grid& g, const block_run& run, const float* offset,
@@ -213,15 +231,13 @@ struct kernels {
     void (*judge_general)(const element_grid& g, quotient_kind kind, const block_extremes& e,
                           std::size_t blocks, const general_scales& general,
                           const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful);
-    /// Sums of the blocks, in order, to the lanes of the segment; `slow` has those of slow blocks.
-    /// `in_x`: those of chunks are in units of x.
-    void (*add_blocks)(const block_run& run, bool in_x, const block_scales& scales,
-                       const chunk_sums& sums, const block::block_sums* slow,
-                       block::segment_lanes& lanes);
-    /// The same for the parts of the squared error.
-    void (*add_parts)(const block_run& run, bool in_x, const block_scales& scales,
-                      const chunk_sums& sums, const block::block_parts* slow,
-                      block::part_lanes& lanes);
+    /// Sums of x and x^2 over the pieces of a run.
+    void (*sum_values)(block_run& run);
+    /// Sums of products over pieces; returns the largest |d - x|.
+    double (*multiply_elements)(const product_plan& plan, const block_run& run, product_sums& to);
+    /// Adds the sums of all pieces but those of blocks left to the reference.
+    void (*add_products)(const product_plan& plan, const block_run& run, product_sums& of,
+                         block::exact_totals& to);
 };
 
 /// The kernels of an instruction set, or null when this build lacks it.

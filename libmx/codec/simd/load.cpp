@@ -320,7 +320,10 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
     run.stride = block_stride(place.block_size());
     run.blocks = place.blocks();
     run.draws = nullptr;
-    run.has_x2 = false;
+    run.has_sums = false;
+    run.precision = values.type == tensor::dtype::bf16  ? 8
+                    : values.type == tensor::dtype::f16 ? 11
+                                                        : 24;
     const std::size_t padded = (run.blocks + batch - 1) / batch * batch;
     run.amax.room_for(padded);
     run.amin.room_for(padded);

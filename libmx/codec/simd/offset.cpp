@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks with an offset O: y = (x - O)/S, and all sums in double, in units of x. One body, compiled
-// per instruction set.
+// Blocks with an offset O: y = (x - O)/S. One body, compiled per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/offset.cpp"
 #include <hwy/cache_control.h>
@@ -16,68 +15,33 @@
 HWY_BEFORE_NAMESPACE();
 #include "libmx/base/simd/targets.inc"
 #if MX_SIMD_TARGET
-#include "libmx/codec/simd/doubles.inc"
+#include "libmx/codec/simd/counting.inc"
 
 namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
-template <bool fixed, rounding_kind kind, bool with_codes, bool parts>
+template <bool fixed, rounding_kind kind, bool with_codes>
 class centred_kernel : public element_rounder<fixed, kind, with_codes> {
   public:
-    static constexpr bool with_parts = parts;
-    static constexpr bool with_draws = kind == rounding_kind::stochastic;
-
     HWY_INLINE centred_kernel(const element_grid& g, const centred_blocks& centred,
                               const block_scales& scales)
         : element_rounder<fixed, kind, with_codes>(g), centred_(centred), scales_(scales) {}
 
-    HWY_INLINE void set_block(std::size_t block, bool live) {
-        const float offset = live ? centred_.offset.data()[block] : 0.0f;
-        const float scale = scales_.scale.data()[block];
+    HWY_INLINE void set_block(std::size_t block) {
         reciprocal_ = hn::Set(float_tag(), scales_.reciprocal.data()[block]);
-        scale_ = hn::Set(double_tag(), static_cast<double>(scale));
-        offset_ = hn::Set(float_tag(), offset);
-        wide_offset_ = hn::Set(double_tag(), static_cast<double>(offset));
+        offset_ = hn::Set(float_tag(), centred_.offset.data()[block]);
     }
-
-    template <class Terms>
-    HWY_INLINE void terms(const float* x, const std::uint32_t* draws, std::uint8_t* codes,
-                          Terms& low, Terms& high) {
-        const floats v = hn::LoadU(float_tag(), x);
-        const floats y = hn::Mul(hn::Sub(v, offset_), reciprocal_);
-        const element_vector e = this->round(y, draws, codes);
-        this->count_codes(e);
-        set_parts(products(lower(v), lower(e.q)), products(upper(v), upper(e.q)),
-                  hn::Gt(e.unbounded, e.limit), hn::Eq(e.unbounded, hn::Zero(float_tag())), low,
-                  high);
+    HWY_INLINE element_vector take(const float* x, const std::uint32_t* draws,
+                                   std::uint8_t* codes) {
+        const floats z = hn::Sub(hn::LoadU(float_tag(), x), offset_);
+        return this->round(hn::Mul(z, reciprocal_), draws, codes);
     }
 
   private:
-    HWY_INLINE double_terms products(doubles x, doubles q) const {
-        const doubles product = hn::Mul(scale_, q);
-        const doubles d = hn::Add(wide_offset_, product);
-        // d - x without the cancellation of a large offset: see error_of in plain_block.hpp.
-        const doubles difference = hn::Sub(x, wide_offset_);
-        const doubles x_part = hn::Add(difference, wide_offset_);
-        const doubles rest =
-            hn::Sub(hn::Sub(x, x_part), hn::Sub(wide_offset_, hn::Sub(x_part, difference)));
-        const doubles e = hn::Sub(hn::Sub(product, difference), rest);
-        return {hn::Mul(e, e), hn::Mul(x, x), hn::Mul(x, d), hn::Mul(d, d), e, to_compare(e)};
-    }
-
     const centred_blocks& centred_;
     const block_scales& scales_;
     floats reciprocal_, offset_;
-    doubles scale_, wide_offset_;
 };
-
-// The kernel for chunks of 16, or of 32.
-template <bool fixed, rounding_kind kind, bool with_codes, bool with_parts>
-auto of_chunks(const block_run& run) {
-    using kernel = centred_kernel<fixed, kind, with_codes, with_parts>;
-    return run.stride < 32 ? sum_in_doubles<kernel, 16, element_grid, centred_blocks, block_scales>
-                           : sum_in_doubles<kernel, 32, element_grid, centred_blocks, block_scales>;
-}
 
 // The smallest and largest element of every block, lane by lane.
 HWY_ATTR void survey_range(const block_run& run, std::size_t first, std::size_t count, float* low,
@@ -170,13 +134,15 @@ HWY_ATTR void centre(const block_run& run, range_kind range, centred_blocks& out
 }
 
 void centred_elements(const element_grid& g, const block_run& run, const centred_blocks& centred,
-                      const block_scales& scales, std::uint8_t* codes, chunk_sums& sums,
-                      grid_counts& counts) {
+                      const block_scales& scales, const element_outputs& to, grid_counts& counts) {
     by_grid(g, [&]<bool fixed, rounding_kind kind>() {
-        const auto f = sums.with_parts    ? of_chunks<fixed, kind, true, true>(run)
-                       : codes != nullptr ? of_chunks<fixed, kind, true, false>(run)
-                                          : of_chunks<fixed, kind, false, false>(run);
-        f(run, scales.slow.data(), codes, sums, counts, g, centred, scales);
+        if (to.codes != nullptr || to.parts != nullptr) {
+            run_kernel<centred_kernel<fixed, kind, true>>(run, scales, to, counts, g, centred,
+                                                          scales);
+        } else {
+            run_kernel<centred_kernel<fixed, kind, false>>(run, scales, to, counts, g, centred,
+                                                           scales);
+        }
     });
 }
 

@@ -317,7 +317,7 @@ class panel_survey final : public engine::panel_visitor {
             // of a segment or for none, and hardly any block comes here.
             codes_.resize(extent.size());
             const block::block_stats stats =
-                codec::quantize_block(params, x, codec::place_of(s.place, extent), codes_);
+                codec::measure_block(params, x, codec::place_of(s.place, extent), codes_);
             to.add({index, x, codes_, stats}, r, params);
         }
     }

@@ -192,7 +192,7 @@ block_view look_into(const kept_block& k, const tensor_view& v, const block_mapp
     for (std::size_t r = 0; r < v.family.size(); ++r) {
         const codec::block_params p = params_for(*map.params[r], k);
         place.bump = p.bumps ? k.bump.data() : nullptr;
-        rule_outcome o{r, codec::quantize_block(p, k.x, place, codes), 0};
+        rule_outcome o{r, codec::measure_block(p, k.x, place, codes), 0};
         o.scale = whole_scale(p, o.stats.scale);
         b.rules.push_back(std::move(o));
     }

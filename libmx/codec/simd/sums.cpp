@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact sums over the blocks of a run. One body, compiled per instruction set.
+//
+// A sum of doubles is exact while its terms are multiples of one unit and stay below 2^53 of them.
+// Terms that need more bits are split: adding and subtracting an anchor 1.5 * 2^k leaves the
+// multiples of 2^(k-52), the rest goes to a second sum (or a third). Elements are added in pieces
+// of 16 or 32; the sums of all pieces are then multiplied by their scales and added likewise.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "libmx/codec/simd/sums.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/codec/simd/kernels.hpp"
+
+HWY_BEFORE_NAMESPACE();
+#include "libmx/base/simd/targets.inc"
+#if MX_SIMD_TARGET
+#include "libmx/codec/simd/vectors.inc"
+
+namespace mx::codec::simd::HWY_NAMESPACE {
+namespace {
+
+using wide_tag = hn::RebindToUnsigned<double_tag>;
+
+HWY_INLINE doubles lower(floats v) {
+    return hn::PromoteTo(double_tag(), hn::LowerHalf(half_tag(), v));
+}
+HWY_INLINE doubles upper(floats v) {
+    return hn::PromoteTo(double_tag(), hn::UpperHalf(half_tag(), v));
+}
+
+// What sums of terms below 2^exponent leave to the next sum starts at 2^(exponent - 52).
+HWY_INLINE doubles anchor(int exponent) {
+    return hn::Set(double_tag(), 1.5 * base::exact_pow2(exponent));
+}
+HWY_INLINE doubles high_part(doubles v, doubles anchor) {
+    return hn::Sub(hn::Add(v, anchor), anchor);
+}
+
+// A sum in one double, two or three.
+template <int levels>
+struct split_sum {
+    doubles high, low, least;
+
+    HWY_INLINE split_sum() : high(hn::Zero(double_tag())), low(high), least(high) {}
+    HWY_INLINE void add(doubles v, doubles at, doubles at_low) {
+        if constexpr (levels == 1) {
+            high = hn::Add(high, v);
+            return;
+        }
+        const doubles top = high_part(v, at);
+        high = hn::Add(high, top);
+        const doubles rest = hn::Sub(v, top);
+        if constexpr (levels == 2) {
+            low = hn::Add(low, rest);
+        } else {
+            const doubles middle = high_part(rest, at_low);
+            low = hn::Add(low, middle);
+            least = hn::Add(least, hn::Sub(rest, middle));
+        }
+    }
+};
+
+// The sums of a batch of pieces on their way.
+template <std::size_t count>
+struct batch_sums {
+    HWY_ALIGN double of[count][batch * double_lanes];
+
+    HWY_INLINE void put(std::size_t which, std::size_t piece, doubles v) {
+        hn::Store(v, double_tag(), of[which] + piece * double_lanes);
+    }
+    HWY_INLINE void clear(std::size_t piece) {
+        for (std::size_t s = 0; s < count; ++s) put(s, piece, hn::Zero(double_tag()));
+    }
+    HWY_INLINE void fold(std::size_t which, double* to) const { fold_double_batch(of[which], to); }
+};
+
+// Exponent of a float32, that of the least normal number for those below it.
+HWY_INLINE int exponent_of(std::uint32_t magnitude) {
+    return std::max(static_cast<int>(magnitude >> 23), 1) - 127;
+}
+
+// Binades between the largest and the smallest non-zero magnitude of a block.
+HWY_INLINE int span_of(const block_run& run, std::size_t block) {
+    const std::uint32_t amax = run.amax.data()[block];
+    return amax == 0 ? 0 : exponent_of(amax) - exponent_of(run.amin.data()[block]);
+}
+
+// x and x^2, for blocks of at most the span that `levels` bear (see sum_values). |x| < 2^(e+1).
+template <std::size_t chunk, int levels>
+HWY_ATTR void sum_pieces(block_run& run) {
+    const float_tag df;
+    constexpr int of_x = levels == 3 ? 2 : 1;
+    const std::size_t per_block = run.stride / chunk;
+    const std::size_t pieces = run.blocks * per_block;
+    batch_sums<5> sums;
+    for (std::size_t first = 0; first < pieces; first += batch) {
+        for (std::size_t i = 0; i < batch; ++i) {
+            const std::size_t block = (first + i) / per_block;
+            if (block >= run.blocks || run.wide.data()[block] != 0) {
+                sums.clear(i);
+                continue;
+            }
+            const int e = exponent_of(run.amax.data()[block]);
+            const doubles at_x = anchor(e + 6);
+            const doubles at = anchor(2 * e + 7);
+            const doubles at_low = anchor(2 * e - 41);
+            split_sum<of_x> x;
+            split_sum<levels> x2;
+            const float* const from = run.x + (first + i) * chunk;
+            for (std::size_t v = 0; v < chunk; v += float_lanes) {
+                const floats both = hn::LoadU(df, from + v);
+                const auto add = [&](doubles one) HWY_ATTR {
+                    x.add(one, at_x, at_x);
+                    x2.add(hn::Mul(one, one), at, at_low);
+                };
+                add(lower(both));
+                add(upper(both));
+            }
+            sums.put(0, i, x.high);
+            sums.put(1, i, x.low);
+            sums.put(2, i, x2.high);
+            sums.put(3, i, x2.low);
+            sums.put(4, i, x2.least);
+        }
+        sums.fold(0, run.sum_x.data() + first);
+        sums.fold(2, run.sum_x2.data() + first);
+        if constexpr (levels >= 2) sums.fold(3, run.sum_x2_low.data() + first);
+        if constexpr (levels == 3) {
+            sums.fold(1, run.sum_x_low.data() + first);
+            sums.fold(4, run.sum_x2_least.data() + first);
+        }
+    }
+}
+
+// The larger magnitude; with or without its sign until the end.
+HWY_INLINE doubles to_compare(doubles error) {
+#if HWY_TARGET == HWY_AVX3
+    return error;
+#else
+    return hn::Abs(error);
+#endif
+}
+HWY_INLINE doubles larger(doubles a, doubles b) {
+#if HWY_TARGET == HWY_AVX3
+    return doubles{_mm512_range_pd(a.raw, b.raw, 0x0b)};
+#else
+    return hn::Max(a, b);
+#endif
+}
+
+// d - x: S q is exact, so that this rounds once.
+struct plain_error {
+    doubles scale;
+    HWY_INLINE doubles of(doubles x, doubles q) const { return hn::MulSub(scale, q, x); }
+};
+// With an offset: error_of in plain_block.hpp.
+struct centred_error {
+    doubles scale, offset;
+    HWY_INLINE doubles of(doubles x, doubles q) const {
+        const doubles difference = hn::Sub(x, offset);
+        const doubles x_part = hn::Add(difference, offset);
+        const doubles rest =
+            hn::Sub(hn::Sub(x, x_part), hn::Sub(offset, hn::Sub(x_part, difference)));
+        return hn::Sub(hn::Sub(hn::Mul(scale, q), difference), rest);
+    }
+};
+
+// q, q^2 and x q. Below 2^(base + most), x lies with an offset, and 2^(base + 3 + 2 most) is above
+// x q without one.
+template <std::size_t chunk, int of_q2, int of_xq, bool centred>
+HWY_ATTR double multiply_pieces(const product_plan& plan, const block_run& run,
+                                product_sums& to) {
+    const float_tag df;
+    const double_tag dd;
+    const std::size_t per_block = run.stride / chunk;
+    const std::size_t pieces = run.blocks * per_block;
+    const int most = plan.range.most;
+    const doubles at_q2 = anchor(2 * most + 5);
+    batch_sums<5> sums;
+    doubles max_error = hn::Zero(dd);
+    for (std::size_t first = 0; first < pieces; first += batch) {
+        for (std::size_t i = 0; i < batch; ++i) {
+            const std::size_t block = (first + i) / per_block;
+            if (block >= run.blocks || plan.slow[block] != 0) {
+                sums.clear(i);
+                continue;
+            }
+            const double scale = plan.scale[block];
+            doubles at_xq = hn::Zero(dd);
+            std::conditional_t<centred, centred_error, plain_error> error;
+            error.scale = hn::Set(dd, scale);
+            if constexpr (centred) {
+                error.offset = hn::Set(dd, static_cast<double>(plan.offset[block]));
+                at_xq = anchor(exponent_of(run.amax.data()[block]) + most + 6);
+            } else if constexpr (of_xq == 2) {
+                const int e = static_cast<int>(base::bits_of(scale) >> 52) - 1023;
+                at_xq = anchor(std::max(e + 2 * most + 8, -900));
+            }
+            split_sum<1> q;
+            split_sum<of_q2> q2;
+            split_sum<of_xq> xq;
+            const std::size_t at = (first + i) * chunk;
+            for (std::size_t v = at; v < at + chunk; v += float_lanes) {
+                const floats both_x = hn::LoadU(df, run.x + v);
+                const floats both_q = hn::Load(df, plan.q + v);
+                const auto add = [&](doubles x, doubles code) HWY_ATTR {
+                    q.add(code, at_q2, at_q2);
+                    q2.add(hn::Mul(code, code), at_q2, at_q2);
+                    xq.add(hn::Mul(x, code), at_xq, at_xq);
+                    max_error = larger(max_error, to_compare(error.of(x, code)));
+                };
+                add(lower(both_x), lower(both_q));
+                add(upper(both_x), upper(both_q));
+            }
+            sums.put(0, i, q.high);
+            sums.put(1, i, q2.high);
+            sums.put(2, i, q2.low);
+            sums.put(3, i, xq.high);
+            sums.put(4, i, xq.low);
+        }
+        sums.fold(0, to.q.data() + first);
+        sums.fold(1, to.q2.data() + first);
+        if constexpr (of_q2 == 2) sums.fold(2, to.q2_low.data() + first);
+        sums.fold(3, to.xq.data() + first);
+        if constexpr (of_xq == 2) sums.fold(4, to.xq_low.data() + first);
+    }
+    return hn::GetLane(hn::MaxOfLanes(dd, hn::Abs(max_error)));
+}
+
+template <std::size_t chunk>
+double multiply(const product_plan& plan, const block_run& run, product_sums& to) {
+    if (plan.offset != nullptr) {
+        return to.split_q2 ? multiply_pieces<chunk, 2, 2, true>(plan, run, to)
+                           : multiply_pieces<chunk, 1, 2, true>(plan, run, to);
+    }
+    if (to.split_q2) return multiply_pieces<chunk, 2, 2, false>(plan, run, to);
+    return to.split_xq ? multiply_pieces<chunk, 1, 2, false>(plan, run, to)
+                       : multiply_pieces<chunk, 1, 1, false>(plan, run, to);
+}
+
+// The exact product of two doubles.
+struct product {
+    doubles high, low;
+};
+HWY_INLINE product two_product(doubles a, doubles b) {
+    const doubles high = hn::Mul(a, b);
+#if HWY_NATIVE_FMA
+    return {high, hn::MulSub(a, b, high)};
+#else
+    // Dekker: the halves of 26 bits have exact products.
+    const doubles split = hn::Set(double_tag(), 0x1p27 + 1);
+    const auto halves = [&](doubles v, doubles& top, doubles& rest) HWY_ATTR {
+        const doubles c = hn::Mul(v, split);
+        top = hn::Sub(c, hn::Sub(c, v));
+        rest = hn::Sub(v, top);
+    };
+    doubles a1, a2, b1, b2;
+    halves(a, a1, a2);
+    halves(b, b1, b2);
+    doubles low = hn::Sub(hn::Mul(a1, b1), high);
+    low = hn::Add(low, hn::Mul(a1, b2));
+    low = hn::Add(low, hn::Mul(a2, b1));
+    return {high, hn::Add(low, hn::Mul(a2, b2))};
+#endif
+}
+
+// Adds `count` terms, which are lost, a multiple of a vector and at most 4096.
+HWY_ATTR void add_few(double* terms, std::size_t count, base::exact_sum& to) {
+    const double_tag dd;
+    constexpr int bits = 40;  // of a level; 4096 of them fit a double
+    doubles most = hn::Zero(dd);
+    for (std::size_t i = 0; i < count; i += double_lanes) {
+        most = hn::Max(most, hn::Abs(hn::Load(dd, terms + i)));
+    }
+    const double largest = hn::GetLane(hn::MaxOfLanes(dd, most));
+    if (largest == 0) return;
+    int exponent = static_cast<int>(base::bits_of(largest) >> 52) - 1023;
+    while (true) {
+        const doubles at = anchor(exponent + 53 - bits);
+        doubles sum = hn::Zero(dd);
+        doubles left = hn::Zero(dd);
+        for (std::size_t i = 0; i < count; i += double_lanes) {
+            const doubles term = hn::Load(dd, terms + i);
+            const doubles top = high_part(term, at);
+            sum = hn::Add(sum, top);
+            const doubles rest = hn::Sub(term, top);
+            left = hn::Or(left, rest);
+            hn::Store(rest, dd, terms + i);
+        }
+        to.add(hn::GetLane(hn::SumOfLanes(dd, sum)));
+        if (hn::AllTrue(dd, hn::Eq(left, hn::Zero(dd)))) return;
+        exponent -= bits;
+    }
+}
+
+}  // namespace
+
+// Bits of x^2: 2 (P + span), and 5 for the elements of a piece; P: those of x. Two sums bear 101,
+// three 149.
+void sum_values(block_run& run) {
+    const std::size_t pieces = pieces_of(run) + batch;
+    run.sum_x.room_for(pieces);
+    run.sum_x_low.room_for(pieces);
+    run.sum_x2.room_for(pieces);
+    run.sum_x2_low.room_for(pieces);
+    run.sum_x2_least.room_for(pieces);
+    run.wide.room_for(run.blocks + 1);
+    run.any_wide = false;
+    int span = 0;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const bool finite = run.amax.data()[b] < base::f32_infinity;
+        const int own = finite ? span_of(run, b) : 0;
+        const bool wide = 2 * (run.precision + own) > 144;
+        run.wide.data()[b] = wide || !finite ? 1 : 0;
+        run.any_wide = run.any_wide || wide;
+        if (!wide) span = std::max(span, own);
+    }
+    const int bits = 2 * (run.precision + span) + 5;
+    run.x_levels = bits <= 53 ? 1 : bits <= 101 ? 2 : 3;
+    const auto by_levels = [&]<std::size_t chunk>() {
+        switch (run.x_levels) {
+            case 1:
+                return sum_pieces<chunk, 1>(run);
+            case 2:
+                return sum_pieces<chunk, 2>(run);
+            default:
+                return sum_pieces<chunk, 3>(run);
+        }
+    };
+    if (run.stride < 32) {
+        by_levels.template operator()<16>();
+    } else {
+        by_levels.template operator()<32>();
+    }
+}
+
+double multiply_elements(const product_plan& plan, const block_run& run, product_sums& to) {
+    return run.stride < 32 ? multiply<16>(plan, run, to) : multiply<32>(plan, run, to);
+}
+
+HWY_ATTR void add_products(const product_plan& plan, const block_run& run, product_sums& of,
+                           block::exact_totals& to) {
+    const double_tag dd;
+    constexpr std::size_t at_once = 4096;
+    const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
+    const std::size_t pieces = run.blocks * per_block;
+    HWY_ALIGN double scale[at_once];
+    HWY_ALIGN double offset[at_once];
+    HWY_ALIGN double live[at_once];
+    HWY_ALIGN double terms[at_once];
+    HWY_ALIGN double rests[at_once];
+    for (std::size_t first = 0; first < pieces; first += at_once) {
+        const std::size_t count = std::min(at_once, pieces - first);
+        const std::size_t padded = (count + double_lanes - 1) / double_lanes * double_lanes;
+        for (std::size_t i = 0; i < padded; ++i) {
+            const std::size_t block = (first + i) / per_block;
+            const bool usual = block < run.blocks && plan.slow[block] == 0;
+            scale[i] = usual ? plan.scale[block] : 0.0;
+            live[i] = usual && run.wide.data()[block] == 0 ? 1.0 : 0.0;
+            if (plan.offset != nullptr) {
+                offset[i] = usual ? static_cast<double>(plan.offset[block]) : 0.0;
+            }
+        }
+        const auto at = [&](const double* from, std::size_t i) HWY_ATTR {
+            return hn::Load(dd, from + i);
+        };
+        // Adds what `term` makes of each piece.
+        const auto add = [&](base::exact_sum& sum, auto&& term) HWY_ATTR {
+            for (std::size_t i = 0; i < padded; i += double_lanes) {
+                hn::Store(term(i), dd, terms + i);
+            }
+            add_few(terms, padded, sum);
+        };
+        const auto add_two = [&](base::exact_sum& sum, auto&& term) HWY_ATTR {
+            for (std::size_t i = 0; i < padded; i += double_lanes) {
+                const product p = term(i);
+                hn::Store(p.high, dd, terms + i);
+                hn::Store(p.low, dd, rests + i);
+            }
+            add_few(terms, padded, sum);
+            add_few(rests, padded, sum);
+        };
+        const auto values = [&](const double* from) HWY_ATTR {
+            return [&, from](std::size_t i) HWY_ATTR {
+                return hn::Mul(hn::LoadU(dd, from + first + i), at(live, i));
+            };
+        };
+        add(to.x, values(run.sum_x.data()));
+        if (run.x_levels == 3) add(to.x, values(run.sum_x_low.data()));
+        add(to.x2, values(run.sum_x2.data()));
+        if (run.x_levels >= 2) add(to.x2, values(run.sum_x2_low.data()));
+        if (run.x_levels == 3) add(to.x2, values(run.sum_x2_least.data()));
+
+        const auto loaded = [&](const double* from, std::size_t i) HWY_ATTR {
+            return hn::LoadU(dd, from + first + i);
+        };
+        const auto scaled = [&](const double* from) HWY_ATTR {
+            return [&, from](std::size_t i)
+                       HWY_ATTR { return hn::Mul(at(scale, i), loaded(from, i)); };
+        };
+        const auto scaled_twice = [&](const double* from) HWY_ATTR {
+            return [&, from](std::size_t i) HWY_ATTR {
+                return hn::Mul(at(scale, i), hn::Mul(at(scale, i), loaded(from, i)));
+            };
+        };
+        if (plan.power_of_two) {
+            add(to.d, scaled(of.q.data()));
+            add(to.d2, scaled_twice(of.q2.data()));
+            if (of.split_q2) add(to.d2, scaled_twice(of.q2_low.data()));
+            add(to.xd, scaled(of.xq.data()));
+            if (of.split_xq) add(to.xd, scaled(of.xq_low.data()));
+        } else {
+            const auto by_scale = [&](const double* from) HWY_ATTR {
+                return [&, from](std::size_t i)
+                           HWY_ATTR { return two_product(at(scale, i), loaded(from, i)); };
+            };
+            const auto add_squares = [&](const double* from) HWY_ATTR {
+                add_two(to.d2, [&](std::size_t i) HWY_ATTR {
+                    return two_product(at(scale, i), two_product(at(scale, i), loaded(from, i)).high);
+                });
+                add_two(to.d2, [&](std::size_t i) HWY_ATTR {
+                    return two_product(at(scale, i), two_product(at(scale, i), loaded(from, i)).low);
+                });
+            };
+            add_two(to.d, by_scale(of.q.data()));
+            add_squares(of.q2.data());
+            if (of.split_q2) add_squares(of.q2_low.data());
+            add_two(to.xd, by_scale(of.xq.data()));
+            if (of.split_xq) add_two(to.xd, by_scale(of.xq_low.data()));
+        }
+        if (plan.offset == nullptr) continue;
+        // d = O + S q; pieces are full, and O has 11 bits.
+        const doubles n = hn::Set(dd, run.stride < 32 ? 16.0 : 32.0);
+        const auto by_offset = [&](const double* from) HWY_ATTR {
+            return [&, from](std::size_t i) HWY_ATTR {
+                return two_product(at(offset, i), hn::Mul(loaded(from, i), at(live, i)));
+            };
+        };
+        add(to.d, [&](std::size_t i) HWY_ATTR { return hn::Mul(n, at(offset, i)); });
+        add(to.d2, [&](std::size_t i)
+                       HWY_ATTR { return hn::Mul(n, hn::Mul(at(offset, i), at(offset, i))); });
+        add_two(to.d2, [&](std::size_t i) HWY_ATTR {
+            const doubles d = hn::Mul(at(scale, i), loaded(of.q.data(), i));
+            return two_product(hn::Add(at(offset, i), at(offset, i)), d);
+        });
+        add_two(to.xd, by_offset(run.sum_x.data()));
+        if (run.x_levels == 3) add_two(to.xd, by_offset(run.sum_x_low.data()));
+    }
+}
+
+}  // namespace mx::codec::simd::HWY_NAMESPACE
+#endif
+HWY_AFTER_NAMESPACE();
