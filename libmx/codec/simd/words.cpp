@@ -30,27 +30,24 @@ struct pass {
     static constexpr std::size_t lanes = hn::MaxLanes(tag());
 
     struct extremes {
-        vec largest = hn::Zero(tag());
-        vec least = hn::Set(tag(), 0xffff);  // less one, so that zero never wins
+        vec largest, least;  // least: less one, so that zero never wins
 
+        HWY_INLINE extremes() : largest(hn::Zero(tag())), least(hn::Set(tag(), 0xffff)) {}
         HWY_INLINE void add(vec magnitude) {
             const tag d;
             largest = hn::Max(largest, magnitude);
             least = hn::Min(least, hn::Sub(magnitude, hn::Set(d, 1)));
         }
-        HWY_INLINE std::uint16_t most() const { return of_lanes(largest, true); }
-        HWY_INLINE std::uint16_t fewest() const {
-            return static_cast<std::uint16_t>(of_lanes(least, false) + 1u);
+        HWY_INLINE std::uint16_t greatest() const {
+            return static_cast<std::uint16_t>(~least_lane(hn::Not(largest)));
+        }
+        HWY_INLINE std::uint16_t smallest() const {
+            return static_cast<std::uint16_t>(least_lane(least) + 1u);
         }
 
       private:
-        // The least lane, for which there is an instruction; of the largest the least complement.
-        static HWY_INLINE std::uint16_t of_lanes(vec v, bool of_largest) {
-            const tag d;
-            const vec u = of_largest ? hn::Not(v) : v;
-            const std::uint16_t least = fold(d, u);
-            return of_largest ? static_cast<std::uint16_t>(~least) : least;
-        }
+        // For the least lane there is an instruction; the greatest has the least complement.
+        static HWY_INLINE std::uint16_t least_lane(vec v) { return fold(tag(), v); }
         template <class D>
         static HWY_INLINE std::uint16_t fold(D d, hn::Vec<D> v) {
             if constexpr (hn::MaxLanes(D()) > 8) {
@@ -74,6 +71,13 @@ struct pass {
         return hn::IfThenElse(hn::Eq(magnitude, hn::Zero(d)), zeros, counter);
     }
 
+    // Fewer words than a vector has, then zeros.
+    static HWY_INLINE vec load_rest(const std::uint16_t* x, std::size_t count) {
+        HWY_ALIGN std::uint16_t words[lanes] = {};
+        std::copy_n(x, count, words);
+        return hn::Load(tag(), words);
+    }
+
     // Counters of a block, filled up to whole vectors.
     static HWY_INLINE std::size_t load(const std::uint16_t* HWY_RESTRICT x, std::size_t size,
                                        std::uint16_t* HWY_RESTRICT counters, extremes& e) {
@@ -86,8 +90,7 @@ struct pass {
             hn::StoreU(counters_of(words, magnitude, i), d, counters + i);
         }
         if (i < size) {
-            // What is beyond the block is zero.
-            const vec words = hn::LoadN(d, x + i, size - i);
+            const vec words = load_rest(x + i, size - i);
             const vec magnitude = magnitude_of(words);
             e.add(magnitude);
             const vec padding = hn::Iota(d, static_cast<std::uint16_t>(word_counters::padding));
@@ -121,7 +124,7 @@ struct pass {
     // The table of a block, or null when the block was attended to.
     static HWY_INLINE std::uint32_t* table_of(const std::uint16_t* x, std::size_t size,
                                               const extremes& e, word_tables& to) {
-        const std::uint16_t largest = e.most(), least = e.fewest();
+        const std::uint16_t largest = e.greatest(), least = e.smallest();
         word_table& t = to.tables[to.table_of[largest]];
         if (least >= t.near) {
             to.attend(x, size);
@@ -164,7 +167,7 @@ struct pass {
             extremes e;
             std::size_t i = 0;
             for (; i + lanes <= size; i += lanes) e.add(magnitude_of(hn::LoadU(d, x + i)));
-            if (i < size) e.add(magnitude_of(hn::LoadN(d, x + i, size - i)));
+            if (i < size) e.add(magnitude_of(load_rest(x + i, size - i)));
             std::uint32_t* const counts = table_of(x, size, e, to);
             if (counts == nullptr) continue;
             group g;
@@ -201,7 +204,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mx::codec::simd {
 
-word_pass word_pass_for(target t) {
+word_pass word_pass_for(base::simd::target t) {
+    using base::simd::target;
     switch (t) {
 #if HWY_TARGETS & HWY_SSE4
         case target::sse4:
