@@ -214,7 +214,7 @@ class evaluation {
         }
         for (const auto& [first, t] : tables) add_table(first, t);
         for (const auto& [e, n] : recorded) add_recorded(e, n);
-        if (zero_blocks != 0) add_zeros(zero_blocks, zero_elements);
+        if (zero_blocks != 0) add_zero_blocks(zero_blocks, zero_elements);
         return std::move(out_);
     }
 
@@ -273,13 +273,13 @@ class evaluation {
             to.sum.x.merge(x);
             to.sum.x2.merge(x2);
             to.counted_max = std::max(to.counted_max, base::bits_of(value_of(t.largest)));
-            add_counts(to.count, outcomes.of(0).count, t.zeros);
+            add_zeros(outcomes, t.zeros, to);
             for (const word_list& list : lists) {
                 run_finder(list, outcomes, recipes_[r].parts, to).run();
             }
             to.block.eligible += t.blocks;
             // Those that some of the maxima turn into zeros are recorded.
-            if (outcomes.of(value_of(first)).product == 0) to.block.dead += t.blocks;
+            if (outcomes.of(value_of(first)).q == 0) to.block.dead += t.blocks;
         }
     }
 
@@ -299,15 +299,23 @@ class evaluation {
         }
     }
 
-    void add_zeros(std::uint64_t blocks, std::uint64_t elements) {
-        const float zero = 0;
-        std::uint8_t code = 0;
+    // Zeros times an infinite factor are no zeros in some dialects.
+    static void add_zeros(const word_outcomes& outcomes, std::uint64_t n,
+                          block::segment_stats& to) {
+        const word_outcome each = outcomes.of(0);
+        add_counts(to.count, each.count, n);
+        if (n == 0 || each.product == 0) return;
+        to.sum.d.add(each.product, n);
+        add_square(to.sum.d2, each.product, n);
+        to.max_error = std::max(to.max_error, std::abs(each.product));
+    }
+
+    void add_zero_blocks(std::uint64_t blocks, std::uint64_t elements) {
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
-            const block::block_stats s = quantize_block(*recipes_[r].params, std::span(&zero, 1),
-                                                        {}, std::span(&code, 1));
-            add_counts(out_[r].count, s.count, elements);
             out_[r].block.blocks += blocks;
             out_[r].block.zero += blocks;
+            const word_outcomes outcomes(*recipes_[r].params, 0);
+            add_zeros(outcomes, elements, out_[r]);
         }
     }
 

@@ -157,6 +157,11 @@ void word_counts::clear() {
         t.largest = 0;
         t.blocks = t.single = 0;
     }
+    // Other values may need others.
+    if (tables_.size() > most_tables / 2) {
+        tables_.resize(1);
+        std::ranges::fill(numbers_, std::uint16_t{0});
+    }
     zero_blocks_ = zero_elements_ = elements_ = 0;
     recorded_.clear();
     std::ranges::fill(by_reference_, block::segment_stats{});
@@ -339,7 +344,7 @@ std::uint16_t word_counts::near_of(std::uint16_t first, std::uint16_t last) cons
         if (outcomes.poisoned()) continue;
         const auto size = [&](std::uint32_t magnitude, bool negative) {
             const float x = value_of(static_cast<std::uint16_t>(magnitude));
-            return std::abs(outcomes.of(negative ? -x : x).product);
+            return std::abs(outcomes.of(negative ? -x : x).q);
         };
         const double least = size(first, false);
         if (least == 0) {
@@ -362,7 +367,8 @@ std::uint16_t word_counts::near_of(std::uint16_t first, std::uint16_t last) cons
 }
 
 bool operator==(const word_outcome& a, const word_outcome& b) {
-    bool equal = a.product == b.product && a.count.dequant_overflow == b.count.dequant_overflow;
+    bool equal = a.q == b.q && a.product == b.product &&
+                 a.count.dequant_overflow == b.count.dequant_overflow;
     block::each_count([&](std::uint32_t m, std::uint32_t n) { equal = equal && m == n; }, a.count,
                       b.count);
     return equal;
@@ -377,11 +383,12 @@ word_outcome word_outcomes::of(float x) const {
     const std::array<float, 2> both{largest_, x};
     std::array<std::uint8_t, 2> codes{};
     const block::block_stats s = quantize_block(p_, both, {.cols = 2}, codes);
-    word_outcome out{s.count, 0};
+    word_outcome out{s.count, 0, 0};
     block::each_count([](std::uint32_t& to, std::uint32_t n) { to -= n; }, out.count, alone_.count);
     out.count.dequant_overflow -= alone_.count.dequant_overflow;
     if (out.count.poisoned != 0) return out;
-    out.product = exact_scale_of(p_, s.scale) * static_cast<double>(p_.value[codes[1]]);
+    out.q = static_cast<double>(p_.value[codes[1]]);
+    out.product = exact_scale_of(p_, s.scale) * out.q;
     return out;
 }
 

@@ -102,6 +102,7 @@ class word_counts final : private word_tables {
     /// For other values under the same recipes: what is known of their scales is kept.
     void clear();
 
+    tensor::dtype type() const { return type_; }
     /// Whether positive and negative numbers may become codes of other magnitudes.
     bool signs_matter() const { return signs_matter_; }
     std::span<const recipe_request> recipes() const { return recipes_; }
@@ -153,7 +154,8 @@ class word_counts final : private word_tables {
 /// What the reference makes of an element.
 struct word_outcome {
     block::block_counts count{};  ///< of this element
-    double product = 0;           ///< its dequantized value
+    double q = 0;                 ///< the value of its code
+    double product = 0;           ///< its dequantized value, S * q
     friend bool operator==(const word_outcome& a, const word_outcome& b);
     block::error_part part() const {
         if (count.clamp != 0) return block::error_part::clamp;
