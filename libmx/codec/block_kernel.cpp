@@ -29,11 +29,10 @@ std::uint32_t range_bits(const block_params& p, const block_survey& s, std::span
 }
 
 void quantize_elements(const block_params& p, std::span<const float> x, const block_place& place,
-                       float offset, bool in_x, std::span<std::uint8_t> codes,
-                       block::exact_totals* sums, bool parts, block::block_stats& out) {
+                       float offset, std::span<std::uint8_t> codes, block::exact_totals* sums,
+                       bool parts, block::block_stats& out) {
     const int exponent = scale_exponent(out);
     const double s = base::exact_pow2(exponent);
-    const float reciprocal = base::exact_pow2f(-exponent);
     const bool random = p.mode.how == format::rounding::stochastic;
     const base::random_key key{p.seed, place.tensor_id};
     const element_encoder encoder(p, exponent);
@@ -47,9 +46,7 @@ void quantize_elements(const block_params& p, std::span<const float> x, const bl
         codes[i] = e.code;
         const float q = p.value[e.code];
         const block::exact_value d{offset, s * static_cast<double>(q)};
-        const double error = in_x ? error_of(x[i], d.offset, d.product)
-                                  : s * static_cast<double>(q - z * reciprocal);
-        max_error = std::max(max_error, std::abs(error));
+        max_error = std::max(max_error, std::abs(error_of(x[i], d.offset, d.product)));
         if (sums != nullptr) sums->add(x[i], d, e.part, parts);
     }
     out.sum.max_error = max_error;
@@ -70,8 +67,7 @@ block::block_stats quantize_plain(const block_params& p, std::span<const float> 
         std::fill(codes.begin(), codes.end(), p.poisoned_code);
         return out;
     }
-    const bool in_x = errors_in_x(p, seen, scale_exponent(out));
-    quantize_elements(p, x, place, offset, in_x, codes, sums, parts, out);
+    quantize_elements(p, x, place, offset, codes, sums, parts, out);
     return out;
 }
 

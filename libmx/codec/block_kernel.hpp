@@ -32,8 +32,7 @@ struct block_place {
 ///
 /// The exact sums of its finite, unpoisoned elements, with d = O + S*q, are added to `sums` unless
 /// it is null, those of the parts of the squared error where `parts` says so. Of block_stats::sum
-/// only max_error is written, with one rounding: to float32 in units of S, or to double
-/// (errors_in_x).
+/// only max_error is written, d - x with one rounding (error_of).
 ///
 /// Where `values` is not empty it receives the dequantized values as the dialect returns them, also
 /// those that have no code. Recipes that are not plain: general_block.hpp.

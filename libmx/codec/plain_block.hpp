@@ -106,15 +106,6 @@ MX_HD inline float scale_of_code(std::uint8_t code) {
                                     : base::exact_pow2f(static_cast<int>(code) - format::e8m0_bias);
 }
 
-/// Whether max |d - x| of a block is found in double and in units of x: with an offset, and where y
-/// would leave float32's normal range. Elsewhere it is found in float32, in units of the scale.
-MX_HD inline bool errors_in_x(const plain_params& p, const block_survey& seen, int exponent) {
-    constexpr float least_float_y = 0x1p-60f;
-    if (p.has_offset) return true;
-    const std::uint32_t amin = seen.amin();
-    return amin != 0 && base::float_from_bits(amin) * base::exact_pow2f(-exponent) < least_float_y;
-}
-
 /// Encodes elements under a power-of-two scale and tallies them. A local object: nothing outside
 /// can alias its members, so they stay in registers.
 class element_encoder {
