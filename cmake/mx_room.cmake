@@ -102,7 +102,9 @@ function(mx_room name)
   if(NOT room_FOLDER)
     set(room_FOLDER ${name})
   endif()
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room_FOLDER}/*.cpp)
+  # Relative: the checkout itself may lie in a folder named cuda.
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
+    ${CMAKE_CURRENT_SOURCE_DIR}/${room_FOLDER}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/cuda/")
   set(target mx_${name})
   if(sources)

@@ -21,6 +21,12 @@ class exact_sum {
     MX_HD_CALL void add(double value);
     /// Adds a finite value as often as `times` says, exactly.
     void add(double value, std::uint64_t times);
+    /// Adds (high * 2^64 + low) * 2^exponent exactly; exponent from -1074 to 900. `add(digit, n)` adds
+    /// n, below 2^32 in magnitude, to a digit: atomically where threads share the sum. Not counted:
+    /// settle() comes before anything else, after 2^30 of them at most.
+    template <typename Add>
+    MX_HD void add_uncounted(std::uint64_t low, std::int64_t high, int exponent, Add&& add);
+    void settle() { carry(); }
     /// Adds another sum exactly.
     void merge(const exact_sum& other);
     /// Takes another sum away exactly.
@@ -78,6 +84,28 @@ MX_HD_CALL inline void exact_sum::add(double value) {
     digit_[first + 1] += sign * static_cast<std::int64_t>(low >> 32);
     digit_[first + 2] += sign * static_cast<std::int64_t>(high);
     if (++pending_ >= carry_limit) carry();
+}
+
+template <typename Add>
+MX_HD inline void exact_sum::add_uncounted(std::uint64_t low, std::int64_t high, int exponent,
+                                           Add&& add) {
+    const bool negative = high < 0;
+    std::uint64_t top = static_cast<std::uint64_t>(high);
+    if (negative) {
+        low = ~low + 1;
+        top = ~top + (low == 0 ? 1u : 0u);
+    }
+    const int position = exponent + 1074;
+    const auto first = static_cast<std::size_t>(position / 32);
+    const int shift = position % 32;
+    std::uint64_t carried = 0;
+    for (std::size_t i = 0; i < 5; ++i) {
+        const std::uint64_t word = (i < 2 ? low : top) >> (i % 2 * 32) & 0xffffffffu;
+        carried |= i < 4 ? word << shift : 0;
+        const auto n = static_cast<std::int64_t>(carried & 0xffffffffu);
+        if (n != 0) add(digit_[first + i], negative ? -n : n);
+        carried >>= 32;
+    }
 }
 
 MX_HD inline bool exact_sum::is_negative() const {

@@ -24,7 +24,8 @@ struct block_counts {
     std::uint32_t dequant_overflow;  ///< a dialect's own d is not finite, though S and q are
 };
 
-/// Sums over the finite, unpoisoned elements; d is the exact dequantized value.
+/// Sums over the finite, unpoisoned elements, each rounded once; d is the exact dequantized value.
+/// Zeros but for max_error unless they are asked for (codec::measure_block).
 struct block_sums {
     double error2;     ///< sum of (d - x)^2
     double x2;         ///< sum of x^2
@@ -38,14 +39,6 @@ struct block_sums {
 /// (what underflow counts), or else lies between two numbers of the grid.
 enum class error_part : std::uint8_t { grid, clamp, underflow };
 
-/// Sums of (d - x)^2 over the elements of each part (docs/design/decomposition.md); zeros unless
-/// they are asked for.
-struct block_parts {
-    double clamp_error2;
-    double underflow_error2;
-    double grid_error2;
-};
-
 /// Verdicts on a block (design, section 4).
 struct block_flags {
     bool zero;       ///< every element is zero
@@ -58,7 +51,6 @@ struct block_flags {
 struct block_stats {
     block_counts count;
     block_sums sum;
-    block_parts part;
     block_flags is;
     std::uint8_t scale_code;    ///< code of the scale; of a float32 scale its exponent field
     float scale;                ///< the block's scale as a number (without a tensor scale), or NaN
@@ -70,7 +62,7 @@ struct block_stats {
 };
 
 /// Calls f(member of a, member of b, ...) for each figure of this name that adds up: over elements
-/// (those that all kinds of recipes have), over blocks, of sums.
+/// (those that all kinds of recipes have), over blocks.
 template <typename F, typename... T>
 MX_HD constexpr void each_count(F&& f, T&&... of) {
     f(of.elements...);
@@ -91,14 +83,6 @@ MX_HD constexpr void each_flag(F&& f, T&&... of) {
     f(of.collapsed...);
     f(of.saturated...);
     f(of.dead...);
-}
-template <typename F, typename... T>
-MX_HD constexpr void each_sum(F&& f, T&&... of) {
-    f(of.error2...);
-    f(of.x2...);
-    f(of.xd...);
-    f(of.d2...);
-    f(of.error...);
 }
 
 /// to += n, for the above.

@@ -36,16 +36,12 @@ bool operator==(const exact_totals& a, const exact_totals& b) {
     return equal;
 }
 
-void round_to(const exact_totals& from, bool with_parts, block_sums& sum, block_parts& part) {
-    sum.error2 = from.error2().value();
-    sum.x2 = from.x2.value();
-    sum.xd = from.xd.value();
-    sum.d2 = from.d2.value();
-    sum.error = from.error().value();
-    if (!with_parts) return;
-    part.clamp_error2 = from.clamp.value();
-    part.underflow_error2 = from.underflow.value();
-    part.grid_error2 = from.grid().value();
+void round_to(const exact_totals& from, block_sums& to) {
+    to.error2 = from.error2().value();
+    to.x2 = from.x2.value();
+    to.xd = from.xd.value();
+    to.d2 = from.d2.value();
+    to.error = from.error().value();
 }
 
 }  // namespace mx::block

@@ -18,7 +18,8 @@ struct exact_value {
 
 /// Adds the exact product a * b. Neither it nor its rounding error may leave the range of normal
 /// doubles: products of numbers of float32's range do not.
-MX_HD_CALL inline void add_product(base::exact_sum& to, double a, double b) {
+template <typename Sum>
+MX_HD inline void add_product(Sum& to, double a, double b) {
     const double high = a * b;
     to.add(high);
     to.add(std::fma(a, b, -high));
@@ -60,31 +61,16 @@ constexpr void each_exact_sum(F&& f, T&&... of) {
     f(of.underflow...);
 }
 
-/// Each sum rounded once, the parts only `with_parts`; `max_error` is left as it is.
-void round_to(const exact_totals& from, bool with_parts, block_sums& sum, block_parts& part);
+/// Each sum rounded once; `max_error` is left as it is.
+void round_to(const exact_totals& from, block_sums& to);
 
-MX_HD_CALL inline void exact_totals::add(float element, const exact_value& value, error_part part,
-                                         bool with_part) {
-    const auto v = static_cast<double>(element);
-    const double offset = value.offset, product = value.product;
-    x.add(v);
-    x2.add(v * v);
-    d.add(product);
-    add_product(d2, product, product);
-    add_product(xd, v, product);
-    if (offset != 0) {
-        d.add(offset);
-        d2.add(offset * offset);
-        add_product(d2, 2 * offset, product);
-        xd.add(v * offset);
-    }
-    if (with_part) add_part(element, value, part);
-}
+// The same for sums of another type: any with add(double).
 
-MX_HD_CALL inline void exact_totals::add_part(float element, const exact_value& value,
-                                              error_part part) {
+template <typename Totals>
+MX_HD inline void add_part(Totals& totals, float element, const exact_value& value,
+                           error_part part) {
     if (part == error_part::grid) return;
-    base::exact_sum& to = part == error_part::clamp ? clamp : underflow;
+    auto& to = part == error_part::clamp ? totals.clamp : totals.underflow;
     const auto v = static_cast<double>(element);
     const double offset = value.offset, product = value.product;
     to.add(v * v);
@@ -94,6 +80,35 @@ MX_HD_CALL inline void exact_totals::add_part(float element, const exact_value& 
     to.add(offset * offset);
     add_product(to, 2 * offset, product);
     to.add(-2 * v * offset);
+}
+
+template <typename Totals>
+MX_HD inline void add_element(Totals& to, float element, const exact_value& value, error_part part,
+                              bool with_part) {
+    const auto v = static_cast<double>(element);
+    const double offset = value.offset, product = value.product;
+    to.x.add(v);
+    to.x2.add(v * v);
+    to.d.add(product);
+    add_product(to.d2, product, product);
+    add_product(to.xd, v, product);
+    if (offset != 0) {
+        to.d.add(offset);
+        to.d2.add(offset * offset);
+        add_product(to.d2, 2 * offset, product);
+        to.xd.add(v * offset);
+    }
+    if (with_part) add_part(to, element, value, part);
+}
+
+MX_HD_CALL inline void exact_totals::add(float element, const exact_value& value, error_part part,
+                                         bool with_part) {
+    add_element(*this, element, value, part, with_part);
+}
+
+MX_HD_CALL inline void exact_totals::add_part(float element, const exact_value& value,
+                                              error_part part) {
+    block::add_part(*this, element, value, part);
 }
 
 }  // namespace mx::block

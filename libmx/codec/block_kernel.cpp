@@ -88,7 +88,7 @@ block::block_stats measure_block(const block_params& p, std::span<const float> x
                                  std::span<float> values, block::exact_totals* sums, bool parts) {
     block::exact_totals own;
     block::block_stats out = quantize_block(p, x, place, codes, values, &own, parts);
-    round_to(own, parts, out.sum, out.part);
+    round_to(own, out.sum);
     if (sums != nullptr) sums->merge(own);
     return out;
 }

@@ -44,8 +44,7 @@ block::block_stats quantize_block(const block_params& p, std::span<const float> 
                                   std::span<float> values = {}, block::exact_totals* sums = nullptr,
                                   bool parts = false);
 
-/// As quantize_block; also writes the sums of this block, each rounded once, to block_stats::sum
-/// and, with `parts`, block_stats::part.
+/// As quantize_block; also writes the sums of this block, each rounded once, to block_stats::sum.
 block::block_stats measure_block(const block_params& p, std::span<const float> x,
                                  const block_place& place, std::span<std::uint8_t> codes,
                                  std::span<float> values = {}, block::exact_totals* sums = nullptr,

@@ -105,9 +105,12 @@ MX_HD inline std::uint32_t magnitude_code(const format::element_params& f, int c
 ///
 /// A dialect may leave a scale finite beside NaN and Inf elements; these are counted and stay out
 /// of rates and sums. A finite element that becomes NaN counts as poisoned.
+///
+/// `sums` is an exact_totals, or what a device has in its place.
+template <typename Totals>
 MX_HD inline block::block_stats quantize_dialect_block(
     const block_params& p, std::span<const float> x, const block_place& place,
-    std::span<std::uint8_t> codes, std::span<float> values, block::exact_totals* sums, bool parts) {
+    std::span<std::uint8_t> codes, std::span<float> values, Totals* sums, bool parts) {
     using namespace dialect_steps;
     block::block_stats out{};
     const conversion& c = p.conversion;
@@ -289,10 +292,11 @@ MX_HD inline fractional_scale select_scale(const block_params& p, std::span<cons
 
 namespace fractional_steps {
 
+template <typename Totals>
 MX_HD inline void quantize_elements(const block_params& p, std::span<const float> x,
                                     const block_place& place, const fractional_scale& scale,
-                                    std::span<std::uint8_t> codes, block::exact_totals* sums,
-                                    bool parts, block::block_stats& out) {
+                                    std::span<std::uint8_t> codes, Totals* sums, bool parts,
+                                    block::block_stats& out) {
     const fractional_encoder encoder(p, scale, place);
     const fractional_decoder decoder(p, scale.value);
     const bool foreign = p.by->id != dialect_id::ocp;
@@ -323,10 +327,11 @@ MX_HD inline void quantize_elements(const block_params& p, std::span<const float
 /// with S the exact product of block and tensor scale, decides what overflows and what clamps, and
 /// d = S * q is exact: at most 40 bits. A zero scale makes every element a zero of its sign;
 /// non-zero ones count as underflow.
+template <typename Totals>
 MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::span<const float> x,
                                                     const block_place& place,
-                                                    std::span<std::uint8_t> codes,
-                                                    block::exact_totals* sums, bool parts) {
+                                                    std::span<std::uint8_t> codes, Totals* sums,
+                                                    bool parts) {
     block::block_stats out{};
     const largest_magnitudes seen = look_at(x, out);
     out.amax = out.count.nan == 0 || nan_decides(p) ? out.x_max : seen.number;
@@ -352,10 +357,11 @@ MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::
 }
 
 /// quantize_block for such recipes; `codes` and `values` may be empty.
+template <typename Totals>
 MX_HD inline block::block_stats quantize_general(const block_params& p, std::span<const float> x,
                                                  const block_place& place,
                                                  std::span<std::uint8_t> codes,
-                                                 std::span<float> values, block::exact_totals* sums,
+                                                 std::span<float> values, Totals* sums,
                                                  bool parts) {
     if (p.scale_format->power_of_two()) {
         return quantize_dialect_block(p, x, place, codes, values, sums, parts);

@@ -30,15 +30,20 @@ struct block_run {
     base::aligned_buffer<std::uint32_t> amin;     ///< of the smallest that is not zero, 0 if none
     base::aligned_buffer<std::uint32_t> nonzero;  ///< elements that are not zero
 
-    // Exact sums of x and x^2 over pieces of 16 or 32 elements, each in up to three doubles. Blocks
-    // whose magnitudes lie too far apart are `wide`: their sums are zeros here, as are those of
-    // blocks with NaN or Inf, which count as wide in `wide` alone.
+    // Exact sums of x and x^2 over pieces of 16 or 32 elements, each in up to three doubles; of
+    // blocks with NaN or Inf they are zeros. Elements too far below the largest of their block are
+    // not in them but listed.
+    struct small_element {
+        std::uint32_t block;
+        float x;
+    };
     bool has_sums = false;
     int precision = 24;  ///< significant bits of an element
     int x_levels = 1;    ///< doubles of a sum of x^2; 3: those of x have two
-    bool any_wide = false;
     base::aligned_buffer<double> sum_x, sum_x_low, sum_x2, sum_x2_low, sum_x2_least;
-    base::aligned_buffer<std::uint8_t> wide;
+    small_element* small = nullptr;
+    std::size_t smalls = 0;
+    base::aligned_buffer<small_element> small_room;
 
     const std::byte* next = nullptr;  ///< the values that are likely to come next, or null
     std::size_t next_step = 0;        ///< bytes of one of them

@@ -27,6 +27,8 @@ namespace {
 
 constexpr const char* part_member = "part";
 constexpr const char* sums_member = "part_sums";
+// Of the sums; another number, or none, is of another version.
+constexpr std::uint64_t sums_layout = 2;
 // A head names every file of a model, and nothing else that grows.
 constexpr std::size_t most_head_bytes = std::size_t{1} << 26;
 
@@ -116,6 +118,7 @@ report::record head_record(const part_options& o, const part_inputs& inputs, std
             {"count", report::tally(part.count)},
             {"bytes", report::tally(bytes)},
             {"version", std::string(version)},
+            {"layout", report::tally(sums_layout)},
             {"page_sums", o.page_sums},
             {"command", report::to_list(o.command)},
             {"inputs", inputs.files},
@@ -157,6 +160,7 @@ part_head read_part_head(const std::string& path) {
     part_head h;
     h.path = path;
     h.number = {count_of(r, "index"), count_of(r, "count")};
+    if (count_of(r, "layout") != sums_layout) no_part(path, "has sums of another version of mx");
     h.version = report::text_of(r, "version");
     h.command = texts_in(r, "command");
     h.tensors = report::text_of(r, "tensors");

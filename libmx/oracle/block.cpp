@@ -190,6 +190,7 @@ void add(exact_sums& sum, const integer& x, const integer& d, bool clamped, bool
     const integer error = d - x;
     const integer error2 = error * error;
     sum.error2 += error2;
+    sum.x += x;
     sum.x2 += x * x;
     sum.xd += x * d;
     sum.d2 += d * d;

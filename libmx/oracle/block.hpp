@@ -30,6 +30,7 @@ struct element_counts {
 /// Exact sums over finite, unpoisoned elements: products in squared ticks, others in ticks.
 struct exact_sums {
     integer error2 = 0;     ///< (d - x)^2
+    integer x = 0;          ///< x
     integer x2 = 0;         ///< x^2
     integer xd = 0;         ///< x d
     integer d2 = 0;         ///< d^2

@@ -18,12 +18,6 @@ wide as_wide(const rational& v) {
     return wide(boost::multiprecision::numerator(v)) / wide(boost::multiprecision::denominator(v));
 }
 
-wide as_wide(const integer& v) { return wide(boost::multiprecision::cpp_int(v)); }
-
-rational quotient(const integer& a, const integer& b) {
-    return rational(boost::multiprecision::cpp_int(a), boost::multiprecision::cpp_int(b));
-}
-
 void add(element_counts& to, const element_counts& from) {
     to.elements += from.elements;
     to.nan += from.nan;
@@ -40,6 +34,7 @@ void add(element_counts& to, const element_counts& from) {
 
 void add(exact_sums& to, const exact_sums& from) {
     to.error2 += from.error2;
+    to.x += from.x;
     to.x2 += from.x2;
     to.xd += from.xd;
     to.d2 += from.d2;
@@ -175,9 +170,12 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
     std::map<std::string, std::optional<double>> out;
     const element_counts& c = m.count;
     const std::uint64_t counted = c.elements - c.nan - c.inf - c.poisoned;
-    const rational tick = value_of_ticks(1);
-    const rational tick2 = tick * tick;
     const auto number = [](const wide& v) { return static_cast<double>(v); };
+    // Sums are rounded once, to double; so is every step from there on.
+    const auto squared = [](const integer& sum) { return nearest_f64(sum, 2 * tick_exponent); };
+    const auto single = [](const integer& sum) { return nearest_f64(sum, tick_exponent); };
+    const auto n = static_cast<double>(counted);
+    const double error2 = squared(m.sum.error2), x2 = squared(m.sum.x2), d2 = squared(m.sum.d2);
 
     for (const char* name : {"rmse", "nrmse", "sqnr_db", "rms", "max_abs_error", "mean_error",
                              "gain", "cosine", "subnormal_rate", "bits_per_element",
@@ -187,33 +185,25 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
     const std::array parts{std::pair{"clamp", m.sum.clamp_error2},
                            std::pair{"underflow", m.sum.underflow_error2},
                            std::pair{"grid", m.sum.grid_error2}};
-    const auto squared = [&](const integer& sum) -> std::optional<double> {
-        if (counted == 0) return std::nullopt;
-        return number(as_wide(quotient(sum, 1) * tick2));
-    };
-    out["squared_error.total"] = squared(m.sum.error2);
+    out["squared_error.total"] = counted == 0 ? std::nullopt : std::optional(error2);
     for (const auto& [name, sum] : parts) {
-        out[std::string("squared_error.") + name] = squared(sum);
+        std::optional<double>& part = out[std::string("squared_error.") + name];
         std::optional<double>& share = out[std::string(name) + "_error_share"];
-        if (m.sum.error2 != 0) share = number(as_wide(quotient(sum, m.sum.error2)));
+        if (counted != 0) part = squared(sum);
+        if (error2 != 0) share = squared(sum) / error2;
     }
     if (counted != 0) {
-        out["rmse"] = number(sqrt(as_wide(quotient(m.sum.error2, counted) * tick2)));
-        out["rms"] = number(sqrt(as_wide(quotient(m.sum.x2, counted) * tick2)));
-        out["max_abs_error"] = number(as_wide(value_of_ticks(m.sum.max_error)));
-        out["mean_error"] = number(as_wide(quotient(m.sum.error, counted) * tick));
+        out["rmse"] = std::sqrt(error2 / n);
+        out["rms"] = std::sqrt(x2 / n);
+        out["max_abs_error"] = single(m.sum.max_error);
+        out["mean_error"] = single(m.sum.error) / n;
     }
-    if (m.sum.x2 != 0) {
-        const wide rms = sqrt(as_wide(quotient(m.sum.x2, counted)));
-        out["crest_factor"] = number(as_wide(m.sum.max_x) / rms);
-        const rational noise_to_signal = quotient(m.sum.error2, m.sum.x2);
-        out["nrmse"] = number(sqrt(as_wide(noise_to_signal)));
-        if (m.sum.error2 != 0) out["sqnr_db"] = number(-10 * log10(as_wide(noise_to_signal)));
-        out["gain"] = number(as_wide(quotient(m.sum.xd, m.sum.x2)));
-        if (m.sum.d2 != 0) {
-            const wide norms = sqrt(as_wide(m.sum.x2)) * sqrt(as_wide(m.sum.d2));
-            out["cosine"] = number(as_wide(m.sum.xd) / norms);
-        }
+    if (x2 != 0) {
+        out["crest_factor"] = single(m.sum.max_x) / std::sqrt(x2 / n);
+        out["nrmse"] = std::sqrt(error2 / x2);
+        if (error2 != 0) out["sqnr_db"] = -10 * std::log10(error2 / x2);
+        out["gain"] = squared(m.sum.xd) / x2;
+        if (d2 != 0) out["cosine"] = squared(m.sum.xd) / std::sqrt(x2 * d2);
     }
     if (m.under.by != nullptr && m.under.by->name != "ocp") {
         out["dequant_overflow"] = static_cast<double>(c.dequant_overflow);

@@ -51,7 +51,8 @@ struct measurement {
 measurement measure(const tensor& t, const recipe& r);
 
 /// The metrics by name, members of nested ones as `squared_error.clamp`; none where undefined.
-/// Square roots and logarithms are taken at 50 digits and the results rounded to double.
+/// Those of sums are functions of the exact sums, each rounded to double once; rates and the
+/// entropy are rounded once.
 std::map<std::string, std::optional<double>> metrics_of(const measurement& m);
 
 /// measure, then metrics_of.

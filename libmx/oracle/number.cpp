@@ -85,6 +85,14 @@ float nearest_f32(const integer& ticks, bool negative_zero) {
     return nearest(f32, mp::abs(ticks), ticks_of_power(0), ticks < 0);
 }
 
+double nearest_f64(const integer& n, int exponent) {
+    if (n == 0) return 0;
+    const integer rounded = nearest_even(n, 53, tick_exponent);  // any unit will do
+    const int zeros = static_cast<int>(mp::lsb(mp::abs(rounded)));
+    const auto significand = static_cast<std::int64_t>(rounded / (integer(1) << zeros));
+    return std::ldexp(static_cast<double>(significand), zeros + exponent);
+}
+
 std::uint16_t nearest_half_saturated(float x) {
     const unsigned sign = std::signbit(x) ? 0x8000u : 0u;
     integer rounded = mp::abs(nearest_even(ticks_of(x), 11, -24));

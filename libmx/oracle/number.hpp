@@ -55,6 +55,9 @@ integer nearest_even(const integer& ticks, int precision, int least_exponent);
 /// the sign `negative_zero` when `ticks` is zero, and the sign of `ticks` otherwise.
 float nearest_f32(const integer& ticks, bool negative_zero);
 
+/// The double nearest to n * 2^exponent (ties to even), which lies in the range of normal doubles.
+double nearest_f64(const integer& n, int exponent);
+
 /// binary16 bits of the value nearest to `x` (ties to even), saturated to +-65504; zeros keep the
 /// sign of x.
 std::uint16_t nearest_half_saturated(float x);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/metrics/metrics.hpp"
 #include "libmx/oracle/number.hpp"
 
 namespace mx::tests {
@@ -15,49 +14,42 @@ namespace {
 
 using base::bits_of;
 
-constexpr double sum_tolerance = 1e-6;
 constexpr std::size_t block_columns = 8;
 
-// A power of two times an exact integer as a double (of sums far inside double's range).
-double scaled(const oracle::integer& n, int exponent) {
-    if (n == 0) return 0;
-    // 128 leading bits convert with an error far below the tolerance.
-    const auto magnitude = oracle::integer(boost::multiprecision::abs(n));
-    const int drop = std::max(0, static_cast<int>(boost::multiprecision::msb(magnitude)) - 127);
-    const auto lead = static_cast<double>(boost::multiprecision::cpp_int(magnitude >> drop));
-    return std::ldexp(n < 0 ? -lead : lead, exponent + drop);
+// n * 2^exponent.
+base::exact_sum exact(const oracle::integer& n, int exponent) {
+    base::exact_sum sum;
+    oracle::integer rest = boost::multiprecision::abs(n);
+    for (; rest != 0; rest >>= 32, exponent += 32) {
+        const auto low = static_cast<std::uint32_t>(oracle::integer(rest & 0xffffffffu));
+        sum.add(std::ldexp(n < 0 ? -static_cast<double>(low) : static_cast<double>(low), exponent));
+    }
+    return sum;
 }
 
-bool close(double ours, const oracle::integer& exact, int exponent) {
-    const double expected = scaled(exact, exponent);
-    return std::abs(ours - expected) <= sum_tolerance * std::abs(expected);
-}
-
-bool close(const base::exact_sum& ours, const oracle::integer& exact, int exponent) {
-    return close(ours.value(), exact, exponent);
-}
-
-// The parts as reported for a tensor of this one block: each close to the exact one, and in sum the
-// squared error to the last bit.
-void compare_parts(const block::block_stats& got, const oracle::quantized_block& want,
-                   const std::function<void(bool, const char*)>& expect) {
-    constexpr int tick2 = 2 * oracle::tick_exponent;
-    block::segment_stats alone{};
-    alone.sum = got.sum;
-    alone.part = got.part;
-    metrics::totals t;
-    t.add(alone);
-    const metrics::part_sums parts = metrics::balanced_parts(t);
-    expect(close(got.part.clamp_error2, want.sum.clamp_error2, tick2), "clamp part");
-    expect(close(got.part.underflow_error2, want.sum.underflow_error2, tick2), "underflow part");
-    expect(close(got.part.grid_error2, want.sum.grid_error2, tick2), "grid part");
-    expect(close(parts.clamp, want.sum.clamp_error2, tick2), "balanced clamp part");
-    expect(close(parts.underflow, want.sum.underflow_error2, tick2), "balanced underflow part");
-    expect(close(parts.grid, want.sum.grid_error2, tick2), "balanced grid part");
-    base::exact_sum sum = parts.clamp;
-    sum.merge(parts.underflow);
-    sum.merge(parts.grid);
-    expect(sum == t.sum.error2, "sum of the parts");
+// Sums of exact numbers, digit for digit, and as they are shown: rounded once.
+void compare_sums(const block::exact_totals& sums, const block::block_sums& rounded,
+                  const oracle::exact_sums& want,
+                  const std::function<void(bool, const char*)>& expect) {
+    constexpr int tick = oracle::tick_exponent;
+    const auto same = [&](const base::exact_sum& ours, const oracle::integer& exact_one, int unit,
+                          const char* what) {
+        expect(ours == exact(exact_one, unit), what);
+        expect(ours.value() == oracle::nearest_f64(exact_one, unit), what);
+    };
+    same(sums.x, want.x, tick, "sum of values");
+    same(sums.x2, want.x2, 2 * tick, "sum of squares");
+    same(sums.xd, want.xd, 2 * tick, "sum of products");
+    same(sums.d2, want.d2, 2 * tick, "sum of squared results");
+    same(sums.error(), want.error, tick, "sum of errors");
+    same(sums.error2(), want.error2, 2 * tick, "sum of squared errors");
+    same(sums.clamp, want.clamp_error2, 2 * tick, "clamp part");
+    same(sums.underflow, want.underflow_error2, 2 * tick, "underflow part");
+    same(sums.grid(), want.grid_error2, 2 * tick, "grid part");
+    expect(rounded.x2 == sums.x2.value() && rounded.xd == sums.xd.value() &&
+               rounded.d2 == sums.d2.value() && rounded.error == sums.error().value() &&
+               rounded.error2 == sums.error2().value(),
+           "sums of a block");
 }
 
 bool same_float(float a, float b) {
@@ -117,7 +109,8 @@ void compare_block(const codec::recipe& r, const oracle::recipe& stated,
     if (!bumps.empty()) place.bump = bumps.data();
     std::vector<std::uint8_t> codes(size);
     std::vector<float> values(size);
-    const auto got = codec::quantize_block(p, x, place, codes, values, true);
+    block::exact_totals sums;
+    const auto got = codec::measure_block(p, x, place, codes, values, &sums, true);
     std::vector<std::uint32_t> draws;
     oracle::recipe here = stated;
     here.block_cols = block_columns;
@@ -155,20 +148,13 @@ void compare_block(const codec::recipe& r, const oracle::recipe& stated,
     expect(got.is.dead == want.dead, "dead");
     if (w.nan == 0) expect(got.amax == bits_of(want.amax), "amax");
 
-    constexpr int tick = oracle::tick_exponent;
-    expect(close(got.sum.error2, want.sum.error2, 2 * tick), "sum of squared errors");
-    expect(close(got.sum.x2, want.sum.x2, 2 * tick), "sum of squares");
-    expect(close(got.sum.xd, want.sum.xd, 2 * tick), "sum of products");
-    expect(close(got.sum.d2, want.sum.d2, 2 * tick), "sum of squared results");
-    // Signed errors may cancel; n double terms no larger than max_error then leave up to n ulps.
-    const double floor = 0x1p-50 * static_cast<double>(c.elements) * got.sum.max_error;
-    expect(close(got.sum.error, want.sum.error, tick) ||
-               std::abs(got.sum.error - scaled(want.sum.error, tick)) <= floor,
-           "sum of errors");
-    expect(close(got.sum.max_error, want.sum.max_error, tick), "largest error");
-    const double most = base::float_from_bits(got.counted_max);
-    expect(most == scaled(want.sum.max_x, tick), "largest counted value");
-    compare_parts(got, want, expect);
+    compare_sums(sums, got.sum, want.sum, expect);
+    const auto rounded = [](const oracle::integer& n) {
+        return oracle::nearest_f64(n, oracle::tick_exponent);
+    };
+    expect(got.sum.max_error == rounded(want.sum.max_error), "largest error");
+    expect(base::float_from_bits(got.counted_max) == rounded(want.sum.max_x),
+           "largest counted value");
 }
 
 }  // namespace mx::tests

@@ -21,8 +21,8 @@ struct comparison {
 };
 
 /// Quantizes make_block(kind, ...) under `r` and `stated`, the same recipe in the oracle's terms,
-/// in a tensor whose largest magnitude is `tensor_amax`. Scales, offsets, codes, values and counts
-/// have to agree to the bit, sums to 1e-6.
+/// in a tensor whose largest magnitude is `tensor_amax`. Scales, offsets, codes, values, counts
+/// and exact sums have to agree to the bit.
 void compare_block(const codec::recipe& r, const oracle::recipe& stated,
                    const oracle::value_list& list, block_kind kind, std::size_t size,
                    std::uint64_t seed, float tensor_amax, comparison& result);

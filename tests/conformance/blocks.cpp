@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The block kernel against the oracle: random and adversarial blocks of every family of recipes.
-// Scales, offsets, codes, values and counts to the bit; sums to 1e-6.
+// Scales, offsets, codes, values, counts and exact sums to the bit.
 #include <cstdint>
 #include <string>
 #include <vector>

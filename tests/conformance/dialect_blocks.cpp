@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of the dialects against the oracle's second statement of them: every dialect, with
 // every rule, rounding and element format it has, over random and adversarial blocks. Scales,
-// codes, values and counts to the bit; sums to 1e-6.
+// codes, values, counts and exact sums to the bit.
 #include <cmath>
 #include <cstdint>
 #include <string>

@@ -90,12 +90,6 @@ double number(const mx::report::value& v) {
     return std::get<double>(v);
 }
 
-// Metrics that come from counts alone are divisions of two exact integers.
-bool is_count(const std::string& name) {
-    return name.find("_rate") != std::string::npos || name.find("_blocks") != std::string::npos ||
-           name == "bits_per_element";
-}
-
 void compare_metrics(const mx::report::record& got, const mx::oracle::measurement& m) {
     const auto want = mx::oracle::metrics_of(m);
     for (const auto& [name, expected] : want) {
@@ -109,11 +103,9 @@ void compare_metrics(const mx::report::record& got, const mx::oracle::measuremen
         CHECK(std::holds_alternative<std::monostate>(ours) == !expected.has_value());
         if (!expected || std::holds_alternative<std::monostate>(ours)) continue;
         CAPTURE(number(ours), *expected);
-        double tolerance = 1e-6 * std::abs(*expected);
-        if (is_count(name)) tolerance = 1e-15 * std::abs(*expected);
-        if (name == "sqnr_db") tolerance = 1e-5;
-        // A mean of errors cancels; double arithmetic leaves this much of their size.
-        if (name == "mean_error") tolerance += 1e-12 * *want.at("rmse");
+        // Several roundings: a sum over codes, and of bits per element and per block.
+        const bool close = name == "code_entropy_bits" || name == "bits_per_element";
+        const double tolerance = close ? 1e-14 * std::abs(*expected) : 0;
         CHECK(std::abs(number(ours) - *expected) <= tolerance);
     }
     const mx::report::value& exact = member(got, "exact");

@@ -11,7 +11,9 @@ void general_on_host(const launch& l) {
         if (l.raised != nullptr) raise_exponents(l, l.segments[s], 0, 1);
     }
     for (std::uint32_t r = 0; r < l.general_count; ++r) {
-        for (std::uint64_t b = 0; b < l.block_count; ++b) quantize_general(l, l.general[r], b);
+        for (std::uint64_t b = 0; b < l.block_count; b += lane_count) {
+            quantize_general(l, l.general[r], b);
+        }
         for (std::uint32_t s = 0; s < l.segment_count; ++s) add_segment(l, l.general[r], s);
     }
 }

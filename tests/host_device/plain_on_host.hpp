@@ -18,13 +18,13 @@ namespace detail {
 
 template <bool coded, typename Converter>
 void rows_on_host(const launch& l, const device_recipe& r, const device_segment* segments,
-                  std::uint32_t count, block::segment_stats* out) {
+                  std::uint32_t count, segment_tally* out) {
     if (l.values.type == tensor::dtype::bf16) {
         quantize_rows<coded, bf16_block, Converter>(r.params, segments, count, l.values, r.blocks,
-                                                    out);
+                                                    *r.totals, out);
     } else {
         quantize_rows<coded, float_block, Converter>(r.params, segments, count, l.values, r.blocks,
-                                                     out);
+                                                     *r.totals, out);
     }
 }
 
@@ -33,13 +33,13 @@ void one_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
     const device_recipe& r = l.recipes[recipe];
     const device_segment* const segments = l.segments + first;
     const std::uint32_t count = std::min(segments_at_once, l.segment_count - first);
-    block::segment_stats* const out = l.stats + std::uint64_t{recipe} * l.segment_count + first;
+    segment_tally* const out = l.tallies + std::uint64_t{recipe} * l.segment_count + first;
     if (r.body == segment_body) {
         for (std::uint32_t i = 0; i < count; ++i) {
             if (r.parts) {
-                quantize_segment<true>(r.params, segments[i], l.values, r.blocks, out[i]);
+                quantize_segment<true>(r.params, segments[i], l.values, r.blocks, *r.totals, out[i]);
             } else {
-                quantize_segment<false>(r.params, segments[i], l.values, r.blocks, out[i]);
+                quantize_segment<false>(r.params, segments[i], l.values, r.blocks, *r.totals, out[i]);
             }
         }
     } else if (r.body < first_row_body + coded_rows) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "libmx/analysis/analyze.hpp"
-#include "libmx/base/exact_sum.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
@@ -50,9 +49,9 @@ struct work {
         });
     }
 
-    // The squared errors of all segments, in their order.
-    std::vector<double> by(codec::quantizer& q) const {
-        std::vector<double> errors;
+    // The exact sums under each recipe.
+    std::vector<mx::block::exact_totals> by(codec::quantizer& q) const {
+        std::vector<mx::block::exact_totals> sums(recipes.size());
         std::size_t next = 0;
         const codec::value_rectangle values{
             {matrix.type, matrix.bytes.data(), matrix.cols}, matrix.rows, matrix.cols};
@@ -60,10 +59,12 @@ struct work {
               [&](std::size_t s, std::span<const codec::segment_result> results) {
                   CHECK(s == next++);
                   CHECK(results[0].of_blocks.blocks == segments[s].place.blocks());
-                  for (const auto& r : results) errors.push_back(r.stats->sum.error2);
+                  for (std::size_t r = 0; r < sums.size(); ++r) {
+                      sums[r].merge(results[r].stats->sum);
+                  }
               });
         CHECK(next == segments.size());
-        return errors;
+        return sums;
     }
 };
 
@@ -112,7 +113,7 @@ TEST_CASE("room for no more than a block holds changes no figure, whoever quanti
         std::string reason;
         const mx::block::grid g = mx::engine::lay_out({m.rows, m.cols}, r, reason)->grid;
         const auto params = codec::params_of(r);
-        mx::base::exact_sum error2, x2;
+        mx::block::exact_totals sums;
         std::uint64_t clamp = 0, blocks = 0;
         mx::engine::for_each_segment(
             g, {0, 1, 0, m.rows, 0, m.cols}, [&](const segment_in_panel& s) {
@@ -130,8 +131,7 @@ TEST_CASE("room for no more than a block holds changes no figure, whoever quanti
                     {all, m.rows, m.cols}, {&segment, 1}, {&request, 1},
                     [&](std::size_t, std::span<const codec::segment_result> results) {
                         const mx::block::segment_stats& stats = *results.front().stats;
-                        error2.add(stats.sum.error2);
-                        x2.add(stats.sum.x2);
+                        sums.merge(stats.sum);
                         clamp += stats.count.clamp;
                         blocks += stats.block.blocks;
                     });
@@ -143,8 +143,7 @@ TEST_CASE("room for no more than a block holds changes no figure, whoever quanti
             control.backend = d;
             const auto all = analyze_matrix(values, {&r, 1}, true, control);
             const auto& got = all.front();
-            CHECK(got.totals.sum.error2.value() == error2.value());
-            CHECK(got.totals.sum.x2.value() == x2.value());
+            CHECK(got.totals.sum == sums);
             CHECK(got.totals.count.clamp == clamp);
             CHECK(got.totals.block.blocks == blocks);
         }

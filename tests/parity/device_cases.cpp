@@ -103,11 +103,12 @@ std::vector<std::byte> bytes_of(const analysis::matrix_totals& m) {
     const metrics::totals& t = m.totals;
     put(&t.count, sizeof t.count);
     put(&t.block, sizeof t.block);
-    for (const base::exact_sum* s : {&t.sum.error2, &t.sum.x2, &t.sum.xd, &t.sum.d2, &t.sum.error,
-                                     &t.part.clamp, &t.part.underflow, &t.part.grid}) {
-        const double value = s->value();
-        put(&value, sizeof value);
-    }
+    block::each_exact_sum(
+        [&](const base::exact_sum& s) {
+            const std::string text = s.text() + ' ';
+            put(text.data(), text.size());
+        },
+        t.sum);
     put(&t.max_error, sizeof t.max_error);
     put(&t.max_x, sizeof t.max_x);
     if (m.histograms) put(m.histograms.get(), sizeof *m.histograms);

@@ -59,7 +59,7 @@ TEST_CASE("threads share a card, and a run of many threads says once that it is 
         control.notices = n;
         std::vector<double> out;
         for (const auto& r : analyze_matrix(m, recipes, true, control)) {
-            out.push_back(r.totals.sum.error2.value());
+            out.push_back(r.totals.sum.error2().value());
         }
         return out;
     };

@@ -33,18 +33,25 @@ void append(std::vector<std::byte>& to, const T* values, std::size_t count) {
     to.insert(to.end(), bytes, bytes + count * sizeof(T));
 }
 
-// Member by member: padding has no meaning.
+// Member by member: padding has no meaning. Without the sums, which a segment may leave to the next
+// of its run.
 void append(std::vector<std::byte>& to, const block::segment_stats& s) {
     append(to, &s.count, 1);
     append(to, &s.block, 1);
-    append(to, &s.sum, 1);
-    append(to, &s.part, 1);
+    append(to, &s.max_error, 1);
     append(to, &s.counted_max, 1);
+}
+void append(std::vector<std::byte>& to, const block::exact_totals& sums) {
+    block::each_exact_sum(
+        [&](const base::exact_sum& s) {
+            const std::string text = s.text() + ' ';
+            append(to, text.data(), text.size());
+        },
+        sums);
 }
 void append(std::vector<std::byte>& to, const block::block_stats& s) {
     append(to, &s.count, 1);
     append(to, &s.sum, 1);
-    append(to, &s.part, 1);
     append(to, &s.is, 1);
     append(to, &s.scale_code, 1);
     append(to, &s.scale, 1);
@@ -137,6 +144,7 @@ std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& 
     const codec::recipe_request request{&params, wanted, parts, values, stats, sums};
     const auto by = b.make_quantizer();
     std::vector<std::byte> out;
+    block::exact_totals total;
     const engine::panel whole{0, v.batch, 0, v.rows, 0, v.cols};
     engine::for_each_segment(grid, whole, [&](const engine::segment_in_panel& s) {
         const codec::placed_segment segment{
@@ -146,8 +154,10 @@ std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& 
         by->run(all, {&segment, 1}, {&request, 1},
                 [&](std::size_t, std::span<const codec::segment_result> results) {
                     append(out, segment.place, results.front(), sums);
+                    if (sums) total.merge(results.front().stats->sum);
                 });
     });
+    if (sums) append(out, total);
     return out;
 }
 
@@ -196,11 +206,16 @@ std::vector<std::byte> everything(codec::quantizer& by, const stored_matrix& m,
     std::vector<codec::recipe_request> asked;
     for (std::size_t r = 0; r < params.size(); ++r) asked.push_back(asked_of(params[r], r));
     std::vector<std::byte> out;
+    std::vector<block::exact_totals> totals(recipes.size());
     by.run({all.from(part.row * m.cols + part.col), part.rows, part.cols}, segments, asked,
            [&](std::size_t s, std::span<const codec::segment_result> results) {
                append(out, &s, 1);  // each of them once, in order
-               for (const codec::segment_result& r : results) append(out, segments[s].place, r);
+               for (std::size_t r = 0; r < results.size(); ++r) {
+                   append(out, segments[s].place, results[r]);
+                   totals[r].merge(results[r].stats->sum);
+               }
            });
+    for (const block::exact_totals& t : totals) append(out, t);
     return out;
 }
 

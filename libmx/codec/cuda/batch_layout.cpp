@@ -79,7 +79,7 @@ block_results blocks_of(const batch_layout& layout, const recipe_layout& of, std
 
 // Segments share their block extents.
 int body_of(const recipe_request& r, std::span<const placed_segment> segments) {
-    if (r.wanted == detail::stats || r.parts || segments.empty()) return segment_body;
+    if (r.parts || segments.empty()) return segment_body;
     const segment_place& s = segments.front().place;
     const int body = cuda::body_of(*r.params, s.block_rows, s.block_cols);
     return body != segment_body && r.wanted == detail::codes ? body + coded_rows : body;
@@ -117,7 +117,9 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     if (l.general_count != 0) l.x = scratch.take(blocks * l.stride * sizeof(float));
     l.raises = raises;
     if (raises) l.raised = scratch.take(blocks * l.stride);
-    l.sums = back.take(recipes.size() * segments.size() * sizeof(block::segment_stats));
+    l.sums = back.take(recipes.size() * sizeof(block::exact_totals));
+    l.sent_bytes = l.there_bytes + back.bytes();
+    l.tallies = back.take(recipes.size() * segments.size() * sizeof(segment_tally));
     std::size_t plain = 0, general = l.plain_count;
     for (const recipe_request& r : recipes) {
         recipe_layout of{r, (r.params->plain ? plain : general)++, back.bytes(), 0};
@@ -126,9 +128,7 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
         for_each_array(d, r, [&](const auto* array, std::size_t entries) {
             back.take(blocks * entries * sizeof *array);
         });
-        if (!r.params->plain && r.wanted != detail::stats) {
-            of.kept = scratch.take(blocks * sizeof(block::block_stats));
-        }
+        if (!r.params->plain) of.kept = scratch.take(blocks * sizeof(segment_tally));
         l.by_recipe.push_back(of);
     }
     l.scratch_bytes = scratch.bytes();
@@ -142,13 +142,16 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
             std::byte* device_scratch) {
     launch l{};
     const std::size_t segment_count = segments.size();
-    auto* const sums = at<block::segment_stats>(device_back, layout.sums);
+    auto* const sums = at<block::exact_totals>(device_back, layout.sums);
+    auto* const tallies = at<segment_tally>(device_back, layout.tallies);
+    std::memset(there + layout.there_bytes, 0, layout.sent_bytes - layout.there_bytes);
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         const recipe_layout& of = layout.by_recipe[r];
         if (recipes[r].params->plain) {
             device_recipe d{};
             d.params = *recipes[r].params;
             d.blocks = blocks_of(layout, of, device_back);
+            d.totals = sums + of.slot;
             d.parts = recipes[r].parts;
             d.body = static_cast<std::uint8_t>(body_of(recipes[r], segments));
             l.bodies |= 1u << d.body;
@@ -166,9 +169,9 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
         d.params.scale_format =
             at<format::scale_format>(device_there, lies + offsetof(pointed_at, scales));
         d.blocks = blocks_of(layout, of, device_back);
-        d.kept = d.blocks.stats != nullptr ? d.blocks.stats
-                                           : at<block::block_stats>(device_scratch, of.kept);
-        d.sums = sums + of.slot * segment_count;
+        d.kept = at<segment_tally>(device_scratch, of.kept);
+        d.tallies = tallies + of.slot * segment_count;
+        d.totals = sums + of.slot;
         d.parts = recipes[r].parts;
         store(there + layout.general + index * sizeof d, d);
     }
@@ -191,7 +194,7 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     l.segment_count = static_cast<std::uint32_t>(segment_count);
     l.recipes = at<device_recipe>(device_there, layout.recipes);
     l.recipe_count = static_cast<std::uint32_t>(layout.plain_count);
-    l.stats = sums;
+    l.tallies = tallies;
     l.general = at<general_recipe>(device_there, layout.general);
     l.general_count = static_cast<std::uint32_t>(layout.general_count);
     l.block_count = layout.first_blocks.back();
@@ -201,8 +204,8 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     return l;
 }
 
-segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
-                         std::byte* back) {
+device_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
+                        std::byte* back) {
     const std::size_t segments = layout.first_blocks.size() - 1;
     const recipe_layout& of = layout.by_recipe[recipe];
     const std::size_t first = layout.first_blocks[segment];
@@ -210,7 +213,8 @@ segment_result result_of(const batch_layout& layout, std::size_t segment, std::s
     d.blocks = layout.first_blocks[segment + 1] - first;
     for_each_array(d, of.asked,
                    [&](auto*& array, std::size_t entries) { array += first * entries; });
-    return {at<block::segment_stats>(back, layout.sums) + of.slot * segments + segment, d};
+    return {at<segment_tally>(back, layout.tallies) + of.slot * segments + segment,
+            at<block::exact_totals>(back, layout.sums) + of.slot, d};
 }
 
 }  // namespace mx::codec::cuda

@@ -19,9 +19,9 @@ constexpr std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 2
 /// Bytes from the start of the piece.
 struct recipe_layout {
     recipe_request asked;
-    std::size_t slot;    ///< of its sums; recipes that are not plain follow the others
+    std::size_t slot;    ///< of its tallies and sums; those that are not plain follow the others
     std::size_t arrays;  ///< of its results per block
-    std::size_t kept;    ///< of a recipe that is not plain: stats that stay there
+    std::size_t kept;    ///< of a recipe that is not plain: tallies of blocks, which stay there
 };
 
 struct batch_layout {
@@ -29,8 +29,9 @@ struct batch_layout {
     std::size_t recipes, general, pointed_at, segments, values;
     std::size_t plain_count, general_count;
     std::size_t there_bytes;
-    // Coming back.
-    std::size_t sums;
+    // Coming back. The sums come first: they go there as zeros, together with the above.
+    std::size_t sums, tallies;
+    std::size_t sent_bytes;
     std::vector<recipe_layout> by_recipe;
     std::size_t back_bytes;
     // Staying there, undefined before and after a launch.
@@ -42,19 +43,27 @@ struct batch_layout {
     std::vector<std::size_t> first_blocks;  ///< by segment, and the number of all blocks
 };
 
-/// Throws base::error (unavailable) where a segment's sides do not fit device_segment.
+/// No recipe wants detail::stats. Throws base::error (unavailable) where a segment's sides do not
+/// fit device_segment.
 batch_layout lay_out(const value_rectangle& values, std::span<const placed_segment> segments,
                      std::span<const recipe_request> recipes);
 
-/// Writes what goes to the device to `there`, for pieces that lie at `device_there` and
-/// `device_back`, with `device_scratch` to work in, and says what to launch.
+/// Writes what goes to the device, sent_bytes, to `there`, for pieces that lie at `device_there` and
+/// `device_back`, right behind it, with `device_scratch` to work in, and says what to launch.
 launch fill(const batch_layout& layout, const value_rectangle& values,
             std::span<const placed_segment> segments, std::span<const recipe_request> recipes,
             std::byte* there, std::byte* device_there, std::byte* device_back,
             std::byte* device_scratch);
 
+/// What came back of a segment under a recipe.
+struct device_result {
+    const segment_tally* tally;
+    const block::exact_totals* totals;  ///< of all segments of the batch, not settled
+    block_results of_blocks;
+};
+
 /// A segment's results in `back`, what came back.
-segment_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
-                         std::byte* back);
+device_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
+                        std::byte* back);
 
 }  // namespace mx::codec::cuda

@@ -96,7 +96,7 @@ class cuda_meter final : public device_meter {
         const value_rectangle none{{type, pinned_.data(), cols}, 0, cols};
         const std::span<const recipe_request> recipes(&recipe, 1);
         const batch_layout layout = lay_out(none, segments, recipes);
-        there_.room_for(layout.there_bytes);
+        there_.room_for(layout.sent_bytes);
         std::byte* const device_there =
             card_.room_for(layout.there_bytes + layout.back_bytes + layout.scratch_bytes);
         std::byte* const device_back = device_there + layout.there_bytes;
@@ -104,7 +104,7 @@ class cuda_meter final : public device_meter {
                        device_back + layout.back_bytes);
         launch_.values = {values_.data(), cols, type};
         launch_.by_instruction = bodies_by_instruction();
-        stream_->copy_there(device_there, there_.data(), layout.there_bytes);
+        stream_->copy_there(device_there, there_.data(), layout.sent_bytes);
         stream_->wait();
     }
 

@@ -38,6 +38,16 @@ value_rectangle inside(const value_rectangle& values, const bounds& b) {
             b.col_end - b.col};
 }
 
+void write_counts(const segment_tally& from, block::segment_stats& to) {
+    const auto take = [](std::uint64_t& n, std::uint32_t count) { n = count; };
+    block::each_count(take, to.count, from);
+    to.count.dequant_overflow = from.dequant_overflow;
+    to.block.blocks = from.blocks;
+    block::each_flag(take, to.block, from);
+    to.max_error = from.max_error;
+    to.counted_max = from.counted_max;
+}
+
 using base::cuda::device;
 using base::cuda::held_memory;
 using base::cuda::memory_kind;
@@ -67,12 +77,12 @@ class device_quantizer final : public quantizer {
 
     void run(const value_rectangle& values, std::span<const placed_segment> segments,
              std::span<const recipe_request> recipes, const segment_visitor& visit) override {
-        if (std::ranges::any_of(recipes, [](const auto& r) { return r.params->outer_areas; })) {
-            // Kernels take the outer scale of a whole tensor.
-            if (!by_areas_) by_areas_ = best_backend().make_quantizer();
-            by_areas_->steer(notices(), cancel());
-            return by_areas_->run(values, segments, recipes, visit);
+        if (std::ranges::any_of(recipes, is_for_cpu)) {
+            if (!by_cpu_) by_cpu_ = best_backend().make_quantizer();
+            by_cpu_->steer(notices(), cancel());
+            return by_cpu_->run(values, segments, recipes, visit);
         }
+        stats_.assign(recipes.size(), {});
         for (std::size_t first = 0; first < segments.size();) {
             const std::size_t end = part_end(segments, recipes, first);
             const auto part = segments.subspan(first, end - first);
@@ -100,8 +110,13 @@ class device_quantizer final : public quantizer {
     }
 
   private:
+    // Kernels take the outer scale of a whole tensor, and do not round the sums of single blocks.
+    static bool is_for_cpu(const recipe_request& r) {
+        return r.params->outer_areas || r.wanted == detail::stats;
+    }
+
     static std::uint64_t kept_bytes(const segment_place& s, const recipe_request& r) {
-        if (r.wanted == detail::none) return sizeof(block::segment_stats);
+        if (r.wanted == detail::none) return sizeof(segment_tally);
         block_results d;
         d.stride = block_stride(s.block_size());
         std::uint64_t bytes = 0;
@@ -138,10 +153,21 @@ class device_quantizer final : public quantizer {
         }
     }
 
-    segment_result result(std::size_t segment, std::size_t recipe) const {
+    // The last segment of a slice brings the sums of all.
+    segment_result result(std::size_t segment, std::size_t recipe) {
         const place& at = places_[segment];
         piece& p = *pieces_[at.piece + recipe / at.recipes];
-        return result_of(p.layout, segment - p.what.segment, recipe - p.what.recipe, p.back.data());
+        const std::size_t in_slice = segment - p.what.segment;
+        const device_result r =
+            result_of(p.layout, in_slice, recipe - p.what.recipe, p.back.data());
+        block::segment_stats& to = stats_[recipe];
+        write_counts(*r.tally, to);
+        if (in_slice == 0) to.sum = {};
+        if (in_slice + 1 == p.what.segments) {
+            to.sum = *r.totals;
+            block::each_exact_sum([](base::exact_sum& s) { s.settle(); }, to.sum);
+        }
+        return {&to, r.of_blocks};
     }
 
     // Where the results of a segment are: recipes by so many, a piece after the other.
@@ -194,7 +220,7 @@ class device_quantizer final : public quantizer {
         const launch kernel = fill(l, part.values, part.segments, recipes, there, device_there,
                                    device_back, device_back + l.back_bytes);
         to.under_way = &p;
-        to.work->copy_there(device_there, there, l.there_bytes);
+        to.work->copy_there(device_there, there, l.sent_bytes);
         start_(kernel, *to.work);
         to.work->copy_back(there + l.there_bytes, device_back, l.back_bytes);
     }
@@ -262,9 +288,10 @@ class device_quantizer final : public quantizer {
         bool least = false;
     } asked_;
     std::vector<segment_result> results_;  // of a segment
+    std::vector<block::segment_stats> stats_;  // what they point to
     block_run laid_out_;
     std::unique_ptr<quantizer> instead_;   // once the device had no room
-    std::unique_ptr<quantizer> by_areas_;  // of recipes whose areas have outer scales
+    std::unique_ptr<quantizer> by_cpu_;    // see is_for_cpu
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recipes that are not plain, in four steps: values to blocks, exponents that a row of blocks
-// raises, a block by a thread as the reference does it, and a segment's sums by a warp.
+// raises, a block by a thread as the reference does it, and a segment's counts by a warp.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/lane_group.hpp"
+#include "libmx/codec/cuda/lane_totals.hpp"
 #include "libmx/codec/cuda/segment_body.hpp"
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/general_block.hpp"
@@ -73,66 +74,63 @@ MX_HD inline void raise_exponents(const launch& l, const device_segment& s, std:
     }
 }
 
-/// Quantizes one packed block of the batch.
-MX_HD inline void quantize_general(const launch& l, const general_recipe& r, std::uint64_t block) {
-    const device_segment& s = detail::segment_of(l, block);
-    const segment_place place = detail::place_of(s);
-    const std::uint64_t index = block - s.first_block;
-    const block_extent e = extent_of(place, index);
-    block_place at = place_of(place, e);
-    const std::uint64_t lies = block * l.stride;
-    if (r.params.bumps) at.bump = l.raised + (block - index % place.grid_cols()) * l.stride;
-    std::span<std::uint8_t> codes;
-    std::span<float> values;
-    if (r.blocks.codes != nullptr) codes = {r.blocks.codes + lies, e.size()};
-    if (r.blocks.values != nullptr) values = {r.blocks.values + lies, e.size()};
-    const block::block_stats stats =
-        codec::quantize_general(r.params, {l.x + lies, e.size()}, at, codes, values, r.parts);
-    r.kept[block] = stats;
-    r.blocks.put(block, stats);
+/// Quantizes the packed blocks of the batch from `first` on, one in each lane. Called by all lanes
+/// of a warp.
+MX_HD inline void quantize_general(const launch& l, const general_recipe& r, std::uint64_t first) {
+    per_lane<lane_totals<true>> sums;
+    per_lane<int> exponent;
+    const auto block_of = [&](int lane) { return first + static_cast<std::uint64_t>(lane); };
+    each([&](int lane) {
+        sums[lane] = no_totals<true>(*r.totals);
+        // Packed blocks are filled with zeros.
+        std::uint32_t largest = 0;
+        for (std::uint64_t i = 0; block_of(lane) < l.block_count && i < l.stride; ++i) {
+            const float x = l.x[block_of(lane) * l.stride + i];
+            const std::uint32_t magnitude = base::bits_of(x) & base::f32_magnitude_mask;
+            if (magnitude < base::f32_infinity) largest = std::max(largest, magnitude);
+        }
+        exponent[lane] = exponent_of(largest);
+    });
+    aim(sums, exponent);
+    each([&](int lane) {
+        const std::uint64_t block = block_of(lane);
+        if (block >= l.block_count) return;
+        const device_segment& s = detail::segment_of(l, block);
+        const segment_place place = detail::place_of(s);
+        const std::uint64_t index = block - s.first_block;
+        const block_extent e = extent_of(place, index);
+        block_place at = place_of(place, e);
+        const std::uint64_t lies = block * l.stride;
+        if (r.params.bumps) at.bump = l.raised + (block - index % place.grid_cols()) * l.stride;
+        std::span<std::uint8_t> codes;
+        std::span<float> values;
+        if (r.blocks.codes != nullptr) codes = {r.blocks.codes + lies, e.size()};
+        if (r.blocks.values != nullptr) values = {r.blocks.values + lies, e.size()};
+        const block::block_stats stats = codec::quantize_general(
+            r.params, {l.x + lies, e.size()}, at, codes, values, &sums[lane], r.parts);
+        segment_tally tally{};
+        add_block(tally, stats);
+        r.kept[block] = tally;
+        r.blocks.put(block, stats);
+    });
+    give_totals(sums);
 }
 
-/// Adds up the blocks of segment `s` in the order of segment_lanes, each of its lanes by one of a
-/// warp. Called by all lanes; one of them writes.
+/// Adds up the counts of the blocks of segment `s`. Called by all lanes of a warp; one of them
+/// writes.
 MX_HD inline void add_segment(const launch& l, const general_recipe& r, std::uint32_t s) {
     const device_segment& segment = l.segments[s];
     const std::uint64_t blocks = detail::place_of(segment).blocks();
-    constexpr int lanes = static_cast<int>(block::segment_lanes::count);
-    static_assert(lanes <= lane_count);
-    const auto add_sums = [](block::segment_stats& to, const block::block_sums& sum,
-                             const block::block_parts& part) {
-        to.sum.error2 += sum.error2;
-        to.sum.x2 += sum.x2;
-        to.sum.xd += sum.xd;
-        to.sum.d2 += sum.d2;
-        to.sum.error += sum.error;
-        to.sum.max_error = std::max(to.sum.max_error, sum.max_error);
-        to.part.clamp_error2 += part.clamp_error2;
-        to.part.underflow_error2 += part.underflow_error2;
-        to.part.grid_error2 += part.grid_error2;
-    };
-    per_lane<block::segment_stats> own;
+    per_lane<segment_tally> tally;
     each([&](int lane) {
-        own[lane] = {};
-        if (lane >= lanes) return;
-        for (auto b = static_cast<std::uint64_t>(lane); b < blocks;
-             b += block::segment_lanes::count) {
-            const block::block_stats& stats = r.kept[segment.first_block + b];
-            block::add_counts(own[lane], stats);
-            add_sums(own[lane], stats.sum, stats.part);
+        tally[lane] = {};
+        for (auto b = static_cast<std::uint64_t>(lane); b < blocks; b += lane_count) {
+            tally[lane] = merged_tally{}(tally[lane], r.kept[segment.first_block + b]);
         }
     });
-    for (int distance = lanes / 2; distance > 0; distance /= 2) {
-        exchange(own, distance, [&](block::segment_stats a, const block::segment_stats& other) {
-            a.count += other.count;
-            a.block += other.block;
-            a.counted_max = std::max(a.counted_max, other.counted_max);
-            add_sums(a, other.sum, other.part);
-            return a;
-        });
-    }
+    for (int mask = lane_count / 2; mask > 0; mask /= 2) exchange(tally, mask, merged_tally{});
     each([&](int lane) {
-        if (lane == 0) r.sums[s] = own[lane];
+        if (lane == 0) r.tallies[s] = tally[lane];
     });
 }
 

@@ -19,12 +19,13 @@ __global__ void __launch_bounds__(threads) raise_exponents_of_segments(launch l)
 // Recipes over the same blocks are neighbours, so that they find the values in the cache.
 __global__ void __launch_bounds__(threads, 4) quantize_blocks(launch l) {
     const unsigned tile = blockIdx.x / l.general_count;
-    const unsigned recipe = blockIdx.x % l.general_count;
-    const std::uint64_t block = std::uint64_t{tile} * threads + threadIdx.x;
-    if (block < l.block_count) quantize_general(l, l.general[recipe], block);
+    const general_recipe& recipe = l.general[blockIdx.x % l.general_count];
+    const std::uint64_t first =
+        std::uint64_t{tile} * threads + threadIdx.x / lane_count * lane_count;
+    if (first < l.block_count) quantize_general(l, recipe, first);
 }
 
-// A warp takes a segment under a recipe.
+// A warp adds up a segment under a recipe.
 __global__ void __launch_bounds__(threads) add_segments(launch l) {
     const std::uint64_t job =
         std::uint64_t{blockIdx.x} * (threads / lane_count) + threadIdx.x / lane_count;

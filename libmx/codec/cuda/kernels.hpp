@@ -2,12 +2,13 @@
 // What the kernels are told, and how they are started. All pointers are the device's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "libmx/base/macros.hpp"
 #include "libmx/block/block_stats.hpp"
-#include "libmx/block/segment_stats.hpp"
+#include "libmx/block/exact_totals.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/segment.hpp"
 #include "libmx/tensor/dtypes.hpp"
@@ -35,25 +36,59 @@ struct device_values {
     tensor::dtype type;
 };
 
+/// Counts and maxima of a segment: block::segment_stats without its sums.
+struct segment_tally {
+    double max_error;
+    std::uint32_t elements, nan, inf, poisoned, nonzero;
+    std::uint32_t overflow, clamp, top_code, underflow, subnormal, dequant_overflow;
+    std::uint32_t blocks, zero, eligible, collapsed, saturated, dead;
+    std::uint32_t counted_max;
+};
+
+/// What a block adds to the tally of its segment.
+MX_HD inline void add_block(segment_tally& to, const block::block_stats& b) {
+    block::each_count(block::plus{}, to, b.count);
+    to.dequant_overflow += b.count.dequant_overflow;
+    to.blocks += 1;
+    block::each_flag(block::plus{}, to, b.is);
+    to.counted_max = std::max(to.counted_max, b.counted_max);
+    to.max_error = std::max(to.max_error, b.sum.max_error);
+}
+
+/// The tally of two parts of a segment.
+struct merged_tally {
+    MX_HD segment_tally operator()(segment_tally a, const segment_tally& b) const {
+        block::each_count(block::plus{}, a, b);
+        a.dequant_overflow += b.dequant_overflow;
+        a.blocks += b.blocks;
+        block::each_flag(block::plus{}, a, b);
+        a.counted_max = std::max(a.counted_max, b.counted_max);
+        a.max_error = std::max(a.max_error, b.max_error);
+        return a;
+    }
+};
+
 /// A plain recipe of a launch.
 struct device_recipe {
     plain_params params;
-    block_results blocks;  ///< what is wanted of it per block
-    bool parts;            ///< also the parts of the squared error
-    std::uint8_t body;     ///< see body_of
+    block_results blocks;         ///< what is wanted of it per block
+    block::exact_totals* totals;  ///< of all segments; zeros at first
+    bool parts;                   ///< also the parts of the squared error
+    std::uint8_t body;            ///< see body_of
 };
 
 /// A recipe that is not plain. What its parameters point at lies on the device, too.
 struct general_recipe {
     block_params params;
-    block_results blocks;        ///< what is wanted of it per block
-    block::block_stats* kept;    ///< of every block, to be added up
-    block::segment_stats* sums;  ///< of every segment
+    block_results blocks;         ///< what is wanted of it per block
+    segment_tally* kept;          ///< of every block, to be added up
+    segment_tally* tallies;       ///< of every segment
+    block::exact_totals* totals;  ///< of all segments; zeros at first
     bool parts;
 };
 
 /// Segments under recipes: plain ones with a warp or half a warp for each pair, the others with a
-/// thread for each block.
+/// thread for each block. What is wanted per block has no block::block_stats.
 struct launch {
     device_values values;
     const device_segment* segments;
@@ -62,7 +97,7 @@ struct launch {
     std::uint32_t recipe_count;
     std::uint32_t bodies;          ///< a bit for each that plain recipes have
     std::uint32_t by_instruction;  ///< those that may use the device's: see bodies_by_instruction
-    block::segment_stats* stats;   ///< of segment s under plain recipe r at r * segment_count + s
+    segment_tally* tallies;        ///< of segment s under plain recipe r at r * segment_count + s
 
     const general_recipe* general;
     std::uint32_t general_count;

@@ -32,7 +32,9 @@ struct row_grid {
     std::uint32_t to_magic;     ///< from a float32 exponent field, in place; see rounded()
     std::uint32_t least_magic;  ///< of the lowest binade
     float largest;
-    float far;  ///< what |y| stays below where sums of errors can be judged: four times 2^emax
+    int emax;    ///< exponent of the largest number
+    float near;  ///< what |y| reaches unless it is zero, 2^(emax - 19), and stays below, 2^(emax + 2),
+    float far;   ///< where the integers of row_sums (row_values.hpp) are exact
     /// Where magnitudes begin, as float32 bits, that become more than zero, normal numbers and the
     /// largest; that lie beyond the largest; that would have become more.
     std::uint32_t kept, normal, top, overflow, clamp;
@@ -62,6 +64,8 @@ MX_HD inline row_grid row_grid_of(const plain_params& p) {
     g.to_magic = (static_cast<std::uint32_t>(23 - m) << 23) + 0x00400000u;
     g.least_magic = (static_cast<std::uint32_t>(f.emin + 127) << 23) + g.to_magic;
     g.largest = largest;
+    g.emax = emax;
+    g.near = base::exact_pow2f(emax - 19);
     g.far = base::exact_pow2f(emax + 2);
     g.kept = base::bits_of(low_half) + 1u;
     g.normal = base::bits_of(base::exact_pow2f(f.emin) - low_half);

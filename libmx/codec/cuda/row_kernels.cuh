@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(row_warps* lane_count, 4)
     if (s >= l.segment_count || (bodies >> recipe.body & 1u) == 0) return;
     quantize_rows<coded, Values, Converter>(
         recipe.params, l.segments + s, min(segments_at_once, l.segment_count - s), l.values,
-        recipe.blocks, l.stats + std::uint64_t{r} * l.segment_count + s);
+        recipe.blocks, *recipe.totals, l.tallies + std::uint64_t{r} * l.segment_count + s);
 }
 
 template <bool coded, typename Values, typename Converter>

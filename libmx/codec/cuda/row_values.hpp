@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/codec/cuda/lane_totals.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/segment_body.hpp"
 
@@ -111,6 +112,9 @@ MX_HD inline std::uint32_t larger_of_sum(std::uint32_t a, std::uint32_t b, std::
 
 #endif
 
+/// Values of a block at most.
+inline constexpr int row_size = 32;
+
 /// Magnitudes, float32 bits.
 struct magnitude_range {
     std::uint32_t most, least;
@@ -146,11 +150,6 @@ MX_HD inline void store_sixteen(std::uint8_t* to, const sixteen_bytes& v) {
 
 class bf16_block {
   public:
-    /// Products of two values, or of errors, of 8 bits are exact in float32.
-    static constexpr bool exact_products = true;
-    /// Bits of a value below its leading one.
-    static constexpr int fraction_bits = 7;
-
     MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t size) {
         if (size == 32 && at % 8 == 0) {
             MX_UNROLL
@@ -272,9 +271,6 @@ class bf16_block {
 
 class float_block {
   public:
-    static constexpr bool exact_products = false;
-    static constexpr int fraction_bits = 23;
-
     MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t size) {
         if (values.type == tensor::dtype::f32 && size == 32 && at % 4 == 0) {
             MX_UNROLL
@@ -355,6 +351,127 @@ class rounded_block<bf16_block, grid_converter> {
 
   private:
     bf16_block q_;
+};
+
+// The exact sums of a block, in integers. |y| is zero or between 2^(emax - 19) and 2^(emax + 2), q
+// below 2^(emax + 1), so q is a multiple of 2^(emax - 21): of its last place, or of the last place
+// of the format.
+
+/// Sums of squares of 22 bits are multiplied by 2^8: lane_sum::add shifts by 63 at most.
+inline constexpr int squares = 8;
+
+/// n where x is n units, |n| <= 2^22, and magic 1.5 * 2^23 of them; otherwise rounded to one.
+MX_HD inline int units_of(float x, float magic) {
+    return static_cast<int>(base::bits_of(x + magic) - base::bits_of(magic));
+}
+MX_HD inline float magic_of(int unit) { return 1.5f * base::exact_pow2f(23 + unit); }
+
+MX_HD inline std::int64_t product(int a, int b) {
+    return static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b);
+}
+
+/// Sums of q and q^2, in units of 2^(emax - 21).
+class grid_sums {
+  public:
+    explicit MX_HD grid_sums(const row_grid& g) : magic_(magic_of(unit(g))) {}
+    static MX_HD int unit(const row_grid& g) { return g.emax - 21; }
+
+    /// Returns q in these units.
+    MX_HD int add(float q) {
+        const int n = units_of(q, magic_);
+        q_ += n;
+        q2_ += product(n, n);
+        return n;
+    }
+    /// `exponent`: of the scale.
+    MX_HD void add_to(lane_totals<false>& sums, const row_grid& g, int exponent) const {
+        const int at = exponent + unit(g);
+        sums.d.add(std::int64_t{q_}, at);
+        sums.d2.add(q2_ << squares, 2 * at - squares);
+    }
+
+  private:
+    float magic_;
+    int q_ = 0;
+    std::int64_t q2_ = 0;
+};
+
+template <typename Values>
+class row_sums;
+
+/// The last place of a bf16 is 2^(emax - 26) or more: y is below 2^28 of these.
+template <>
+class row_sums<bf16_block> {
+  public:
+    explicit MX_HD row_sums(const row_grid& g) : factor_(base::exact_pow2f(26 - g.emax)), grid_(g) {}
+    MX_HD void add(float y, float q) {
+        const int n = nearest(y * factor_);
+        const int m = grid_.add(q);
+        x_ += n;
+        x2_ += product(n, n);
+        xd_ += product(n, m);
+    }
+    MX_HD void add_to(lane_totals<false>& sums, const row_grid& g, int exponent) const {
+        const int at = exponent + g.emax - 26;
+        sums.x.add(x_, at);
+        sums.x2.add(x2_, 2 * at);
+        sums.xd.add(xd_, at + exponent + grid_sums::unit(g));
+        grid_.add_to(sums, g, exponent);
+    }
+
+  private:
+    static MX_HD int nearest(float integer) {
+#if defined(__CUDA_ARCH__)
+        return __float2int_rn(integer);
+#else
+        return static_cast<int>(integer);
+#endif
+    }
+
+    float factor_;
+    grid_sums grid_;
+    std::int64_t x_ = 0, x2_ = 0, xd_ = 0;
+};
+
+/// The last place of a float32 is 2^(emax - 42) or more: y = high * 2^(emax - 20) + low * 2^(emax -
+/// 42), both below 2^22.
+template <>
+class row_sums<float_block> {
+  public:
+    explicit MX_HD row_sums(const row_grid& g)
+        : high_magic_(magic_of(g.emax - 20)), low_magic_(magic_of(g.emax - 42)), grid_(g) {}
+    MX_HD void add(float y, float q) {
+        const int high = units_of(y, high_magic_);
+        const float rest = y - ((y + high_magic_) - high_magic_);
+        const int low = units_of(rest, low_magic_);
+        const int m = grid_.add(q);
+        high_ += high;
+        low_ += low;
+        high2_ += product(high, high);
+        both_ += product(high, low);
+        low2_ += product(low, low);
+        high_d_ += product(high, m);
+        low_d_ += product(low, m);
+    }
+    MX_HD void add_to(lane_totals<false>& sums, const row_grid& g, int exponent) const {
+        const int high_at = exponent + g.emax - 20;
+        const int low_at = exponent + g.emax - 42;
+        const int grid_at = exponent + grid_sums::unit(g);
+        sums.x.add(std::int64_t{high_}, high_at);
+        sums.x.add(std::int64_t{low_}, low_at);
+        sums.x2.add(high2_ << squares, 2 * high_at - squares);
+        sums.x2.add(both_, high_at + low_at + 1);
+        sums.x2.add(low2_, 2 * low_at);
+        sums.xd.add(high_d_ << squares, high_at + grid_at - squares);
+        sums.xd.add(low_d_, low_at + grid_at);
+        grid_.add_to(sums, g, exponent);
+    }
+
+  private:
+    float high_magic_, low_magic_;
+    grid_sums grid_;
+    int high_ = 0, low_ = 0;
+    std::int64_t high2_ = 0, both_ = 0, low2_ = 0, high_d_ = 0, low_d_ = 0;
 };
 
 }  // namespace mx::codec::cuda

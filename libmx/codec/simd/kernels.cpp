@@ -496,6 +496,14 @@ bool leaves_zero(const element_grid& g) {
             (g.threshold_positive == 0 || g.threshold_negative == 0));
 }
 
+// What is smaller, in units of the scale, must not become a number: its products with q need more
+// bits than two doubles bear.
+float least_of(const element_grid& g, const grid_range& r, int precision) {
+    constexpr int usual = -60;  // y and its neighbours are far from float32's least numbers
+    if (!leaves_zero(g)) return 0;
+    return base::exact_pow2f(std::max(usual, 2 * r.most - 92 + precision - r.least));
+}
+
 // With an offset, x may lie anywhere: its own range decides whether two doubles bear the sums.
 void leave_wide_blocks(const block_params& p, const block_run& run, block_scales& scales) {
     const grid_range r = range_of(p);
@@ -506,7 +514,7 @@ void leave_wide_blocks(const block_params& p, const block_run& run, block_scales
         const std::uint32_t amax = run.amax.data()[b];
         const int span = amax == 0 ? 0 : exponent(amax) - exponent(run.amin.data()[b]);
         const bool fits = span + run.precision + r.most - r.least <= 96;
-        if (scales.slow.data()[b] != 0 || (fits && run.wide.data()[b] == 0)) continue;
+        if (scales.slow.data()[b] != 0 || fits) continue;
         scales.slow.data()[b] = 1;
         ++scales.slow_blocks;
     }
@@ -534,19 +542,22 @@ void add_sums(const kernels& k, const block_params& p, const element_grid& grid,
                           bits_of_products(range, run.precision) > 53;
     out.max_error = k.multiply_elements(plan, run, space.sums);
     k.add_products(plan, run, space.sums, out.sum);
-    for (std::size_t b = 0; b < run.blocks && (run.any_wide || with_parts); ++b) {
+    const auto offset_of = [&](std::size_t b) {
+        return offset != nullptr ? static_cast<double>(offset[b]) : 0.0;
+    };
+    for (std::size_t i = 0; i < run.smalls; ++i) {
+        const std::size_t b = run.small[i].block;
         if (plan.slow[b] != 0) continue;
-        const double s = plan.scale[b];
-        const double o = offset != nullptr ? static_cast<double>(offset[b]) : 0.0;
+        const auto x = static_cast<double>(run.small[i].x);
+        out.sum.x.add(x);
+        out.sum.x2.add(x * x);
+        if (offset != nullptr) out.sum.xd.add(x * offset_of(b));
+    }
+    for (std::size_t b = 0; b < run.blocks && with_parts; ++b) {
+        if (plan.slow[b] != 0) continue;
         for (std::size_t i = b * run.stride; i < (b + 1) * run.stride; ++i) {
-            if (run.wide.data()[b] != 0) {
-                const auto x = static_cast<double>(run.x[i]);
-                out.sum.x.add(x);
-                out.sum.x2.add(x * x);
-            }
-            if (!with_parts || space.parts.data()[i] == block::error_part::grid) continue;
-            out.sum.add_part(run.x[i], {o, s * static_cast<double>(space.q.data()[i])},
-                             space.parts.data()[i]);
+            const double product = plan.scale[b] * static_cast<double>(space.q.data()[i]);
+            out.sum.add_part(run.x[i], {offset_of(b), product}, space.parts.data()[i]);
         }
     }
 }
@@ -581,12 +592,7 @@ element_grid grid_of(const block_params& p) {
     const scale::rule_step s = scale::step_of(p.rule, p.facts);
     g.rule_step = scale::one_binade - s.from;
     g.rule_base = s.base;
-    const grid_range r = range_of(p);
     g.most = 4.0f * std::max(g.max_positive, g.max_negative);
-    // Where anything may become a number, it must not be too small for the sums.
-    constexpr int bits_of_two = 92, precision = 24, usual = -60;
-    const int least = 2 * r.most - bits_of_two + precision - r.least;
-    g.least = leaves_zero(g) ? base::exact_pow2f(std::max(usual, least)) : 0.0f;
     g.sign_of_zero = zero_sign::kept;
     if (p.scale_format->power_of_two()) g.sign_of_zero = p.by->sign_of_zero.value;
     if (!p.scale_format->power_of_two()) g.sign_of_zero = sign_of_zero(p.by->two_level.value);
@@ -612,7 +618,8 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     const bool with_parts = details.asked.parts;
     space.fit(run, with_parts);
     std::uint8_t* const codes = details.results.codes;
-    const element_grid grid = grid_of(p);
+    element_grid grid = grid_of(p);
+    grid.least = least_of(grid, range_of(p), run.precision);
     const bool general = !p.plain;
     block_extremes extremes{run.amax.data(), run.amax.data(), run.amin.data(), run.nonzero.data()};
     if (p.has_offset) {

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "libmx/base/bits.hpp"
@@ -79,6 +80,23 @@ struct batch_sums {
     HWY_INLINE void fold(std::size_t which, double* to) const { fold_double_batch(of[which], to); }
 };
 
+// The block of one piece after the other.
+class block_walk {
+  public:
+    explicit block_walk(std::size_t per_block) : per_block_(per_block), left_(per_block) {}
+    std::size_t next() {
+        if (left_ == 0) {
+            ++block_;
+            left_ = per_block_;
+        }
+        --left_;
+        return block_;
+    }
+
+  private:
+    std::size_t per_block_, left_, block_ = 0;
+};
+
 // Exponent of a float32, that of the least normal number for those below it.
 HWY_INLINE int exponent_of(std::uint32_t magnitude) {
     return std::max(static_cast<int>(magnitude >> 23), 1) - 127;
@@ -90,18 +108,25 @@ HWY_INLINE int span_of(const block_run& run, std::size_t block) {
     return amax == 0 ? 0 : exponent_of(amax) - exponent_of(run.amin.data()[block]);
 }
 
-// x and x^2, for blocks of at most the span that `levels` bear (see sum_values). |x| < 2^(e+1).
+// The smallest elements of a block with exponent e that three sums of x^2 bear: see sum_values.
+HWY_INLINE float least_summed(const block_run& run, int e) {
+    return base::exact_pow2f(std::clamp(e - (72 - run.precision), -149, 127));
+}
+
+// x and x^2, of elements at most so far below the largest as `levels` bear (see sum_values); three
+// levels leave smaller ones to block_run::small. |x| < 2^(e+1).
 template <std::size_t chunk, int levels>
 HWY_ATTR void sum_pieces(block_run& run) {
     const float_tag df;
     constexpr int of_x = levels == 3 ? 2 : 1;
     const std::size_t per_block = run.stride / chunk;
     const std::size_t pieces = run.blocks * per_block;
-    batch_sums<5> sums;
+    batch_sums<of_x + levels> sums;
+    block_walk walk(per_block);
     for (std::size_t first = 0; first < pieces; first += batch) {
         for (std::size_t i = 0; i < batch; ++i) {
-            const std::size_t block = (first + i) / per_block;
-            if (block >= run.blocks || run.wide.data()[block] != 0) {
+            const std::size_t block = walk.next();
+            if (block >= run.blocks || run.amax.data()[block] >= base::f32_infinity) {
                 sums.clear(i);
                 continue;
             }
@@ -112,8 +137,21 @@ HWY_ATTR void sum_pieces(block_run& run) {
             split_sum<of_x> x;
             split_sum<levels> x2;
             const float* const from = run.x + (first + i) * chunk;
+            const floats least = hn::Set(df, levels == 3 ? least_summed(run, e) : 0.0f);
             for (std::size_t v = 0; v < chunk; v += float_lanes) {
-                const floats both = hn::LoadU(df, from + v);
+                floats both = hn::LoadU(df, from + v);
+                if constexpr (levels == 3) {
+                    const auto few = hn::Lt(hn::Abs(both), least);
+                    if (HWY_UNLIKELY(!hn::AllFalse(df, hn::AndNot(hn::Eq(both, hn::Zero(df)), few)))) {
+                        for (std::size_t k = 0; k < float_lanes; ++k) {
+                            const float x = from[v + k];
+                            if (x != 0 && std::abs(x) < least_summed(run, e)) {
+                                run.small[run.smalls++] = {static_cast<std::uint32_t>(block), x};
+                            }
+                        }
+                        both = hn::IfThenZeroElse(few, both);
+                    }
+                }
                 const auto add = [&](doubles one) HWY_ATTR {
                     x.add(one, at_x, at_x);
                     x2.add(hn::Mul(one, one), at, at_low);
@@ -122,17 +160,19 @@ HWY_ATTR void sum_pieces(block_run& run) {
                 add(upper(both));
             }
             sums.put(0, i, x.high);
-            sums.put(1, i, x.low);
-            sums.put(2, i, x2.high);
-            sums.put(3, i, x2.low);
-            sums.put(4, i, x2.least);
+            sums.put(1, i, x2.high);
+            if constexpr (levels >= 2) sums.put(2, i, x2.low);
+            if constexpr (levels == 3) {
+                sums.put(3, i, x2.least);
+                sums.put(4, i, x.low);
+            }
         }
         sums.fold(0, run.sum_x.data() + first);
-        sums.fold(2, run.sum_x2.data() + first);
-        if constexpr (levels >= 2) sums.fold(3, run.sum_x2_low.data() + first);
+        sums.fold(1, run.sum_x2.data() + first);
+        if constexpr (levels >= 2) sums.fold(2, run.sum_x2_low.data() + first);
         if constexpr (levels == 3) {
-            sums.fold(1, run.sum_x_low.data() + first);
-            sums.fold(4, run.sum_x2_least.data() + first);
+            sums.fold(3, run.sum_x2_least.data() + first);
+            sums.fold(4, run.sum_x_low.data() + first);
         }
     }
 }
@@ -181,11 +221,12 @@ HWY_ATTR double multiply_pieces(const product_plan& plan, const block_run& run,
     const std::size_t pieces = run.blocks * per_block;
     const int most = plan.range.most;
     const doubles at_q2 = anchor(2 * most + 5);
-    batch_sums<5> sums;
+    batch_sums<1 + of_q2 + of_xq> sums;
     doubles max_error = hn::Zero(dd);
+    block_walk walk(per_block);
     for (std::size_t first = 0; first < pieces; first += batch) {
         for (std::size_t i = 0; i < batch; ++i) {
-            const std::size_t block = (first + i) / per_block;
+            const std::size_t block = walk.next();
             if (block >= run.blocks || plan.slow[block] != 0) {
                 sums.clear(i);
                 continue;
@@ -219,15 +260,15 @@ HWY_ATTR double multiply_pieces(const product_plan& plan, const block_run& run,
             }
             sums.put(0, i, q.high);
             sums.put(1, i, q2.high);
-            sums.put(2, i, q2.low);
-            sums.put(3, i, xq.high);
-            sums.put(4, i, xq.low);
+            sums.put(2, i, xq.high);
+            if constexpr (of_xq == 2) sums.put(3, i, xq.low);
+            if constexpr (of_q2 == 2) sums.put(4, i, q2.low);
         }
         sums.fold(0, to.q.data() + first);
         sums.fold(1, to.q2.data() + first);
-        if constexpr (of_q2 == 2) sums.fold(2, to.q2_low.data() + first);
-        sums.fold(3, to.xq.data() + first);
-        if constexpr (of_xq == 2) sums.fold(4, to.xq_low.data() + first);
+        sums.fold(2, to.xq.data() + first);
+        if constexpr (of_xq == 2) sums.fold(3, to.xq_low.data() + first);
+        if constexpr (of_q2 == 2) sums.fold(4, to.q2_low.data() + first);
     }
     return hn::GetLane(hn::MaxOfLanes(dd, hn::Abs(max_error)));
 }
@@ -301,7 +342,7 @@ HWY_ATTR void add_few(double* terms, std::size_t count, base::exact_sum& to) {
 }  // namespace
 
 // Bits of x^2: 2 (P + span), and 5 for the elements of a piece; P: those of x. Two sums bear 101,
-// three 149.
+// three 149 and so a span of 72 - P.
 void sum_values(block_run& run) {
     const std::size_t pieces = pieces_of(run) + batch;
     run.sum_x.room_for(pieces);
@@ -309,16 +350,11 @@ void sum_values(block_run& run) {
     run.sum_x2.room_for(pieces);
     run.sum_x2_low.room_for(pieces);
     run.sum_x2_least.room_for(pieces);
-    run.wide.room_for(run.blocks + 1);
-    run.any_wide = false;
+    run.small = run.small_room.room_for(run.blocks * run.stride);
+    run.smalls = 0;
     int span = 0;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        const bool finite = run.amax.data()[b] < base::f32_infinity;
-        const int own = finite ? span_of(run, b) : 0;
-        const bool wide = 2 * (run.precision + own) > 144;
-        run.wide.data()[b] = wide || !finite ? 1 : 0;
-        run.any_wide = run.any_wide || wide;
-        if (!wide) span = std::max(span, own);
+        if (run.amax.data()[b] < base::f32_infinity) span = std::max(span, span_of(run, b));
     }
     const int bits = 2 * (run.precision + span) + 5;
     run.x_levels = bits <= 53 ? 1 : bits <= 101 ? 2 : 3;
@@ -354,14 +390,15 @@ HWY_ATTR void add_products(const product_plan& plan, const block_run& run, produ
     HWY_ALIGN double live[at_once];
     HWY_ALIGN double terms[at_once];
     HWY_ALIGN double rests[at_once];
+    block_walk walk(per_block);
     for (std::size_t first = 0; first < pieces; first += at_once) {
         const std::size_t count = std::min(at_once, pieces - first);
         const std::size_t padded = (count + double_lanes - 1) / double_lanes * double_lanes;
         for (std::size_t i = 0; i < padded; ++i) {
-            const std::size_t block = (first + i) / per_block;
+            const std::size_t block = walk.next();
             const bool usual = block < run.blocks && plan.slow[block] == 0;
             scale[i] = usual ? plan.scale[block] : 0.0;
-            live[i] = usual && run.wide.data()[block] == 0 ? 1.0 : 0.0;
+            live[i] = usual ? 1.0 : 0.0;
             if (plan.offset != nullptr) {
                 offset[i] = usual ? static_cast<double>(plan.offset[block]) : 0.0;
             }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The squared error by origin: blocks worked out by hand, and parts that add up to the last bit.
+// The squared error by origin: blocks worked out by hand, and parts that add up exactly.
 #include "libmx/metrics/metrics.hpp"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
+#include "libmx/codec/block_kernel.hpp"
 #include "libmx/metrics/row.hpp"
 #include "tests/catch.hpp"
 
@@ -27,10 +29,10 @@ metrics::totals totals_of(const std::vector<float>& x, std::uint64_t cols, const
     return analysis::analyze_matrix(m, recipes, false, control, true).front().totals;
 }
 
-base::exact_sum sum_of(const metrics::part_sums& parts) {
-    base::exact_sum sum = parts.clamp;
-    sum.merge(parts.underflow);
-    sum.merge(parts.grid);
+base::exact_sum sum_of_parts(const block::exact_totals& sums) {
+    base::exact_sum sum = sums.clamp;
+    sum.merge(sums.underflow);
+    sum.merge(sums.grid());
     return sum;
 }
 
@@ -76,20 +78,18 @@ TEST_CASE("each part of a block worked out by hand") {
             CHECK(t.count.clamp == 1);
             CHECK(t.count.underflow == 1);
             const report::value v = metrics::squared_error(t);
-            CHECK(member(v, "clamp") == Approx(e.clamp).epsilon(1e-6));
-            CHECK(member(v, "underflow") == Approx(e.underflow).epsilon(1e-6));
-            CHECK(member(v, "grid") == Approx(e.grid).epsilon(1e-6));
-            CHECK(member(v, "total") == Approx(total).epsilon(1e-6));
-            CHECK(std::get<double>(metrics::clamp_error_share(t)) ==
-                  Approx(e.clamp / total).epsilon(1e-6));
-            CHECK(sum_of(metrics::balanced_parts(t)) == t.sum.error2);
+            CHECK(member(v, "clamp") == e.clamp);
+            CHECK(member(v, "underflow") == e.underflow);
+            CHECK(member(v, "grid") == e.grid);
+            CHECK(member(v, "total") == total);
+            CHECK(std::get<double>(metrics::clamp_error_share(t)) == e.clamp / total);
+            CHECK(sum_of_parts(t.sum) == t.sum.error2());
         }
     }
 }
 
-TEST_CASE("parts add up to the squared error to the last bit, for any number of threads") {
+TEST_CASE("parts are those of any number of threads, and of each element alone") {
     const std::vector<float> x = heavy_tailed(300 * 1037);
-    std::size_t with_rest = 0;
     for (const char* text :
          {"mxfp4", "mxfp8_e5m2:round=stochastic,seed=3", "mxint4:offset=fp16,block=1x16",
           "mxfp6:block=32x1,round=up", "mxint8", "mxfp4:block=7x5,scale=rceil", "fp8_1x128",
@@ -98,38 +98,24 @@ TEST_CASE("parts add up to the squared error to the last bit, for any number of 
         // In one column every block has one element.
         const std::uint64_t cols = std::string(text) == "mxint8" ? 1 : 1037;
         const metrics::totals alone = totals_of(x, cols, text, 1);
-        const metrics::part_sums expected = metrics::balanced_parts(alone);
-        with_rest += sum_of(alone.part) == alone.sum.error2 ? 0 : 1;
-        for (const int threads : {1, 2, 7}) {
-            const metrics::totals t = totals_of(x, cols, text, threads);
-            const metrics::part_sums parts = metrics::balanced_parts(t);
-            CHECK(sum_of(parts) == t.sum.error2);
-            CHECK(parts.clamp == expected.clamp);
-            CHECK(parts.underflow == expected.underflow);
-            CHECK(parts.grid == expected.grid);
+        for (const int threads : {2, 7}) {
+            CHECK(totals_of(x, cols, text, threads).sum == alone.sum);
         }
+        // The grid part is what the others leave: added up from elements, it is the same.
+        const codec::block_params p = codec::params_of(codec::parse_recipe(text));
+        std::uint8_t code = 0;
+        block::exact_totals sums;
+        base::exact_sum grid;
+        for (const float& v : std::span(x).first(5000)) {
+            block::exact_totals one;
+            codec::quantize_block(p, {&v, 1}, {}, {&code, 1}, {}, &one, true);
+            sums.merge(one);
+            if (one.clamp == base::exact_sum{} && one.underflow == base::exact_sum{}) {
+                grid.merge(one.error2());
+            }
+        }
+        CHECK(sums.grid() == grid);
     }
-    CHECK(with_rest >= 4);  // or the sums would prove nothing
-}
-
-TEST_CASE("the rest goes to the largest part, of equals to grid, then clamp") {
-    const auto balanced = [](double clamp, double underflow, double grid, double total) {
-        block::segment_stats s{};
-        s.part = {clamp, underflow, grid};
-        s.sum.error2 = total;
-        metrics::totals t;
-        t.add(s);
-        const metrics::part_sums p = metrics::balanced_parts(t);
-        return std::vector<double>{p.clamp.value(), p.underflow.value(), p.grid.value()};
-    };
-    using three = std::vector<double>;
-    CHECK(balanced(3, 1, 2, 6.5) == three{3.5, 1, 2});
-    CHECK(balanced(1, 3, 2, 5.5) == three{1, 2.5, 2});
-    CHECK(balanced(1, 2, 3, 6.5) == three{1, 2, 3.5});
-    CHECK(balanced(2, 2, 2, 6.5) == three{2, 2, 2.5});
-    CHECK(balanced(2, 2, 1, 5.5) == three{2.5, 2, 1});
-    CHECK(balanced(0, 2, 0, 2.5) == three{0, 2.5, 0});
-    CHECK(balanced(0, 0, 0, 0) == three{0, 0, 0});
 }
 
 TEST_CASE("a part without elements is exactly zero, and no error has no shares") {

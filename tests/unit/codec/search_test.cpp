@@ -30,7 +30,7 @@ double error_of(const std::string& recipe, const std::vector<float>& x, float te
     std::uint8_t codes[16];
     double sum = 0;
     for (std::size_t at = 0; at < x.size(); at += 16) {
-        sum += codec::quantize_block(p, {x.data() + at, 16}, {}, codes).sum.error2;
+        sum += codec::measure_block(p, {x.data() + at, 16}, {}, codes).sum.error2;
     }
     return sum / static_cast<double>(x.size());
 }

@@ -112,7 +112,7 @@ TEST_CASE("a survey counts what the kernel says block by block") {
                 std::vector<std::uint8_t> codes(n);
                 codec::block_place place{base::tensor_id("w"), row * 100 + col, 100,
                                          static_cast<int>(n)};
-                const auto b = codec::quantize_block(p, block, place, codes);
+                const auto b = codec::measure_block(p, block, place, codes);
                 ++blocks;
                 eligible += b.is.eligible;
                 saturated += b.is.saturated;

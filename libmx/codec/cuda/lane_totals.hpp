@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exact sums of a recipe (block/exact_totals.hpp) as the lanes of a warp add them up: 128 bits
+// per sum and lane, in units that suit the largest values at hand. The few terms outside go to the
+// digits of the recipe's sums one by one, the others once per segment. All of it is addition of
+// integers, so that the order of lanes, warps and atomics does not matter.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "libmx/base/exact_sum.hpp"
+#include "libmx/block/exact_totals.hpp"
+#include "libmx/codec/cuda/lane_group.hpp"
+
+namespace mx::codec::cuda {
+
+struct plus {
+    template <typename T>
+    MX_HD T operator()(const T& a, const T& b) const {
+        return a + b;
+    }
+};
+struct larger {
+    template <typename T>
+    MX_HD T operator()(const T& a, const T& b) const {
+        return a < b ? b : a;
+    }
+};
+
+/// high * 2^64 + low.
+struct wide_integer {
+    std::uint64_t low;
+    std::int64_t high;
+
+    friend MX_HD wide_integer operator+(const wide_integer& a, const wide_integer& b) {
+        const std::uint64_t low = a.low + b.low;
+        return {low, a.high + b.high + (low < b.low ? 1 : 0)};
+    }
+};
+
+/// Adds n * 2^exponent to a sum that other threads add to at the same time.
+MX_HD_CALL inline void add_together(base::exact_sum& to, const wide_integer& n, int exponent) {
+    to.add_uncounted(n.low, n.high, exponent, [](std::int64_t& digit, std::int64_t by) {
+#if defined(__CUDA_ARCH__)
+        atomicAdd(reinterpret_cast<unsigned long long*>(&digit),
+                  static_cast<unsigned long long>(by));
+#else
+        digit += by;
+#endif
+    });
+}
+
+/// One of the sums.
+class lane_sum {
+  public:
+    /// What is outside the 128 bits goes to `all`.
+    MX_HD void start(base::exact_sum& all) {
+        *this = {};
+        all_ = &all;
+    }
+    /// Sets the unit, 2^unit, of an empty sum.
+    MX_HD void count_in(int unit) { unit_ = unit; }
+
+    /// Adds n * 2^exponent, |n| < 2^62.
+    MX_HD void add(std::int64_t n, int exponent) {
+        const int shift = exponent - unit_;
+        if (static_cast<unsigned>(shift) > 63u) {
+            add_together(*all_, {static_cast<std::uint64_t>(n), n < 0 ? -1 : 0}, exponent);
+            return;
+        }
+        put({static_cast<std::uint64_t>(n) << shift, (n >> 1) >> (63 - shift)});
+    }
+    /// Adds a finite value.
+    MX_HD void add(double value) {
+        const std::uint64_t u = base::bits_of(value);
+        const int field = static_cast<int>((u >> 52) & 0x7ff);
+        std::uint64_t n = u & ((std::uint64_t{1} << 52) - 1);
+        if (field != 0) n |= std::uint64_t{1} << 52;
+        if (n == 0) return;
+        int exponent = (field != 0 ? field : 1) - 1075;
+        // Zeros at the end may lie below the unit.
+        const int below = unit_ - exponent;
+        if (below > 0 && below < 53 && (n & ((std::uint64_t{1} << below) - 1)) == 0) {
+            n >>= below;
+            exponent = unit_;
+        }
+        const auto magnitude = static_cast<std::int64_t>(n);
+        add((u >> 63) != 0 ? -magnitude : magnitude, exponent);
+    }
+    /// Adds a sum with the same unit.
+    MX_HD void add(const lane_sum& other) { put(other.value_); }
+
+    MX_HD const wide_integer& value() const { return value_; }
+    /// Gives `n` units, those of all lanes, to the digits.
+    MX_HD void give(const wide_integer& n) const { add_together(*all_, n, unit_); }
+    MX_HD void clear() { value_ = {}; }
+
+  private:
+    // 32 lanes stay within the 128 bits: below 2^121 before an addition, 2^126 together.
+    MX_HD void put(const wide_integer& n) {
+        constexpr std::int64_t bound = std::int64_t{1} << 57;
+        value_ = value_ + n;
+        if (value_.high >= -bound && value_.high < bound) return;
+        give(value_);
+        clear();
+    }
+
+    wide_integer value_{};
+    base::exact_sum* all_ = nullptr;
+    int unit_ = 0;
+};
+
+/// The sums of a lane; see exact_totals.
+template <bool with_parts>
+struct lane_totals {
+    lane_sum x, x2, d, d2, xd, clamp, underflow;
+    int aimed;  ///< see aim(); far below every exponent at first
+
+    /// Adds an element, as exact_totals::add does.
+    MX_HD void add(float element, const block::exact_value& value, block::error_part part,
+                   bool with_part) {
+        block::add_element(*this, element, value, part, with_parts && with_part);
+    }
+    /// Begins anew with the same units.
+    MX_HD void clear() {
+        x.clear();
+        x2.clear();
+        d.clear();
+        d2.clear();
+        xd.clear();
+        clamp.clear();
+        underflow.clear();
+    }
+    /// Adds a lane's sums that were aimed alike.
+    MX_HD void add(const lane_totals& other) {
+        x.add(other.x);
+        x2.add(other.x2);
+        d.add(other.d);
+        d2.add(other.d2);
+        xd.add(other.xd);
+        if constexpr (with_parts) {
+            clamp.add(other.clamp);
+            underflow.add(other.underflow);
+        }
+    }
+};
+
+/// Of a lane without values, for aim().
+inline constexpr int no_exponent = -100000;
+
+/// For aim(): of a finite float32 magnitude, given as bits.
+MX_HD inline int exponent_of(std::uint32_t magnitude) {
+    return magnitude == 0 ? no_exponent : static_cast<int>(magnitude >> 23) - 127;
+}
+
+namespace detail {
+
+// Numbers below 2^(exponent + 2) are integers in these units if they are multiples of 2^(exponent -
+// 51), and a product of two takes 106 bits: 15 are left for additions.
+template <bool with_parts>
+MX_HD inline void set_units(lane_totals<with_parts>& t, int exponent) {
+    const int unit = exponent - 51;
+    t.aimed = exponent;
+    t.x.count_in(unit);
+    t.d.count_in(unit);
+    t.x2.count_in(2 * unit);
+    t.d2.count_in(2 * unit);
+    t.xd.count_in(2 * unit);
+    t.clamp.count_in(2 * unit);
+    t.underflow.count_in(2 * unit);
+}
+
+// Adds a sum up over the lanes; lane `turn` gets it and the others begin anew.
+template <auto which, bool with_parts>
+MX_HD inline void add_up(per_lane<lane_totals<with_parts>>& t, int turn, per_lane<lane_sum>& sum,
+                         per_lane<wide_integer>& of_all) {
+    per_lane<wide_integer> n;
+    each([&](int lane) { n[lane] = (t[lane].*which).value(); });
+    for (int mask = lane_count / 2; mask > 0; mask /= 2) exchange(n, mask, plus{});
+    each([&](int lane) {
+        (t[lane].*which).clear();
+        if (lane != turn) return;
+        sum[lane] = t[lane].*which;
+        of_all[lane] = n[lane];
+    });
+}
+
+}  // namespace detail
+
+/// The sums of a lane that has added nothing; all end up in `all`.
+template <bool with_parts>
+MX_HD inline lane_totals<with_parts> no_totals(block::exact_totals& all) {
+    lane_totals<with_parts> t;
+    t.x.start(all.x);
+    t.x2.start(all.x2);
+    t.d.start(all.d);
+    t.d2.start(all.d2);
+    t.xd.start(all.xd);
+    t.clamp.start(all.clamp);
+    t.underflow.start(all.underflow);
+    detail::set_units(t, no_exponent);
+    return t;
+}
+
+/// Gives what the lanes of a warp have added up to the recipe's sums.
+template <bool with_parts>
+MX_HD inline void give_totals(per_lane<lane_totals<with_parts>>& t) {
+    using totals = lane_totals<with_parts>;
+    if (t[0].aimed == no_exponent) return;  // of no lane
+    per_lane<lane_sum> sum;
+    per_lane<wide_integer> of_all;
+    detail::add_up<&totals::x>(t, 0, sum, of_all);
+    detail::add_up<&totals::x2>(t, 1, sum, of_all);
+    detail::add_up<&totals::d>(t, 2, sum, of_all);
+    detail::add_up<&totals::d2>(t, 3, sum, of_all);
+    detail::add_up<&totals::xd>(t, 4, sum, of_all);
+    if constexpr (with_parts) {
+        detail::add_up<&totals::clamp>(t, 5, sum, of_all);
+        detail::add_up<&totals::underflow>(t, 6, sum, of_all);
+    }
+    each([&](int lane) {
+        if (lane < (with_parts ? 7 : 5)) sum[lane].give(of_all[lane]);
+    });
+}
+
+/// Chooses the units of the lanes of a warp: `exponent` is that of a lane's largest magnitude, |x|
+/// or |d|, up to a factor of four, or no_exponent. Units stay as long as they suit.
+template <bool with_parts>
+MX_HD inline void aim(per_lane<lane_totals<with_parts>>& t, per_lane<int>& exponent) {
+    for (int mask = lane_count / 2; mask > 0; mask /= 2) exchange(exponent, mask, larger{});
+    // The same for all lanes from here on.
+    const int largest = exponent[0];
+    if (largest <= t[0].aimed + 3 && largest >= t[0].aimed - 6) return;
+    if (largest == no_exponent) return;
+    give_totals(t);
+    each([&](int lane) { detail::set_units(t[lane], largest); });
+}
+
+}  // namespace mx::codec::cuda
