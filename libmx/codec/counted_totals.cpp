@@ -117,11 +117,10 @@ void add_run(const word_list& list, std::size_t first, std::size_t end, const wo
     if (!parts || part == block::error_part::grid) return;
     base::exact_sum& sum = part == block::error_part::clamp ? to.sum.clamp : to.sum.underflow;
     add_square(sum, product, n);
-    list.each_binade(first, end,
-                     [&](double unit, std::uint64_t x, std::int64_t, std::uint64_t x2) {
-                         sum.add(unit * unit, x2);
-                         sum.add(-2 * product * unit, x);
-                     });
+    list.each_binade(first, end, [&](double unit, std::uint64_t x, std::int64_t, std::uint64_t x2) {
+        sum.add(unit * unit, x2);
+        sum.add(-2 * product * unit, x);
+    });
 }
 
 // Finds runs of elements with one outcome, which follows magnitudes in one direction.
@@ -291,8 +290,8 @@ class evaluation {
         std::array<std::uint8_t, 4> codes{};
         const block_place place{.cols = static_cast<int>(x.size())};
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
-            const block::block_stats s = quantize_block(*recipes_[r].params, x, place,
-                                                        std::span(codes).first(x.size()));
+            const block::block_stats s =
+                quantize_block(*recipes_[r].params, x, place, std::span(codes).first(x.size()));
             out_[r].block.blocks += n;
             block::each_flag([&](std::uint64_t& to, bool is) { to += is ? n : 0; }, out_[r].block,
                              s.is);

@@ -137,11 +137,11 @@ class word_counts final : private word_tables {
     std::vector<recipe_request> recipes_;
     word_pass pass_;
     bool signs_matter_;
-    std::uint16_t infinity_;       // magnitude of Inf
-    int binade_bits_;              // words of a binade
-    std::vector<bool> known_;      // by binade: classes are found
-    std::vector<bool> begins_;     // by magnitude: begins a class
-    std::vector<bool> referred_;   // by magnitude: the reference does such blocks
+    std::uint16_t infinity_;      // magnitude of Inf
+    int binade_bits_;             // words of a binade
+    std::vector<bool> known_;     // by binade: classes are found
+    std::vector<bool> begins_;    // by magnitude: begins a class
+    std::vector<bool> referred_;  // by magnitude: the reference does such blocks
     std::vector<std::uint16_t> numbers_;
     std::vector<word_table> tables_;
     std::uint32_t* room_ = nullptr;

@@ -61,7 +61,7 @@ struct batch_at_work : run_batch {
     // By job and model, where the recipe needs facts of the tensor.
     std::vector<std::vector<codec::tensor_facts>> facts;
     std::deque<counted_jobs> counted;
-    std::vector<counted_jobs*> counted_with;        // by job; null: it is quantized
+    std::vector<counted_jobs*> counted_with;         // by job; null: it is quantized
     std::vector<std::atomic<std::uint64_t>> panels;  // by tensor: those that are not done
 
     // Calls f(jobs [first, end)) for each tensor.
@@ -549,7 +549,7 @@ class tensor_run {
     std::vector<bool> needs_facts_;                                   // by recipe
     std::vector<std::unique_ptr<given_scales>> given_;                // by recipe; null: no file
     std::uint64_t panel_target_ = panel_target;
-    std::deque<workspace> spaces_;      // by thread
+    std::deque<workspace> spaces_;  // by thread
     count_pool counts_;
     std::vector<tensor_piece> pieces_;  // what is run, by tensor
     std::uint64_t elements_ = 0, finished_ = 0;

@@ -6,14 +6,23 @@
 namespace mx::engine {
 namespace {
 
-// How much longer than under mxfp4 a backend quantizes.
-std::uint64_t weight_of(const codec::backend& b, const codec::block_params& p) {
-    if (b.takes != nullptr && !b.takes(p)) return 20;
-    return p.plain ? 1 : 2;
+// Nanoseconds, of one of the machines in docs/design/counting.md; their ratios matter.
+constexpr double counting = 0.7;  // an element, whatever the number of recipes
+
+// An element under a recipe.
+double quantizing(const codec::backend& b, const codec::block_params& p) {
+    constexpr double vectors = 0.35, general = 1, own_scales = 2, reference = 30;
+    if (b.takes != nullptr && !b.takes(p)) return reference;
+    if (p.plain) return vectors;
+    return codec::scales_have_codes(p) ? general : own_scales;
 }
 
-bool are_alike(std::span<const codec::recipe_request> a,
-               std::span<const codec::recipe_request> b) {
+// Nearly every largest magnitude has a table of its own where its scale has no code.
+double evaluating(const codec::block_params& p) {
+    return codec::scales_have_codes(p) || p.scale_format->power_of_two() ? 0.5e6 : 12e6;
+}
+
+bool are_alike(std::span<const codec::recipe_request> a, std::span<const codec::recipe_request> b) {
     return std::ranges::equal(a, b, [](const auto& s, const auto& t) {
         return s.params == t.params && s.parts == t.parts;
     });
@@ -24,13 +33,12 @@ bool are_alike(std::span<const codec::recipe_request> a,
 bool is_counted(const run_control& control, std::uint64_t elements,
                 std::span<const codec::recipe_request> recipes) {
     if (control.counted_elements) return elements >= *control.counted_elements;
-    std::uint64_t weight = 0;
+    double saved = -counting, spent = 0;
     for (const codec::recipe_request& r : recipes) {
-        weight += weight_of(control.chosen_backend(), *r.params);
+        saved += quantizing(control.chosen_backend(), *r.params);
+        spent += evaluating(*r.params);
     }
-    // Evaluating takes a part of a millisecond per recipe.
-    constexpr std::uint64_t least_work = std::uint64_t{9} << 20;
-    return weight > 1 && elements * weight >= least_work;
+    return static_cast<double>(elements) * saved > spent;
 }
 
 codec::word_counts& count_pool::of(counted_jobs& jobs, std::size_t thread) {

@@ -32,7 +32,8 @@ struct counted_jobs {
 /// Counts that are used again. Threads may call at once.
 class count_pool {
   public:
-    explicit count_pool(const codec::backend& b) : pass_(b.counts != nullptr ? b.counts() : nullptr) {}
+    explicit count_pool(const codec::backend& b)
+        : pass_(b.counts != nullptr ? b.counts() : nullptr) {}
 
     /// Null where the backend does not count.
     codec::word_pass pass() const { return pass_; }

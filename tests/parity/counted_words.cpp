@@ -13,6 +13,7 @@
 #include "libmx/codec/simd/words.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/panels.hpp"
+#include "libmx/engine/tensor_counts.hpp"
 #include "tests/catch.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -34,9 +35,9 @@ std::vector<recipe> recipes_of(const std::vector<std::string>& presets,
             for (const auto& rule : mx::scale::scale_rules) {
                 for (const std::string& keys : more) {
                     try {
-                        recipe r = mx::codec::parse_recipe(preset + ":dialect=" +
-                                                           std::string(by.name) + ",scale=" +
-                                                           std::string(rule.name) + keys);
+                        recipe r =
+                            mx::codec::parse_recipe(preset + ":dialect=" + std::string(by.name) +
+                                                    ",scale=" + std::string(rule.name) + keys);
                         if (std::ranges::count(out, r) == 0) out.push_back(std::move(r));
                     } catch (const mx::base::error&) {  // no such recipe
                     }
@@ -189,9 +190,9 @@ TEST_CASE("counts: totals of every recipe are those of the reference", "[parity]
             const auto& aimed_at = *mx::format::find_element_format("e2m1");
             count += compare_all(make_matrix(type, 4, 333, {kind}, aimed_at, 3), recipes, 2, pass);
         }
-        count += compare_all(make_matrix(type, 16, 512, usual_kinds,
-                                         *mx::format::find_element_format("e4m3"), 4),
-                             recipes, 1, pass);
+        count += compare_all(
+            make_matrix(type, 16, 512, usual_kinds, *mx::format::find_element_format("e4m3"), 4),
+            recipes, 1, pass);
     }
     CHECK(count > 10000);
 }
@@ -258,8 +259,7 @@ TEST_CASE("counts: an analysis that counts has the figures of one that does not"
     const auto texts_of = [&](const stored_matrix& m, const mx::engine::run_control& control) {
         std::vector<std::string> out;
         const mx::analysis::matrix whole{m.type, m.bytes.data(), m.rows, m.cols, "m"};
-        for (const auto& one :
-             mx::analysis::analyze_matrix(whole, recipes, false, control, true)) {
+        for (const auto& one : mx::analysis::analyze_matrix(whole, recipes, false, control, true)) {
             mx::metrics::totals totals = one.totals;
             mx::base::tally_text text;
             totals.exchange(text);
@@ -279,4 +279,22 @@ TEST_CASE("counts: an analysis that counts has the figures of one that does not"
             CHECK(texts_of(m, control) == expected);
         }
     }
+}
+
+TEST_CASE("counts: large tensors under several recipes are counted", "[parity]") {
+    const auto counted = [](const std::vector<std::string>& texts, std::uint64_t elements) {
+        std::vector<mx::codec::block_params> params;
+        for (const recipe& r : mx::codec::parse_recipes(texts)) {
+            params.push_back(mx::codec::params_of(r));
+        }
+        std::vector<mx::codec::recipe_request> asked(params.size());
+        for (std::size_t r = 0; r < asked.size(); ++r) asked[r].params = &params[r];
+        mx::engine::run_control control;
+        return mx::engine::is_counted(control, elements, asked);
+    };
+    const std::vector<std::string> four{"mxfp4", "mxfp8", "mxfp6", "mxint8"};
+    CHECK(counted(four, 1u << 24));
+    CHECK(!counted(four, 1u << 16));
+    CHECK(!counted({"mxfp4"}, 1u << 30));
+    CHECK(counted({"nvfp4"}, 1u << 24));
 }

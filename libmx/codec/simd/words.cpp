@@ -59,9 +59,7 @@ struct pass {
         }
     };
 
-    static HWY_INLINE vec magnitude_of(vec words) {
-        return hn::And(words, hn::Set(tag(), 0x7fff));
-    }
+    static HWY_INLINE vec magnitude_of(vec words) { return hn::And(words, hn::Set(tag(), 0x7fff)); }
     // Counters of words, `at` the position of the first one among the lanes of zeros.
     static HWY_INLINE vec counters_of(vec words, vec magnitude, std::size_t at) {
         const tag d;
@@ -94,9 +92,9 @@ struct pass {
             const vec magnitude = magnitude_of(words);
             e.add(magnitude);
             const vec padding = hn::Iota(d, static_cast<std::uint16_t>(word_counters::padding));
-            hn::StoreU(hn::IfThenElse(hn::FirstN(d, size - i), counters_of(words, magnitude, i),
-                                      padding),
-                       d, counters + i);
+            hn::StoreU(
+                hn::IfThenElse(hn::FirstN(d, size - i), counters_of(words, magnitude, i), padding),
+                d, counters + i);
             i += lanes;
         }
         return i;
