@@ -19,6 +19,8 @@ class exact_sum {
   public:
     /// Adds a finite value exactly.
     MX_HD_CALL void add(double value);
+    /// Adds a finite value as often as `times` says, exactly.
+    void add(double value, std::uint64_t times);
     /// Adds (high * 2^64 + low) * 2^exponent exactly; exponent from -1074 to 900. `add(digit, n)`
     /// adds n, below 2^32 in magnitude, to a digit: atomically where threads share the sum. Not
     /// counted: settle() comes before anything else, after 2^30 of them at most.
