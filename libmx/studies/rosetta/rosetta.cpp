@@ -167,8 +167,8 @@ class panel_pairs final : public engine::panel_visitor {
         }
         const std::size_t at = from * params_.size() + by;
         if (!known_[at]) {
-            errors_[at] = squared_error(x, readings_[from].codes, params_[from]->value,
-                                        readings_[by].factor);
+            errors_[at] =
+                squared_error(x, readings_[from].codes, params_[from]->value, readings_[by].factor);
             known_[at] = true;
         }
         return errors_[at];
