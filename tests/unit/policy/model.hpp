@@ -61,14 +61,14 @@ inline measurement& under(measured_tensor& t, const std::string& recipe) {
 
 /// Changes what was measured: `how` is given the result.
 template <typename How>
-void change(measurement& m, How how) {
+void alter(measurement& m, How how) {
     analysis::result r = m.result();
     how(r);
     m = measurement({r}, 0);
 }
 template <typename How>
-void change(measured_tensor& t, const std::string& recipe, How how) {
-    change(under(t, recipe), how);
+void alter(measured_tensor& t, const std::string& recipe, How how) {
+    alter(under(t, recipe), how);
 }
 
 /// Ten layers of four projections, 4096 elements each.

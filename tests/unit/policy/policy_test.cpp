@@ -139,10 +139,10 @@ TEST_CASE("norms are judged by their spread") {
            {"rule": "candidate", "role": "norm", "recipe": "mxfp8:scale=rceil", "verdict": "safe"})");
     std::vector<measured_tensor> tensors{normal_tensor("norm.weight", "norm", {64})};
     measurement& m = under(tensors[0], "mxfp8:scale=rceil");
-    change(m, [](analysis::result& f) { f.spread_error = 0.09; });
+    alter(m, [](analysis::result& f) { f.spread_error = 0.09; });
     CHECK(judge(tensors, p, find_target("any")).decisions[0].recipe == "mxfp8:scale=rceil");
     // As good an SQNR, of values that lie closer together.
-    change(m, [](analysis::result& f) { f.spread_error = 0.45; });
+    alter(m, [](analysis::result& f) { f.spread_error = 0.45; });
     const judgement j = judge(tensors, p, find_target("any"));
     CHECK(j.decisions[0].recipe == keep_choice);
     CHECK(j.decisions[0].veto->of->name == "error_of_spread");
