@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libmx/analysis/distributions.hpp"
-#include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_list.hpp"
 #include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/metrics/histograms.hpp"
@@ -33,7 +33,7 @@ struct analysis_request : engine::run_request {
 struct analysis {
     /// One per tensor (or group, where its first tensor stands), recipe and factor: tensors in file
     /// order, recipes and factors as given.
-    std::vector<result> results;
+    result_list results;
     std::vector<engine::skipped_tensor> skipped;
     std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors
     distributions sums;  ///< under the first factor; empty unless they were asked for

@@ -26,8 +26,8 @@ class group_sums {
              const metrics::totals& t);
     /// All of the tensor was added.
     void complete(std::size_t tensor);
-    /// The results of all groups in order, of incomplete ones as far as they are.
-    std::vector<result> take();
+    /// Adds the results of all groups in order, of incomplete ones as far as they are.
+    void take(result_list& to);
 
   private:
     struct member_sums;

@@ -19,7 +19,7 @@ inline constexpr std::uint64_t cheap_regret = std::uint64_t{1} << 24;
 
 /// Gives `results`, those of analyze for the same request, their best_rmse, regret and
 /// regret_share. Reads the tensors once more. Throws base::error.
-void add_regrets(std::vector<result>& results, const std::vector<engine::tensor_ref>& tensors,
+void add_regrets(result_list& results, const std::vector<engine::tensor_ref>& tensors,
                  const analysis_request& request, const engine::run_control& control);
 
 }  // namespace mx::analysis

@@ -237,15 +237,6 @@ report::record record_of(const result& r) {
     return to;
 }
 
-report::record_list records_of(std::vector<result>& results) {
-    report::record_list records;
-    for (result& r : results) {
-        records.push_back(record_of(r));
-        r.more = {};
-    }
-    return records;
-}
-
 void put(result& r, std::string_view name, const report::value& v) {
     tensor_identity unchanged;
     if (read_member(r, unchanged, name, v)) return;
@@ -294,14 +285,6 @@ result result_reader::read(const report::record& from) {
     return r;
 }
 
-std::vector<result> results_of(const report::record_list& records, const std::string& path) {
-    result_reader reader(path);
-    std::vector<result> results;
-    results.reserve(records.size());
-    for (const report::record& r : records) results.push_back(reader.read(r));
-    return results;
-}
-
 std::vector<member_facts> result_members() {
     const auto type_of = [](const result_member& m) {
         using enum member_type;
@@ -318,10 +301,6 @@ std::vector<member_facts> result_members() {
         facts.push_back({m.name, type_of(m), m.definition, false});
     }
     return facts;
-}
-
-bool has_elements(const std::vector<result>& results) {
-    return std::ranges::any_of(results, [](const result& r) { return r.elements != 0; });
 }
 
 }  // namespace mx::analysis

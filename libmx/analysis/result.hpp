@@ -16,7 +16,7 @@
 
 #include "libmx/codec/recipe.hpp"
 #include "libmx/metrics/row.hpp"
-#include "libmx/report/record_list.hpp"
+#include "libmx/report/record.hpp"
 #include "libmx/tensor/shape.hpp"
 
 namespace mx::analysis {
@@ -83,8 +83,6 @@ inline double value_or(double x, double otherwise) { return std::isnan(x) ? othe
 
 /// The record of a result: the members of the schema in their order.
 report::record record_of(const result& r);
-/// The records of all; `more` of the results is moved there.
-report::record_list records_of(std::vector<result>& results);
 
 /// Sets the member `name`; one that is not described becomes part of `more`.
 void put(result& r, std::string_view name, const report::value& v);
@@ -106,9 +104,5 @@ class result_reader {
     std::shared_ptr<const tensor_identity> last_;
     std::vector<std::shared_ptr<const named_recipe>> recipes_;
 };
-std::vector<result> results_of(const report::record_list& records, const std::string& path);
-
-/// Whether one of the results is of a tensor that has elements.
-bool has_elements(const std::vector<result>& results);
 
 }  // namespace mx::analysis

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
 #include "libmx/analysis/regret.hpp"
@@ -79,10 +80,12 @@ measured compare(const compare_options& o, const surroundings& around) {
     const bool wants_regret = o.regret.value_or(analysis::regret_cost(m.opened.tensors, request) <=
                                                 analysis::cheap_regret);
     if (wants_regret) analysis::add_regrets(a.results, m.opened.tensors, request, m.control);
-    const comparison c = evaluate(plan, a, o.phase_sweep);
+    const auto c = std::make_shared<const comparison>(evaluate(plan, a, o.phase_sweep));
 
-    d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
-    d.tail = comparison_members(plan, c);
+    d.sections = pages::compare_sections(plan, *c, a.skipped, o.view);
+    d.tail = comparison_members(plan, *c);
+    d.long_members.emplace_back("series",
+                                series_records(std::make_shared<const sweep_plan>(plan), c));
     pages::add_verdict(d, pages::ranking_heading);
     d.results = records_of(a.results);
     return m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);

@@ -114,7 +114,7 @@ report::record measured_model::head() const {
     return head;
 }
 
-measured measured_model::finish(report::document d, const std::vector<analysis::result>& results,
+measured measured_model::finish(report::document d, const analysis::result_list& results,
                                 const std::vector<engine::skipped_tensor>& skipped,
                                 const analysis::distributions& sums, bool verdict_first) const {
     d.head = head();

@@ -55,7 +55,7 @@ struct measured_model {
 
     /// Completes `d` with its head, what was skipped and the distributions. With `verdict_first`
     /// the sections begin with the verdict.
-    measured finish(report::document d, const std::vector<analysis::result>& results,
+    measured finish(report::document d, const analysis::result_list& results,
                     const std::vector<engine::skipped_tensor>& skipped,
                     const analysis::distributions& sums, bool verdict_first) const;
 

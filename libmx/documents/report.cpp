@@ -76,7 +76,7 @@ void say_computed(report::document& page, const digests& computed) {
 
 reported report(const report_options& o) {
     std::vector<analysis::results_input> read;
-    std::vector<std::vector<analysis::result>> results;
+    std::vector<analysis::result_list> results;
     std::vector<report::record_list> records;
     digests computed;
     report::read_options wanted;
@@ -86,7 +86,7 @@ reported report(const report_options& o) {
         report::results_file& content = read.back().content;
         const bool typed = content.kind == "analysis";
         results.push_back(typed ? analysis::results_of(content.results, path)
-                                : std::vector<analysis::result>());
+                                : analysis::result_list());
         records.push_back(typed ? report::record_list() : std::move(content.results));
         content.results = {};
     }

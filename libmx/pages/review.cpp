@@ -148,10 +148,10 @@ std::string subtitle_of(const evidence& e) {
 // That records are of several tensors.
 std::string groups_sentence(const evidence& e) {
     std::uint64_t members = 0, records = 0;
-    for (const compare::tensor_row& t : e.table.tensors) {
+    for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
         std::uint64_t most = 0;
-        for (const analysis::result* r : t.at) {
-            if (r != nullptr && r->group) most = std::max(most, r->group->members);
+        for (const analysis::result& r : e.table.all_of(t)) {
+            if (r.group) most = std::max(most, r.group->members);
         }
         members += most;
         records += most > 0 ? 1u : 0u;
@@ -169,10 +169,10 @@ std::vector<std::string> warnings_of(const evidence& e) {
     std::size_t non_finite = 0, inexact = 0;
     std::string first;
     for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
-        for (const analysis::result* r : e.table.tensors[i].at) {
-            if (r == nullptr || r->elements == 0) continue;
-            if (r->nan + r->inf > 0 && non_finite++ == 0) first = e.tensor_name(i);
-            inexact += r->inexact_inputs > 0 ? 1u : 0u;
+        for (const analysis::result& r : e.table.all_of(i)) {
+            if (r.elements == 0) continue;
+            if (r.nan + r.inf > 0 && non_finite++ == 0) first = e.tensor_name(i);
+            inexact += r.inexact_inputs > 0 ? 1u : 0u;
             break;
         }
     }
@@ -229,7 +229,7 @@ report::list input_members(const evidence& e) {
 
 review make_review(std::span<const result_set> sets, const review_options& options,
                    bool with_page) {
-    const evidence e = gather(sets);
+    const evidence e = gather(sets, with_page);
     const policy::judged_model m = judged(sets, options.judged_by);
     const verdict_context context{repeat_command(e, m, sets, options.judging), warnings_of(e)};
     review out;

@@ -3,29 +3,35 @@
 // matters held against what it does to normal data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_list.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/metrics/row.hpp"
 
 namespace mx::policy {
 
-/// A tensor under a recipe.
-struct measurement {
-    codec::recipe recipe;
-    std::string text;  ///< canonical spelling
-    metrics::row figures{};
-    std::uint64_t poisoned = 0;  ///< finite elements in blocks whose scale is NaN
-    double poisoned_share = 0;   ///< of the finite elements
-    /// Of tensors that share the result (--group); else null.
-    std::shared_ptr<const analysis::group_facts> group = {};
+/// A tensor under a recipe: one of many results, of which only its place is kept.
+class measurement {
+  public:
+    measurement(analysis::result_list in, std::size_t index)
+        : in_(std::move(in)), index_(index), under_(&in_.recipe_of(index)) {}
+
+    const codec::recipe& recipe() const { return under_->recipe; }
+    const std::string& text() const { return under_->name; }  ///< canonical spelling
+    analysis::result result() const { return in_[index_]; }
+
+  private:
+    analysis::result_list in_;
+    std::size_t index_;
+    const analysis::named_recipe* under_;  // in the list
 };
 
 /// A tensor as results tell of it.
@@ -44,7 +50,7 @@ struct measured_tensor {
 /// What a figure is computed from.
 struct figure_input {
     const measured_tensor& of;
-    const measurement& under;
+    const analysis::result& under;
     const metrics::row& normal;  ///< the recipe on normal data
     /// The share of a tensor's squares in its largest element from which on SQNR and gain tell of
     /// that element and not of the tensor.
@@ -83,7 +89,6 @@ struct loss_rates {
 /// become zero, and those that are clamped or lie in blocks where all are; at most 1. Rounded at
 /// random (stochastic), an element that becomes zero is not lost: it is kept in the mean.
 double lost_share(const loss_rates& of, bool at_random);
-double lost_share(const measurement& m);
 double lost_share(const analysis::result& r);
 
 /// Of the finite elements, those that become NaN with their block; 0 where there are none.

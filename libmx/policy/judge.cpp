@@ -159,16 +159,18 @@ class judging {
                 r.trials.emplace_back();
                 continue;
             }
-            recipe = &m->recipe;
+            recipe = &m->recipe();
             const measured_tensor& t = tensors_[i];
-            const trial tried = judge_tensor(vetoes_, dominated_, t, *m, known_.normal(key));
+            const analysis::result result = m->result();
+            const trial tried =
+                judge_tensor(vetoes_, dominated_, t, *m, result, known_.normal(key));
             r.trials.push_back(tried);
             if (!whole) continue;
             const auto elements = static_cast<double>(t.elements);
             r.elements += t.elements;
-            bits += m->figures.bits_per_element * elements;
-            r.bytes += bytes_of(m->figures.bits_per_element, t.elements);
-            const double n = m->figures.nrmse;
+            bits += result.bits_per_element * elements;
+            r.bytes += bytes_of(result.bits_per_element, t.elements);
+            const double n = result.nrmse;
             const double own = std::isnan(n) ? 0 : n * n * elements;
             noise += own;
             if (own > most) {
@@ -361,12 +363,12 @@ class judging {
 
     static void give(decision& d, const measured_tensor& t, const class_recipe& r,
                      const trial& tried) {
-        const std::uint64_t bytes = bytes_of(tried.of->figures.bits_per_element, t.elements);
+        const std::uint64_t bytes = bytes_of(tried.of->result().bits_per_element, t.elements);
         if (bytes >= t.bytes) {
             d.reason = fmt::format("stored in as few bytes as {} takes", r.recipe);
             return;
         }
-        d.recipe = tried.of->text;
+        d.recipe = tried.of->text();
         d.figures = tried.of;
         d.is = std::max(r.is, tried.is);
         d.bytes = bytes;

@@ -33,7 +33,7 @@ judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
     return m;
 }
 
-judged_model judge_model(const std::vector<analysis::result>& results, const report::record& tail,
+judged_model judge_model(const analysis::result_list& results, const report::record& tail,
                          const basis& b) {
     std::vector<measured_tensor> tensors;
     add_results(results, tensors);

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_list.hpp"
 #include "libmx/policy/judge.hpp"
 
 namespace mx::policy {
@@ -45,7 +45,7 @@ judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b);
 
 /// Of one run, in memory or read back: its results, and the tail of its document, in which
 /// `skipped` tells what the run left out (add_left_out).
-judged_model judge_model(const std::vector<analysis::result>& results, const report::record& tail,
+judged_model judge_model(const analysis::result_list& results, const report::record& tail,
                          const basis& b);
 
 /// The recipes that a policy would judge on a target, each once, in its order: what is measured

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mx::io {
 
@@ -49,19 +50,31 @@ std::string objection_to(const std::string& url);
 /// stay.
 std::string url_encoded(const std::string& text, std::string_view kept = {});
 
-/// A connection, kept from request to request; for one thread.
+/// The header lines that a request has beside those that libcurl makes itself, its signature among
+/// them.
+std::vector<std::string> headers_of(const http_request& request);
+
+/// Whether `text` holds what must not be shown or sent elsewhere: the token, the secret or the
+/// session of `who`, in capitals or not. A word of fewer than eight bytes is not looked for.
+bool holds_secret(const http_credentials& who, const std::string& text);
+/// `text` with "(secret)" in place of each of these.
+std::string without_secrets(const http_credentials& who, std::string text);
+
+/// A connection, kept from request to request; for one thread. Tests put another in its place.
 class http_session {
   public:
     http_session();
-    ~http_session();
+    virtual ~http_session();
     http_session(const http_session&) = delete;
     http_session& operator=(const http_session&) = delete;
 
     /// Asks and takes the body of an answer 206, or of 200 to a request for the whole, into `body`;
     /// other bodies are dropped. Redirects are not followed. Returns early once `stop` is raised
     /// and wake() called.
-    http_answer get(const http_request& request, std::span<std::byte> body,
-                    const std::atomic<bool>& stop);
+    virtual http_answer get(const http_request& request, std::span<std::byte> body,
+                            const std::atomic<bool>& stop);
+    /// Waits for so many seconds, or until `stop` is raised.
+    virtual void pause(double seconds, const std::atomic<bool>& stop);
     /// Lets get() look at its flag; from any thread.
     void wake();
 

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "libmx/base/parsed.hpp"
@@ -63,21 +61,15 @@ struct server::patience {
     const std::atomic<bool>& stop;
     int failures = 0, redirects = 0, refreshes = 0;
 
-    void wait(double seconds) const {
-        const auto until =
-            std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-        while (!stop && std::chrono::steady_clock::now() < until) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        }
-    }
     double next_wait() const { return first_wait * static_cast<double>(1 << failures); }
 };
 
-server::server(remote_address address)
-    : address_(std::move(address)), origin_(origin_of(address_.url)) {}
+server::server(remote_address address, http_session* through)
+    : address_(std::move(address)), through_(through), origin_(origin_of(address_.url)) {}
 
+// What servers say, and what libcurl says of them, can hold what they were sent.
 void server::fail(const std::string& message, std::optional<std::uint64_t> offset) const {
-    input_error(message, {address_.path, {}, offset});
+    input_error(without_secrets(address_.who, message), {address_.path, {}, offset});
 }
 
 std::string server::target() {
@@ -111,6 +103,10 @@ http_answer server::ask(http_session& session, http_request request, std::span<s
     while (true) {
         request.url = target.empty() ? address_.url : target;
         request.who = origin_of(request.url) == origin_ ? &address_.who : nullptr;
+        if (request.who == nullptr &&
+            holds_secret(address_.who, request.url + '\n' + request.unchanged_since)) {
+            fail("the server gives away the credentials: another host would be sent them");
+        }
         http_answer answer = session.get(request, body, p.stop);
         if (p.stop) throw base::error(base::error_kind::cancelled, "cancelled");
         const bool of_all = !opened_ && (answer.status == 200 || answer.status == 416);
@@ -132,7 +128,7 @@ http_answer server::ask(http_session& session, http_request request, std::span<s
             const int most = answer.status == 0 && !opened_ ? first_failures : most_failures;
             if (++p.failures > most || wait > longest_wait)
                 fail(complaint(request, answer), request.begin);
-            p.wait(wait);
+            session.pause(wait, p.stop);
         } else {
             fail(complaint(request, answer), request.begin);
         }
@@ -199,7 +195,8 @@ void server::check_range(const http_request& request, const http_answer& answer)
 }
 
 std::vector<std::byte> server::open(std::size_t count) {
-    http_session session;
+    std::optional<http_session> own;
+    http_session& session = through_ != nullptr ? *through_ : own.emplace();
     patience p{never};
     http_request request;
     request.begin = 0;
@@ -250,12 +247,13 @@ void server::read(http_session& session, std::uint64_t begin, std::span<std::byt
             fail(fmt::format("the connection ends early again and again: {}", answer.problem),
                  begin + done);
         }
-        p.wait(wait);
+        session.pause(wait, p.stop);
     }
 }
 
 std::string server::whole(std::size_t most) {
-    http_session session;
+    std::optional<http_session> own;
+    http_session& session = through_ != nullptr ? *through_ : own.emplace();
     patience p{never};
     std::vector<std::byte> text(most);
     const http_answer answer = ask(session, {}, text, p);

@@ -21,7 +21,8 @@ namespace mx::io {
 /// the former alone. Errors are base::error (input) that name the address, never a redirect's.
 class server {
   public:
-    explicit server(remote_address address);
+    /// `through`: what open() and whole() ask through, in place of a session of their own.
+    explicit server(remote_address address, http_session* through = nullptr);
 
     const std::string& path() const noexcept { return address_.path; }
     /// Bytes of the file; known once open() was called.
@@ -51,6 +52,7 @@ class server {
     void forget(const std::string& target);
 
     remote_address address_;
+    http_session* through_;
     std::string origin_;
     std::uint64_t size_ = 0;
     bool opened_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -115,7 +116,15 @@ void write_json(const document& d, const layout&, const sink& out) {
     object_printer object(out);
     for (const auto& [name, v] : d.head) object.member(name, v);
     object.member("results", d.results);
-    for (const auto& [name, v] : d.tail) object.member(name, v);
+    for (const auto& [name, v] : d.tail) {
+        const auto at =
+            std::ranges::find_if(d.long_members, [&](const auto& of) { return of.first == name; });
+        if (at == d.long_members.end()) {
+            object.member(name, v);
+        } else {
+            object.member(name, at->second);
+        }
+    }
     object.finish();
 }
 
