@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "libmx/base/status.hpp"
+#include "libmx/base/task.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/report/members.hpp"
 
@@ -298,7 +299,11 @@ std::vector<result> results_of(const report::record_list& records, const std::st
     result_reader reader(path);
     std::vector<result> results;
     results.reserve(records.size());
-    for (const report::record& r : records) results.push_back(reader.read(r));
+    base::task checking("checking results", records.size());
+    for (const report::record& r : records) {
+        results.push_back(reader.read(r));
+        checking.step();
+    }
     return results;
 }
 

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "libmx/base/task.hpp"
 
 namespace mx::io {
 
@@ -28,6 +31,7 @@ class input_stream {
   private:
     std::string path_;
     int descriptor_;
+    std::optional<base::task> reading_;  ///< up to the end
 };
 
 }  // namespace mx::io

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/task.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/remote.hpp"
@@ -98,6 +99,7 @@ class sharded_reader final : public file_reader {
     void open_shards(const std::vector<std::string>& paths, const open_options& options,
                      const index_listener& listener) {
         shards_.resize(paths.size());
+        base::task opening("opening", paths.size());
         base::parallel_for(
             paths.size(), opened_at_once(file_->path()), nullptr, [&](std::uint64_t i, int) {
                 const std::string& path = paths[i];
@@ -107,6 +109,7 @@ class sharded_reader final : public file_reader {
                     fail(shard->second.front(), fmt::format("its shard '{}' is missing", path));
                 }
                 shards_[i] = open_safetensors(input_file::open(path), options);
+                opening.step();
             });
     }
 
