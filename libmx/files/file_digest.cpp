@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t digest_piece = std::size_t{1} << 20;
 
-// The library fails only where it was built or configured without SHA-256.
+// The library fails only if it was built or configured without SHA-256.
 void require(int worked) {
     if (worked != 1) throw std::runtime_error("libcrypto offers no SHA-256");
 }

@@ -18,7 +18,7 @@ input_stream::input_stream(std::string path) : path_(std::move(path)) {
     if (path_ == standard_input) {
         descriptor_ = ::dup(STDIN_FILENO);
     } else {
-        // Opening a pipe without a writer would wait for one.
+        // Opening a pipe without a writer would block.
         descriptor_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     }
     if (descriptor_ < 0) {

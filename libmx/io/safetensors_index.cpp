@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharded models: NAME.safetensors.index.json beside its shards.
+// Sharded models: NAME.safetensors.index.json in the folder of its shards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// {"metadata": {...}, "weight_map": {"tensor": "shard"}}; other members are passed over.
+// {"metadata": {...}, "weight_map": {"tensor": "shard"}}; other members are ignored.
 class index_listener final : public json_listener {
   public:
     std::map<std::string, std::vector<std::string>> shards;  ///< shard to its tensors
     std::map<std::string, std::string> metadata;
     bool has_map = false;
-    bool of_mx = false;  ///< it is no index, but results
+    bool of_mx = false;  ///< it is not an index, but results
 
     void open(bool object) override {
         if (depth() == 1 && !object) fail("the index is not a JSON object");
