@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the writers of the interop tests (tests/interop/requirements.txt) into build/interop, or
-# Debian's packages of some of them where that fails; and for tests/python an environment of
-# Debian's PyTorch, build/torch. What cannot be installed is skipped by the tests, so this never fails; it
-# gives up after some seconds where there is no network.
+# Debian's packages of some of them if that fails; and for tests/python an environment with Debian's
+# PyTorch, build/torch. Tests skip what cannot be installed, so this never fails; without a network it
+# gives up after some seconds.
 set -u
 cd "$(dirname "$0")/.."
 mkdir -p build

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx/commands.hpp"
 
+#include <algorithm>
+
 #include "apps/mx/completion.hpp"
 #include "apps/mx/help.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/pager.hpp"
+#include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 
 namespace mx::app {
@@ -43,6 +46,8 @@ runner parse_command_line(int argc, char** argv) {
                chosen.name);
     }
     cmd.take_settings();
+    const std::vector<std::string> given = cmd.given({});
+    follow_tasks(std::ranges::find(given, "--quiet") != given.end());
     return run;
 }
 

@@ -13,7 +13,7 @@
 namespace mx::analysis {
 namespace {
 
-// Sums of one recipe on two roads differ by less than this share of themselves.
+// Sums of one recipe by two methods differ by less than this share of themselves.
 constexpr double sum_accuracy = 1e-6;
 
 std::vector<codec::recipe> best_recipes(const std::vector<codec::recipe>& recipes) {
@@ -51,7 +51,7 @@ void add_regrets(result_list& results, const std::vector<engine::tensor_ref>& te
     static_cast<engine::run_request&>(searched) = request;
     searched.recipes = best_recipes(request.recipes);
     searched.groups = request.groups;
-    searched.share = nullptr;  // parts leave this to whoever merges them
+    searched.share = nullptr;  // parts leave this to mx merge
     if (searched.recipes.empty()) return;
     const analysis best = analyze(tensors, searched, control);
 

@@ -21,7 +21,7 @@ constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 constexpr double most = 0x1p53;  // what a count can be, so that sums are whole numbers too
 constexpr std::array<const char*, 4> error_parts{"total", "clamp", "underflow", "grid"};
 
-// A member of the schema, where it lies, and one line about it; metrics say the last themselves.
+// A member of the schema, its field, and one line about it; metrics have their own line.
 struct result_member {
     const char* name;
     std::variant<std::string tensor_identity::*, mx::tensor::shape tensor_identity::*,
@@ -34,8 +34,8 @@ struct result_member {
 };
 
 // THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
-// error_members where the error is decomposed, regret_members where they were asked for, and
-// group_members of results that tensors share.
+// error_members if the error is decomposed, regret_members on request, and group_members of results
+// that tensors share.
 constexpr std::array described_members{
     result_member{"file", &tensor_identity::file, "path of the file, as given"},
     result_member{"tensor", &tensor_identity::tensor,
@@ -135,7 +135,7 @@ double figure_in(const report::value& v) {
     return report::number_of(v).value_or(undefined);
 }
 
-// What is of another type is taken as missing.
+// A value of another type counts as missing.
 void read(const report::value& v, const char*, std::string& to) {
     if (const auto* s = std::get_if<std::string>(&v)) to = *s;
 }
@@ -156,7 +156,7 @@ void read(const report::value& v, const char*, std::array<double, 4>& to) {
     }
 }
 
-// Reads one member; false where the description has none of that name.
+// Reads one member; false if no member is described under that name.
 bool read_member(result& r, tensor_identity& of, std::string_view name, const report::value& v) {
     const metrics::metric* metric = metrics::find(name);
     if (metric != nullptr && metric->member != nullptr) {

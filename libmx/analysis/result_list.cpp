@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "libmx/base/task.hpp"
+
 namespace mx::analysis {
 namespace {
 
@@ -213,7 +215,11 @@ result_list::iterator& result_list::iterator::operator++() {
 result_list results_of(const report::record_list& records, const std::string& path) {
     result_reader reader(path);
     result_list results;
-    for (const report::record& r : records) results.push_back(reader.read(r));
+    base::task checking("checking results", records.size());
+    for (const report::record& r : records) {
+        results.push_back(reader.read(r));
+        checking.step();
+    }
     return results;
 }
 

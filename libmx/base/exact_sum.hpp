@@ -29,7 +29,7 @@ class exact_sum {
     void settle() { carry(); }
     /// Adds another sum exactly.
     void merge(const exact_sum& other);
-    /// Takes another sum away exactly.
+    /// Subtracts another sum exactly.
     void subtract(const exact_sum& other);
     /// The sum rounded once, to nearest even; +0 for an empty or cancelled sum. Inf when the
     /// exact sum rounds beyond the largest double.

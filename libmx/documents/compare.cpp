@@ -17,7 +17,7 @@ using namespace compare;
 // Without --recipe: the elements of the OCP formats under the rules that the literature compares.
 constexpr std::array default_elements{"e4m3", "e5m2", "e2m3", "e3m2", "e2m1"};
 constexpr std::array default_rules{"floor", "ceil", "even", "rceil"};
-// Says nothing that the axis of elements would not replace.
+// Replaced by the axis of elements.
 constexpr const char* blank_recipe = "mxfp8";
 
 const std::vector<std::string>& values_of(const compare_options& o, std::string_view key) {
@@ -33,7 +33,7 @@ sweep_request request_of(const compare_options& o) {
     }
     if (!o.recipes.empty()) return request;
     request.bases = {blank_recipe};
-    // A dialect or another scale format has rules of its own.
+    // A dialect or another scale format has its own rules.
     const bool own_rules =
         !values_of(o, "dialect").empty() || !values_of(o, "scale_format").empty();
     for (axis& a : request.axes) {
@@ -46,7 +46,7 @@ sweep_request request_of(const compare_options& o) {
     return request;
 }
 
-// Without a sweep of the user's: what the verdict needs is measured as well.
+// Without a sweep of the user: what the verdict needs is measured as well.
 bool by_default(const compare_options& o) {
     return o.recipes.empty() &&
            std::all_of(o.axes.begin(), o.axes.end(), [](const auto& a) { return a.empty(); });

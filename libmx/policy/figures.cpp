@@ -21,7 +21,8 @@ bool at_random(const figure_input& in) {
     return in.under.under->recipe.round == format::rounding::stochastic;
 }
 
-// What of |gain - 1| or of the error a single element could account for: its share of the squares.
+// The part of |gain - 1| or of the error that a single element can explain: its share of the
+// squares.
 bool dominated(const figure_input& in) {
     const double crest = in.under.crest_factor;
     return crest * crest >= in.dominated * static_cast<double>(in.of.elements);

@@ -10,7 +10,7 @@
 namespace mx::policy {
 namespace {
 
-// A zero byte ends the file, as no path holds one.
+// A zero byte separates file and name: no path contains one.
 std::string key_of(const std::string& file, const std::string& tensor) {
     return file + '\0' + tensor;
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double most_bytes = 0x1p53;  // so that sums are whole numbers too
 
-// Bytes of so many elements as they are stored; of a dtype that is none, as float32.
+// Bytes of so many elements as stored; of an unknown dtype, as float32.
 std::uint64_t stored_bytes(const std::string& dtype, std::uint64_t elements) {
     const auto known = tensor::find_dtype(dtype);
     const int bits = known ? tensor::row_of(*known).bits : 32;

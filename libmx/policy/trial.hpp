@@ -27,7 +27,7 @@ struct trial {
 };
 
 /// Judges `m`, which is `result` of the tensor `t`, by `vetoes` (policy::vetoes of a role, which
-/// may be one that the policy keeps: norms, say) and the setting `dominated`; `normal` is
+/// may be one that the policy keeps, such as norms) and the setting `dominated`; `normal` is
 /// figures_on_normal_data of the recipe.
 trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
                    const measured_tensor& t, const measurement& m, const analysis::result& result,

@@ -20,7 +20,7 @@ namespace mx::io {
 namespace {
 
 constexpr long connect_seconds = 20;
-// A server that sends nothing for so long has lost the request.
+// A server that sends nothing for this long has lost the request.
 constexpr long silent_seconds = 30;
 // Shorter words occur in messages by chance.
 constexpr std::size_t least_secret = 8;
@@ -79,7 +79,7 @@ struct transfer {
 std::size_t take_header(char* text, std::size_t, std::size_t count, void* self) {
     auto& t = *static_cast<transfer*>(self);
     const std::string_view line(text, count);
-    if (line.starts_with("HTTP/")) t.answer = {};  // what came before was provisional
+    if (line.starts_with("HTTP/")) t.answer = {};  // earlier headers were provisional
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) return count;
     std::string name(line.substr(0, colon));
@@ -113,7 +113,7 @@ std::size_t take_body(char* text, std::size_t, std::size_t count, void* self) {
     auto& t = *static_cast<transfer*>(self);
     long status = 0;
     curl_easy_getinfo(t.handle, CURLINFO_RESPONSE_CODE, &status);
-    // The bytes of a whole file where some were asked for must not come.
+    // The body of a whole file is not read if a range was requested.
     if (status == 200 && t.request.begin) return 0;
     if (status != (t.request.begin ? 206 : 200)) return count;
     if (count > t.body.size() - t.answer.bytes) {
@@ -256,7 +256,7 @@ http_answer http_session::get(const http_request& request, std::span<std::byte> 
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, static_cast<void*>(&t));
     if (request.begin) {
-        range = fmt::format("{}-{}", *request.begin, request.end - 1);  // a range holds its end
+        range = fmt::format("{}-{}", *request.begin, request.end - 1);  // a range includes its end
         curl_easy_setopt(easy, CURLOPT_RANGE, range.c_str());
     }
     for (const std::string& line : headers_of(request)) add(headers, line);

@@ -16,7 +16,7 @@ namespace {
 constexpr int most_failures = 5;   // of a range, with twice the time between them
 constexpr int first_failures = 2;  // of a host that never answered
 constexpr double first_wait = 0.25;
-constexpr double longest_wait = 600;  // what a server may ask for
+constexpr double longest_wait = 600;  // longest waiting time that a server may set
 constexpr int most_redirects = 5;
 // A server may leave out the ranges of texts, such as an index: these are taken whole.
 constexpr std::uint64_t whole_limit = std::uint64_t{32} << 20;
@@ -25,7 +25,7 @@ constexpr int most_refreshes = 2;
 bool is_redirect(int status) {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
-// What a store says of an address whose signature has expired, or of one that is gone.
+// Answers of a store for an address whose signature has expired, or that is gone.
 bool is_expired(int status) {
     return status == 400 || status == 401 || status == 403 || status == 404 || status == 410;
 }
@@ -56,7 +56,7 @@ constexpr const char* changed =
 
 }  // namespace
 
-// What is left of the tries for one range.
+// The remaining tries for one range.
 struct server::patience {
     const std::atomic<bool>& stop;
     int failures = 0, redirects = 0, refreshes = 0;
@@ -118,7 +118,7 @@ http_answer server::ask(http_session& session, http_request request, std::span<s
             check_redirect(request, answer.redirect, p);
             target = answer.redirect;
         } else if (!target.empty() && is_expired(answer.status) && p.refreshes < most_refreshes) {
-            // Not the store but who sent us there knows where the file is now.
+            // The hub that redirected, not the store, knows where the file is now.
             forget(target);
             target.clear();
             p.redirects = 0;
@@ -135,7 +135,7 @@ http_answer server::ask(http_session& session, http_request request, std::span<s
     }
 }
 
-// What is wrong with an answer that is none to the request.
+// What is wrong with an answer that does not fit the request.
 std::string server::complaint(const http_request& request, const http_answer& answer) const {
     const bool redirected = origin_of(request.url) != origin_;
     const std::string who =

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "libmx/base/status.hpp"
+#include "libmx/base/task.hpp"
 #include "libmx/report/json_line.hpp"
 #include "libmx/report/writers.hpp"
 
@@ -97,9 +98,11 @@ class object_printer {
     template <typename Items>
     void array(const Items& items) {
         out_("[");
+        base::task writing("writing", items.size());
         for (std::size_t i = 0; i < items.size(); ++i) {
             out_(i == 0 ? "\n" : ",\n");
             out_(dump(to_json(value(items[i]))));
+            writing.step();
         }
         out_(items.empty() ? "]" : "\n]");
     }

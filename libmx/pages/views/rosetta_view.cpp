@@ -23,7 +23,7 @@ using report::share;
 using analysis::pair_index;
 using report::cell;
 
-// "torchao even", "microxcaling floor away": what tells recipes of one element and block apart.
+// "torchao even", "microxcaling floor away": what distinguishes recipes of one element and block.
 std::string label_of(const codec::recipe& r) {
     const auto& rounding = format::row_of(r.round);
     std::string label = fmt::format("{} {}", r.by->name, r.rule->name);

@@ -13,7 +13,7 @@
 
 namespace mx::cluster {
 
-/// How a defect is told: "1 of 8 blocks saturates", "2 of 8 blocks saturate".
+/// A defect in words: "1 of 8 blocks saturates", "2 of 8 blocks saturate".
 struct defect_words {
     std::string_view one, many;
 };

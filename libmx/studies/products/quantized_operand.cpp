@@ -20,7 +20,7 @@
 namespace mx::products {
 namespace {
 
-// Where an element of the stored matrix lies in the operand.
+// The position in the operand of an element of the stored matrix.
 struct place_in_operand {
     std::size_t depth;
     reduction over;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-// Where a block lies.
+// The position of a block.
 struct block_position {
     std::uint64_t first;  // index of its first element
     std::uint64_t rows, cols;
