@@ -369,7 +369,7 @@ TEST_CASE("the best recipe of each width is named, whatever the policy says of i
 TEST_CASE("a class's error that is one tensor's is said to be") {
     auto tensors = projections({"mxfp8:scale=rceil"});
     CHECK_FALSE(class_of(judged(tensors), "weight").candidates.front().dominant);
-    change(tensors[5], "mxfp8:scale=rceil", [](analysis::result& f) { f.nrmse *= 10; });
+    alter(tensors[5], "mxfp8:scale=rceil", [](analysis::result& f) { f.nrmse *= 10; });
     CHECK(class_of(judged(tensors), "weight").candidates.front().dominant == std::size_t{5});
 }
 
