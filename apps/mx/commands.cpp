@@ -46,8 +46,8 @@ runner parse_command_line(int argc, char** argv) {
                chosen.name);
     }
     cmd.take_settings();
-    const std::vector<std::string> given = cmd.given({});
-    follow_tasks(std::ranges::find(given, "--quiet") != given.end());
+    const auto is_quiet = [](const std::string& word) { return word.starts_with("--quiet"); };
+    follow_tasks(std::ranges::any_of(cmd.given({}), is_quiet));
     return run;
 }
 

@@ -17,8 +17,8 @@ struct task_state {
     bool ended = false;       ///< the last call of a task, also after an error
 };
 
-/// Called when a task begins, after each step, and when it ends. What it throws after a step ends the
-/// work; it must not throw at the end.
+/// Called when a task begins, after each step, and when it ends. What it throws after a step ends
+/// the work; it must not throw at the end.
 using task_watcher = std::function<void(const task_state&)>;
 
 /// Sets the watcher for tasks of the calling thread; other threads have none. Empty: none.
@@ -33,7 +33,8 @@ class task {
     task(const task&) = delete;
     task& operator=(const task&) = delete;
 
-    /// Counts `steps` as done, from any thread; on that of the task, throws what the watcher throws.
+    /// Counts `steps` as done, from any thread; on that of the task, throws what the watcher
+    /// throws.
     void step(std::uint64_t steps = 1);
 
   private:
