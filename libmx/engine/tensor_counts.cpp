@@ -7,11 +7,11 @@ namespace mx::engine {
 namespace {
 
 // Nanoseconds, of one of the machines in docs/design/counting.md; their ratios matter.
-constexpr double counting = 0.7;  // an element, whatever the number of recipes
+constexpr double counting = 0.55;  // an element, whatever the number of recipes
 
 // An element under a recipe.
 double quantizing(const codec::backend& b, const codec::block_params& p) {
-    constexpr double vectors = 0.35, general = 1, own_scales = 2, reference = 30;
+    constexpr double vectors = 0.9, general = 1.6, own_scales = 2, reference = 30;
     if (b.takes != nullptr && !b.takes(p)) return reference;
     if (p.plain) return vectors;
     return codec::scales_have_codes(p) ? general : own_scales;
