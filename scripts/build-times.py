@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Processor time of a build: user and system time of each compile, whatever else the machine does.
+"""CPU time of a build: user and system time of each compile, independent of the load of the machine.
 
-As the compiler launcher it runs the compiler and adds a line to a log; otherwise it prints such a
-log: the total, the number of files, and the slowest of them.
+As the compiler launcher it runs the compiler and adds a line to a log; otherwise it prints such a log: the
+total, the number of files, and the slowest of them.
 
     build-times.py LOG [SLOWEST]             print (default: the 20 slowest files)
     build-times.py --launch LOG COMPILER...  compile, and add to LOG

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Fails when a C++ file is not formatted as .clang-format says. `--fix` formats instead.
-# Versions of clang-format differ in details; 14 (Debian 12) is the one that decides.
+# Fails if a C++ file is not formatted according to .clang-format. `--fix` formats instead.
+# Versions of clang-format differ in details; only 14 (Debian 12) counts.
 set -eu
 cd "$(dirname "$0")/.."
 

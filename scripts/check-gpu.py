@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks everything that needs an NVIDIA GPU, on a machine that has one and CUDA 13: builds, runs the
-tests marked gpu, compute-sanitizer, a recording of the card and its verification, the commands
-with --backend cuda against the processor's bytes, and the benchmarks. Takes about an hour, needs
-no network and no other rights than to use the card, and changes no setting of it.
+tests marked gpu, compute-sanitizer, a recording of the GPU and its verification, the commands with
+--backend cuda against the bytes of the CPU, and the benchmarks. Takes about an hour, needs no network
+and no rights but to use the GPU, and changes no setting of it.
 
-A step that fails does not stop the others. Exit code: 0 when nothing failed, 1 when something did,
-77 when there is no device and nothing else failed."""
+A step that fails does not stop the others. Exit code: 0 if nothing failed, 1 if something did, 77 if
+there is no device and nothing else failed."""
 
 import argparse
 import hashlib

@@ -1,4 +1,4 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks everything that needs an NVIDIA GPU; check-gpu.py says what, and with which options.
+# Checks everything that needs an NVIDIA GPU; check-gpu.py describes the checks and options.
 exec python3 -B "$(dirname "$0")/check-gpu.py" "$@"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs many command lines with two builds of mx and compares all they produce: standard output,
-standard error, exit codes, and every file written, byte for byte. For changes that must not change
-outputs. Exit code 0 when nothing differs, 1 and the first differing lines when something does.
+"""Runs many command lines with two builds of mx and compares all outputs: standard output, standard
+error, exit codes, and every written file, byte for byte. For changes that must not change outputs.
+Exit code 0 if nothing differs; otherwise 1, with the first lines that differ.
 
-The command lines are those of compare-builds.txt, which explains its syntax. Inputs are made once:
-by sample_inputs.py, and by OLD where `mx` itself is the writer."""
+The command lines are those of compare-builds.txt, which explains its syntax. Inputs are made once: by
+sample_inputs.py, and by OLD if `mx` itself writes them."""
 
 import argparse
 import concurrent.futures

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the packages of HEAD twice, in clones in two folders of WORK whose paths have other lengths, and
-# compares every byte. Exit 1 and the names of files that differ. ccache would hide what a path changes:
+# Makes the packages of HEAD twice, in clones in two folders of WORK with paths of different length, and
+# compares every byte. Exit 1 and the names of files that differ. ccache would hide effects of a path:
 # run it without. Usage: compare-packages.sh WORK [CMAKE_OPTION...]
 set -eu
 repository=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the pictures of docs/guide/metrics-drawn.md from what mx computes of two small blocks.
+"""Draws the pictures of docs/guide/metrics-drawn.md from mx's figures for two small blocks.
 
-draw-metrics.py MX FOLDER [--check]: with --check nothing is written, and the exit code is 1 where a
-picture of FOLDER is another one. Prints the figures that the page names."""
+draw-metrics.py MX FOLDER [--check]: with --check nothing is written, and the exit code is 1 if a
+picture in FOLDER differs. Prints the figures that the page contains."""
 import json
 import pathlib
 import struct

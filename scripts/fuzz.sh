@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Long runs of libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, one reader after the
-# other; docs/security.md has their figures.
+# Long runs of libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, one reader after
+# another; docs/security.md has their figures.
 # Usage: fuzz.sh [SECONDS [READER...]]   (default: 600 seconds for every reader)
-# Needs clang. Inputs that broke something are left in build/fuzz/finds/READER.
+# Needs clang. Inputs that fail are written to build/fuzz/finds/READER.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-600}

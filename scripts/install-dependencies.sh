@@ -1,12 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs those packages of cmake/debian-packages.txt that are missing, through apt, as root or
-# with sudo. Usage: install-dependencies.sh [KIND]...
+# Installs missing packages of cmake/debian-packages.txt through apt, as root or with sudo. Usage: install-dependencies.sh [KIND]...
 # Kinds: build, optional (these two by default), bench, format, tidy, tsan, interop, torch, browser,
-# site, mpi, rtl, remote, package. Packages of all kinds but build, bench, format, tidy, tsan and package
-# may fail to install.
-# Where there is nothing to install it needs no rights and no network; where it cannot install, it
-# says what is missing and leaves it to CMake to decide whether that matters.
+# site, mpi, rtl, remote, package. Only failures of kinds build, bench, format, tidy,
+# tsan and package are errors.
+# With nothing to install it needs no rights and no network. If it cannot install, it lists what is
+# missing, and CMake decides whether that matters.
 set -eu
 list=$(dirname "$0")/../cmake/debian-packages.txt
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the writers of the interop tests (tests/interop/requirements.txt) into build/interop, or
-# Debian's packages of some of them where that fails; and for tests/python an environment of
-# Debian's PyTorch, build/torch. What cannot be installed is skipped by the tests, so this never fails; it
-# gives up after some seconds where there is no network.
+# Debian's packages of some of them if that fails; and for tests/python an environment with Debian's
+# PyTorch, build/torch. Tests skip what cannot be installed, so this never fails; without a network it
+# gives up after some seconds.
 set -u
 cd "$(dirname "$0")/.."
 mkdir -p build
@@ -24,22 +24,23 @@ if [ ! -x build/torch/bin/python3 ]; then
     fi
 fi
 
-# An S3 server for tests/remote: apart from the writers, because it is larger than all of them.
-install_s3() {
-    build/interop/bin/python3 -c 'import moto' 2>/dev/null ||
+# Servers for tests/remote: apart from the writers, because moto's S3 is larger than all of them.
+install_servers() {
+    build/interop/bin/python3 -c 'import moto, RangeHTTPServer' 2>/dev/null ||
         timeout 90 build/interop/bin/python3 -m pip --timeout 5 --retries 1 install --quiet \
-            --only-binary :all: moto==5.2.1 flask==3.1.3 flask-cors==6.0.5 >>$log 2>&1 ||
-        echo "no S3 server for tests/remote, see $log" >&2
+            --only-binary :all: moto==5.2.1 flask==3.1.3 flask-cors==6.0.5 \
+            rangehttpserver==1.4.0 >>$log 2>&1 ||
+        echo "no servers for tests/remote, see $log" >&2
 }
 if [ -x build/interop/bin/python3 ]; then
-    install_s3
+    install_servers
     exit 0
 fi
 if python3 -m venv build/interop >$log 2>&1 &&
     timeout 120 build/interop/bin/python3 -m pip --timeout 5 --retries 1 install --quiet \
         --only-binary :all: -r tests/interop/requirements.txt >>$log 2>&1; then
     echo "writers of the interop tests: build/interop"
-    install_s3
+    install_servers
     exit 0
 fi
 rm -rf build/interop

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# How much two processes on two cores gain over one process with one thread: wall times of one run and of
-# two parts at once, best of three. Needs an idle machine. measure-parts.sh MX FILE [options of mx analyze]
+# Speedup of two processes on two cores over one process with one thread: wall times of one run and of two
+# parts at once, best of three. Needs an idle machine. measure-parts.sh MX FILE [options of mx analyze]
 set -eu
 mx=$(realpath "$1")
 shift

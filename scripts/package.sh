@@ -18,7 +18,7 @@ scripts/static-libraries.sh "$build/libraries"
 rm -rf "$out"
 mkdir -p "$out"
 
-# One folder for both: only the link differs. What CMake remembers of libraries is of the other kind.
+# One folder for both: only the link differs. CMake has cached the libraries of the other kind.
 configure() {
     cmake --preset release -B "$build" -U '*_LIBRARY*' -U 'OpenMP_*' -U 'pkgcfg_*' -DMX_MPI=OFF -DMX_CUDA=off "$@"
     cmake --build "$build" --target mx

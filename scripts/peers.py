@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Times the libraries that are installed next to mx, on the same array with as many threads, and
-prints rates, ratios and versions. What is not there is skipped, and the reason printed. Run it with
-a Python that has the libraries: numpy, and any of torch, torchao, ml_dtypes, gguf, microxcaling
-(`mx` on PYTHONPATH); CPFloat is compiled from --cpfloat FOLDER, its folder of headers.
+prints rates, ratios and versions. Missing libraries are skipped, with the reason. Run it with a
+Python that has the libraries: numpy, and any of torch, torchao, ml_dtypes, gguf, microxcaling (`mx`
+on PYTHONPATH); CPFloat is compiled from --cpfloat FOLDER, its folder of headers.
 
-The array is a matrix of normally distributed bf16 values. Libraries work on it in memory; mx
-analyses it from a file in the page cache (`mx bench FILE`), and casts as many values of the same
-distribution in memory (`mx bench --roads`). All take turns, and the best pass counts."""
+The array is a matrix of normally distributed bf16 values. Libraries process it in memory; mx analyses
+it from a file in the page cache (`mx bench FILE`), and casts as many values of the same distribution
+in memory (`mx bench --roads`). All take turns, and the best pass counts."""
 
 import argparse
 import ctypes

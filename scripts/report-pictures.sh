@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the pictures of docs/guide/report.md: pages of what `mx synth` writes, seen by headless
-# Chromium.
+# Makes the pictures of docs/guide/report.md: pages about files of `mx synth`, in headless Chromium.
 # Usage: report-pictures.sh [MX]   (default: build/release/mx)
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains every run of docs/reproduce/su-training.md with `mx train`, compares them with `mx runs`, and
-prints the tables of that page as Markdown. The budget decides how many seeds and steps there are, and
-nothing else does: a slower machine takes longer and prints the same tables. Minutes are those of one
-core of an AMD EPYC with AVX-512; twice as many cores take half the time.
+"""Trains every run of docs/reproduce/su-training.md with `mx train`, compares them with `mx runs`,
+and prints the tables of that page as Markdown. The budget alone decides the number of seeds and
+steps: a slower machine takes longer and prints the same tables. Minutes are those of one core of an
+AMD EPYC with AVX-512; twice as many cores take half the time.
 
-Runs that are in the folder already are not repeated, so that a study that was stopped goes on where it
-was when the same command is given again."""
+Runs that are already in the folder are not repeated, so the same command continues a study that was
+stopped."""
 
 import argparse
 import json

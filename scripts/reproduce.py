@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every command of docs/reproduce (yang.md, su.md, stages.md) and prints their tables. What it
-reads it makes itself: checkpoints of `mx synth`, and a few raw files whose statistics are known
-exactly. Every figure of a recipe is one that mx measured; what is computed here are means over
-tensors, a closed form to compare with, and shares of energy of unquantized matrices.
+"""Runs every command of docs/reproduce (yang.md, su.md, stages.md) and prints their tables. It makes
+its own inputs: checkpoints of `mx synth`, and a few raw files with known statistics. mx measures
+every figure of a recipe; the script computes only means over tensors, a closed form to compare with,
+and shares of energy of unquantized matrices.
 
-Given a folder, it also measures those public checkpoints of datasets/manifest.tsv that lie in it,
-at most one folder deeper, under any name (they are known by their SHA-256): datasets/fetch.sh
-gets them. With --studies it trains the studies of the other pages instead, which takes as many
-minutes of two cores as their budgets say. The figures do not depend on the machine."""
+Given a folder, it also measures the public checkpoints of datasets/manifest.tsv that are in it, at
+most one folder deeper, under any name (identified by their SHA-256); datasets/fetch.sh downloads
+them. With --studies it trains the studies of the other pages instead, which takes as many minutes of
+two cores as their budgets state. The figures do not depend on the machine."""
 
 import argparse
 import hashlib

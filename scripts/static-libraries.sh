@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Archives of the libraries that Debian has as shared ones only, so that mx can be linked statically:
+# Archives of libraries that Debian has only as shared ones, for linking mx statically:
 # libfmt.a, libhwy.a, libnlopt.a and libzip.a in FOLDER/lib. They are built from Debian's own sources of
 # the packages that are installed, which apt fetches and verifies. A second run builds what is missing.
 # Usage: static-libraries.sh FOLDER
@@ -48,7 +48,7 @@ library() {
     echo "$source" >"$folder/lib/$archive.source"
     echo "$package" >"$folder/lib/$archive.package"
 }
-# What the packages have: libzip with bzip2 and the encryption of OpenSSL, without xz and Zstandard.
+# As in the packages: libzip with bzip2 and the encryption of OpenSSL, without xz and Zstandard.
 library libfmt.a libfmt-dev -DFMT_TEST=OFF -DFMT_DOC=OFF
 library libhwy.a libhwy-dev -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_CONTRIB=OFF -DHWY_ENABLE_TESTS=OFF
 library libnlopt.a libnlopt-dev -DNLOPT_CXX=OFF -DNLOPT_FORTRAN=OFF -DNLOPT_PYTHON=OFF \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the targets of "no slow roads" and prints them as a Markdown table: met or missed.
+"""Measures the targets for performance and prints them as a Markdown table: met or missed.
 `mxfp4's rate` in a target is that of commit ab32965, whose program BASE is built beside
 (docs/performance.md says how) and takes turns with MX. With MX_PEERS_PYTHON, a Python that has
 torch and torchao, their quantization is measured as well (scripts/peers.py). Takes some ten minutes

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds everything and runs the tests. With CI set, warnings are errors,
-# kernels are built for all cards where nvcc is, the formatting is checked, and what the interop and
-# browser tests and the documents need is installed.
+# kernels are built for all GPUs if nvcc is installed, the formatting is checked, and the needs of the
+# interop and browser tests and of the documents are installed.
 # Usage: test.sh [PRESET]   (release, dev, asan, ubsan or tsan; default: release)
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,6 +19,6 @@ cmake --preset "$preset" ${CI:+-DMX_WERROR=ON -DMX_CUDA_ARCHITECTURES=all}
 cmake --build --preset "$preset"
 code=0
 ctest --preset "$preset" -j "$(nproc)" || code=$?
-# ctest names what was skipped; why is only in its log.
+# ctest names skipped tests; the reasons are only in its log.
 grep '^skipped: ' "build/$preset/Testing/Temporary/LastTest.log" || true
 exit $code

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs clang-tidy (.clang-tidy says which checks) over all sources, or over the files named.
+# Runs clang-tidy (checks: .clang-tidy) over all sources, or over the named files.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx/commands.hpp"
 
+#include <algorithm>
+
 #include "apps/mx/completion.hpp"
 #include "apps/mx/help.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/pager.hpp"
+#include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 
 namespace mx::app {
@@ -43,6 +46,8 @@ runner parse_command_line(int argc, char** argv) {
                chosen.name);
     }
     cmd.take_settings();
+    const auto is_quiet = [](const std::string& word) { return word.starts_with("--quiet"); };
+    follow_tasks(std::ranges::any_of(cmd.given({}), is_quiet));
     return run;
 }
 

@@ -48,7 +48,7 @@ struct matrix_reader {
     /// Opens the file and finds the tensor: by its name, a pattern that fits one name, or the only
     /// one that holds numbers. Throws base::error: input when the file cannot be read; usage,
     /// naming what there is, when that is not one tensor, and when the file is an output. `option`:
-    /// what the argument is called. `info`: hears what the header says.
+    /// what the argument is called. `info`: receives the description in the header.
     products::matrix read(const matrix_argument& m, const std::string& option,
                           io::tensor_info* info = nullptr);
 };

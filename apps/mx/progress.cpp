@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/parallel.hpp"
 
 namespace mx::app {
 namespace {
@@ -29,18 +31,21 @@ std::string time_text(double seconds) {
 
 class bar {
   public:
-    explicit bar(progress_unit unit) : unit_(unit) {}
+    explicit bar(progress_unit unit, std::string_view what = {}) : unit_(unit), what_(what) {}
     ~bar() { clear_status(); }
     void update(const engine::progress& p) {
         const clock::time_point now = clock::now();
         if (now - last_ < std::chrono::milliseconds(100)) return;
         last_ = now;
         const double seconds = std::chrono::duration<double>(now - start_).count();
-        show_status(progress_text(p, seconds, unit_, status_width()));
+        const std::string label = what_.empty() ? "" : std::string(what_) + " ";
+        const int width = status_width() - static_cast<int>(label.size());
+        show_status(label + progress_text(p, seconds, unit_, width));
     }
 
   private:
     progress_unit unit_;
+    std::string_view what_;
     clock::time_point start_ = clock::now();
     // The first tenth of a second draws nothing, so that short runs leave the terminal alone.
     clock::time_point last_ = start_;
@@ -70,6 +75,18 @@ std::function<void(const engine::progress&)> progress_bar(bool quiet, progress_u
     if (quiet || !stderr_is_terminal()) return {};
     const auto shared = std::make_shared<bar>(unit);
     return [shared](const engine::progress& p) { shared->update(p); };
+}
+
+void follow_tasks(bool quiet) {
+    const bool shows = !quiet && stderr_is_terminal();
+    const auto shown = std::make_shared<std::optional<bar>>();
+    base::watch_tasks([=](const base::task_state& t) {
+        if (t.ended) return shown->reset();
+        base::stop_if(&interrupted());
+        if (!shows || t.total == 0) return;
+        if (!*shown) shown->emplace(progress_unit::none, t.what);
+        (*shown)->update({t.done, t.total});
+    });
 }
 
 }  // namespace mx::app

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "libmx/base/task.hpp"
 #include "libmx/engine/control.hpp"
 
 namespace mx::app {
@@ -22,6 +23,10 @@ enum class progress_unit : std::uint8_t {
 /// The bar vanishes with the first output, at the latest when the last copy of the callback does.
 std::function<void(const engine::progress&)> progress_bar(
     bool quiet, progress_unit unit = progress_unit::elements);
+
+/// Lets signals end the tasks of this thread (base/task.hpp), by base::error (cancelled), and shows
+/// a bar for each as progress_bar does.
+void follow_tasks(bool quiet);
 
 /// The bar of work that is counted in steps; step() is safe to call from any thread.
 class step_bar {

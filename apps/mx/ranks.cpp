@@ -178,7 +178,7 @@ divided_command divide(int argc, char** argv) {
             "of others");
     }
     set_up(cmd, *at);
-    // What is wrong, and --help, is told once.
+    // Errors and --help are printed once.
     if (!cmd.parse(argc - 1, argv + 1)) refuse("mpirun: print help without mpirun");
     divided_command d;
     bool page = false;

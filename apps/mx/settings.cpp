@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file of settings, and whether it has to be there; none when there is no place for it.
+// The file of settings, and whether it must exist; none if no folder for it is known.
 std::string settings_path(bool& named) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): read before any thread is started
     named = std::getenv("MX_CONFIG") != nullptr;

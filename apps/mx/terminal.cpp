@@ -43,7 +43,7 @@ void clear_shown() {
 }
 
 // The size of the terminal behind stdout; none where there is no terminal, or one without a size,
-// as mpirun has it for what is in truth a pipe.
+// as mpirun reports for a pipe.
 std::optional<winsize> terminal_size() {
     winsize size{};
     if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};

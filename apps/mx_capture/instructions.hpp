@@ -30,7 +30,7 @@ struct instruction {
     std::uint32_t descriptor = 0;  ///< tcgen05: the instruction descriptor
     placement where{};             ///< of its operands
 
-    /// Whether it can be told not to read the accumulator.
+    /// Whether it has a flag for not reading the accumulator.
     bool can_discard() const { return by != unit::mma_sync; }
 };
 

@@ -10,7 +10,7 @@ module mxfp4_quantizer_tb;
     reg [7:0]  scales [0:BLOCKS-1];
     reg [3:0]  expected [0:BLOCKS*N-1];
 
-    reg  [32*N-1:0] x;
+    reg  [32*N-1:0] x, block;
     wire [7:0]      scale;
     wire [4*N-1:0]  codes;
     mxfp4_quantizer #(.N(N)) dut (.x(x), .scale(scale), .codes(codes));
@@ -22,7 +22,8 @@ module mxfp4_quantizer_tb;
         $readmemh("hex/codes.hex", expected);
         differences = 0;
         for (b = 0; b < BLOCKS; b = b + 1) begin
-            for (i = 0; i < N; i = i + 1) x[32*i +: 32] = inputs[b*N + i];
+            for (i = 0; i < N; i = i + 1) block[32*i +: 32] = inputs[b*N + i];
+            x <= block;
             #1;
             if (scale !== scales[b]) begin
                 differences = differences + 1;

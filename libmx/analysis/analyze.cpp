@@ -65,7 +65,7 @@ class analysis_visitor final : public totals_visitor {
             if (groups_ != nullptr) {
                 groups_->add(j.tensor, j.recipe, j.phase, std::move(r), t);
             } else {
-                to_.results.push_back(std::move(r));
+                to_.results.push_back(r);
             }
             if (request_.distributions && j.phase == 0) {
                 to_.sums.add(info, of->role, j.recipe, t);
@@ -121,7 +121,7 @@ analysis analyze(const std::vector<engine::tensor_ref>& tensors, const analysis_
          engine::run(std::span(&numeric, 1), request, visitors, control)) {
         result.skipped.push_back(std::move(s));
     }
-    if (groups) result.results = groups->take();
+    if (groups) groups->take(result.results);
     result.scale_differences = pairs.counts();
     if (table && has_elements(result.results)) table->commit();
     return result;

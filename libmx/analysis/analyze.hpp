@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main job: every metric of every tensor under every recipe, in one pass over the file.
+// Every metric of every tensor under every recipe, in one pass over the file.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libmx/analysis/distributions.hpp"
-#include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_list.hpp"
 #include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/metrics/histograms.hpp"
@@ -33,7 +33,7 @@ struct analysis_request : engine::run_request {
 struct analysis {
     /// One per tensor (or group, where its first tensor stands), recipe and factor: tensors in file
     /// order, recipes and factors as given.
-    std::vector<result> results;
+    result_list results;
     std::vector<engine::skipped_tensor> skipped;
     std::vector<scale_pairs> scale_differences;  ///< by scale group, over all tensors
     distributions sums;  ///< under the first factor; empty unless they were asked for
@@ -44,8 +44,8 @@ struct analysis {
 analysis analyze(const std::vector<engine::tensor_ref>& tensors, const analysis_request& request,
                  const engine::run_control& control, engine::visitor* beside = nullptr);
 
-/// A matrix in memory of stored numbers in C order. `data` is aligned to the element's size and
-/// holds rows * cols of them; the type is f32, bf16 or f16 (codec::is_stored).
+/// A matrix of stored values in memory in C order. `data` is aligned to the element's size and has
+/// rows * cols of them; the type is f32, bf16 or f16 (codec::is_stored).
 struct matrix {
     tensor::dtype type = tensor::dtype::f32;
     const std::byte* data = nullptr;
@@ -54,14 +54,14 @@ struct matrix {
     std::string_view name;  ///< keys the draws of stochastic rounding
 };
 
-/// What a matrix becomes under one recipe.
+/// A matrix quantized under one recipe.
 struct matrix_totals {
-    metrics::totals totals;  ///< `distribution` points to the histograms, when there are any
+    metrics::totals totals;  ///< `distribution` points to the histograms, if there are any
     std::unique_ptr<metrics::histograms> histograms;
 };
 
-/// The totals of every recipe, in order, with the parts of the squared error where `decompose` says
-/// so: `analyze` without figures, and without the pass that finds facts of a tensor first.
+/// The totals of every recipe, in order, with the parts of the squared error if `decompose` is set:
+/// `analyze` without figures, and without the pass that first finds facts of a tensor.
 std::vector<matrix_totals> analyze_matrix(const matrix& m, std::span<const codec::recipe> recipes,
                                           bool histograms, const engine::run_control& control,
                                           bool decompose = false);

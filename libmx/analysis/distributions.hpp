@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Histograms of many tensors taken together: what a report draws, in memory that does not grow with
+// Histograms of many tensors together, for the figures of a page, in memory that does not grow with
 // the number of tensors. Counts are exact and added in the order of the results.
 #pragma once
 
@@ -27,7 +27,7 @@ class distributions {
     distributions() = default;
     explicit distributions(const std::vector<codec::recipe>& recipes);
 
-    /// Adds what `t.distribution` holds of one tensor under recipe `recipe`.
+    /// Adds the contents of `t.distribution` of one tensor under recipe `recipe`.
     void add(const io::tensor_info& info, std::string_view role, std::size_t recipe,
              const metrics::totals& t);
 

@@ -10,7 +10,7 @@
 
 namespace mx::analysis {
 
-/// What `t` says under a recipe and factor of the request: all of a result but what it is of, the
+/// The figures of `t` under a recipe and factor of the request: all of a result but its tensor, the
 /// recipe's name, passes, inexact inputs and the tensor scale.
 result figures_of(const metrics::totals& t, std::size_t recipe, std::size_t phase,
                   const analysis_request& request);

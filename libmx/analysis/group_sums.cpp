@@ -92,13 +92,12 @@ void group_sums::close(std::size_t group) {
     }
 }
 
-std::vector<result> group_sums::take() {
-    std::vector<result> all;
+void group_sums::take(result_list& to) {
     for (std::size_t g = 0; g < results_.size(); ++g) {
         if (open_[g]) close(g);
-        std::ranges::move(results_[g], std::back_inserter(all));
+        for (const result& r : results_[g]) to.push_back(r);
+        results_[g] = {};
     }
-    return all;
 }
 
 }  // namespace mx::analysis

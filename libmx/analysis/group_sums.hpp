@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The totals of tensors that share a record, added up as tensors complete: memory follows the
-// groups that are not complete, not the tensors.
+// The totals of tensors that share a record, added up as tensors complete: memory depends on the
+// number of incomplete groups, not of tensors.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,19 @@ namespace mx::analysis {
 
 class group_sums {
   public:
-    /// The request outlives it.
+    /// The request must outlive it.
     group_sums(grouping of, const analysis_request& request);
     ~group_sums();
     group_sums(const group_sums&) = delete;
     group_sums& operator=(const group_sums&) = delete;
 
-    /// Adds a tensor (by index) under a recipe and factor: its result and what that was made of.
+    /// Adds a tensor (by index) under a recipe and factor: its result and the totals behind it.
     void add(std::size_t tensor, std::size_t recipe, std::size_t phase, result r,
              const metrics::totals& t);
-    /// All of the tensor was added.
+    /// The tensor is complete.
     void complete(std::size_t tensor);
-    /// The results of all groups in order, of incomplete ones as far as they are.
-    std::vector<result> take();
+    /// Adds the results of all groups in order; of incomplete ones, those so far.
+    void take(result_list& to);
 
   private:
     struct member_sums;

@@ -37,7 +37,7 @@ bool matches(std::span<const std::string_view> pattern, std::span<const std::str
     return true;
 }
 
-// The name with the pattern in place of what it matches; none where that is nothing.
+// The name with the pattern in place of what it matches; none if it does not match.
 std::optional<std::string> collapsed(const std::string& name, const std::string& pattern) {
     const std::vector<std::string_view> words = words_of(name), wanted = words_of(pattern);
     std::string text;
@@ -101,11 +101,11 @@ std::string group_name(const tensor_identity& of, const group_request& request,
     return (request.by_layer ? layer_text(of) : std::string()) + of.role;
 }
 
-// Tensors that could share a record do so where these are equal.
+// Tensors can share a record if these are equal.
 using kind = std::tuple<std::string, std::string, std::size_t>;
 kind kind_of(const tensor_identity& of) { return {of.role, of.dtype, of.shape.size()}; }
 
-// Takes a tensor into what a group's tensors have in common.
+// Adds a tensor to the common properties of a group.
 void take(tensor_identity& group, const tensor_identity& tensor) {
     if (group.layer != tensor.layer) group.layer.reset();
     for (std::size_t i = 0; i < group.shape.size(); ++i) {

@@ -15,15 +15,15 @@
 
 namespace mx::analysis {
 
-/// What results say of a tensor.
+/// How results identify a tensor.
 tensor_identity identity_of(const io::tensor_info& info, std::string_view role);
 
 /// Which tensors share a record.
 struct grouping {
     struct group {
-        /// Of what its tensors have in common: the file of the first, the layer where all are of
-        /// one, and of each extent the greatest common divisor, which blocks divide where they
-        /// divide all. Dtype, role and number of axes are those of every member.
+        /// The common properties of its tensors: the file of the first, the layer if all are of
+        /// one, and of each extent the greatest common divisor, which blocks divide if they divide
+        /// all. Dtype, role and number of axes are those of every member.
         std::shared_ptr<const tensor_identity> of;
         std::size_t tensors = 0;
     };
@@ -32,15 +32,14 @@ struct grouping {
 };
 
 /// Groups of `tensors` by names and headers alone. Each of `by` is
-/// - a pattern: words between dots or slashes, of which one has a *, ? or [set] that stands for
-/// part
-///   of a word. Wherever such words stand in a name they become the pattern, and tensors whose
-///   names become the same share a record: 'experts.*' takes layers.3.experts.17.up to
-///   layers.3.experts.*.up;
+/// - a pattern: words between dots or slashes, one of which has a *, ? or [set] that matches part
+/// of a word. Wherever such words occur in a name they become the pattern, and tensors whose names
+/// become the same share a record: 'experts.*' makes layers.3.experts.17.up into
+/// layers.3.experts.*.up;
 /// - "layer,role" or "role": tensors that no pattern matches share a record by these.
-/// Tensors of different roles, dtypes or numbers of axes never share one: their records' names then
-/// end with these. A tensor that nothing matches has a record of its own.
-/// Throws base::error (usage) for what is neither, and for a pattern that matches no tensor.
+/// Tensors of different roles, dtypes or numbers of axes never share one: the names of their
+/// records then end with these. A tensor that nothing matches has its own record. Throws
+/// base::error (usage) for other texts, and for a pattern that matches no tensor.
 grouping group_tensors(std::span<const engine::tensor_ref> tensors,
                        const std::vector<std::string>& by, const engine::role_finder& roles);
 

@@ -5,14 +5,15 @@
 #include <cmath>
 #include <map>
 #include <string>
-#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "libmx/codec/best_scales.hpp"
 
 namespace mx::analysis {
 namespace {
 
-// Sums of one recipe on two roads differ by less than this share of themselves.
+// Sums of one recipe by two methods differ by less than this share of themselves.
 constexpr double sum_accuracy = 1e-6;
 
 std::vector<codec::recipe> best_recipes(const std::vector<codec::recipe>& recipes) {
@@ -24,12 +25,11 @@ std::vector<codec::recipe> best_recipes(const std::vector<codec::recipe>& recipe
     return all;
 }
 
-void set_regret(result& r, double best_rmse) {
+void set_regret(result_list& results, std::size_t i, const result& r, double best_rmse) {
     const double error = r.rmse * r.rmse, best = best_rmse * best_rmse;
-    r.best_rmse = best_rmse;
     const bool same = std::abs(error - best) <= sum_accuracy * error;
-    r.regret = same ? 0.0 : error - best;
-    if (error > 0) r.regret_share = r.regret / error;
+    const double regret = same ? 0.0 : error - best;
+    results.set_regret(i, best_rmse, regret, error > 0 ? regret / error : r.regret_share);
 }
 
 }  // namespace
@@ -44,35 +44,50 @@ std::uint64_t regret_cost(const std::vector<engine::tensor_ref>& tensors,
     return elements * best_recipes(request.recipes).size() * request.factors.size();
 }
 
-void add_regrets(std::vector<result>& results, const std::vector<engine::tensor_ref>& tensors,
+void add_regrets(result_list& results, const std::vector<engine::tensor_ref>& tensors,
                  const analysis_request& request, const engine::run_control& control) {
-    for (result& r : results) r.with_regret = true;
+    results.add_regret();
     analysis_request searched;
     static_cast<engine::run_request&>(searched) = request;
     searched.recipes = best_recipes(request.recipes);
     searched.groups = request.groups;
-    searched.share = nullptr;  // parts leave this to whoever merges them
+    searched.share = nullptr;  // parts leave this to mx merge
     if (searched.recipes.empty()) return;
     const analysis best = analyze(tensors, searched, control);
 
-    using place = std::tuple<std::string, std::string, std::string, std::int64_t>;
-    const auto place_of = [](const result& r, const std::string& recipe) {
-        return place{r.of->file, r.of->tensor, recipe, r.phase.value_or(0)};
-    };
-    std::map<place, const result*> found;
-    for (const result& r : best.results) found.emplace(place_of(r, r.under->name), &r);
+    // The results of a tensor follow one another: where they begin.
+    std::map<std::pair<std::string, std::string>, std::size_t> begins;
+    std::size_t next = 0;
+    for (const result& r : best.results) begins.try_emplace({r.of->file, r.of->tensor}, next++);
     std::map<std::string, std::string> best_of;  // by recipe
-    for (result& r : results) {
+    std::vector<result> searched_of;             // of the tensor that `of` says
+    std::shared_ptr<const tensor_identity> of;
+    std::size_t i = 0;
+    for (const result& r : results) {
+        const std::size_t here = i++;
         const auto [at, added] = best_of.try_emplace(r.under->name);
         if (added) {
             const auto recipe = codec::with_best_scales(r.under->recipe);
             if (recipe) at->second = codec::to_string(*recipe);
         }
-        const auto measured = found.find(place_of(r, at->second));
+        if (of != r.of) {
+            of = r.of;
+            searched_of.clear();
+            const auto begin = begins.find({of->file, of->tensor});
+            for (std::size_t b = begin == begins.end() ? best.results.size() : begin->second;
+                 b < best.results.size(); ++b) {
+                result one = best.results[b];
+                if (one.of->tensor != of->tensor || one.of->file != of->file) break;
+                searched_of.push_back(std::move(one));
+            }
+        }
+        const auto measured = std::ranges::find_if(searched_of, [&](const result& one) {
+            return one.under->name == at->second && one.phase == r.phase;
+        });
         // Where NaN or the ends of the scale's range poison other blocks, the errors are of
         // different elements.
-        if (measured == found.end() || measured->second->counted() != r.counted()) continue;
-        set_regret(r, measured->second->rmse);
+        if (measured == searched_of.end() || measured->counted() != r.counted()) continue;
+        set_regret(results, here, r, measured->rmse);
     }
 }
 

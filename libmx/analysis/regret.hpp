@@ -9,17 +9,18 @@
 
 namespace mx::analysis {
 
-/// Elements to be quantized under searched scales for the regrets of a request's recipes: those of
-/// the tensors under every recipe that codec::with_best_scales gives, once for each factor.
+/// Number of elements that are quantized under searched scales for the regrets of a request's
+/// recipes: those of the tensors under every recipe that codec::with_best_scales returns, once for
+/// each factor.
 std::uint64_t regret_cost(const std::vector<engine::tensor_ref>& tensors,
                           const engine::run_request& request);
 
-/// Measured without being asked for up to this cost: some seconds of a core.
+/// Measured without a request up to this cost: some seconds of a core.
 inline constexpr std::uint64_t cheap_regret = std::uint64_t{1} << 24;
 
-/// Gives `results`, those of analyze for the same request, their best_rmse, regret and
-/// regret_share. Reads the tensors once more. Throws base::error.
-void add_regrets(std::vector<result>& results, const std::vector<engine::tensor_ref>& tensors,
+/// Sets best_rmse, regret and regret_share of `results`, those of analyze for the same request.
+/// Reads the tensors once more. Throws base::error.
+void add_regrets(result_list& results, const std::vector<engine::tensor_ref>& tensors,
                  const analysis_request& request, const engine::run_control& control);
 
 }  // namespace mx::analysis

@@ -21,7 +21,7 @@ constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 constexpr double most = 0x1p53;  // what a count can be, so that sums are whole numbers too
 constexpr std::array<const char*, 4> error_parts{"total", "clamp", "underflow", "grid"};
 
-// A member of the schema, where it lies, and one line about it; metrics say the last themselves.
+// A member of the schema, its field, and one line about it; metrics have their own line.
 struct result_member {
     const char* name;
     std::variant<std::string tensor_identity::*, mx::tensor::shape tensor_identity::*,
@@ -34,8 +34,8 @@ struct result_member {
 };
 
 // THE MEMBERS of a result: these, then the metrics that are members of metrics::row, then
-// error_members where the error is decomposed, regret_members where they were asked for, and
-// group_members of results that tensors share.
+// error_members if the error is decomposed, regret_members on request, and group_members of results
+// that tensors share.
 constexpr std::array described_members{
     result_member{"file", &tensor_identity::file, "path of the file, as given"},
     result_member{"tensor", &tensor_identity::tensor,
@@ -135,7 +135,7 @@ double figure_in(const report::value& v) {
     return report::number_of(v).value_or(undefined);
 }
 
-// What is of another type is taken as missing.
+// A value of another type counts as missing.
 void read(const report::value& v, const char*, std::string& to) {
     if (const auto* s = std::get_if<std::string>(&v)) to = *s;
 }
@@ -156,7 +156,7 @@ void read(const report::value& v, const char*, std::array<double, 4>& to) {
     }
 }
 
-// Reads one member; false where the description has none of that name.
+// Reads one member; false if no member is described under that name.
 bool read_member(result& r, tensor_identity& of, std::string_view name, const report::value& v) {
     const metrics::metric* metric = metrics::find(name);
     if (metric != nullptr && metric->member != nullptr) {
@@ -237,15 +237,6 @@ report::record record_of(const result& r) {
     return to;
 }
 
-report::record_list records_of(std::vector<result>& results) {
-    report::record_list records;
-    for (result& r : results) {
-        records.push_back(record_of(r));
-        r.more = {};
-    }
-    return records;
-}
-
 void put(result& r, std::string_view name, const report::value& v) {
     tensor_identity unchanged;
     if (read_member(r, unchanged, name, v)) return;
@@ -294,14 +285,6 @@ result result_reader::read(const report::record& from) {
     return r;
 }
 
-std::vector<result> results_of(const report::record_list& records, const std::string& path) {
-    result_reader reader(path);
-    std::vector<result> results;
-    results.reserve(records.size());
-    for (const report::record& r : records) results.push_back(reader.read(r));
-    return results;
-}
-
 std::vector<member_facts> result_members() {
     const auto type_of = [](const result_member& m) {
         using enum member_type;
@@ -318,10 +301,6 @@ std::vector<member_facts> result_members() {
         facts.push_back({m.name, type_of(m), m.definition, false});
     }
     return facts;
-}
-
-bool has_elements(const std::vector<result>& results) {
-    return std::ranges::any_of(results, [](const result& r) { return r.elements != 0; });
 }
 
 }  // namespace mx::analysis

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One result of an analysis: a tensor under a recipe. A run in memory and a file of results
-// (schema mx.analysis/1) give the same list of them.
+// One result of an analysis: a tensor under a recipe. A run in memory and a results file (schema
+// mx.analysis/1) give the same list of them.
 #pragma once
 
 #include <array>
@@ -16,12 +16,12 @@
 
 #include "libmx/codec/recipe.hpp"
 #include "libmx/metrics/row.hpp"
-#include "libmx/report/record_list.hpp"
+#include "libmx/report/record.hpp"
 #include "libmx/tensor/shape.hpp"
 
 namespace mx::analysis {
 
-/// What results say of a tensor; all results of one tensor share it.
+/// How results identify a tensor; all results of one tensor share it.
 struct tensor_identity {
     std::string file, tensor, dtype, role;
     mx::tensor::shape shape;
@@ -36,16 +36,16 @@ struct named_recipe {
     codec::recipe recipe;
 };
 
-/// What a result says of the tensors that share it (`--group`): how many, and the one with the
-/// largest nrmse, the first of equal ones.
+/// The tensors that share a result (`--group`): how many, and the one with the largest nrmse, the
+/// first of equal ones.
 struct group_facts {
     std::uint64_t members = 0;
-    std::string worst_member, worst_file;  ///< the file that it is in
+    std::string worst_member, worst_file;  ///< the file of the worst member
     /// Of the worst member; NaN: undefined.
     double worst_nrmse = std::numeric_limits<double>::quiet_NaN(), worst_sqnr_db = worst_nrmse;
 };
 
-/// The figures of metrics::row, with what they are of. NaN: undefined, as there; figures that a
+/// The figures of metrics::row for a tensor and recipe. NaN: undefined, as there; figures that a
 /// file lacks are undefined, and counts 0.
 struct result : metrics::row {
     result();  ///< every figure undefined
@@ -53,9 +53,9 @@ struct result : metrics::row {
     std::shared_ptr<const tensor_identity> of;
     std::shared_ptr<const named_recipe> under;
     std::shared_ptr<const group_facts> group;  ///< with --group; else null
-    std::optional<std::int64_t> phase;         ///< index of the factor, where there are several
+    std::optional<std::int64_t> phase;         ///< index of the factor, if there are several
     std::uint64_t elements = 0, blocks = 0, nan = 0, inf = 0, poisoned = 0;
-    std::uint64_t inexact_inputs = 0;  ///< elements that float32 does not hold
+    std::uint64_t inexact_inputs = 0;  ///< elements that float32 cannot represent
     std::uint64_t passes = 0;          ///< over the tensor's data
     double tensor_scale;
     /// With metrics::when::decompose: the squared error (total, clamp, underflow, grid), and the
@@ -66,7 +66,7 @@ struct result : metrics::row {
     /// With metrics::when::regret.
     bool with_regret = false;
     double best_rmse, regret, regret_share;
-    report::record more;  ///< members that only the JSON has: histograms
+    report::record more;  ///< members that only JSON has: histograms
 
     /// Elements that rates and sums are over.
     double counted() const {
@@ -75,7 +75,7 @@ struct result : metrics::row {
     }
 };
 
-/// A figure where it is defined.
+/// A figure if it is defined.
 inline std::optional<double> defined(double x) {
     return std::isnan(x) ? std::nullopt : std::optional(x);
 }
@@ -83,8 +83,6 @@ inline double value_or(double x, double otherwise) { return std::isnan(x) ? othe
 
 /// The record of a result: the members of the schema in their order.
 report::record record_of(const result& r);
-/// The records of all; `more` of the results is moved there.
-report::record_list records_of(std::vector<result>& results);
 
 /// Sets the member `name`; one that is not described becomes part of `more`.
 void put(result& r, std::string_view name, const report::value& v);
@@ -95,8 +93,8 @@ class result_reader {
     /// `path`: of the file, for messages.
     explicit result_reader(std::string path) : path_(std::move(path)) {}
 
-    /// Throws base::error (input) for counts that are none, and for recipes that cannot be parsed
-    /// or are not spelt canonically. Undescribed members are passed over.
+    /// Throws base::error (input) for counts that are not valid, and for recipes that cannot be
+    /// parsed or are not spelt canonically. Members that are not described are ignored.
     result read(const report::record& r);
 
   private:
@@ -106,9 +104,5 @@ class result_reader {
     std::shared_ptr<const tensor_identity> last_;
     std::vector<std::shared_ptr<const named_recipe>> recipes_;
 };
-std::vector<result> results_of(const report::record_list& records, const std::string& path);
-
-/// Whether one of the results is of a tensor that has elements.
-bool has_elements(const std::vector<result>& results);
 
 }  // namespace mx::analysis

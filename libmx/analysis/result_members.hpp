@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of mx.analysis/1 that are no metrics, for its JSON Schema.
+// The members of mx.analysis/1 that are not metrics, for its JSON Schema.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct member_facts {
     bool always = true;           ///< every result has it
 };
 
-/// The members of results that are no metrics, in output order: those of groups come last, behind
+/// The members of results that are not metrics, in output order: those of groups come last, after
 /// the metrics.
 std::vector<member_facts> result_members();
 

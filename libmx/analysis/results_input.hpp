@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of results as inputs of a command.
+// Results files as inputs of a command.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mx::analysis {
 
-/// A file of results with what reports say of an input.
+/// A results file with its path and size.
 struct results_input {
     std::string path;
     std::uint64_t bytes = 0;
@@ -23,14 +23,13 @@ struct results_input {
 /// input. Throws base::error (input).
 results_input open_results(const std::string& path, const report::read_options& options = {});
 
-/// What opens results: the above, or what has them in memory.
+/// Opens results: open_results, or a function that has them in memory.
 using results_opener =
     std::function<results_input(const std::string& path, const report::read_options& options)>;
 
-/// As open_results, for every path, each of which must hold what analyze, compare or cluster
-/// wrote: one record per tensor and recipe. `more` is the kind of another document that is fine
-/// (mx.diff: "diff"), `command` is who asks, for the message. Throws base::error (usage) for two
-/// paths that are "-".
+/// As open_results, for every path. Each must be results of analyze, compare or cluster: one record
+/// per tensor and recipe. `more` is the kind of another accepted document (mx.diff: "diff");
+/// `command` is named in messages. Throws base::error (usage) for two paths that are "-".
 std::vector<results_input> open_analyses(const std::vector<std::string>& paths,
                                          const std::string& command,
                                          const report::read_options& options = {},

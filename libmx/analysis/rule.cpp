@@ -34,7 +34,7 @@ std::string_view trimmed(std::string_view text) {
                                   base::printable(std::string(rule)), why));
 }
 
-// Cuts " or null" off.
+// Removes " or null" at the end.
 bool take_or_null(std::string_view& text) {
     for (const std::string_view word : {"null", "or"}) {
         if (text.size() <= word.size() || text.substr(text.size() - word.size()) != word ||
@@ -83,7 +83,7 @@ const report::value* member(const report::record& r, std::string_view path) {
     if (v == nullptr || dot == std::string_view::npos) return v;
     const auto* inner = std::get_if<report::record>(v);
     if (inner != nullptr) return member(*inner, path.substr(dot + 1));
-    // Of an object that is null, every member is.
+    // Every member of an object that is null is null.
     return std::holds_alternative<std::monostate>(*v) ? v : nullptr;
 }
 

@@ -30,7 +30,7 @@ inline constexpr std::array comparisons{
     comparison{">", [](double a, double b) { return a > b; }},
 };
 
-/// Which records a rule is about.
+/// Which records a rule applies to.
 enum class rule_subject : std::uint8_t {
     everything,  ///< every tensor: no CLASS
     role,        ///< tensors of a role: CLASS is one of roles()
@@ -51,21 +51,21 @@ struct gate_rule {
 };
 
 /// Parses a rule. NUMBER may end with %, or be true (1) or false (0). The operator is the last one
-/// in the text, so that CLASS may be any name; METRIC is what follows the last colon before it.
-/// Without an operator the metric is "policy", and CLASS not "summary".
-/// Throws base::error (usage).
+/// in the text, so CLASS may be any name; METRIC is the text between the last colon before it and
+/// the operator. Without an operator the metric is "policy", and CLASS is not "summary". Throws
+/// base::error (usage).
 gate_rule parse_gate_rule(std::string_view text);
 
-/// The rules of a file, a pipe or standard input ("-"), one per line; blank lines and what follows
-/// a '#' at the beginning of a line or after a blank are left out. Throws base::error: input when
-/// the file cannot be read, holds more than 1 MiB or no rule; usage, with file and line, for what
-/// is no rule.
+/// The rules of a file, a pipe or standard input ("-"), one per line; blank lines and comments,
+/// from a '#' at the beginning of a line or after a blank, are ignored. Throws base::error: input
+/// if the file cannot be read, has more than 1 MiB or no rule; usage, with file and line, for a
+/// line that is not a rule.
 std::vector<gate_rule> read_gate_rules(const std::string& path);
 
-/// Whether the rule is about this record of a tensor under a recipe; never for totals.
+/// Whether the rule applies to this record of a tensor under a recipe; never for totals.
 bool concerns(const gate_rule& rule, const report::record& r);
 
-/// What a rule finds in a record; a rule about the policy finds no such member.
+/// The figure of a rule in a record; a rule about the policy has none.
 struct finding {
     enum class outcome : std::uint8_t {
         holds,

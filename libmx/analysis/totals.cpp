@@ -134,4 +134,10 @@ std::unique_ptr<engine::panel_visitor> totals_visitor::visit(const engine::run_p
     return std::make_unique<panel_totals>(p, sums_);
 }
 
+void totals_visitor::total(const engine::run_batch&, std::size_t job,
+                           const block::segment_stats& s) {
+    const std::lock_guard lock(sums_[job]->guard);
+    sums_[job]->totals.add(s);
+}
+
 }  // namespace mx::analysis

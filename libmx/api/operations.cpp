@@ -36,7 +36,7 @@ engine::run_control control_of(const run_options& how) {
     return control;
 }
 
-// Nothing is left out of a call that names one tensor.
+// A call that names one tensor leaves nothing out.
 void require_taken(const std::vector<engine::skipped_tensor>& skipped, const view& x) {
     if (skipped.empty()) return;
     const bool by_recipe = !skipped.front().recipe.empty();
@@ -49,7 +49,7 @@ void require_taken(const convert::conversion& done, const view& x) {
     require_taken(done.skipped, x);
 }
 
-// Arrays of the caller's in place of a file; what was planned tells how large they are.
+// Arrays of the caller in place of a file; what was planned says how large they are.
 class memory_writer final : public io::array_writer {
   public:
     using room = std::function<std::span<std::byte>(const io::planned_array&)>;
@@ -81,12 +81,12 @@ std::uint16_t to_half(float x) {
     if (magnitude >= base::bits_of(65520.0f)) return static_cast<std::uint16_t>(sign | 0x7c00u);
     return base::half_saturated(x);
 }
-// An array of 16-bit values of the caller's in place of one of float32.
+// An array of the caller, of 16-bit values in place of float32.
 class narrow_writer final : public io::array_writer {
   public:
     narrow_writer(dtype type, std::uint16_t* to) : type_(type), to_(to) {}
     void write(std::size_t, std::uint64_t offset, std::span<const std::byte> bytes) override {
-        // Whole values: panels are handed over as they are held.
+        // Whole values: panels are passed on as they are stored.
         const auto* const from = reinterpret_cast<const float*>(bytes.data());
         const std::size_t count = bytes.size() / sizeof(float);
         std::uint16_t* const to = to_ + offset / sizeof(float);

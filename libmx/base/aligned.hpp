@@ -19,7 +19,7 @@ class aligned_buffer {
     aligned_buffer& operator=(const aligned_buffer&) = delete;
     ~aligned_buffer() { ::operator delete(data_, alignment); }
 
-    /// Room for `count` elements; what is there is kept only when it was large enough.
+    /// Makes space for `count` elements; keeps the contents only if it was large enough.
     T* room_for(std::size_t count) {
         if (count > size_) {
             ::operator delete(data_, alignment);

@@ -13,7 +13,7 @@ namespace mx::base {
 std::size_t best_backend() {
     std::size_t best = 0;
     for (std::size_t i = 0; i < backends.size(); ++i) {
-        // Asking a device starts its runtime.
+        // Querying a device starts its runtime.
         if (!backends[i].device && backends[i].available()) best = i;
     }
     return best;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of backends, from the reference to the fastest: where quantizing, casting and emulated
-// products are done. What each of them makes: codec/backends.cpp, gemm/backends.cpp.
+// THE LIST of backends, from the reference to the fastest: what quantizes, casts and computes
+// emulated products. Their implementations: codec/backends.cpp, gemm/backends.cpp.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 
 namespace mx::base {
 
-/// Every backend leaves the same bytes.
+/// Every backend computes the same bytes.
 struct backend {
     std::string_view name;
     std::string_view summary;
-    /// Why it cannot run here, as a whole sentence without its point; empty when it can.
+    /// Why it cannot run here, as a sentence without a full stop; empty if it can.
     std::string (*missing)();
-    /// Has memory of its own, likes large panels, and is used only when it is asked for.
+    /// Has its own memory, is efficient with large panels, and is used only on request.
     bool device = false;
 
     bool available() const { return missing().empty(); }
@@ -32,7 +32,7 @@ std::string missing_vectors() {
     return simd::supported(t) ? "" : "this CPU or build does not have it";
 }
 
-/// Every backend mx knows of, also those that this build or this machine lacks.
+/// Every backend of mx, including those that this build or this machine lacks.
 inline constexpr std::array backends{
     backend{"scalar", "the reference: portable C++, one block at a time",
             [] { return std::string(); }},
@@ -43,18 +43,18 @@ inline constexpr std::array backends{
     backend{"cuda", "NVIDIA GPUs", cuda::missing, true},
 };
 
-/// The row named `name`; one that is missing ends the compilation.
+/// The row named `name`; a compilation error if there is none.
 constexpr const backend& backend_row(std::string_view name) {
     std::size_t i = 0;
     while (backends[i].name != name) ++i;
     return backends[i];
 }
 
-/// The place in the list of the fastest backend available here of those that are no devices.
+/// The index of the fastest backend available here that is not a device.
 std::size_t best_backend();
 
-/// The place of the backend named `name`. Throws base::error: usage, naming the nearest, when there
-/// is none; unavailable when it cannot run here.
+/// The index of the backend named `name`. Throws base::error: usage, naming the nearest, if there
+/// is none; unavailable if it cannot run here.
 std::size_t backend_named(std::string_view name);
 
 }  // namespace mx::base

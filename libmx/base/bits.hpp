@@ -42,7 +42,7 @@ MX_HD inline double double_from_bits(std::uint64_t u) {
 MX_HD inline bool is_nan(float x) { return (bits_of(x) & f32_magnitude_mask) > f32_infinity; }
 MX_HD inline bool is_finite(float x) { return (bits_of(x) & f32_magnitude_mask) < f32_infinity; }
 
-/// The NaN of every processor; those that arithmetic leaves differ from one kind to the next.
+/// One NaN for all processors: arithmetic produces different ones on different processors.
 MX_HD inline float quiet_nan() { return float_from_bits(0x7fc00000u); }
 
 /// Position of the highest set bit of u > 0 (floor of log2).

@@ -14,6 +14,32 @@ namespace mx::base {
 
 static_assert(std::is_trivially_copyable_v<exact_sum>);
 
+void exact_sum::add(double value, std::uint64_t times) {
+    const std::uint64_t u = bits_of(value);
+    const int field = static_cast<int>((u >> 52) & 0x7ff);
+    std::uint64_t significand = u & ((std::uint64_t{1} << 52) - 1);
+    if (field != 0) significand |= std::uint64_t{1} << 52;
+    const int position = field == 0 ? 0 : field - 1;
+    const int shift = position % 32;
+    const std::int64_t sign = (u >> 63) != 0 ? -1 : 1;
+    // By halves of both factors: each product adds less than 2^32 to three digits.
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::uint64_t a = significand >> (32 * i) & 0xffffffffu;
+        for (std::size_t k = 0; k < 2; ++k) {
+            const std::uint64_t product = a * (times >> (32 * k) & 0xffffffffu);
+            if (product == 0) continue;
+            const std::size_t first = static_cast<std::size_t>(position / 32) + i + k;
+            const std::uint64_t low = product << shift;
+            const std::uint64_t high = shift == 0 ? 0 : product >> (64 - shift);
+            digit_[first] += sign * static_cast<std::int64_t>(low & 0xffffffffu);
+            digit_[first + 1] += sign * static_cast<std::int64_t>(low >> 32);
+            digit_[first + 2] += sign * static_cast<std::int64_t>(high);
+            ++pending_;
+        }
+    }
+    if (pending_ >= carry_limit) carry();
+}
+
 void exact_sum::merge(const exact_sum& other) {
     if (other.pending_ == 0) return;
     // Digits grow with the additions behind them, so carries can wait as long as those are few.

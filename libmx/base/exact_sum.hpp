@@ -19,15 +19,17 @@ class exact_sum {
   public:
     /// Adds a finite value exactly.
     MX_HD_CALL void add(double value);
-    /// Adds (high * 2^64 + low) * 2^exponent exactly; exponent from -1074 to 900. `add(digit, n)` adds
-    /// n, below 2^32 in magnitude, to a digit: atomically where threads share the sum. Not counted:
-    /// settle() comes before anything else, after 2^30 of them at most.
+    /// Adds a finite value as often as `times` says, exactly.
+    void add(double value, std::uint64_t times);
+    /// Adds (high * 2^64 + low) * 2^exponent exactly; exponent from -1074 to 900. `add(digit, n)`
+    /// adds n, below 2^32 in magnitude, to a digit: atomically where threads share the sum. Not
+    /// counted: settle() comes before anything else, after 2^30 of them at most.
     template <typename Add>
     MX_HD void add_uncounted(std::uint64_t low, std::int64_t high, int exponent, Add&& add);
     void settle() { carry(); }
     /// Adds another sum exactly.
     void merge(const exact_sum& other);
-    /// Takes another sum away exactly.
+    /// Subtracts another sum exactly.
     void subtract(const exact_sum& other);
     /// The sum rounded once, to nearest even; +0 for an empty or cancelled sum. Inf when the
     /// exact sum rounds beyond the largest double.

@@ -8,8 +8,8 @@
 
 namespace mx::base {
 
-/// The parts with `between` from one to the next. fmt::join says the same of any range, but takes
-/// half a second to compile in each file that says it.
+/// The parts with `between` between neighbours. fmt::join does the same for any range, but takes
+/// half a second to compile in each file that uses it.
 std::string joined(std::span<const std::string> parts, std::string_view between);
 std::string joined(std::span<const std::string_view> parts, std::string_view between);
 

@@ -4,7 +4,7 @@
 
 #if defined(__CUDACC__)
 #define MX_HD __host__ __device__
-// The same for a long function that is called in several places: one copy for a device.
+// The same for a long function with several callers: one copy on a device.
 #define MX_HD_CALL __host__ __device__ __noinline__
 #else
 #define MX_HD

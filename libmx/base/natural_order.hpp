@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names in the order in which people count: step200 before step1000.
+// Names in the order of the numbers in them: step200 before step1000.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ std::vector<std::string> runs_of(std::string_view name);
 /// Compares texts of digits as the numbers they are, of any length.
 bool less_number(std::string_view a, std::string_view b);
 
-/// Run by run, numbers as numbers; names that are equal so are compared as texts.
+/// Part by part, numbers as numbers; names that are equal in this order are compared as texts.
 bool naturally_less(std::string_view a, std::string_view b);
 
 }  // namespace mx::base

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller should hear of a run that goes on: the library itself never prints.
+// What a run reports to its caller while it goes on: the library itself never prints.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,18 @@ namespace mx::base {
 /// Of one run and all its threads.
 class notices {
   public:
-    /// `say` gets one line without a newline, from one thread at a time.
-    /// `details`: whether it wants to hear details as well.
+    /// `say` receives one line without a newline, from one thread at a time. `details`: report
+    /// details as well.
     explicit notices(std::function<void(const std::string&)> say, bool details = false)
         : say_(std::move(say)), details_(details) {}
 
-    /// Says `text` unless something was said about `subject` before.
+    /// Reports `text` unless something was reported about `subject` before.
     void once(const std::string& subject, const std::string& text) {
         const std::lock_guard lock(guard_);
         if (said_.insert(subject).second && say_) say_(text);
     }
 
-    /// Says `text`, of use to those who ask how a result came about, once.
+    /// Reports `text`, a detail of how a result is computed, once.
     void detail(const std::string& text) {
         if (details_) once(text, text);
     }

@@ -37,8 +37,8 @@ void run_team(int threads, const std::function<void(int)>& body) {
 
 namespace {
 
-// OpenMP ends the program where the system grants no more threads. So as many are tried first as
-// have not been had so far.
+// OpenMP ends the program if the system grants no more threads. Numbers of threads that were not
+// granted before are therefore tried first.
 void require_threads(int threads) {
     static std::atomic<int> had{1};
     if (threads <= had.load()) return;
@@ -71,7 +71,7 @@ int thread_count(int requested) { return requested > 0 ? requested : omp_get_max
 
 void run_team(int threads, const std::function<void(int)>& body) {
     require_threads(threads);
-    // A system that grants fewer threads has each of them take several turns.
+    // If a system grants fewer threads, each of them takes several turns.
 #pragma omp parallel num_threads(threads)
     for (int i = omp_get_thread_num(); i < threads; i += omp_get_num_threads()) body(i);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parallel loop that lets exceptions and cancellation through.
+// A parallel loop that passes on exceptions and cancellation.
 #pragma once
 
 #include <atomic>
@@ -8,13 +8,13 @@
 
 namespace mx::base {
 
-/// Number of threads `requested` stands for: itself, or as many as the machine offers when it is 0
-/// (OMP_NUM_THREADS counts where OpenMP makes the threads).
+/// Number of threads that `requested` means: itself, or as many as the machine offers if it is 0
+/// (OMP_NUM_THREADS counts if OpenMP makes the threads).
 int thread_count(int requested);
 
-/// Calls body(0) to body(threads - 1), each on a thread of its own. All of mx gets its threads
-/// here: from OpenMP, or with the build option MX_THREADS=std from std::thread, and then none
-/// outlives the call. `body` must not throw.
+/// Calls body(0) to body(threads - 1), each on its own thread. All threads of mx start here: from
+/// OpenMP, or with the build option MX_THREADS=std from std::thread; these end before the call
+/// returns. `body` must not throw.
 void run_team(int threads, const std::function<void(int thread)>& body);
 
 /// Calls body(index, thread) for every index in [0, count) on up to `threads` threads (0: as many
@@ -25,7 +25,7 @@ void run_team(int threads, const std::function<void(int thread)>& body);
 void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
                   const std::function<void(std::uint64_t index, int thread)>& body);
 
-/// Throws base::error (cancelled) where `cancel`, which may be null, is raised.
+/// Throws base::error (cancelled) if `cancel`, which may be null, is raised.
 void stop_if(const std::atomic<bool>* cancel);
 
 }  // namespace mx::base

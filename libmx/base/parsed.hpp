@@ -8,8 +8,8 @@
 
 namespace mx::base {
 
-/// The number that all of `text` spells (std::from_chars; integers in the `radix` given); none when
-/// it spells no number, more than one, or one that a T does not hold.
+/// The number in `text` (std::from_chars; integers in the given `radix`); none if `text` as a whole
+/// is not one number, or not one that T can represent.
 template <typename T, typename... Radix>
 std::optional<T> parsed(std::string_view text, Radix... radix) {
     T n{};

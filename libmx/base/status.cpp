@@ -8,7 +8,7 @@
 namespace mx::base {
 namespace {
 
-// What a message quotes of a file may be as long as the file.
+// Text of a file that a message quotes may be as long as the file.
 constexpr std::size_t most_of_message = 1000;
 
 std::string shortened(const std::string& message) {

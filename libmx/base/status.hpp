@@ -19,12 +19,12 @@ namespace mx::base {
 /// What kind of failure this is; decides the exit code of the command line (design: 2, 3, 3, 4,
 /// 130, 70).
 enum class error_kind {
-    usage,        ///< the caller asked for something that does not exist or does not fit
+    usage,        ///< the request names something that does not exist or does not fit
     input,        ///< an input is missing, unreadable or malformed
     output,       ///< an output could not be written
     unavailable,  ///< a backend or optional feature is not available here
     cancelled,    ///< the cancel flag was raised
-    closed_pipe,  ///< the reader of an output pipe went away: a normal end for a command
+    closed_pipe,  ///< the reader of an output pipe ended: a normal end for a command
 };
 
 /// Where it went wrong; empty members are left out of the message.
@@ -53,7 +53,7 @@ class error : public std::runtime_error {
 /// Throws an error of the kind usage.
 [[noreturn]] void refuse(std::string message, error_place place = {});
 #ifndef __CUDACC__
-/// The same with a message put together as by fmt::format.
+/// The same with a message formatted by fmt::format.
 template <typename... Values>
 requires(sizeof...(Values) > 0)
     [[noreturn]] void refuse(fmt::format_string<Values...> text, Values&&... values) {
@@ -61,12 +61,12 @@ requires(sizeof...(Values) > 0)
 }
 #endif
 
-/// Bytes of the well-formed UTF-8 sequence at `at` (Unicode table 3-7), 0 when it is not one.
+/// Bytes of the well-formed UTF-8 sequence at `at` (Unicode table 3-7), 0 if there is none.
 std::size_t utf8_length(const std::string& text, std::size_t at);
 
-/// Bytes of the character at `at` when it acts on what shows it instead of being shown: control
-/// characters (C0, DEL, C1), line and paragraph separators, and those that turn the direction of
-/// the text around them (U+202A to U+202E, U+2066 to U+2069); 0 otherwise.
+/// Bytes of the character at `at` if it changes how text is displayed: control characters (C0, DEL,
+/// C1), line and paragraph separators, and those that change the direction of the text around them
+/// (U+202A to U+202E, U+2066 to U+2069); 0 otherwise.
 std::size_t control_length(const std::string& text, std::size_t at);
 
 /// `text` with such characters and invalid UTF-8 replaced by \xNN escapes, so that a name from a

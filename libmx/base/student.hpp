@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Means of a few runs, and how far they can be trusted.
+// Means of a few runs with their intervals.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace mx::base {
 
-/// A mean, and half the width of its 95 % interval where several runs were made.
+/// A mean, and half the width of its 95 % interval if there are several runs.
 struct estimate {
     double mean = 0;
     std::optional<double> interval;

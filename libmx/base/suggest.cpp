@@ -38,7 +38,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
-    // Words come from outside: a bound keeps the work small whatever was typed.
+    // Words are input of the user: a bound keeps the work small.
     const std::string_view start = word.substr(0, 64);
     std::string best;
     std::size_t least = std::numeric_limits<std::size_t>::max();

@@ -15,12 +15,12 @@ namespace mx::base {
 /// neighbours; case ignored); the first of equals. Empty when there are no candidates.
 std::string nearest(std::string_view word, const std::vector<std::string_view>& candidates);
 
-/// "'word' is not ONE OF ...; did you mean 'x'?": the sentence all lists answer with, e.g.
-/// unknown("scale rule", "flor", names).
+/// "'word' is not ONE OF ...; did you mean 'x'?": the message of all lists, e.g. unknown("scale
+/// rule", "flor", names).
 std::string unknown(std::string_view what, std::string_view word,
                     const std::vector<std::string_view>& candidates);
 
-/// The row named `name`. Throws base::error (usage) with that sentence where there is none.
+/// The row named `name`. Throws base::error (usage) with that message if there is none.
 template <typename Rows>
 const auto& row_named(const Rows& rows, std::string_view what, std::string_view name) {
     if (const auto* row = find_named(rows, name)) return *row;

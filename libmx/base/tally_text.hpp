@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts and exact sums as a text, and back: how parts of a run hand over what they found. One
-// function tells the order of the figures for both ways, so that these cannot disagree.
+// Counts and exact sums as text, and back: how parts of a run store what they measured. One
+// function lists the figures for both directions, so that these cannot differ.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace mx::base {
 
-/// Figures in hexadecimal digits with a space behind each. Writing appends what is handed over;
-/// reading adds what was written to it, exactly, so that the order of several texts does not
-/// matter. Reading throws base::error (input) where the text holds something else.
+/// Figures in hexadecimal digits, each followed by a space. Writing appends the values; reading
+/// adds what was written, exactly, so that the order of several texts does not matter. Reading
+/// throws base::error (input) if the text contains anything else.
 class tally_text {
   public:
     /// Writes.
     tally_text() = default;
-    /// Reads `from`, which has to stay where it is.
+    /// Reads `from`, which must outlive this object.
     explicit tally_text(std::string_view from) : rest_(from), reads_(true) {}
 
     bool reads() const { return reads_; }
@@ -27,12 +27,12 @@ class tally_text {
 
     void add(std::uint64_t& n);
     void add(exact_sum& s);
-    /// Counts of which many are zero: the index and the count of the others.
+    /// Counts of which many are zero: the index and the value of the others.
     void add(std::span<std::uint64_t> counts);
-    /// The larger one stays.
+    /// Keeps the larger one.
     void raise(std::uint32_t& n);
     void raise(double& x);  ///< not negative
-    /// What was written takes the place of what is there.
+    /// What was written replaces the value.
     void set(std::uint64_t& n);
     void set(double& x);
 

@@ -75,7 +75,7 @@ class product_measurement {
   private:
     // Rounds of all models until the time is used up.
     void measure(const gemm::backend& b, int threads) {
-        // Warms up, and tells how much a model can do in its share of the time.
+        // Warms up, and measures how much a model can do in its share of the time.
         for (product_contestant& c : all_) {
             c.best = 0;
             time_once(c, b, threads, row_step);

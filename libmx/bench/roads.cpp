@@ -77,7 +77,7 @@ road_table measure_roads(const std::vector<road>& roads, const road_request& req
     part_progress progress(on_progress);
     progress.add_parts(1);
     std::vector<double> best(roads.size());
-    // Warms up, and tells how much each can do in its share of the time.
+    // Warms up, and measures how much each can do in its share of the time.
     for (std::size_t i = 0; i < roads.size(); ++i) {
         base::stop_if(cancel);
         best[i] = rate_of_pass(roads[i], rows.next(0));

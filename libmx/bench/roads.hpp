@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The roads that values take through mx, timed beside each other: every family of recipes, and
-// whatever else its caller brings, in turns in one run.
+// The code paths of mx, timed in turns in one run: every group of recipes, and others that the
+// caller adds.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,9 @@
 
 namespace mx::bench {
 
-/// Something that goes through the rows of a matrix.
+/// A code path that processes the rows of a matrix.
 struct road {
-    std::string family;            ///< what it stands beside: "rule", "dialect", "command", ...
+    std::string family;            ///< its group: "rule", "dialect", "command", ...
     std::string name;              ///< a recipe, or a command with its options
     std::string_view backend;      ///< whose kernels do the work
     double reads = 0, writes = 0;  ///< bytes of memory for each element
@@ -35,7 +35,7 @@ struct road_request {
 
 struct road_rate {
     double elements_per_second = 0;  ///< best of all passes
-    double of_first = 0;             ///< times the rate of the first road
+    double of_first = 0;             ///< times the rate of the first path
     double of_read_bandwidth = 0;    ///< bytes read per second, of what this memory is read with
     /// Bytes read and written per second, of what memory is copied with; of what it is read with
     /// where nothing is written.
@@ -46,13 +46,13 @@ struct road_table {
     std::uint64_t elements = 0;  ///< of the matrix
     std::uint64_t memory = 0;    ///< bytes that bandwidths were measured over
     bandwidth machine{};
-    std::vector<road_rate> rates;  ///< by road
+    std::vector<road_rate> rates;  ///< by path
 };
 
 /// A rate with what follows from it.
 road_rate rate_of(const road& r, double elements_per_second, double first, const bandwidth& b);
 
-/// Times every road over normally distributed values. All take turns, each with as many rows as
+/// Times every path over normally distributed values. All take turns, each with as many rows as
 /// suit its share of the time. Throws base::error (cancelled) soon after `cancel` is raised.
 road_table measure_roads(const std::vector<road>& roads, const road_request& request,
                          const std::atomic<bool>* cancel,

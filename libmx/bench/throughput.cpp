@@ -193,7 +193,7 @@ class pass_measurement {
     // Rounds of all contestants until the time is used up; `between` runs once a round.
     void measure(std::vector<pass_contestant>& all, row_source& rows,
                  const engine::run_control& control, const std::function<void()>& between) {
-        // Warms up, and tells how much a pass_contestant can do in its share of the time.
+        // Warms up, and measures how much a pass_contestant can do in its share of time.
         for (pass_contestant& c : all) time_once(c, rows.next(0), control);
         const double share = request_.seconds / least_rounds / static_cast<double>(all.size());
         take_turns(

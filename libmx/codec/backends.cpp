@@ -3,6 +3,7 @@
 
 #include "libmx/codec/cuda/cuda_backend.hpp"
 #include "libmx/codec/simd/kernels.hpp"
+#include "libmx/codec/simd/words.hpp"
 
 namespace mx::codec {
 namespace {
@@ -18,8 +19,13 @@ std::unique_ptr<quantizer> vector_quantizer() {
 
 template <simd::target t>
 constexpr backend vector_backend(std::string_view name) {
-    return {backend_row(name), vector_quantizer<t>, simd::make_caster<t>,
-            nullptr,           simd::takes,         simd::takes_cast};
+    return {backend_row(name),
+            vector_quantizer<t>,
+            simd::make_caster<t>,
+            nullptr,
+            simd::takes,
+            simd::takes_cast,
+            [] { return simd::word_pass_for(t); }};
 }
 
 constexpr std::array backend_rows{

@@ -11,6 +11,7 @@
 #include "libmx/codec/caster.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/codec/quantizer.hpp"
+#include "libmx/codec/word_counts.hpp"
 
 namespace mx::codec {
 
@@ -25,6 +26,8 @@ struct backend : base::backend {
     /// for all.
     bool (*takes)(const block_params& p) = nullptr;
     bool (*takes_cast)(const element_cast& to) = nullptr;  ///< the same for casts
+    /// The pass that counts words. Null: such a backend quantizes.
+    word_pass (*counts)() = nullptr;
 };
 
 /// In the order of base::backends.

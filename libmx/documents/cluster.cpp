@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array cluster_recipes{"mxfp8:scale=floor", "mxfp4:scale=floor"};
 
-// What became of all tensors, by recipe.
+// Counts over all tensors, by recipe.
 report::list health_list(const cluster::cluster_report& report,
                          const analysis::analysis_request& request) {
     report::list list;
@@ -50,7 +50,7 @@ measured cluster(const cluster_options& o, const surroundings& around) {
     analysis::analysis_request request;
     if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
     const measured_model m(o, request, around);
-    // Without --recipe: behind the rule that clamps, what the policy judges.
+    // Without --recipe: the rule that clamps, then what the policy judges.
     if (o.recipes.empty()) {
         put_before(request.recipes,
                    codec::parse_recipes({cluster_recipes.begin(), cluster_recipes.end()}));

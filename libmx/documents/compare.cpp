@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
 #include "libmx/analysis/regret.hpp"
@@ -16,7 +17,7 @@ using namespace compare;
 // Without --recipe: the elements of the OCP formats under the rules that the literature compares.
 constexpr std::array default_elements{"e4m3", "e5m2", "e2m3", "e3m2", "e2m1"};
 constexpr std::array default_rules{"floor", "ceil", "even", "rceil"};
-// Says nothing that the axis of elements would not replace.
+// Replaced by the axis of elements.
 constexpr const char* blank_recipe = "mxfp8";
 
 const std::vector<std::string>& values_of(const compare_options& o, std::string_view key) {
@@ -32,7 +33,7 @@ sweep_request request_of(const compare_options& o) {
     }
     if (!o.recipes.empty()) return request;
     request.bases = {blank_recipe};
-    // A dialect or another scale format has rules of its own.
+    // A dialect or another scale format has its own rules.
     const bool own_rules =
         !values_of(o, "dialect").empty() || !values_of(o, "scale_format").empty();
     for (axis& a : request.axes) {
@@ -45,7 +46,7 @@ sweep_request request_of(const compare_options& o) {
     return request;
 }
 
-// Without a sweep of the user's: what the verdict needs is measured as well.
+// Without a sweep of the user: what the verdict needs is measured as well.
 bool by_default(const compare_options& o) {
     return o.recipes.empty() &&
            std::all_of(o.axes.begin(), o.axes.end(), [](const auto& a) { return a.empty(); });
@@ -79,10 +80,12 @@ measured compare(const compare_options& o, const surroundings& around) {
     const bool wants_regret = o.regret.value_or(analysis::regret_cost(m.opened.tensors, request) <=
                                                 analysis::cheap_regret);
     if (wants_regret) analysis::add_regrets(a.results, m.opened.tensors, request, m.control);
-    const comparison c = evaluate(plan, a, o.phase_sweep);
+    const auto c = std::make_shared<const comparison>(evaluate(plan, a, o.phase_sweep));
 
-    d.sections = pages::compare_sections(plan, c, a.skipped, o.view);
-    d.tail = comparison_members(plan, c);
+    d.sections = pages::compare_sections(plan, *c, a.skipped, o.view);
+    d.tail = comparison_members(plan, *c);
+    d.long_members.emplace_back("series",
+                                series_records(std::make_shared<const sweep_plan>(plan), c));
     pages::add_verdict(d, pages::ranking_heading);
     d.results = records_of(a.results);
     return m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);

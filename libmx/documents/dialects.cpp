@@ -21,7 +21,7 @@ using codec::dialect_columns;
 using pages::text;
 using pages::undefined;
 
-// What a dialect dialect_offers, as questions of their own.
+// The settings that a dialect offers, as separate questions.
 struct offer {
     std::string_view name;
     std::string_view question;
@@ -63,7 +63,7 @@ report::record record_of(const dialect& d) {
     return r;
 }
 
-// The questions that `a` and `b` answer differently, by their names.
+// The questions that `a` and `b` answer differently, by name.
 std::string differing(const dialect& a, const dialect& b) {
     std::string out;
     for (const dialect_column& c : dialect_columns()) {

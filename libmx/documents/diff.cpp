@@ -42,7 +42,7 @@ report::list finding_list(const diff::diff_result& d, const diff::dump_labels& l
 }
 
 // The dumps in the order in which they are compared. A shell puts step1000 before step200, which
-// makes a collapse look like a recovery; but two dumps that are named are in the order meant.
+// makes a collapse look like a recovery; but two dumps that are named are in the intended order.
 std::vector<std::string> ordered(const diff_options& o, const std::vector<std::string>& given) {
     if (o.as_given || (given.size() == 2 && given == o.in.files)) return given;
     std::vector<std::string> paths = diff::by_number(given);

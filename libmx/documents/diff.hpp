@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx diff finds, as a document (schema mx.diff/1).
+// The results of mx diff as a document (schema mx.diff/1).
 #pragma once
 
 #include <functional>
@@ -26,13 +26,13 @@ struct diff_options {
     part_options parts;
 };
 
-/// A dump: a model of its own, be it one file or many.
+/// A dump: one model, in one file or several.
 struct opened_dump {
     std::shared_ptr<const io::reader> tensors;
     file_sizes files;
 };
 
-/// Where dumps and threads come from; the control is asked for first.
+/// The source of dumps and threads; `control` is called first.
 struct dump_surroundings {
     std::function<engine::run_control(std::span<const codec::recipe>)> control;
     std::function<opened_dump(const std::string& path)> open;

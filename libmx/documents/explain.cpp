@@ -24,7 +24,7 @@
 namespace mx::documents {
 namespace {
 
-// 0x7f, 0b0111 or 127; none when the text is something else.
+// 0x7f, 0b0111 or 127; none if the text is something else.
 std::optional<std::uint32_t> parse_code(const std::string& text) {
     int radix = 10;
     std::string digits = text;
@@ -35,7 +35,7 @@ std::optional<std::uint32_t> parse_code(const std::string& text) {
     return base::parsed<std::uint32_t>(digits, radix);
 }
 
-// Every code of the format, or those asked for.
+// Every code of the format, or the requested ones.
 template <typename Format>
 std::vector<report::record> meanings(const Format& f, const explain_options& o) {
     const std::uint32_t count = 1u << f.bits();

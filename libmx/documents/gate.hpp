@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx gate finds in results, as a document.
+// The results of mx gate as a document.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,7 @@ struct gated {
     report::document document;
 };
 
-/// Holds the results that `open` gives for the rules against them. The page is document_page's.
-/// Throws base::error.
+/// Checks the results of `open` against the rules. The page is document_page's. Throws base::error.
 gated gate(const gate_options& o,
            const std::function<gate::gate_inputs(const std::vector<analysis::gate_rule>&)>& open);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensors that a document is about: how files are opened, what is chosen of them, and the
-// members that say so.
+// The tensors of a document: how files are opened, which tensors are selected, and the members that
+// describe this.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace mx::documents {
 
-/// Files, the choice of tensors, what a file cannot say about itself, and how tensors are seen.
+/// Files, the selection of tensors, facts that a file does not state, and views of tensors.
 struct input_options {
     std::vector<std::string> files;
     std::vector<std::string> globs;
@@ -26,7 +26,7 @@ struct input_options {
     engine::view_request views;
 };
 
-/// The choice of tensors by what they are in the model.
+/// The selection of tensors by their roles.
 struct role_options {
     std::vector<std::string> roles;     ///< none: tensors of every role
     std::vector<std::string> patterns;  ///< ROLE=GLOB
@@ -36,8 +36,8 @@ struct role_options {
 /// The finder with the user's patterns. Throws base::error (usage).
 engine::role_finder finder_of(const role_options& o);
 
-/// Those of `tensors` that have one of the roles asked for. Throws base::error (usage) for an
-/// unknown role, and naming the roles when none of them has a tensor.
+/// Those of `tensors` that have one of the requested roles. Throws base::error (usage) for an
+/// unknown role, and naming the roles if none of them has a tensor.
 std::vector<engine::tensor_ref> with_roles(std::vector<engine::tensor_ref> tensors,
                                            const role_options& o,
                                            const engine::role_finder& finder);
@@ -48,20 +48,20 @@ std::string selection_text(const input_options& in, const role_options& roles);
 /// Path and bytes of files, in order; none for arrays in memory.
 using file_sizes = std::vector<std::pair<std::string, std::uint64_t>>;
 
-/// Tensors and the files that they are of; none for arrays. What is opened outlives the call.
+/// Tensors and their files; no files for arrays. What is opened outlives the call.
 struct opened_tensors {
     std::vector<engine::tensor_ref> tensors;
     file_sizes files;
 };
 
-/// Gives the SHA-256 of a file in hexadecimal digits; "" where it is not to be had.
+/// Returns the SHA-256 of a file in hexadecimal digits; "" if it is unavailable.
 using digest_function = std::function<std::string(const std::string& path)>;
 
-/// [{"path", "bytes"}] of every file read, with its digest where there is a function for it.
+/// [{"path", "bytes"}] of every file read, with its digest if there is a function for it.
 report::list input_list(const file_sizes& files, const digest_function& digest = {});
 
-/// [{"file", "tensor", "recipe", "reason"}] of what a run left out; of tensors that are no real
-/// numbers, or no weights, also "dtype", "shape", "elements" and "bytes".
+/// [{"file", "tensor", "recipe", "reason"}] of what a run left out; of tensors that are not real
+/// numbers, or not weights, also "dtype", "shape", "elements" and "bytes".
 report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped);
 
 }  // namespace mx::documents

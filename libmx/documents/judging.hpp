@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verdicts rest on, by the names of --policy, --target and --eval.
+// The basis of verdicts, by the names of --policy, --target and --eval.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct judging_options {
     std::string policy, target, eval;
 };
 
-/// Reads the files that are named. Throws base::error (usage, input).
+/// Reads the named files. Throws base::error (usage, input).
 policy::basis basis_of(const judging_options& o);
 
 /// The policy of that name, or in the file: a word with a '.' or a '/'. Throws base::error.

@@ -22,7 +22,7 @@ analysis::analysis_request& with_finder(analysis::analysis_request& request,
     return request;
 }
 
-// What the policy judges. Names and shapes decide which one that is.
+// The recipes that the policy judges, which depend on names and shapes.
 std::vector<codec::recipe> recipes_for(const policy::basis& by,
                                        const std::vector<engine::tensor_ref>& tensors,
                                        const engine::role_finder& roles) {
@@ -96,7 +96,7 @@ measured_model::measured_model(const measuring_options& o, analysis::analysis_re
       request(with_finder(r, o)),
       opened(chosen(around.open(), o.roles, r.roles)),
       control(around.control(with_recipes(r.recipes, o, opened.tensors, r.roles))) {
-    basis_of(o.judging);  // what cannot be read ends a run before it begins
+    basis_of(o.judging);  // files that cannot be read end a run before it begins
     r.distributions = r.distributions || o.page || o.parts.page_sums;
     r.share = share_of(o.parts);
     if (r.share) check_parts(o.parts, {opened.files, opened.tensors}, o.page);
@@ -114,7 +114,7 @@ report::record measured_model::head() const {
     return head;
 }
 
-measured measured_model::finish(report::document d, const std::vector<analysis::result>& results,
+measured measured_model::finish(report::document d, const analysis::result_list& results,
                                 const std::vector<engine::skipped_tensor>& skipped,
                                 const analysis::distributions& sums, bool verdict_first) const {
     d.head = head();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents of what is measured of a model, schema mx.analysis/1: the ground that analyze, compare
-// and cluster share.
+// Documents of measurements of a model, schema mx.analysis/1: shared by analyze, compare and
+// cluster.
 #pragma once
 
 #include <functional>
@@ -19,43 +19,43 @@ namespace mx::documents {
 struct measuring_options {
     input_options in;
     role_options roles;
-    std::vector<std::string> recipes;  ///< none: what the policy judges, and more as the study says
+    std::vector<std::string>
+        recipes;  ///< none: those that the policy judges, and more for some studies
     /// Which tensors share a record (analysis::group_tensors); none: each has its own. Of analyze
     /// and compare.
     std::vector<std::string> groups;
     judging_options judging;
-    bool page = false;       ///< make the page of a review, and measure what it shows
-    bool summary = false;    ///< the verdict in one line is asked for
+    bool page = false;       ///< make the page of a review, and measure its contents
+    bool summary = false;    ///< the verdict in one line was requested
     digest_function digest;  ///< none: inputs are listed without SHA-256
     part_options parts;
 };
 
-/// Where tensors and threads come from: asked in this order, once the options have been understood.
+/// The source of tensors and threads: called in this order, after the options were checked.
 struct surroundings {
     std::function<opened_tensors()> open;
     std::function<engine::run_control(std::span<const codec::recipe>)> control;
 };
 
-/// A document, and the verdict on its results where the document begins with it or it was asked
-/// for.
+/// A document, and the verdict on its results if the document begins with it or it was requested.
 struct measured {
     report::document document;
     pages::review review;
 };
 
-/// Opened tensors and what they are measured by.
+/// Opened tensors and their request.
 struct measured_model {
-    /// Completes `request` with roles, with distributions where there is a page, and, where it has
-    /// no recipe, with those that the policy judges.
+    /// Completes `request` with roles, with distributions for a page, and, if it has no recipe,
+    /// with those that the policy judges.
     measured_model(const measuring_options& o, analysis::analysis_request& request,
                    const surroundings& around);
 
-    /// Whether a part alone is measured: sections and what is said of all tensors are left out.
+    /// Whether only a part is measured: sections and statements about all tensors are left out.
     bool is_part() const { return documents::is_part(request.share); }
 
     /// Completes `d` with its head, what was skipped and the distributions. With `verdict_first`
     /// the sections begin with the verdict.
-    measured finish(report::document d, const std::vector<analysis::result>& results,
+    measured finish(report::document d, const analysis::result_list& results,
                     const std::vector<engine::skipped_tensor>& skipped,
                     const analysis::distributions& sums, bool verdict_first) const;
 
@@ -68,7 +68,7 @@ struct measured_model {
     report::record head() const;
 };
 
-/// The verdict on results, and the page where it is asked for, with its head.
+/// The verdict on results, and the page on request, with its head.
 pages::review review_of(std::span<const pages::result_set> sets, const judging_options& o,
                         bool with_page);
 

@@ -29,7 +29,7 @@ constexpr const char* part_member = "part";
 constexpr const char* sums_member = "part_sums";
 // Of the sums; another number, or none, is of another version.
 constexpr std::uint64_t sums_layout = 2;
-// A head names every file of a model, and nothing else that grows.
+// A head lists every file of a model; nothing else in it grows.
 constexpr std::size_t most_head_bytes = std::size_t{1} << 26;
 
 [[noreturn]] void no_part(const std::string& path, std::string_view why) {
@@ -38,7 +38,7 @@ constexpr std::size_t most_head_bytes = std::size_t{1} << 26;
                       {path, {}, {}});
 }
 
-// The line of the document that begins with the member `part`, without the comma behind it.
+// The line of the document that begins with the member `part`, without the comma at its end.
 std::string part_line(const std::string& path) {
     io::input_stream file(path);
     const std::string wanted = fmt::format("\"{}\":", part_member);
@@ -125,7 +125,7 @@ report::record head_record(const part_options& o, const part_inputs& inputs, std
             {"tensors", inputs.tensors}};
 }
 
-// What differs between two parts of a run; empty where nothing does.
+// What differs between two parts of a run; empty if nothing does.
 std::string difference_of(const part_head& a, const part_head& b) {
     if (a.version != b.version)
         return fmt::format("mx {} made one, mx {} the other", a.version, b.version);
@@ -205,7 +205,7 @@ std::shared_ptr<engine::run_share> share_of(const part_options& o) {
     }
     if (o.merged.empty()) return nullptr;
     share->merges = true;
-    // What the records say follows from the sums.
+    // The records follow from the sums.
     const report::read_options no_results{[](std::string_view) { return false; }};
     for (const std::string& path : o.merged) {
         const analysis::results_input part = analysis::open_results(path, no_results);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents in parts: what --shard i/N adds to a document, and how the parts become the document
-// that one run gives. A part is a document like others, of the tensors that lie in it whole, with
-// two members more: `part`, which says of what it is a part, and `part_sums`, from which the whole
-// is finished.
+// Documents in parts: what --shard i/N adds to a document, and how the parts become the document of
+// one run. A part is a document about the tensors that are in it as a whole, with two further
+// members: `part`, which identifies the part and the run, and `part_sums`, from which the whole is
+// completed.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ namespace mx::documents {
 
 struct part_options {
     std::string shard;                 ///< "3/7"; empty: all of it
-    bool page_sums = false;            ///< of a part: also what a page needs
+    bool page_sums = false;            ///< of a part: also the sums for a page
     std::vector<std::string> merged;   ///< files of all parts, which are merged
     std::vector<std::string> command;  ///< and the arguments that parts have in common
 };
 
-/// What a part says about itself.
+/// The identity of a part.
 struct part_head {
     std::string path;  ///< of its file
     engine::part_number number;
@@ -33,22 +33,22 @@ struct part_head {
     std::string tensors;               ///< digest of names, dtypes and shapes
 };
 
-/// Reads that from a file of results, or one of arrays (.safetensors). Throws base::error (input)
-/// where it is no part.
+/// Reads it from a results file, or from one of arrays (.safetensors). Throws base::error (input)
+/// if the file is not a part.
 part_head read_part_head(const std::string& path);
 
 /// Refuses (base::error, input) parts that are not of one run: of other options, versions or files,
 /// of another number of parts, or one part twice. Returns the numbers that are missing.
 std::vector<std::uint64_t> missing_parts(const std::vector<part_head>& heads);
 
-/// The part that options ask for, or all that they name; null: none.
+/// The part that options request, or all that they name; null: none.
 std::shared_ptr<engine::run_share> share_of(const part_options& o);
 /// Whether a part is made.
 inline bool is_part(const std::shared_ptr<engine::run_share>& share) {
     return share && !share->merges;
 }
 
-/// The files behind `tensors`, as part_head says them.
+/// The files of `tensors`, as in part_head.
 struct part_inputs {
     part_inputs(const file_sizes& files, const std::vector<engine::tensor_ref>& tensors);
 
@@ -56,14 +56,14 @@ struct part_inputs {
     std::string tensors;
 };
 
-/// What a part says about itself, as JSON.
+/// The identity of a part, as JSON.
 std::string part_text(const part_options& o, const part_inputs& inputs, std::uint64_t bytes);
 
-/// Refuses (base::error, input) parts of files that have changed since, and a page of parts that
-/// have no sums for it.
+/// Refuses (base::error, input) parts of files that have changed since, and a page of parts without
+/// the sums for it.
 void check_parts(const part_options& o, const part_inputs& now, bool with_page);
 
-/// Adds the members of a part, and in place of sections one sentence.
+/// Adds the members of a part, and replaces the sections by one sentence.
 void finish_part(report::document& d, const part_options& o, const engine::run_share& share,
                  const part_inputs& inputs);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx formats, dialects and explain say, as documents. Throws base::error (usage) for unknown
-// names.
+// The output of mx formats, dialects and explain as documents. Throws base::error (usage) for
+// unknown names.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace mx::documents {
 /// Every element, scale and block format with its exact limits.
 report::document formats();
 
-/// Every dialect without names, one with all its answers, or what two answer differently.
+/// Every dialect without names, one with all its answers, or the differences of two.
 report::document dialects(const std::vector<std::string>& names);
 
 struct explain_options {
@@ -22,7 +22,7 @@ struct explain_options {
     std::string target;              ///< of "policy"
 };
 
-/// What a recipe does, what codes mean, or by which rules a policy recommends.
+/// The effect of a recipe, the values of codes, or the rules by which a policy recommends.
 report::document explain(const explain_options& o);
 
 }  // namespace mx::documents

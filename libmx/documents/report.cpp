@@ -32,7 +32,7 @@ bool kept(std::string_view member) {
 // The digests computed here, by path: the dumps of mx diff may be one file.
 using digests = std::map<std::string, std::string>;
 
-// Gives inputs without a digest theirs where the file is still there with its size.
+// Adds digests to inputs without one, if the file still exists with the same size.
 void add_digests(report::record& head, const digest_function& digest, digests& computed) {
     for (auto& [name, v] : head) {
         auto* inputs = name == "inputs" ? std::get_if<report::list>(&v) : nullptr;
@@ -52,7 +52,7 @@ void add_digests(report::record& head, const digest_function& digest, digests& c
                 }
                 file->emplace_back("sha256", known->second);
             } catch (const base::error& e) {
-                // A file that cannot be read any more is as good as gone.
+                // A file that has become unreadable counts as missing.
                 if (e.kind() != base::error_kind::input) throw;
             }
         }
@@ -76,7 +76,7 @@ void say_computed(report::document& page, const digests& computed) {
 
 reported report(const report_options& o) {
     std::vector<analysis::results_input> read;
-    std::vector<std::vector<analysis::result>> results;
+    std::vector<analysis::result_list> results;
     std::vector<report::record_list> records;
     digests computed;
     report::read_options wanted;
@@ -86,7 +86,7 @@ reported report(const report_options& o) {
         report::results_file& content = read.back().content;
         const bool typed = content.kind == "analysis";
         results.push_back(typed ? analysis::results_of(content.results, path)
-                                : std::vector<analysis::result>());
+                                : analysis::result_list());
         records.push_back(typed ? report::record_list() : std::move(content.results));
         content.results = {};
     }
@@ -96,7 +96,7 @@ reported report(const report_options& o) {
     std::vector<report::document> others;
     for (std::size_t i = 0; i < read.size(); ++i) {
         report::results_file& content = read[i].content;
-        // Beside results of a model, its dumps are part of the review.
+        // With results of a model, its dumps are part of the review.
         std::optional<report::document> other;
         if (!(any_measured && content.kind == "diff")) {
             other = pages::document_page({content.head, records[i], content.tail});

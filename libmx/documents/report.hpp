@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page that mx report makes of results.
+// The page of mx report.
 #pragma once
 
 #include <optional>
@@ -14,21 +14,20 @@
 namespace mx::documents {
 
 struct report_options {
-    std::vector<std::string> files;  ///< what results are called
+    std::vector<std::string> files;  ///< results files
     judging_options judging;
-    digest_function
-        digest;  ///< of inputs that are still there with their size; none: leaves it out
+    digest_function digest;  ///< of inputs that still exist with their size; none: no digests
     analysis::results_opener open = analysis::open_results;
 };
 
 struct reported {
-    mx::report::document screen;  ///< what a terminal shows, with the decisions for JSON
-    /// What HTML and Markdown show; none: the same document.
+    mx::report::document screen;  ///< for a terminal, with the decisions for JSON
+    /// For HTML and Markdown; none: the same document.
     std::optional<mx::report::document> page;
     std::string summary;  ///< the verdict in one line; empty without tensors
 };
 
-/// What a notebook shows: the screen's sections and the first figure of the page.
+/// The output in a notebook: the screen's sections and the first figure of the page.
 std::vector<mx::report::section> beginning_of(const reported& r);
 
 /// Throws base::error.

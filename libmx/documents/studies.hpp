@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx analyze, compare and cluster find, as documents: the command writes them, and so do
-// other programs that have tensors in memory. Throws base::error.
+// The results of mx analyze, compare and cluster as documents, for the command and for programs
+// that have tensors in memory. Throws base::error.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ struct analyze_options : measuring_options {
     std::string blocks;  ///< "" or the HDF5 file for per-block arrays
     bool histograms = false;
     bool decompose = false;
-    bool regret = false;  ///< else on a page where it is cheap
-    /// Takes the place of figures, where it is set: `mx analyze --exact`.
+    bool regret = false;  ///< else on a page if it is cheap
+    /// Replaces figures if it is set: `mx analyze --exact`.
     std::function<void(analysis::analysis&, const std::vector<engine::tensor_ref>&,
                        const analysis::analysis_request&, const engine::run_control&)>
         recompute;
@@ -42,15 +42,15 @@ struct compare_options : measuring_options {
     std::string baseline;  ///< a recipe; empty: the first cell
     std::uint64_t seeds = 5;
     bool phase_sweep = false;
-    std::optional<bool> regret{};  ///< whether it is measured; none: where it is cheap
+    std::optional<bool> regret{};  ///< whether it is measured; none: if it is cheap
 };
 measured compare(const compare_options& o, const surroundings& around);
 
 struct cluster_options : measuring_options {
     bool all = false;
 };
-/// Where files are opened for it, input_options::views::vectors should be set: gains are vectors,
-/// however many axes of length 1 they have.
+/// Files for it should be opened with input_options::views::vectors: gains are vectors, however
+/// many axes of length 1 they have.
 measured cluster(const cluster_options& o, const surroundings& around);
 
 }  // namespace mx::documents

@@ -46,7 +46,7 @@ constexpr std::array drift_members{"values_changed",
                                    "scale_churn",
                                    "codes_moved",
                                    "codes_moved_at_equal_scale"};
-// A rise is told by so many checkpoints.
+// A rise is reported after this many checkpoints.
 constexpr std::size_t rise_checkpoints = 3;
 
 pair_key key_of(const record& r) {
@@ -78,7 +78,7 @@ std::string mend_of(const codec::recipe& r) {
     return std::string(engine::bf16_name);
 }
 
-// Of checkpoints whose steps are all known and grow.
+// Of checkpoints with known, increasing steps.
 diff::dump_labels labels_of(const std::vector<std::string>& names,
                             const std::vector<std::optional<std::uint64_t>>& steps) {
     diff::dump_labels labels{names, {}};

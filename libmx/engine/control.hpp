@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "libmx/base/notices.hpp"
 #include "libmx/codec/backends.hpp"
@@ -25,6 +26,9 @@ struct run_control {
     /// Elements whose values stay in memory between a prologue and the sweep behind it (float32:
     /// 64 MiB); a tensor with more of them is read twice. No figure depends on it but `passes`.
     std::uint64_t kept_elements = std::uint64_t{1} << 24;
+    /// Elements from which tensors of 16-bit values are counted where totals are all that is wanted
+    /// (tensor_counts.hpp); none: where that is faster. No figure depends on it.
+    std::optional<std::uint64_t> counted_elements = std::nullopt;
     std::function<void(const progress&)> on_progress;  ///< called from one thread at a time
     /// Hears when the processor takes over from a device without room; null: that is an error.
     std::shared_ptr<base::notices> notices = nullptr;

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/base/task.hpp"
 #include "libmx/io/input_paths.hpp"
 
 namespace mx::engine {
@@ -27,8 +30,13 @@ namespace {
 
 model::model(const std::vector<std::string>& paths, const io::open_options& options,
              const view_request& views) {
-    for (const std::string& path : io::input_paths(paths)) {
+    const std::vector<std::string> files = io::input_paths(paths);
+    std::optional<base::task> opening;
+    // The reader of one sharded model reports its shards.
+    if (files.size() > 1) opening.emplace("opening", files.size());
+    for (const std::string& path : files) {
         readers_.push_back(io::open_model(path, options));
+        if (opening) opening->step();
     }
     view_request shown = views;
     // Raw data is asked for by its dtype.

@@ -16,16 +16,28 @@ codec::segment_place place_of(const segment_in_panel& s, const block::grid& g,
             std::min(g.block_cols, g.over.cols)};
 }
 
-void panel_quantizer::run(const block::grid& g, const panel& where,
-                          std::span<const codec::stored_values> models, std::uint64_t tensor_id,
-                          std::span<const codec::recipe_request> recipes,
-                          const std::function<void(const quantized_segment&)>& visit) {
+void panel_quantizer::place_segments(const block::grid& g, const panel& where,
+                                     std::uint64_t tensor_id) {
     segments_.clear();
     places_.clear();
     for_each_segment(g, where, [&](const segment_in_panel& s) {
         segments_.push_back(s);
         places_.push_back({place_of(s, g, tensor_id), s.batch * where.rows + s.row, s.col});
     });
+}
+
+void panel_quantizer::count(const block::grid& g, const panel& where,
+                            const codec::stored_values& values, codec::word_counts& to,
+                            const std::atomic<bool>* cancel) {
+    place_segments(g, where, 0);
+    to.add({values, where.batches * where.rows, where.cols}, places_, cancel);
+}
+
+void panel_quantizer::run(const block::grid& g, const panel& where,
+                          std::span<const codec::stored_values> models, std::uint64_t tensor_id,
+                          std::span<const codec::recipe_request> recipes,
+                          const std::function<void(const quantized_segment&)>& visit) {
+    place_segments(g, where, tensor_id);
     const std::size_t each = recipes.size() / models.size();
     const std::size_t at_once = models.size() == 1 ? places_.size() : 1;
     for (std::size_t first = 0; first < places_.size(); first += at_once) {

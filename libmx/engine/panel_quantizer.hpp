@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libmx/codec/quantizer.hpp"
+#include "libmx/codec/word_counts.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/panels.hpp"
 
@@ -53,7 +54,13 @@ class panel_quantizer {
              std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
              const std::function<void(const quantized_segment&)>& visit);
 
+    /// Counts the segments of `g` in `where` instead; raising `cancel` stops it.
+    void count(const block::grid& g, const panel& where, const codec::stored_values& values,
+               codec::word_counts& to, const std::atomic<bool>* cancel);
+
   private:
+    void place_segments(const block::grid& g, const panel& where, std::uint64_t tensor_id);
+
     std::unique_ptr<codec::quantizer> quantizer_;
     std::vector<segment_in_panel> segments_;
     std::vector<codec::placed_segment> places_;

@@ -17,6 +17,7 @@
 #include "libmx/engine/panel_reader.hpp"
 #include "libmx/engine/prologue.hpp"
 #include "libmx/engine/sweep.hpp"
+#include "libmx/engine/tensor_counts.hpp"
 #include "libmx/io/remote.hpp"
 
 namespace mx::engine {
@@ -59,6 +60,9 @@ struct batch_at_work : run_batch {
     const tensor_piece* cut = nullptr;                  // what is run of the only tensor
     // By job and model, where the recipe needs facts of the tensor.
     std::vector<std::vector<codec::tensor_facts>> facts;
+    std::deque<counted_jobs> counted;
+    std::vector<counted_jobs*> counted_with;         // by job; null: it is quantized
+    std::vector<std::atomic<std::uint64_t>> panels;  // by tensor: those that are not done
 
     // Calls f(jobs [first, end)) for each tensor.
     template <typename F>
@@ -82,7 +86,8 @@ class tensor_run {
           request_(request),
           visitors_(visitors),
           control_(control),
-          options_(options) {
+          options_(options),
+          counts_(control.chosen_backend()) {
         for (const codec::recipe& r : request.recipes) {
             params_.push_back(std::make_shared<codec::block_params>(codec::params_of(r)));
             const std::string& file = r.outer.file;
@@ -199,6 +204,7 @@ class tensor_run {
             b.others.push_back(std::make_unique<panel_reader>(other, b.passes));
         }
         for (visitor* v : visitors_) v->begin(b);
+        plan_counting(b);
         sweep(
             b.tensors, b.passes, part_of(control_, finished_, elements, elements_), form(),
             [&](const loaded_panel& p) { work(b, p); }, b.before.kept);
@@ -323,6 +329,72 @@ class tensor_run {
         }
     }
 
+    // Which jobs are counted: those of one grid together.
+    void plan_counting(batch_at_work& b) {
+        b.counted_with.resize(b.jobs.size());
+        b.panels = std::vector<std::atomic<std::uint64_t>>(b.tensors.size());
+        for (const pass& p : b.passes) {
+            b.panels[p.tensor] += p.panels.count();
+            std::vector<std::size_t> jobs;
+            for (const grid_job& g : p.jobs) {
+                if (g.job != values_job && may_count(b, b.jobs[g.job])) jobs.push_back(g.job);
+            }
+            for_each_group(
+                std::move(jobs),
+                [&](std::size_t i, std::size_t k) {
+                    return b.jobs[i].layout.grid == b.jobs[k].layout.grid;
+                },
+                [&](const std::vector<std::size_t>& same) {
+                    counted_jobs c{p.tensor, same, b.tensors[p.tensor].info().type, {}, true, {}};
+                    for (const std::size_t i : same) {
+                        c.recipes.push_back(wanted(b.jobs[i]));
+                        c.recipes.back().params = b.jobs[i].params[0].get();
+                        c.lasting &= b.jobs[i].params[0] == params_[b.jobs[i].recipe];
+                    }
+                    if (!is_counted(control_, p.panels.elements(), c.recipes)) return;
+                    c.by_thread.resize(spaces_.size());
+                    b.counted.push_back(std::move(c));
+                    for (const std::size_t i : same) b.counted_with[i] = &b.counted.back();
+                });
+        }
+    }
+
+    bool may_count(const batch_at_work& b, const run_job& j) const {
+        if (counts_.pass() == nullptr || models_.size() > 1 || options_.values ||
+            !j.how.nothing()) {
+            return false;
+        }
+        for (const visitor* v : visitors_) {
+            if (!v->takes_totals(j)) return false;
+        }
+        const codec::recipe_request all = wanted(j);
+        return all.wanted == codec::detail::none && !all.values && !all.inputs && all.sums &&
+               codec::counts_words(*j.params[0], b.info(j).type);
+    }
+
+    // Counts a panel under jobs of one grid; false where it is to be quantized.
+    bool count(batch_at_work& b, const run_panel& p, const std::vector<std::size_t>& members,
+               std::size_t thread) {
+        if (members.empty()) return true;
+        codec::word_counts& to = counts_.of(*b.counted_with[p.jobs[members.front()]], thread);
+        if (to.full()) return false;
+        spaces_[thread].quantizer.count(p.job(members.front()).layout.grid, p.where,
+                                        spaces_[thread].ready.front(), to, control_.cancel);
+        return true;
+    }
+
+    // A panel of the tensor is done; after the last one, what was counted goes to the visitors.
+    void end_panel(batch_at_work& b, std::size_t tensor) {
+        if (--b.panels[tensor] != 0) return;
+        for (counted_jobs& c : b.counted) {
+            if (c.tensor != tensor) continue;
+            const std::vector<block::segment_stats> totals = counts_.finish(c);
+            for (std::size_t i = 0; i < totals.size(); ++i) {
+                for (visitor* v : visitors_) v->total(b, c.jobs[i], totals[i]);
+            }
+        }
+    }
+
     // Of a recipe in the tensor `name`; null where a file lacks the scale that it should give.
     std::shared_ptr<const codec::block_params> params_in(std::size_t recipe,
                                                          const std::string& name) const {
@@ -362,7 +434,8 @@ class tensor_run {
     }
 
     void work(batch_at_work& b, const loaded_panel& p) {
-        workspace& w = spaces_[static_cast<std::size_t>(p.thread)];
+        const auto thread = static_cast<std::size_t>(p.thread);
+        workspace& w = spaces_[thread];
         const std::size_t t = p.of->tensor;
         const io::tensor_info& info = b.tensors[t].info();
         // Every pass of a tensor reads all of it; the first one counts.
@@ -385,9 +458,14 @@ class tensor_run {
         if (rows != nullptr) prepare_all(preparation_of(request_, info, {}), *rows, p.where, w);
         const run_panel panel{b, b.first + t, p.where, jobs, rows, w.ready};
         std::vector<std::unique_ptr<panel_visitor>> visiting;
-        for (visitor* v : visitors_) {
-            if (auto one = v->visit(panel)) visiting.push_back(std::move(one));
-        }
+        const auto visit = [&] {
+            for (visitor* v : visitors_) {
+                if (auto one = v->visit(panel)) visiting.push_back(std::move(one));
+            }
+        };
+        // Where nothing is quantized, only visitors of the values need to come.
+        bool visited = rows != nullptr || jobs.empty();
+        if (visited) visit();
         std::vector<std::size_t> members(jobs.size());
         for (std::size_t i = 0; i < members.size(); ++i) members[i] = i;
         // The panel is prepared once for all jobs that prepare it in the same way; of these, jobs
@@ -406,11 +484,19 @@ class tensor_run {
                     [&](std::size_t i, std::size_t k) {
                         return panel.job(i).layout.grid == panel.job(k).layout.grid;
                     },
-                    [&](const std::vector<std::size_t>& on_grid) {
+                    [&](std::vector<std::size_t> on_grid) {
+                        const auto counted = std::ranges::stable_partition(
+                            on_grid, [&](std::size_t i) { return !b.counted_with[jobs[i]]; });
+                        if (count(b, panel, {counted.begin(), counted.end()}, thread)) {
+                            on_grid.erase(counted.begin(), counted.end());
+                        }
+                        if (on_grid.empty()) return;
+                        if (!std::exchange(visited, true)) visit();
                         quantize(panel, on_grid, base::tensor_id(info.name), visiting, w);
                     });
             });
         for (const auto& v : visiting) v->end();
+        end_panel(b, t);
     }
 
     // The values of every model as `how` leaves them.
@@ -463,7 +549,8 @@ class tensor_run {
     std::vector<bool> needs_facts_;                                   // by recipe
     std::vector<std::unique_ptr<given_scales>> given_;                // by recipe; null: no file
     std::uint64_t panel_target_ = panel_target;
-    std::deque<workspace> spaces_;      // by thread
+    std::deque<workspace> spaces_;  // by thread
+    count_pool counts_;
     std::vector<tensor_piece> pieces_;  // what is run, by tensor
     std::uint64_t elements_ = 0, finished_ = 0;
     std::size_t merged_ = 0;  // sums of the share that are used up

@@ -99,6 +99,12 @@ class visitor {
     virtual void begin(const run_batch&) {}
     /// Threads call this at once. Null: the panel does not matter.
     virtual std::unique_ptr<panel_visitor> visit(const run_panel&) = 0;
+    /// Whether the totals of a job do: its tensor may then be counted (tensor_counts.hpp), and
+    /// visit() is not told of it.
+    virtual bool takes_totals(const run_job&) const { return false; }
+    /// What was counted under a job of the batch, in addition to what segments told. Threads call
+    /// this at once, for different jobs.
+    virtual void total(const run_batch&, std::size_t /*job*/, const block::segment_stats&) {}
     /// The batch is done. Not called for a tensor that a part has a piece of.
     virtual void end(const run_batch&) {}
     /// Hands over what threads found of a tensor of the batch, apart from its jobs, and of a job:

@@ -228,11 +228,12 @@ void laboratory::measure_errors(std::vector<finding>& all) const {
             sum.rmse_over_rms += one.rmse_over_rms;
             sum.rmse_over_amax += one.rmse_over_amax;
             sum.gain += one.gain;
+            sum.rmse_over_rms_all += one.rmse_over_rms_all;
             many += 1;
         }
         if (many == 0) return;
-        f.error =
-            operand_error{sum.rmse_over_rms / many, sum.rmse_over_amax / many, sum.gain / many};
+        f.error = operand_error{sum.rmse_over_rms / many, sum.rmse_over_amax / many,
+                                sum.gain / many, sum.rmse_over_rms_all / many};
     });
 }
 
@@ -282,6 +283,7 @@ pairing beside(const finding& f, const finding& other) {
         if (f.gaps[i] && other.gaps[i]) differences.push_back(*f.gaps[i] - *other.gaps[i]);
     }
     pairing p{f.of.group, f.of.name, other.of.name, {}, {}, {}, lab::gap_of(differences)};
+    p.drawn = f.drawn() && !other.drawn();
     if (f.error && other.error && other.error->rmse_over_rms > 0) {
         p.error_ratio = f.error->rmse_over_rms / other.error->rmse_over_rms;
         p.gain = f.error->gain;
@@ -310,7 +312,7 @@ void add_inversions(const std::vector<finding>& all, findings& to) {
             pairing p = beside(f, other);
             if (!p.error_ratio || !(*p.error_ratio >= larger) || !p.gap) continue;
             ++to.pairs;
-            if (!p.told() || p.gap->mean > 0) continue;
+            if (!p.significant() || p.gap->mean > 0) continue;
             if (by_group.empty() || by_group.back().front().group != p.group)
                 by_group.emplace_back();
             by_group.back().push_back(std::move(p));
@@ -356,11 +358,11 @@ findings laboratory::carry_out() {
 
 }  // namespace
 
-bool finding::told() const { return leaves_out_zero(extra ? extra : gap); }
+bool finding::significant() const { return leaves_out_zero(extra ? extra : gap); }
 
 bool finding::drawn() const { return of.recipe.find("stochastic") != std::string::npos; }
 
-bool pairing::told() const { return leaves_out_zero(gap); }
+bool pairing::significant() const { return leaves_out_zero(gap); }
 
 std::string folder_name(const distinct_run& r, std::uint64_t steps) {
     std::string name = r.settings.empty() ? "fp32" : r.settings;

@@ -55,8 +55,8 @@ struct finding {
     std::size_t reached = 0;
     std::optional<lab::paired_gap> extra;
     std::optional<operand_error> error;
-    bool told() const;   ///< whether the interval of what is measured leaves zero out
-    bool drawn() const;  ///< whether its varied recipe rounds stochastically
+    bool significant() const;  ///< whether the interval of what is measured excludes zero
+    bool drawn() const;        ///< whether its varied recipe rounds stochastically
 };
 
 /// How errors and gaps go together over the configurations of a group.
@@ -72,7 +72,8 @@ struct pairing {
     std::string group, name, other;
     std::optional<double> error_ratio, gain, other_gain;  ///< of those whose errors are measured
     std::optional<lab::paired_gap> gap;                   ///< its loss less the other's
-    bool told() const;                                    ///< whether the interval leaves zero out
+    bool drawn = false;  ///< whether its varied recipe rounds stochastically and the other does not
+    bool significant() const;  ///< whether the interval excludes zero
 };
 
 struct findings {
@@ -81,9 +82,8 @@ struct findings {
     std::vector<correlation> correlations;
     std::vector<pairing> twins;  ///< configurations that have one, with it
     /// Recipes whose error is at least a twentieth larger than another's of the group and whose
-    /// loss is nevertheless smaller, told from zero; the clearest ten of each group. Among so many
-    /// pairs
-    /// (`pairs`) some are so by chance: one in forty of those that are alike.
+    /// loss is nevertheless significantly smaller; the clearest ten of each group. Among so
+    /// many pairs (`pairs`) some are so by chance: one in forty of those that are alike.
     std::vector<pairing> inversions;
     std::size_t pairs = 0;
     std::optional<double> agreement;  ///< Spearman with what is published

@@ -30,7 +30,7 @@ operand_error error_of(lab::machine& on, const lab::tensor_file& dump,
                        std::span<const lab::layer_name> layers, operand kind,
                        const lab::operand_rule& rule, std::uint64_t seed) {
     operand_error sum;
-    double tensors = 0;
+    double tensors = 0, all_squares = 0, all_errors = 0;
     base::aligned_buffer<float> room;
     for (const std::string& name : dump.names()) {
         if (!name.ends_with(weight_suffix)) continue;
@@ -64,9 +64,12 @@ operand_error error_of(lab::machine& on, const lab::tensor_file& dump,
         sum.rmse_over_rms += std::sqrt(errors / squares);
         sum.rmse_over_amax += std::sqrt(errors / static_cast<double>(x.size())) / amax;
         sum.gain += product / squares;
+        all_squares += squares;
+        all_errors += errors;
     }
     if (!(tensors > 0)) dump.fail("has no linear layer with weights, inputs and gradients");
-    return {sum.rmse_over_rms / tensors, sum.rmse_over_amax / tensors, sum.gain / tensors};
+    return {sum.rmse_over_rms / tensors, sum.rmse_over_amax / tensors, sum.gain / tensors,
+            std::sqrt(all_errors / all_squares)};
 }
 
 }  // namespace mx::experiments

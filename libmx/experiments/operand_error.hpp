@@ -16,7 +16,8 @@ namespace mx::experiments {
 struct operand_error {
     double rmse_over_rms = 0;
     double rmse_over_amax = 0;
-    double gain = 0;  ///< q.x / x.x: 1 where nothing is biased along x
+    double gain = 0;               ///< q.x / x.x: 1 where nothing is biased along x
+    double rmse_over_rms_all = 0;  ///< over all elements of all tensors, in place of a mean
 };
 
 /// Of every linear layer NAME of a dump (mx train --dump), that is one with NAME.weight, NAME.x and

@@ -45,7 +45,7 @@ record result_of(const finding& f) {
     r.emplace_back("gap_share", optional_real(f.gap_share));
     r.emplace_back("reached", tally(f.reached));
     add_gap(r, "extra", f.extra);
-    r.emplace_back("told", f.gap ? report::value(f.told()) : report::value());
+    r.emplace_back("significant", f.gap ? report::value(f.significant()) : report::value());
     r.emplace_back("published", optional_real(f.of.published));
     r.emplace_back("published_words", f.of.published_words);
     const auto error = [&](const char* name, double operand_error::*of) {
@@ -53,6 +53,7 @@ record result_of(const finding& f) {
     };
     error("error", &operand_error::rmse_over_rms);
     error("error_over_amax", &operand_error::rmse_over_amax);
+    error("error_all", &operand_error::rmse_over_rms_all);
     error("gain", &operand_error::gain);
     r.emplace_back("stochastic", f.drawn());
     return r;
@@ -81,7 +82,7 @@ record pair_record(const pairing& p) {
              {"gain", optional_real(p.gain)},
              {"other_gain", optional_real(p.other_gain)}};
     add_gap(r, "gap", p.gap);
-    r.emplace_back("told", p.told());
+    r.emplace_back("significant", p.significant());
     return r;
 }
 
@@ -157,9 +158,9 @@ void say_correlations(const findings& f, std::vector<std::string>& to) {
         f.pairs));
     std::size_t drawn = 0, better = 0, worse = 0;
     for (const pairing& p : f.twins) {
-        if (p.group != "gradients") continue;
+        if (p.group != "gradients" || !p.drawn) continue;
         ++drawn;
-        if (!p.told()) continue;
+        if (!p.significant()) continue;
         (p.gap->mean < 0 ? better : worse) += 1;
     }
     to.push_back(fmt::format(
@@ -176,7 +177,7 @@ void say_correlations(const findings& f, std::vector<std::string>& to) {
 void say_twins(const findings& f, std::vector<std::string>& to) {
     if (!f.correlations.empty()) return;
     for (const pairing& p : f.twins) {
-        if (!p.told()) continue;
+        if (!p.significant()) continue;
         to.push_back(fmt::format("{}: {} ends {:.3g} {} than {} (95 %: {:.3g} to {:.3g})", p.group,
                                  p.name, std::abs(p.gap->mean),
                                  p.gap->mean < 0 ? "lower" : "higher", p.other, p.gap->low,
@@ -195,7 +196,7 @@ void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string
         if (steps && one.runs > 0 && one.reached < one.runs) {
             to.push_back(fmt::format("{}, {}: {} of {} runs reach the loss within the steps",
                                      one.of.group, one.of.name, one.reached, one.runs));
-        } else if (one.gap && !one.told()) {
+        } else if (one.gap && !one.significant()) {
             if (null.empty() || !null.back().starts_with(one.of.group + ": ")) {
                 null.push_back(one.of.group + ": " + one.of.name);
             } else {

@@ -14,9 +14,10 @@ namespace {
 // Operands in bfloat16, as every paper's unquantized run has them.
 constexpr std::string_view bf16_operands = "all=bf16";
 
-// A recipe of R-MSE against loss, as it is called and as it is spelled.
+// A recipe of R-MSE against loss, as it is called and as it is spelled; the twin differs from it in
+// rounding or blocks alone.
 struct named_recipe {
-    std::string_view name, recipe, twin = "";  // the twin rounds to nearest what this one draws
+    std::string_view name, recipe, twin = "";
     bool is_format = false;
 };
 
@@ -33,6 +34,7 @@ constexpr std::array rule_recipes{
     named_recipe{"E2M1 rceil", "mxfp4:scale=rceil"},
     named_recipe{"E2M1 even", "mxfp4:scale=even"},
     named_recipe{"E2M1 even, Hadamard", "mxfp4:scale=even,transform=hadamard"},
+    named_recipe{"E2M1 32x1", "mxfp4:block=32x1", "E2M1"},
     named_recipe{"E2M1, SR", "mxfp4:round=stochastic", "E2M1"},
     named_recipe{"E2M1 ceil, SR", "mxfp4:scale=ceil,round=stochastic", "E2M1 ceil"},
     named_recipe{"E2M1 even, SR", "mxfp4:scale=even,round=stochastic", "E2M1 even"},
@@ -40,9 +42,10 @@ constexpr std::array rule_recipes{
 
 constexpr std::array weight_recipes{
     named_recipe{"INT4 ceil", "mxint4:scale=ceil"},
+    named_recipe{"INT4 rceil", "mxint4:scale=rceil"},
     named_recipe{"INT4 even", "mxint4:scale=even"},
-    named_recipe{"E2M1 1x16", "mxfp4:block=1x16"},
-    named_recipe{"E2M1 4x4", "mxfp4:block=4x4"},
+    named_recipe{"E2M1 1x16", "mxfp4:block=1x16", "E2M1"},
+    named_recipe{"E2M1 4x4", "mxfp4:block=4x4", "E2M1"},
     named_recipe{"E2M1, offset", "mxfp4:offset=fp16"},
     named_recipe{"INT4, offset", "mxint4:offset=fp16"},
 };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/task.hpp"
 #include "libmx/io/piped_file.hpp"
 
 namespace mx::io {
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::size_t digest_piece = std::size_t{1} << 20;
 
-// The library fails only where it was built or configured without SHA-256.
+// The library fails only if it was built or configured without SHA-256.
 void require(int worked) {
     if (worked != 1) throw std::runtime_error("libcrypto offers no SHA-256");
 }
@@ -35,6 +36,7 @@ std::string sha256_of(const std::string& path, const std::atomic<bool>* cancel) 
     require(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr));
 
     const std::uint64_t size = file->size();
+    base::task reading("computing SHA-256", size);
     std::vector<std::byte> buffer(
         static_cast<std::size_t>(std::min<std::uint64_t>(size, digest_piece)));
     for (std::uint64_t at = 0; at < size; at += buffer.size()) {
@@ -43,6 +45,7 @@ std::string sha256_of(const std::string& path, const std::atomic<bool>* cancel) 
             static_cast<std::size_t>(std::min<std::uint64_t>(size - at, digest_piece));
         file->read(at, std::span(buffer).first(count));
         require(EVP_DigestUpdate(context.get(), buffer.data(), count));
+        reading.step(count);
     }
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned length = 0;

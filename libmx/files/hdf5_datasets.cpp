@@ -25,7 +25,7 @@ struct link {
     H5L_type_t type;
 };
 
-// Names are gathered first and followed afterwards, outside the library's callback.
+// Names are collected first and followed afterwards, outside the library's callback.
 struct link_list {
     std::vector<link> links;
     std::exception_ptr failure;
@@ -46,7 +46,7 @@ extern "C" herr_t gather_attribute(hid_t, const char* name, const H5A_info_t*, v
     return gather_link(H5I_INVALID_HID, name, nullptr, data);
 }
 
-// What tells an object of a file from every other: its address (since 1.12, its token).
+// The unique identity of an object in a file: its address (since 1.12, its token).
 std::string identity(hid_t object) {
 #if H5_VERSION_GE(1, 12, 0)
     H5O_info2_t info;
@@ -85,7 +85,7 @@ std::optional<std::string> attribute_text(hid_t id) {
     return out;
 }
 
-// What the dataset's own attribute says its bytes are.
+// The dtype that the dataset's own attribute states for its bytes.
 std::optional<tensor::dtype> named_dtype(hid_t dataset) {
     if (H5Aexists(dataset, hdf5_dtype_attribute) <= 0) return std::nullopt;
     const hdf5_id id(H5Aopen(dataset, hdf5_dtype_attribute, H5P_DEFAULT), H5Aclose);
@@ -103,8 +103,8 @@ class tree_walk {
         if (depth > group_depth_limit) {
             fail(prefix, fmt::format("groups are nested more than {} deep", group_depth_limit));
         }
-        // In native order, sorted here: to sort by name the library (1.10) gathers a table first,
-        // and when the file is damaged it frees what it has not filled.
+        // In native order, sorted here: to sort by name the library (1.10) first collects a table,
+        // and if the file is damaged it frees unset entries.
         link_list list;
         if (H5Literate(id, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, gather_link, &list) < 0) {
             if (list.failure) std::rethrow_exception(list.failure);
@@ -135,7 +135,7 @@ class tree_walk {
             case H5I_DATASET:
                 return dataset(object.get(), name);
             default:
-                return;  // named datatypes hold no data
+                return;  // named datatypes have no data
         }
     }
 
@@ -180,7 +180,7 @@ class tree_walk {
         found.push_back(std::move(info));
     }
 
-    // Data of other files is not read, and no chunk that would break the bound on memory.
+    // Data of other files is not read, nor a chunk that would exceed the bound on memory.
     void check_storage(hid_t plist, hid_t type, tensor_info& info) {
         const H5D_layout_t layout = H5Pget_layout(plist);
         if (layout == H5D_VIRTUAL || H5Pget_external_count(plist) > 0) {
@@ -211,7 +211,7 @@ constexpr std::size_t smallest_cache = 1 << 20;  // HDF5's default
     input_error(fmt::format("{}: {}", what, hdf5_problem()), {info.file, info.name, {}});
 }
 
-// Room for one row of chunks, so that reading along rows unpacks every chunk once.
+// Space for one row of chunks, so that reading along rows unpacks every chunk once.
 std::size_t chunk_cache(hid_t plist, const tensor::shape& shape, std::size_t element) {
     std::array<hsize_t, H5S_MAX_RANK> chunk{};
     const int rank = H5Pget_chunk(plist, H5S_MAX_RANK, chunk.data());
@@ -340,7 +340,7 @@ std::map<std::string, std::string> hdf5_attributes(hid_t file) {
     std::map<std::string, std::string> texts;
     link_list list;
     hsize_t start = 0;
-    // Attributes are an extra: a file whose attributes are damaged still has its tensors.
+    // Attributes are optional: a file with damaged ones still has its tensors.
     H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_NATIVE, &start, gather_attribute, &list);
     if (list.failure) std::rethrow_exception(list.failure);
     for (const link& each : list.links) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an HDF5 file holds: datasets by path, and the root's text attributes. For hdf5*.cpp only.
+// Contents of an HDF5 file: datasets by path, and the root's text attributes. For hdf5*.cpp only.
 #pragma once
 
 #include <map>

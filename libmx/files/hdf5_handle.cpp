@@ -21,11 +21,11 @@ extern "C" herr_t keep_description(unsigned, const H5E_error2_t* error, void* ke
     return 1;  // the first is the innermost
 }
 
-// Set, under the lock, by the first failure. A damaged file can leave the library unable to close
-// itself at the program's end, about which it complains unless its reports are off then.
+// Set, under the lock, by the first failure. With a damaged file the library may be unable to close
+// itself at the program's end, and then prints messages unless its reports are off.
 bool stay_silent = false;
 
-// The library would make copies of the image; it is given the same memory each time instead.
+// The library would copy the image; it receives the same memory each time instead.
 extern "C" void* same_memory(std::size_t, H5FD_file_image_op_t, void* image) { return image; }
 extern "C" void* no_copy(void* to, const void*, std::size_t, H5FD_file_image_op_t, void*) {
     return to;
@@ -35,7 +35,7 @@ extern "C" herr_t no_release(void*, H5FD_file_image_op_t, void*) { return 0; }
 extern "C" void* same_data(void* image) { return image; }
 extern "C" herr_t no_data_release(void*) { return 0; }
 
-// The library insists that no file has the name of an image; none can be below a device.
+// The library requires that no file has the name of an image; none can be below a device.
 constexpr const char* image_name = "/dev/null/image";
 
 }  // namespace
@@ -70,7 +70,7 @@ std::string hdf5_problem() {
 file_image::file_image(const input_file& file) {
     if (file.size() == 0) return;
     const auto size = static_cast<std::size_t>(file.size());
-    // Writable in private, because the library takes its images so; it opens them for reading.
+    // Writable in private, as the library requires for images; it opens them for reading.
     void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
                             file.descriptor(), 0);
     if (at == MAP_FAILED) {

@@ -15,8 +15,8 @@
 namespace mx::io {
 
 /// Every call into HDF5 happens inside a scope: the usual builds of the library are not
-/// thread-safe. Its habit of printing errors is suspended for as long, and for good
-/// once a file turned out to be damaged.
+/// thread-safe. Its printing of errors is suspended inside, and permanently once a file is found to
+/// be damaged.
 class hdf5_scope {
   public:
     hdf5_scope();
@@ -30,8 +30,8 @@ class hdf5_scope {
     void* report_data_ = nullptr;
 };
 
-/// To be called first in a forked child: its copy of the lock belongs to a thread that it does not
-/// have. The fork itself happens inside a scope, so that no other thread is in the library.
+/// Call first in a forked child: its copy of the lock belongs to a thread that it does not have.
+/// The fork itself happens inside a scope, so that no other thread is in the library.
 void hdf5_after_fork();
 
 /// An HDF5 identifier, closed at the end of its life.
@@ -78,9 +78,9 @@ class file_image {
     std::span<std::byte> bytes_;
 };
 
-/// Opens the image for reading: without a name, which may mean another file by now; not valid when
-/// the library refuses. The image outlives the file. Where the file was cut short meanwhile, a read
-/// is SIGBUS: for child processes only.
+/// Opens the image for reading: without a name, which may refer to another file by now; not valid
+/// if the library refuses. The image must outlive the file. If the file is truncated meanwhile, a
+/// read is SIGBUS: for child processes only.
 hdf5_id open_hdf5_image(std::span<std::byte> image);
 
 }  // namespace mx::io

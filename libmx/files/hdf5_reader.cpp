@@ -34,7 +34,7 @@ class hdf5_service {
         : path_(std::move(path)), as_(as) {
         hdf5_after_fork();
 #if H5_VERSION_GE(1, 8, 15)
-        // Filters that are not the library's own would be code from a folder that we do not know.
+        // Filters that are not the library's own would be code from an unknown folder.
         H5PLset_loading_state(0);
 #endif
         hdf5_id file = open_hdf5_image(image);
@@ -152,7 +152,7 @@ std::shared_ptr<const isolated_worker> start_hdf5(const shared_file& file,
                                                   std::optional<tensor::dtype> as,
                                                   const worker_limits& limits) {
     const hdf5_scope scope;  // no other thread is inside the library while the child is made
-    // Mapped before the child is made, so that it does not count as memory that the child takes.
+    // Mapped before the fork, so that it does not count as memory of the child.
     const file_image image(*file);
     const auto make = [&]() -> isolated_worker::service {
         const auto service = std::make_shared<hdf5_service>(image.bytes(), file->path(), as);
@@ -202,8 +202,8 @@ std::map<std::string, std::string> text_attributes(const isolated_worker& worker
     return texts;
 }
 
-// All that the HDF5 library does for a reader happens in a child process: a damaged file can keep
-// it busy for ever, make it take all memory, or crash it.
+// All work of the HDF5 library for a reader happens in a child process: a damaged file can make it
+// loop for ever, use all memory, or crash.
 class hdf5_reader final : public file_reader {
   public:
     hdf5_reader(shared_file file, const open_options& options)
@@ -216,8 +216,8 @@ class hdf5_reader final : public file_reader {
         if (!info.note.empty()) fail(info.name, info.note);
         return open_hdf5_source(worker_, index, info);
     }
-    // Read when asked for, and by another child: the library is at its weakest with damaged
-    // attributes, and a file that has them still has its tensors.
+    // Read on request, by another child: damaged attributes are most likely to crash the library,
+    // and a file that has them still has its tensors.
     const std::map<std::string, std::string>& metadata() const override {
         std::call_once(asked_, [this] {
             try {
@@ -252,7 +252,7 @@ bool looks_like_hdf5(const file_probe& probe) {
 }
 
 std::unique_ptr<reader> open_hdf5(shared_file file, const open_options& options) {
-    static_cast<void>(file->descriptor());  // what has none is refused here and not by the child
+    static_cast<void>(file->descriptor());  // refused here and not by the child
     return std::make_unique<hdf5_reader>(std::move(file), options);
 }
 

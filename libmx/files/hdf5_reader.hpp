@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the HDF5 library does for us in a process of its own, and the messages for it. For
-// hdf5*.cpp only.
+// The HDF5 library in its own process, and its messages. For hdf5*.cpp only.
 #pragma once
 
 #include <memory>
@@ -14,13 +13,13 @@
 
 namespace mx::io {
 
-/// A process in which the library opens `file`. Damage to the file, and what it does to the
-/// library, shows as base::error (input) of the requests below.
+/// A process in which the library opens `file`. Damage to the file, and its effects on the library,
+/// appear as base::error (input) of the requests below.
 std::shared_ptr<const isolated_worker> start_hdf5(const shared_file& file,
                                                   std::optional<tensor::dtype> as,
                                                   const worker_limits& limits = {});
 
-/// Every dataset (see hdf5_datasets), checked as if the sender were hostile.
+/// Every dataset (see hdf5_datasets), checked as input from a hostile sender.
 std::vector<tensor_info> list_hdf5(const isolated_worker& worker, const std::string& path);
 
 /// Dataset `index` of list_hdf5's, described by `info`.

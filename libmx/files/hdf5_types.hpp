@@ -10,13 +10,13 @@
 
 namespace mx::io {
 
-/// What a stored datatype is to us; `note` says why not, for dtype::other.
+/// Our dtype for a stored datatype; for dtype::other `note` gives the reason.
 struct hdf5_meaning {
     tensor::dtype type = tensor::dtype::other;
     std::string note;
 };
 
-/// The attribute of a dataset that names the dtype of its bytes, where HDF5 has no such type.
+/// The attribute of a dataset that names the dtype of its bytes, if HDF5 has no such type.
 inline constexpr const char* hdf5_dtype_attribute = "mx.dtype";
 
 /// The dtype of `stored`: integers and IEEE-like floats of any byte order, h5py's truth values
@@ -26,8 +26,8 @@ hdf5_meaning meaning_of(hid_t stored, std::optional<tensor::dtype> as);
 /// `stored` with its numbers little-endian: what datasets are read as.
 hdf5_id little_endian(hid_t stored);
 
-/// The datatype under which arrays of `type` are written; bytes for the FP8 formats whose special
-/// codes are not IEEE's, and not valid for packed types, which HDF5 has no place for.
+/// The datatype for writing arrays of `type`; bytes for FP8 formats whose special codes are not
+/// IEEE's, and not valid for packed types, which HDF5 does not support.
 hdf5_id stored_type(tensor::dtype type);
 
 }  // namespace mx::io

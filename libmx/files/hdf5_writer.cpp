@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HDF5 lays the file out and is closed again; the data then goes to the places it chose. So any
-// thread can write, and a full disk is an error of ours.
+// HDF5 plans the file and is closed again; the data is then written to the positions it chose. So
+// any thread can write, and a full disk is an error of ours.
 #include <fmt/format.h>
 #include <hdf5.h>
 #if H5_VERSION_GE(1, 13, 0)
@@ -26,18 +26,17 @@
 namespace mx::io {
 namespace {
 
-// A file driver of HDF5. The library does not survive a failed write: it keeps what it could not
-// write, tries again when the program ends, and crashes. So no write fails here: after the first
-// that the stage refuses, what is written goes to memory (a few MiB at most, the library's cache)
-// until the file is closed, and check() says what happened. To be used inside a hdf5_scope, and to
-// outlive the file.
+// A file driver of HDF5. The library crashes after a failed write: it keeps the data, tries again
+// when the program ends, and fails again. So no write fails here: after the first that the stage
+// refuses, data goes to memory (a few MiB at most, the library's cache) until the file is closed,
+// and check() reports the error. To be used inside a hdf5_scope; must outlive the file.
 class hdf5_stage {
   public:
     explicit hdf5_stage(staged_output& stage);
 
     // The file access list to create the file with; its name is not used.
     hid_t access() const noexcept { return access_.get(); }
-    // Throws what the stage threw, if it did.
+    // Throws what the stage threw, if anything.
     void check() const {
         if (failure_) std::rethrow_exception(failure_);
     }
@@ -81,7 +80,7 @@ class hdf5_stage {
     hdf5_id access_;
 };
 
-// The one file of a stage, as the library sees it.
+// The one file of a stage, for the library.
 struct driver_file : H5FD_t {
     hdf5_stage* stage = nullptr;
     haddr_t allocated = 0;  // the library's "end of address space"
@@ -106,7 +105,7 @@ herr_t close_stage(H5FD_t* file) {
     return 0;
 }
 
-// What the library's own driver for files says, so that files are laid out as that does it.
+// As in the library's own driver for files, so that files have the same structure.
 herr_t query_stage(const H5FD_t*, unsigned long* flags) {
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
              H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;

@@ -81,7 +81,7 @@ void set_limit(Resource which, rlim_t value) {
     ::setrlimit(which, &limit);
 }
 
-// What the child has mapped already is not counted: it is the caller's, and huge under sanitizers.
+// Memory mapped before the fork is not counted: it is the caller's, and huge under sanitizers.
 void limit_memory(std::uint64_t bytes) {
     std::uint64_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
@@ -97,7 +97,7 @@ void limit_processor_time(unsigned seconds) {
     set_limit(RLIMIT_CPU, spent + 2 + seconds);
 }
 
-// The caller's handlers, open files and terminal are no business of the child's.
+// The child must not use the caller's handlers, open files and terminal.
 void leave_caller_behind(int socket) {
     for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGXCPU, SIGALRM}) {
         std::signal(number, SIG_DFL);
@@ -227,8 +227,8 @@ int isolated_worker::reap() const {
     ::close(std::exchange(socket_, -1));
     const pid_t child = std::exchange(child_, -1);
     siginfo_t still{};
-    // A number that is no longer our child's may be anybody's. A child that is ending already
-    // keeps its own reason.
+    // The process id may belong to another process by now. A child that is ending already keeps its
+    // own reason.
     if (::waitid(P_PID, static_cast<id_t>(child), &still, WEXITED | WNOHANG | WNOWAIT) == 0) {
         ::kill(child, SIGKILL);
     }

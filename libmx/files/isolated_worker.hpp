@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process for a library that cannot be trusted with a hostile file: it may hang, crash or
-// ask for all memory there, and we say so in one line and go on.
+// A child process for a library that is not safe with a hostile file: if it hangs, crashes or uses
+// all memory, the caller reports that in one line and continues.
 #pragma once
 
 #include <sys/types.h>
@@ -17,27 +17,26 @@
 namespace mx::io {
 
 struct worker_limits {
-    unsigned cpu_seconds = 15;                      ///< processor time for one request
+    unsigned cpu_seconds = 15;                      ///< CPU time for one request
     unsigned wall_seconds = 600;                    ///< time for one request
     std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes on top of what the caller has mapped
 };
 
-/// A forked child that answers requests one at a time, until this object is destroyed. Requests
-/// are safe to make from several threads. The child has none of the caller's open files but one,
-/// ignores interrupts from the terminal, and ends by itself when the caller is gone.
+/// A forked child that answers requests one at a time, until this object is destroyed. Requests are
+/// thread-safe. The child has only one of the caller's open files, ignores interrupts from the
+/// terminal, and ends by itself when the caller is gone.
 class isolated_worker {
   public:
-    /// Most bytes that one answer can leave in the window.
+    /// Most bytes of one answer in the window.
     static constexpr std::size_t window_bytes = 4 << 20;
 
-    /// Runs in the child: answers a request, and may leave bytes in the window beside.
+    /// Runs in the child: answers a request, and may write bytes to the window.
     using service = std::function<std::string(std::string_view request, std::span<std::byte>)>;
 
     /// Forks. The child calls `make` for its service and runs that. `library` ("the HDF5 library")
-    /// and `file` are named in errors. Of
-    /// all threads only the calling one lives on in the child, so that `make` must not need a lock
-    /// that another may hold. Throws base::error (input) when the system has no room for another
-    /// process.
+    /// and `file` are named in errors. Only the calling thread exists in the child, so `make` must
+    /// not need a lock that another may hold. Throws base::error (input) if the system cannot start
+    /// another process.
     isolated_worker(std::string library, std::string file, const worker_limits& limits,
                     const std::function<service()>& make);
     ~isolated_worker();
@@ -45,8 +44,8 @@ class isolated_worker {
     isolated_worker& operator=(const isolated_worker&) = delete;
 
     /// The child's answer; `out` is filled from the start of the window. Throws what the service
-    /// threw when that was a base::error, and base::error (input) naming file and library when the
-    /// child goes beyond its limits or dies, then and for every request after it.
+    /// threw if that was a base::error, and base::error (input) naming file and library if the
+    /// child exceeds its limits or dies, then and for every later request.
     std::string ask(std::string_view request, std::span<std::byte> out = {}) const;
 
   private:
@@ -77,8 +76,8 @@ class message_writer {
     std::string bytes_;
 };
 
-/// Reads what message_writer wrote. The sender is not trusted: throws base::error (input) where
-/// the bytes end early.
+/// Reads what message_writer wrote. The sender is not trusted: throws base::error (input) if the
+/// bytes end early.
 class message_reader {
   public:
     explicit message_reader(std::string_view bytes) : rest_(bytes) {}

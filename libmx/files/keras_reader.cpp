@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view weights_entry = "model.weights.h5";
 constexpr std::uint64_t keras_piece = 1 << 20;
 
-// HDF5 wants a file of its own: the entry becomes one without a name.
+// HDF5 needs its own file: the entry becomes one without a name.
 shared_file unpacked_file(const shared_file& file) {
     const auto archive = zip_archive::open(file);
     const zip_entry* const entry = base::find_named(archive->entries(), weights_entry);
@@ -67,7 +67,7 @@ bool looks_like_keras(const file_probe& probe) {
     try {
         return base::find_named(zip_archive::open(probe.file)->entries(), weights_entry) != nullptr;
     } catch (const base::error&) {
-        return false;  // the npz reader says what is wrong with the archive
+        return false;  // the npz reader reports what is wrong with the archive
     }
 }
 

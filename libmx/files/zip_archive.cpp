@@ -13,7 +13,7 @@ namespace mx::io {
 namespace {
 
 constexpr std::size_t unpacked_piece = 1 << 20;
-// Deflate cannot make more than 1032 bytes of one, so a larger promise is a lie.
+// Deflate makes at most 1032 bytes of one, so a larger stated size is wrong.
 constexpr std::uint64_t deflate_ratio = 1032;
 
 [[noreturn]] void refuse_entry(const std::string& file, const std::string& entry,
@@ -69,8 +69,8 @@ class zip_stream {
         return read_locked_at(offset, out);
     }
 
-    /// Where the byte at `offset` of a stored entry lies in the archive: libzip does not say, but
-    /// it asks for that byte there.
+    /// The position in the archive of the byte at `offset` of a stored entry: libzip does not
+    /// report it, but seeks to it.
     std::uint64_t place_of(std::uint64_t offset) {
         std::byte one{};
         const std::lock_guard lock(archive_->mutex_);
@@ -123,7 +123,7 @@ std::unique_ptr<spool> unpacked_entry(const std::shared_ptr<zip_archive>& archiv
         out->write(at, part);
         at += part.size();
     }
-    // libzip compares the checksum when it is asked for more than there is.
+    // libzip compares the checksum when it is asked to read beyond the end.
     if (stream.read(std::span(piece).first(1)) != 0) {
         refuse_entry(archive->path(), entry.name, "the entry is longer than the archive says");
     }
@@ -236,7 +236,7 @@ std::unique_ptr<byte_source> zip_archive::plain_bytes(const zip_entry& entry,
     if (entry.size == 0) return file_window(file_, begin_, 0, tensor);
     zip_stream stream(shared_from_this(), entry, ZIP_FL_COMPRESSED);
     const std::uint64_t first = stream.place_of(0);
-    // A library that reads ahead in some other way would show here.
+    // Detects a library that reads ahead in another way.
     if (stream.place_of(entry.size - 1) != first + (entry.size - 1)) return bytes(entry);
     return file_window(file_, begin_ + first, entry.size, tensor);
 }

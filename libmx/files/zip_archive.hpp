@@ -20,16 +20,15 @@
 
 namespace mx::io {
 
-/// The CRC-32 of bytes that are read piecewise and in any order. Gathers the checksums of the parts
+/// The CRC-32 of bytes that are read piecewise and in any order. Stores the checksums of the parts
 /// seen and joins neighbours, so that the whole is checked as soon as every byte has been seen
-/// once, in whatever order. Gives up, reporting nothing, when the parts are too scattered to
-/// remember. Thread-safe.
+/// once. Gives up, reporting nothing, if the parts are too scattered. Thread-safe.
 class range_checksum {
   public:
-    /// The whole has `size` bytes and should have the checksum `expected`.
+    /// The whole has `size` bytes and the checksum `expected`.
     range_checksum(std::uint64_t size, std::uint32_t expected) : size_(size), expected_(expected) {}
 
-    /// Takes `bytes`, which stand at `offset`. False when the whole is now known and is wrong.
+    /// Adds `bytes` at `offset`. False if the whole is now known and is wrong.
     bool add(std::uint64_t offset, std::span<const std::byte> bytes);
 
   private:
@@ -69,7 +68,7 @@ class zip_archive : public std::enable_shared_from_this<zip_archive> {
     const std::vector<zip_entry>& entries() const noexcept { return entries_; }
     const std::string& path() const noexcept { return file_->path(); }
 
-    /// The first bytes of an entry by position, unpacked as far as asked; for one thread.
+    /// The first bytes of an entry by position, unpacked as far as needed; for one thread.
     std::unique_ptr<byte_source> head(const zip_entry& entry);
     /// All bytes of an entry by position, for many threads. A stored entry is read in place; a
     /// compressed one is unpacked into a spool at the first read. The checksum is compared once
@@ -85,7 +84,7 @@ class zip_archive : public std::enable_shared_from_this<zip_archive> {
         : file_(std::move(file)), begin_(begin), size_(size) {}
     void read_directory();
     static zip_int64_t serve(void* self, void* data, zip_uint64_t length, zip_source_cmd_t command);
-    /// Throws for a libzip error, or what made reading the file below fail.
+    /// Throws for a libzip error, or the error of the file below.
     [[noreturn]] void fail(zip_error_t* problem, const std::string& entry);
 
     shared_file file_;

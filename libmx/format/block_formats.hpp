@@ -10,13 +10,13 @@ namespace mx::format {
 /// An element format, a scale format and a default block under one name.
 struct block_format {
     std::string_view name;
-    std::string_view alias;  ///< a second spelling, "" where there is none
+    std::string_view alias;  ///< a second spelling, "" if there is none
     std::string_view element;
     std::string_view scale;
     int block_rows;
     int block_cols;
     std::string_view summary;
-    std::string_view rule{};  ///< default scale rule where it is not the scale format's
+    std::string_view rule{};  ///< default scale rule if it is not the scale format's
 };
 
 inline constexpr std::array block_formats{

@@ -10,9 +10,9 @@
 namespace mx::format {
 
 /// The code of float32 bits `x`.
-/// saturate: beyond the largest value (Inf included) gives the largest of the same sign; otherwise
-/// NaN (E4M3) or Inf (E5M2), and formats without either saturate all the same.
-/// NaN gives the positive NaN code; +max in formats without NaN (as CUDA's conversions do), 0 in
+/// saturate: values beyond the largest, including Inf, become the largest of the same sign;
+/// otherwise NaN (E4M3) or Inf (E5M2). Formats without either always saturate.
+/// NaN becomes the positive NaN code; +max in formats without NaN (as in CUDA's conversions), 0 in
 /// integers. Unsigned formats convert the magnitude (UE4M3) or give 0 for negative numbers (UE5M3).
 /// Source: PTX cvt.{rn,rz}.satfinite.
 MX_HD inline std::uint32_t cast_code(const element_params& f, const rounding_mode& mode,
@@ -40,9 +40,9 @@ MX_HD inline std::uint32_t cast_code(const element_params& f, const rounding_mod
     return with_sign(f, spills ? f.max_positive + 1u : e.magnitude, negative);
 }
 
-/// The E8M0 code of the magnitude of `x`: the next power of two up, or down when `toward_zero`
-/// (PTX cvt.{rp,rz}.satfinite.ue8m0). Zero and values up to 2^-127 give 0, Inf gives 254 (the
-/// largest) and NaN 255.
+/// The E8M0 code of the magnitude of `x`: the next power of two up, or down with `toward_zero` (PTX
+/// cvt.{rp,rz}.satfinite.ue8m0). Zero and values up to 2^-127 give 0, Inf gives 254 (the largest)
+/// and NaN 255.
 MX_HD inline std::uint32_t cast_e8m0(std::uint32_t x, bool toward_zero) {
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
     if (magnitude > base::f32_infinity) return e8m0_nan;

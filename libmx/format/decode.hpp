@@ -11,8 +11,8 @@
 
 namespace mx::format {
 
-/// The value of `code` (bits above the format's width are ignored); Inf and NaN where the format
-/// has them. Zero keeps its sign.
+/// The value of `code` (bits above the format's width are ignored); Inf and NaN in formats that
+/// have them. Zero keeps its sign.
 MX_HD constexpr float decode(const element_format& f, std::uint32_t code) {
     code &= f.code_mask();
     if (!f.floating()) {

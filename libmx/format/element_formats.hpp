@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE TABLE of element formats. A row states the independent facts; everything else (limits,
+// THE TABLE of element formats. A row has the independent properties; everything else (limits,
 // masks, special codes) is derived from them. Codes are at most 8 bits.
 #pragma once
 
@@ -35,7 +35,7 @@ struct element_format {
     int bias;           ///< floating only
     specials special;
     bool has_sign;                 ///< false for scale formats that reuse this row type (UE4M3)
-    std::string_view safetensors;  ///< dtype name in safetensors, "U8" where there is none
+    std::string_view safetensors;  ///< dtype name in safetensors, "U8" if there is none
     std::string_view summary;
     /// Without a sign: negative numbers convert to 0 (UE5M3), not as their magnitude (UE4M3).
     bool clamps_negative = false;
@@ -76,7 +76,7 @@ struct element_format {
         return (max_significand() << (23 - mantissa_bits)) & 0x007fffffu;
     }
     constexpr bool has_subnormals() const { return floating() && mantissa_bits > 0; }
-    /// The canonical NaN code (positive), or -1 where the format has none.
+    /// The canonical NaN code (positive), or -1 if the format has none.
     constexpr int nan_code() const {
         if (special == specials::none) return -1;
         return static_cast<int>((1u << magnitude_bits()) - 1u);

@@ -19,7 +19,7 @@ struct element_params {
     std::uint32_t max_positive;     ///< largest finite magnitude code
     std::uint32_t max_negative;     ///< the same for negative values (fixed, full range: one more)
     std::uint32_t smallest_normal;  ///< first normal magnitude code, 0 without subnormals
-    int nan_code;                   ///< -1 where there is none
+    int nan_code;                   ///< -1 if there is none
     bool clamps_negative;           ///< see element_format
 
     /// The largest finite magnitude code of a sign, without a branch on it.

@@ -37,13 +37,13 @@ struct encoded {
 
 namespace detail {
 
-/// Magnitudes this far above every format count as one and the same overflow.
+/// Magnitudes this far above every format are the same overflow.
 inline constexpr std::uint32_t far_beyond = 1u << 16;
 inline constexpr int far_exponent = 16;
 
 /// Whether the magnitude rounds up by one code, from the code below and what was cut off: `rest`
-/// out of 2^shift. Nearest roundings compare twice the rest with 2^shift, a tie counting one more
-/// when it goes up; there is no branch on the data.
+/// out of 2^shift. Nearest roundings compare twice the rest with 2^shift, and a tie adds one if it
+/// goes up; no branch depends on data.
 MX_HD inline bool rounds_up(const element_params& f, const rounding_mode& mode,
                             std::uint32_t code_below, std::uint32_t significand_below,
                             std::uint64_t rest, int shift, bool negative, std::uint32_t draw) {

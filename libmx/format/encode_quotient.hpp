@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding x / S for a scale S that is no power of two: the quotient of two integers, never formed
-// as a float. What division leaves over decides the rounding, so nothing is rounded twice.
+// Rounding x / S for a scale S that is not a power of two: the quotient of two integers, never
+// formed as a float. The remainder of the division decides the rounding, so nothing is rounded
+// twice.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +82,7 @@ MX_HD inline encoded encode_quotient(const element_params& f, const rounding_mod
         const std::uint64_t r = draw >> (32 - k);
         up = detail::quotient_bits(rest, divisor, k) + r >= (std::uint64_t{1} << k);
     } else {
-        // Other roundings ask whether the rest is zero, less than half, half, or more.
+        // Other roundings need only whether the rest is zero, less than half, half, or more.
         const std::uint64_t quarters = rest == 0            ? 0
                                        : 2 * rest < divisor ? 1
                                        : 2 * rest > divisor ? 3

@@ -11,7 +11,7 @@
 
 namespace mx::format {
 
-/// What a scale format's numbers are.
+/// Kind of a scale format's values.
 enum class scale_kind : std::uint8_t {
     power_of_two,  ///< E8M0: 2^(code-127), code 255 is NaN, no zero, no sign
     number,        ///< codes of a small floating format

@@ -54,7 +54,7 @@ compensated add_products(const double* a, const double* b, std::size_t count, fl
 }
 
 // The exact sum at full width: the value to nearest float64 made odd where the sum is not equal to
-// it, so that the next rounding sees on which side it lies.
+// it, so that the next rounding goes to the right side.
 float rounded_once(const base::exact_sum& sum) {
     double value = sum.value();
     base::exact_sum rest = sum;

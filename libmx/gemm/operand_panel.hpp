@@ -45,7 +45,7 @@ class operand_panel {
     const panel_shape& shape() const { return shape_; }
     const operand& source() const { return source_; }
 
-    /// Of the first element of a step: element k of lane i lies k * lanes + i further on.
+    /// Of the first element of a step: element k of lane i is at k * lanes + i from here.
     const float* narrow(std::size_t group, std::size_t step) const {
         return narrow_.data() + element(group, step);
     }
@@ -60,7 +60,7 @@ class operand_panel {
         return exponents_.data() + element(group, step);
     }
 
-    /// Of the first part of a step: part p of lane i lies p * lanes + i further on. Without scales
+    /// Of the first part of a step: part p of lane i is at p * lanes + i from here. Without scales
     /// exponents are 0 and factors 1.
     const std::int16_t* scale_exponents(std::size_t group, std::size_t step) const {
         return scale_exponents_.data() + part(group, step);

@@ -31,7 +31,8 @@ struct split_rows {
     unsigned pitch;
 };
 
-/// One factor. Of an operand on the left magnitudes are shifted to where a term of exponent E lies.
+/// One factor. Of an operand on the left magnitudes are shifted to the position of a term of
+/// exponent E.
 struct split_factor {
     std::uint32_t magnitude;
     std::int32_t exponent;

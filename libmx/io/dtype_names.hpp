@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data types as users and files spell them.
+// Names of data types in options and files.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ tensor::dtype parse_dtype(std::string_view option, std::string_view name);
 /// The dtype that option `as` names, none when it is empty.
 std::optional<tensor::dtype> parse_as(const std::string& as);
 
-/// What a tensor stored as `stored` is read as: `as` when it is given, has the same width, and
-/// `stored` is an unsigned integer; otherwise `stored`.
+/// The dtype as which a tensor stored as `stored` is read: `as` if it is given, has the same width,
+/// and `stored` is an unsigned integer; otherwise `stored`.
 tensor::dtype read_as(tensor::dtype stored, std::optional<tensor::dtype> as);
 
 /// Every readable dtype, separated by blanks.

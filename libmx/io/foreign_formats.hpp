@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of formats that are recognised only to be named: what a user may hand us by mistake.
+// THE LIST of formats that mx recognises only to name them in an error.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace mx::io {
 
 struct foreign_format {
-    std::size_t offset;  ///< where its mark stands
+    std::size_t offset;  ///< where its mark is
     std::string_view mark;
     std::string_view name;
     std::string_view advice = {};
@@ -18,7 +18,7 @@ struct foreign_format {
 
 using namespace std::string_view_literals;
 
-/// The first match wins, so longer marks come before shorter ones.
+/// The first match is taken, so longer marks come before shorter ones.
 inline constexpr std::array foreign_formats{
     foreign_format{0, "GGML"sv, "a GGML model"},
     foreign_format{4, "TFL3"sv, "a TensorFlow Lite model",
@@ -55,7 +55,7 @@ inline constexpr std::array foreign_formats{
     foreign_format{0, "\x80\x05"sv, "a Python pickle"},
 };
 
-/// Zip archives, told by the end of an entry's name.
+/// Zip archives, recognised by the end of an entry's name.
 struct foreign_archive {
     std::string_view entry;
     std::string_view name;
@@ -67,7 +67,7 @@ inline constexpr std::array foreign_archives{
     foreign_archive{"[Content_Types].xml", "an office document"},
 };
 
-/// Directories, told by the name of a file in them.
+/// Directories, recognised by the name of a file in them.
 inline constexpr std::array foreign_directories{
     foreign_archive{"manifest.ocdbt", "an Orbax checkpoint",
                     "restore it with orbax.checkpoint and save the arrays with numpy.savez"},

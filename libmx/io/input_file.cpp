@@ -92,7 +92,7 @@ void local_file::read(std::uint64_t offset, std::span<std::byte> out,
 void local_file::expect(std::uint64_t offset, std::uint64_t bytes) const {
     if (bytes == 0 || offset >= size()) return;
     const std::uint64_t count = std::min(bytes, size() - offset);
-    // Advice: whether it was taken shows in the time that reading takes, and nowhere else.
+    // Advice to the system; it affects only the time that reading takes.
     posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(count),
                   POSIX_FADV_WILLNEED);
 }

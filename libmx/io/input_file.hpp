@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file read by position: no mapping, no shared file pointer, so that any number of threads can
-// read and resident memory stays what the readers allocate. The one seam below all readers.
+// read and resident memory stays what the readers allocate. All readers use it.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace mx::io {
 
-/// A file open for reading: a regular one, or one at an address (remote.hpp). Its size is taken
-/// once, at opening; a file that shrinks afterwards is an error at the first byte that is gone.
+/// A file open for reading: a regular one, or one at an address (remote.hpp). Its size is read
+/// once, at opening; a file that shrinks afterwards is an error at the first missing byte.
 class input_file {
   public:
     /// Throws base::error (input) when `path` is missing, unreadable, or no regular file; for an
@@ -30,18 +30,18 @@ class input_file {
 
     const std::string& path() const noexcept { return path_; }
     std::uint64_t size() const noexcept { return size_; }
-    /// For handing the file on to another process or mapping it; stays this object's. Throws
+    /// For passing the file to another process or mapping it; remains this object's. Throws
     /// base::error (input) for a remote file.
     virtual int descriptor() const = 0;
 
     /// Fills `out` from byte `offset`. Throws base::error (input) with the offset of the first
-    /// missing byte when the file ends before; `tensor` names what was being read.
+    /// missing byte if the file ends before; `tensor` names what is being read.
     virtual void read(std::uint64_t offset, std::span<std::byte> out,
                       std::string_view tensor = {}) const = 0;
-    /// Asks for these bytes ahead of a read. It may do nothing.
+    /// Requests these bytes ahead of a read. It may do nothing.
     virtual void expect(std::uint64_t offset, std::uint64_t bytes) const = 0;
-    /// Says that these bytes are those of one tensor, which is going to be read: how far a remote
-    /// file may ask for more than is wanted. Asks for nothing.
+    /// Announces that these bytes are one tensor that is going to be read: a remote file may read
+    /// ahead as far. Reads nothing.
     virtual void will_read(std::uint64_t, std::uint64_t) const {}
     /// The first bytes of the file, at most `count`.
     std::string head(std::size_t count) const;

@@ -33,7 +33,7 @@ std::vector<std::string> matches_of(const std::string& pattern) {
     return paths;
 }
 
-// A link that cannot be followed is named as such; the system's message would be about its target.
+// A link that cannot be followed is named; the system's message would be about its target.
 void check_link(const std::string& path) {
     std::error_code failure;
     if (!fs::is_symlink(fs::symlink_status(path, failure))) return;
@@ -51,7 +51,7 @@ void check_link(const std::string& path) {
 std::vector<std::string> loose_shards(const std::string& directory) {
     std::vector<std::string> shards;
     for (const std::string& path : paths_in(directory)) {
-        // An index, or a distributed checkpoint of torch: open_model knows what to do.
+        // An index, or a distributed checkpoint of torch: open_model handles them.
         if (path.ends_with(".index.json") || fs::path(path).filename() == ".metadata") return {};
         if (path.ends_with(".safetensors")) shards.push_back(path);
     }
@@ -83,7 +83,7 @@ std::vector<std::string> input_paths(const std::vector<std::string>& named) {
             is_folder(path) ? loose_shards(path) : std::vector<std::string>{};
         for (const std::string& shard : shards) {
             check_link(shard);
-            // Whoever names a directory does not know of a pipe in it, and would wait.
+            // A pipe in a directory would make the program wait.
             if (fs::is_fifo(shard, ignored)) fail(shard, "is not a regular file");
             paths.push_back(shard);
         }

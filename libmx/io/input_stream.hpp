@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes read in their order: of a file, a pipe or standard input. For texts; tensors are read by
-// position (input_file.hpp).
+// Bytes read in order: of a file, a pipe or standard input. For texts; tensors are read by position
+// (input_file.hpp).
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "libmx/base/task.hpp"
 
 namespace mx::io {
 
@@ -15,8 +18,8 @@ inline constexpr std::string_view standard_input = "-";
 
 class input_stream {
   public:
-    /// Throws base::error (input) when `path` is missing or unreadable, or a directory. A pipe that
-    /// nothing writes to is empty.
+    /// Throws base::error (input) if `path` is missing or unreadable, or a directory. A pipe
+    /// without a writer is empty.
     explicit input_stream(std::string path);
     ~input_stream();
     input_stream(const input_stream&) = delete;
@@ -28,6 +31,7 @@ class input_stream {
   private:
     std::string path_;
     int descriptor_;
+    std::optional<base::task> reading_;  ///< up to the end
 };
 
 }  // namespace mx::io

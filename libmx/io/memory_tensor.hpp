@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array of the caller's as a file of one tensor, so that all that reads files takes it.
+// An array of the caller as a file with one tensor, so that all code that reads files accepts it.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace mx::io {
 
-/// `data` has to outlive the reader and what it opens. `strides` are in elements; empty: C order.
-/// Throws base::error (usage) where numbers of axes differ, extents overflow, or values of less
-/// than a byte have strides.
+/// `data` must outlive the reader and what it opens. `strides` are in elements; empty: C order.
+/// Throws base::error (usage) if numbers of axes differ, extents overflow, or types of less than a
+/// byte have strides.
 std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type,
                                             tensor::shape extents,
                                             std::vector<std::int64_t> strides,
                                             std::string name = {});
 
-/// Tensor `index` of a reader by another name, as the only tensor.
+/// Tensor `index` of a reader under another name, as the only tensor.
 std::shared_ptr<const reader> renamed(std::shared_ptr<const reader> of, std::size_t index,
                                       std::string name);
 
-/// Tensors of several readers as those of one, which keeps the readers.
+/// Tensors of several readers as those of one, which owns the readers.
 std::unique_ptr<reader> together(
     std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors);
 

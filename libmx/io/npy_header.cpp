@@ -75,7 +75,7 @@ void set_type(npy_layout& layout, std::string_view descr, std::optional<dtype> a
     }
 }
 
-// A strict parser for the one Python literal that headers hold.
+// A strict parser for the one Python literal that headers contain.
 constexpr int npy_depth_limit = 16;
 constexpr std::size_t npy_axes_limit = 64;
 
@@ -168,7 +168,7 @@ class literal_parser {
             out = out * 10 + digit;
         }
         if (at_ == begin) return false;
-        if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote long integers so
+        if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // long integers of Python 2
         return true;
     }
 

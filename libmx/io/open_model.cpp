@@ -122,7 +122,8 @@ std::unique_ptr<reader> open_opened(const shared_file& file, const open_options&
             return format.open(file, options);
         }
     }
-    // No reader and no other format knows these bytes: a damaged file of the kind its name says.
+    // No reader and no other format recognises these bytes: a damaged file of the kind its name
+    // suggests.
     const foreign_format content = content_of(head);
     for (const reader_format& format : reader_formats) {
         if (content.mark.empty() && content.name != text_content && !format.ending.empty() &&
@@ -138,9 +139,9 @@ std::unique_ptr<reader> open_opened(const shared_file& file, const open_options&
 }  // namespace
 
 std::unique_ptr<reader> open_model(const std::string& path, const open_options& options) {
-    parse_as(options.as);  // a misspelt dtype is an error whatever the file holds
+    parse_as(options.as);  // a misspelt dtype is an error whatever the file contains
     if (is_pipe(path)) return open_opened(open_pipe(path), options, true);
-    // Whoever names a directory does not know of a pipe in it, and would wait.
+    // A pipe in a directory would make the program wait.
     return open_opened(input_file::open(is_folder(path) ? model_in(path) : path), options, false);
 }
 

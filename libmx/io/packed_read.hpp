@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading runs of packed codes and of what stands beside them.
+// Reading runs of packed codes and of the arrays with them.
 #pragma once
 
 #include <algorithm>

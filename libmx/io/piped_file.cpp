@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t pipe_piece = std::size_t{1} << 20;
 
-// Closes what it holds unless that was taken out.
+// Closes its descriptor unless that was released.
 class open_descriptor {
   public:
     explicit open_descriptor(int descriptor) : descriptor_(descriptor) {}
@@ -44,8 +44,7 @@ class open_descriptor {
     input_error(fmt::format("{}: {}", what, std::strerror(errno)), {path, {}, {}});
 }
 
-// Reads what there is, waiting for some; 0 at the end. Waiting, and not reading, is what a signal
-// ends.
+// Reads available bytes, waiting for some; 0 at the end. A signal ends the wait, not the read.
 std::size_t read_some(int descriptor, const std::string& path, std::span<std::byte> out) {
     while (true) {
         pollfd ready{descriptor, POLLIN, 0};
@@ -110,7 +109,7 @@ shared_file open_pipe(const std::string& path) {
         return standard;
     }
     if (shared_file known = named[path].lock()) return known;
-    // Open at once: the wait for a writer is that for its bytes.
+    // Opens without blocking: it waits for the bytes, not for the writer.
     const open_descriptor from(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (from.get() < 0) fail(path, "cannot open");
     shared_file file = spooled_file(from.get(), path);

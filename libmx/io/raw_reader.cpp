@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw binary: the user says what the bytes are.
+// Raw binary, described by the user.
 #include <fmt/format.h>
 
 #include <charconv>

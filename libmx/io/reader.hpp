@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file reader provides: names and shapes from headers alone, bytes on request.
+// The interface of file readers: names and shapes from headers alone, bytes on request.
 #pragma once
 
 #include <cstddef>
@@ -24,24 +24,24 @@ class byte_source {
     /// Fills `out` from byte `offset` of the tensor. Throws base::error (input) naming file,
     /// tensor and offset when the file ends early, changed, or fails its checksum.
     virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
-    /// Says that these bytes of the tensor are read soon, so that the system can fetch them in the
-    /// meantime. Never fails; does nothing where stored bytes are not those of the tensor.
+    /// Announces that these bytes of the tensor are read soon, so that the system can fetch them.
+    /// Never fails; does nothing if stored bytes are not those of the tensor.
     virtual void expect(std::uint64_t offset, std::uint64_t bytes) const;
-    /// All bytes of the tensor, aligned to its elements, where they lie in memory; else null.
+    /// All bytes of the tensor, aligned to its elements, if they are in memory; else null.
     virtual const std::byte* in_memory() const { return nullptr; }
 };
 
-/// What a header says about one tensor. `elements` and `bytes` are checked against the file.
+/// The header's description of a tensor. `elements` and `bytes` are checked against the file.
 struct tensor_info {
     std::string name;
     tensor::dtype type = tensor::dtype::f32;
     tensor::shape shape;
     std::uint64_t elements = 0;
-    std::uint64_t bytes = 0;  ///< stored bytes once unpacked to C order
+    std::uint64_t bytes = 0;  ///< bytes once unpacked to C order
     std::string file;         ///< path of the file that holds it (a shard, for sharded models)
-    std::string note;         ///< why it is left out: no numbers (then OTHER), or no weight
-    std::string layout;       ///< how values are stored that are decoded on the way, e.g. "mxfp4"
-    std::string remark;       ///< how a decoded tensor or a view came about, or why not
+    std::string note;         ///< why it is left out: not numbers (then OTHER), or not a weight
+    std::string layout;       ///< how values are stored that are decoded when read, e.g. "mxfp4"
+    std::string remark;       ///< how a decoded tensor or a view is formed, or why not
     std::uint64_t stored_bytes = 0;  ///< of all the arrays it is decoded from; 0: `bytes`
 };
 
@@ -52,7 +52,7 @@ class reader {
     virtual const std::vector<tensor_info>& tensors() const = 0;
     /// Opens tensor `index` of tensors() for reading; the source may outlive the reader.
     virtual std::unique_ptr<byte_source> open(std::size_t index) const = 0;
-    /// Text metadata of the file (safetensors' __metadata__), empty where there is none.
+    /// Text metadata of the file (safetensors' __metadata__), empty if there is none.
     virtual const std::map<std::string, std::string>& metadata() const = 0;
     /// Files this model consists of, with their sizes in bytes, in the order they were given.
     virtual std::vector<std::pair<std::string, std::uint64_t>> files() const = 0;
@@ -65,7 +65,7 @@ struct tensor_ref {
     const tensor_info& info() const { return file->tensors()[index]; }
 };
 
-/// What the user can say about a file beyond its path.
+/// What the user can state about a file beyond its path.
 struct open_options {
     std::string as;     ///< "" or the dtype to read 16-bit opaque / unsigned data as, e.g. "bf16"
     std::string shape;  ///< raw binary: "64x128"
@@ -73,8 +73,8 @@ struct open_options {
     std::uint64_t offset = 0;  ///< raw binary: byte offset of the first element
 };
 
-/// Opens `path`, finding the format by looking at the file's first bytes, never by its name
-/// alone. Throws base::error: input when it cannot be read or is malformed.
+/// Opens `path`, recognising the format by the file's first bytes, never by its name alone. Throws
+/// base::error: input if it cannot be read or is malformed.
 std::unique_ptr<reader> open_model(const std::string& path, const open_options& options = {});
 
 }  // namespace mx::io

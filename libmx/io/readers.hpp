@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of readers. A format is found by looking at the file; adding one is a row here and a
+// THE LIST of readers. A format is recognised by the file's bytes; to add one, add a row here and a
 // .cpp file with its two functions.
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace mx::io {
 
-/// What a probe sees of a file.
+/// A file as a probe sees it.
 struct file_probe {
     const shared_file& file;
     std::string_view head;  ///< the first bytes, at most 512
 };
 
-/// What readers of files share: what is known of the file once it is open.
+/// What readers of files share: the opened file and its description.
 class file_reader : public reader {
   public:
     const std::vector<tensor_info>& tensors() const override { return tensors_; }
@@ -42,7 +42,7 @@ class file_reader : public reader {
     std::vector<std::pair<std::string, std::uint64_t>> files_;
 };
 
-/// Counts elements and bytes of `info` by its shape and type; false when they are too many.
+/// Counts elements and bytes of `info` by its shape and type; false if there are too many.
 [[nodiscard]] bool count_bytes(tensor_info& info);
 
 bool looks_like_npy(const file_probe& probe);
@@ -70,18 +70,18 @@ std::unique_ptr<reader> open_raw(shared_file file, const open_options& options);
 
 struct reader_format {
     std::string_view name;
-    /// Tells the format by its bytes; nullptr for raw binary, which only the user can tell.
+    /// Recognises the format by its bytes; nullptr for raw binary, which has no mark.
     bool (*recognises)(const file_probe& probe);
-    /// Throws base::error (input) when the file is malformed.
+    /// Throws base::error (input) if the file is malformed.
     std::unique_ptr<reader> (*open)(shared_file file, const open_options& options);
-    /// Usual ending of the name; asked only for a file whose bytes no reader recognises, so that
-    /// the reader can say what is wrong with it.
+    /// Usual ending of the name; used only for a file whose bytes no reader recognises, so that the
+    /// reader can say what is wrong with it.
     std::string_view ending;
     std::string_view summary;
-    bool names_files = false;  ///< a file of it may name others, beside it
+    bool names_files = false;  ///< a file of it may name others in its folder
 };
 
-/// In the order in which they are asked.
+/// In the order in which they are tried.
 inline constexpr std::array reader_formats{
     reader_format{"npy", looks_like_npy, open_npy, ".npy", "NumPy array, versions 1 to 3"},
     reader_format{"pytorch", looks_like_pytorch, open_pytorch, ".pt",
@@ -97,20 +97,20 @@ inline constexpr std::array reader_formats{
                   ".index.json", "sharded safetensors model (weight_map)", true},
     reader_format{"safetensors", looks_like_safetensors, open_safetensors, ".safetensors",
                   "every dtype of the specification"},
-    // The only one without a mark, so the last to be asked.
+    // The only one without a mark, so it is tried last.
     reader_format{"onnx", looks_like_onnx, open_onnx, ".onnx",
                   "ONNX initializers and constants, where built with Protobuf", true},
     reader_format{"raw", nullptr, open_raw, "", "bare elements, with --shape and --dtype"},
 };
 
-/// The names in the list that files are recognised by, separated by commas.
+/// The names in the list by which files are recognised, separated by commas.
 std::string readable_formats();
 
-/// The version of Protobuf that ONNX files are read with; empty when this build does not read them.
+/// The version of Protobuf that reads ONNX files; empty if this build does not read them.
 std::string onnx_support();
 
-/// The name under which a file with a single array lists it: the file's name without folders and
-/// ending; "array" for a pipe.
+/// The name of the array of a file with a single one: the file's name without folders and ending;
+/// "array" for a pipe.
 std::string array_name(const std::string& path);
 
 }  // namespace mx::io

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files at addresses, through libcurl, of target mx_remote: a program that is linked without it is
-// told so (without_files.cpp).
+// Files at addresses, through libcurl, of target mx_remote; a program that is linked without it
+// gets an error (without_files.cpp).
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace mx::io {
 
-/// Whether `path` is an address and no path: https://, http://, hf:// (Hugging Face) or s3://.
+/// Whether `path` is an address: https://, http://, hf:// (Hugging Face) or s3://.
 inline bool is_remote(std::string_view path) {
     for (const std::string_view scheme : {"https://", "http://", "hf://", "s3://"}) {
         if (path.starts_with(scheme)) return true;
@@ -20,12 +20,13 @@ inline bool is_remote(std::string_view path) {
     return false;
 }
 
-/// How many files beside `path` are opened at a time: each at an address costs several journeys.
+/// How many files in the folder of `path` are opened at a time: at an address, each takes several
+/// round trips.
 inline int opened_at_once(std::string_view path) { return is_remote(path) ? 16 : 1; }
 
-/// Opens the file at an address, which is asked for its first bytes. path() of a file of hf://
-/// names the commit. Throws base::error: usage for what is no address, input when the file cannot
-/// be had by ranges, unavailable in a build without libcurl.
+/// Opens the file at an address and requests its first bytes. path() of a file of hf:// names the
+/// commit. Throws base::error: usage for what is not an address, input if the file cannot be read
+/// by ranges, unavailable in a build without libcurl.
 shared_file open_remote(const std::string& path);
 
 /// The files of a repository of hf://, or of a folder in it, as addresses that name the commit,
@@ -33,7 +34,7 @@ shared_file open_remote(const std::string& path);
 /// open_remote.
 std::optional<std::vector<std::string>> remote_listing(const std::string& path);
 
-/// The version of libcurl that addresses are read with; empty when this build reads none.
+/// The version of libcurl that reads addresses; empty if this build has none.
 std::string remote_support();
 
 }  // namespace mx::io

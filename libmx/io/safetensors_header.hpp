@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the header of a safetensors file can hold.
+// Limits of a safetensors header.
 #pragma once
 
 #include <cstdint>

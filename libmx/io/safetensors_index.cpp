@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharded models: NAME.safetensors.index.json beside its shards.
+// Sharded models: NAME.safetensors.index.json in the folder of its shards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/task.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/remote.hpp"
@@ -19,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// {"metadata": {...}, "weight_map": {"tensor": "shard"}}; other members are passed over.
+// {"metadata": {...}, "weight_map": {"tensor": "shard"}}; other members are ignored.
 class index_listener final : public json_listener {
   public:
     std::map<std::string, std::vector<std::string>> shards;  ///< shard to its tensors
     std::map<std::string, std::string> metadata;
     bool has_map = false;
-    bool of_mx = false;  ///< it is no index, but results
+    bool of_mx = false;  ///< it is not an index, but results
 
     void open(bool object) override {
         if (depth() == 1 && !object) fail("the index is not a JSON object");
@@ -98,6 +99,7 @@ class sharded_reader final : public file_reader {
     void open_shards(const std::vector<std::string>& paths, const open_options& options,
                      const index_listener& listener) {
         shards_.resize(paths.size());
+        base::task opening("opening", paths.size());
         base::parallel_for(
             paths.size(), opened_at_once(file_->path()), nullptr, [&](std::uint64_t i, int) {
                 const std::string& path = paths[i];
@@ -107,6 +109,7 @@ class sharded_reader final : public file_reader {
                     fail(shard->second.front(), fmt::format("its shard '{}' is missing", path));
                 }
                 shards_[i] = open_safetensors(input_file::open(path), options);
+                opening.step();
             });
     }
 

@@ -16,12 +16,12 @@
 namespace mx::io {
 namespace {
 
-// More than any library can hold; stops a header from filling memory with extents.
+// More than any library supports; stops a header from filling memory with extents.
 constexpr std::size_t axes_limit = 64;
 // Far beyond any model (the largest have about 100,000 in all their shards); bounds memory.
 constexpr std::size_t tensors_limit = 1 << 18;
 
-// What the header says of a tensor; its bytes are counted by its type and shape.
+// The header's description of a tensor; its bytes follow from its shape and type.
 struct header_entry : tensor_info {
     std::uint64_t begin = 0;  // from the start of the data
     std::uint64_t end = 0;
@@ -197,15 +197,15 @@ void check_cover(const input_file& file, const safetensors_header& header,
     }
 }
 
-// As the reference implementation does, wants the tensors to cover the data exactly: no overlap, no
-// gap, nothing after the last. Unlike it, the number of F4 and F6 elements need not fill the last
-// byte.
+// Like the reference implementation, requires that the tensors cover the data exactly: no overlap,
+// no gap, nothing after the last. Unlike it, the number of F4 and F6 elements need not fill the
+// last byte.
 safetensors_header read_header(const shared_file& file) {
     if (file->size() < 8) {
         fail(*file, {}, 0,
              fmt::format("{} bytes are too short for a safetensors file", file->size()));
     }
-    std::uint64_t length = 0;  // little-endian, as all machines that mx is for
+    std::uint64_t length = 0;  // little-endian, like all machines that mx supports
     file->read(0, std::as_writable_bytes(std::span(&length, 1)));
     if (length > safetensors_header_limit) {
         fail(

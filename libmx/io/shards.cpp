@@ -65,7 +65,7 @@ class assembled {
         for (std::size_t k = 0; k < at.size(); ++k) {
             place = place * box.extents[k] + (at[k] - box.origin[k]);
         }
-        // The run goes on to the end of the box in the last axis that the box does not fill.
+        // The run continues to the end of the box in the last axis that the box does not fill.
         std::uint64_t run = 1;
         std::uint64_t inner = 1;
         for (std::size_t k = at.size(); k-- > 0;) {
@@ -79,7 +79,7 @@ class assembled {
         return bytes;
     }
 
-    // Reading goes forward: the box is mostly the one of the last run or one soon after it.
+    // Reads are mostly sequential: the box is usually that of the last run or one soon after it.
     std::size_t box_of(const tensor::shape& at, std::size_t& guess) const {
         for (std::size_t i = 0; i < order_.size(); ++i) {
             const std::size_t place = (guess + i) % order_.size();
@@ -119,7 +119,7 @@ std::string check_shards(const tensor::shape& shape, const std::vector<shard_box
         order.push_back(&box);
     }
     std::ranges::sort(order, {}, &shard_box::origin);
-    // In the order of their first axis, only boxes that begin before this one ends can meet it.
+    // In the order of their first axis, only boxes that begin before this one ends can overlap it.
     for (std::size_t i = 0; i < order.size() && !shape.empty(); ++i) {
         for (std::size_t j = i + 1; j < order.size(); ++j) {
             if (budget == 0) return "it has too many shards";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte sources that other readers are put together from.
+// Byte sources from which other readers are composed.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,13 @@ using expect_function = std::function<void(std::uint64_t offset, std::uint64_t b
 /// A source with these functions; both may be called from several threads at once.
 std::unique_ptr<byte_source> make_source(read_function read, expect_function expect = {});
 
-/// A source of elements of `width` bytes (at most 16). `read` fills whole elements from the one of
-/// the number that it is given.
+/// A source of elements of `width` bytes (at most 16). `read` fills whole elements, from the given
+/// index on.
 std::unique_ptr<byte_source> make_element_source(std::size_t width, read_function read,
                                                  expect_function expect = {});
 
-/// The latest of the sources that `open` has opened by number, at most `most` of them. Thread-safe;
-/// `open` is called from one thread at a time.
+/// The most recently used of the sources that `open` has opened by number, at most `most` of them.
+/// Thread-safe; `open` is called from one thread at a time.
 class source_cache {
   public:
     source_cache(std::size_t most, std::function<shared_source(std::uint64_t)> open)
@@ -56,9 +56,9 @@ std::unique_ptr<byte_source> source_window(shared_source source, std::uint64_t o
 /// are two elements of half their width.
 std::unique_ptr<byte_source> byte_swapped(shared_source source, std::size_t width);
 
-/// Calls `read(first_element, elements)` for the bytes [offset, offset + out.size()) of elements
-/// of `width` bytes: once for the whole elements, and through a small buffer for the cut ones at
-/// the ends, of which only the wanted bytes are copied to `out`.
+/// Calls `read(first_element, elements)` for the bytes [offset, offset + out.size()) of elements of
+/// `width` bytes: once for the whole elements, and through a small buffer for the partial ones at
+/// the ends, of which only the required bytes are copied to `out`.
 void read_whole_elements(std::uint64_t offset, std::span<std::byte> out, std::size_t width,
                          const read_function& read);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room for bytes that had to be rearranged before they can be read by position: memory while they
-// are few, otherwise a file that has no name and vanishes with its last user.
+// Storage for bytes that must be rearranged before they can be read by position: memory if they are
+// few, otherwise a file that has no name and vanishes with its last user.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline constexpr std::uint64_t spool_memory_limit = 16 << 20;
 /// A fixed number of bytes, written once and then read from any number of threads.
 class spool final : public byte_source {
   public:
-    /// Throws base::error (output) when there is no room for a temporary file in $TMPDIR.
+    /// Throws base::error (output) if $TMPDIR has no space for a temporary file.
     explicit spool(std::uint64_t size);
     ~spool() override;
     spool(const spool&) = delete;
@@ -36,13 +36,13 @@ class spool final : public byte_source {
     int descriptor_ = -1;
 };
 
-/// A source whose bytes `make` gathers when it is first read, once.
+/// A source whose bytes `make` computes at the first read, once.
 std::unique_ptr<byte_source> spooled(std::function<std::unique_ptr<spool>()> make);
 
 /// $TMPDIR, or /tmp.
 std::string temporary_directory();
 
-/// Writes all of `bytes` to a file from byte `offset` on; false, with errno set, when it cannot.
+/// Writes all of `bytes` to a file from byte `offset` on; false, with errno set, on failure.
 bool write_fully(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
 
 /// Creates a file without a name in temporary_directory(); throws base::error (output).

@@ -31,14 +31,14 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t buffer_bytes = 1 << 20;
 
-// Stages that exist right now, so that an interrupted program can remove them.
+// Stages that exist now, so that an interrupted program can remove them.
 std::mutex registry_mutex;
 std::set<std::string>& registry() {
     static std::set<std::string> stages;
     return stages;
 }
 
-// The descriptor that a path stands for, -1 when it stands for none.
+// The descriptor that a path refers to, -1 if it is none.
 int descriptor_named(const std::string& path) {
     if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
     if (path == "/dev/stderr") return STDERR_FILENO;
@@ -50,7 +50,7 @@ int descriptor_named(const std::string& path) {
     return -1;
 }
 
-// Follows symbolic links even when the last one leads nowhere yet.
+// Follows symbolic links even if the last target does not exist yet.
 std::string follow_links(std::string path) {
     std::error_code failure;
     for (int hops = 0; hops < 40 && fs::is_symlink(path, failure); ++hops) {
@@ -69,7 +69,7 @@ std::string_view what_to_do(int error_number) {
     return "";
 }
 
-// Holds SIGPIPE back on this thread, and takes one that our own writing caused.
+// Blocks SIGPIPE on this thread, and consumes one that our own writing caused.
 class quiet_pipe {
   public:
     quiet_pipe() {
@@ -95,13 +95,13 @@ class quiet_pipe {
 };
 
 // Writes all of `bytes` to what may be a pipe; 0, or the errno of the failure. A pipe without a
-// reader is EPIPE here, whatever the program does about the signal SIGPIPE.
+// reader is EPIPE here, however the program handles the signal SIGPIPE.
 int write_all(int descriptor, std::span<const std::byte> bytes) noexcept {
     const quiet_pipe guard;
     while (!bytes.empty()) {
         const ssize_t done = ::write(descriptor, bytes.data(), bytes.size());
         if (done < 0 && errno == EINTR) continue;
-        if (done < 0 && errno == EAGAIN) {  // somebody made the pipe non-blocking
+        if (done < 0 && errno == EAGAIN) {  // the pipe is non-blocking
             pollfd wait{descriptor, POLLOUT, 0};
             ::poll(&wait, 1, -1);
             continue;
@@ -112,8 +112,8 @@ int write_all(int descriptor, std::span<const std::byte> bytes) noexcept {
     return 0;
 }
 
-// Stages of `file` that a killed program left behind: nobody holds their lock, and they are older
-// than the moment in which a new one has none yet.
+// Stages of `file` that a killed program left: nobody holds their lock, and they are older than the
+// moment in which a new one has none yet.
 void clear_abandoned(const fs::path& file) {
     constexpr time_t moment = 60;
     const std::string prefix = "." + file.filename().string().substr(0, 200) + ".";
@@ -283,7 +283,7 @@ void staged_output::commit(std::uint64_t tail_offset, std::string_view tail) {
     committed_ = true;
 }
 
-// Devices and pipes take the bytes in order; nothing of theirs is replaced or truncated.
+// Devices and pipes receive the bytes in order; nothing of theirs is replaced or truncated.
 void staged_output::copy_out(std::string_view tail) {
     const int out = direct_ >= 0 ? ::fcntl(direct_, F_DUPFD_CLOEXEC, 3)
                                  : ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
@@ -309,7 +309,8 @@ void staged_output::drop() noexcept {
     descriptor_ = -1;
     if (stage_.empty() || committed_) return;
     const std::lock_guard lock(registry_mutex);
-    // Only what is still ours: after discard_unfinished_outputs() the name may be someone else's.
+    // Only what is still ours: after discard_unfinished_outputs() the name may belong to another
+    // program.
     if (registry().erase(stage_) != 0) ::unlink(stage_.c_str());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file behind every writer: filled under a temporary name, put in place by commit().
+// The file behind every writer: filled under a temporary name, renamed by commit().
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@
 
 namespace mx::io {
 
-/// A destination being prepared. A regular file (existing or not) is staged beside its final
-/// place and renamed; symbolic links are followed; an existing file's permissions are kept. "-"
-/// (standard output), /dev/stdout, /dev/stderr, /dev/fd/N, devices, pipes and sockets are staged
-/// in $TMPDIR and copied at commit(). Errors are base::error naming the path: output, or
-/// closed_pipe when the reader has gone.
+/// A destination that is being prepared. A regular file (existing or not) is staged in the folder
+/// of its final path and renamed; symbolic links are followed; an existing file's permissions are
+/// kept. "-" (standard output), /dev/stdout, /dev/stderr, /dev/fd/N, devices, pipes and sockets are
+/// staged in $TMPDIR and copied at commit(). Errors are base::error naming the path: output, or
+/// closed_pipe if the reader has gone.
 class staged_output {
   public:
     /// Checks that the destination can be written; for a regular file by creating the stage.
@@ -29,14 +29,14 @@ class staged_output {
     staged_output(const staged_output&) = delete;
     staged_output& operator=(const staged_output&) = delete;
 
-    /// Sets the size; bytes never written are zero. Fails at once when the disk is too full.
+    /// Sets the size; bytes never written are zero. Fails at once if the disk is too full.
     void reserve(std::uint64_t size);
     /// Thread-safe for disjoint ranges once reserve() or write_at() was called.
     void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
-    /// What was written so far; zeros where nothing was.
+    /// What was written so far; zeros elsewhere.
     void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
-    /// Puts the file in place. `tail` follows the `tail_offset` bytes before it; a destination
-    /// that needs no stage so far gets it directly.
+    /// Renames the file to its final path. `tail` follows the `tail_offset` bytes before it; a
+    /// destination that needed no stage so far receives it directly.
     void commit(std::uint64_t tail_offset = 0, std::string_view tail = {});
 
     const std::string& path() const noexcept { return path_; }
@@ -61,13 +61,13 @@ class staged_output {
 /// Throws base::error (output).
 [[noreturn]] void output_error(const std::string& message, base::error_place place);
 
-/// Where an array's bytes go; `offset` counts from the end of the header.
+/// Destination of an array's bytes; `offset` counts from the end of the header.
 struct array_place {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
 };
 
-/// A file that begins with `header` and holds arrays at `places`.
+/// A file that begins with `header` and has arrays at `places`.
 std::unique_ptr<array_writer> stage_arrays(const std::string& path, const std::string& header,
                                            std::vector<array_place> places);
 

@@ -81,8 +81,8 @@ class json_events {
         return true;
     }
     bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& problem) {
-        // The library's text is "[json.exception.parse_error.101] parse error at line 1, column
-        // 7: syntax error while ...": what follows the place is what helps.
+        // The library's text is "[json.exception.parse_error.101] parse error at line 1, column 7:
+        // syntax error while ...": only what follows the position helps.
         std::string text = problem.what();
         const std::size_t column = text.find("column ");
         const std::size_t start =
@@ -127,7 +127,7 @@ void parse_json(const shared_file& file, std::uint64_t offset, std::uint64_t len
     file->expect(offset, length);
     range_buffer buffer(*file, offset, length);
     std::istream stream(&buffer);
-    // Without this an error of the file below would end the stream silently.
+    // Without this an error of the file would end the stream silently.
     stream.exceptions(std::ios::badbit);
     listener.stream_ = &buffer;
     listener.file_ = file.get();

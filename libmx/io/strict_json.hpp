@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON of files we did not write: read piece by piece from a byte range, nothing built but what
+// JSON of files we did not write: read piece by piece from a byte range, nothing stored but what
 // the listener keeps, nesting bounded, duplicate keys refused. For .cpp files of this room only.
 #pragma once
 
@@ -18,7 +18,7 @@ struct json_scalar {
     enum class type { null, boolean, natural, other_number, text };
     type is = type::null;
     std::uint64_t natural = 0;  ///< a whole number of 0 .. 2^64-1
-    std::string text;           ///< the string, or how the file spells a number
+    std::string text;           ///< the string, or the spelling of a number
 };
 
 /// Receives the events of one document in order. Members may throw.
@@ -33,7 +33,7 @@ class json_listener {
     /// Throws base::error (input) at the byte the parser has reached.
     [[noreturn]] void fail(const std::string& message, const std::string& tensor = {}) const;
     std::size_t depth() const noexcept { return keys_.size(); }
-    /// Bytes of the file up to where the parser stands.
+    /// Bytes of the file up to the parser's position.
     std::uint64_t position() const;
 
   private:
@@ -46,8 +46,8 @@ class json_listener {
 };
 
 /// Reports the document in bytes [offset, offset + length) of `file` to `listener`. `what` names
-/// the document in errors ("header"). Throws base::error (input) with the byte offset when it is
-/// not JSON, repeats a key, or nests more than 16 deep.
+/// the document in errors ("header"). Throws base::error (input) with the byte offset if it is not
+/// JSON, repeats a key, or nests more than 16 deep.
 void parse_json(const shared_file& file, std::uint64_t offset, std::uint64_t length,
                 std::string_view what, json_listener& listener);
 

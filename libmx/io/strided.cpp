@@ -15,9 +15,9 @@ namespace {
 
 using strides = std::vector<std::uint64_t>;
 
-// Bytes of a box; the largest spool in memory and a box stay within a source's bound together.
+// Bytes of a box; the largest spool in memory and a box together stay within a source's bound.
 constexpr std::uint64_t box_bytes = 16 << 20;
-// Steps along the last axis up to which reading what lies between is cheaper than rearranging.
+// Steps along the last axis up to which reading the gaps is cheaper than rearranging.
 constexpr std::uint64_t small_step = 16;
 constexpr std::uint64_t piece_bytes = 1 << 20;
 
@@ -42,7 +42,7 @@ layout joined(const tensor::shape& shape, const strides& steps) {
     return out;
 }
 
-// Puts `count` elements, `step` apart at `from`, one after the other at `to`, `to_step` apart.
+// Copies `count` elements, `step` apart at `from`, to `to`, `to_step` apart.
 template <class T>
 void spread_as(const std::byte* from, std::uint64_t step, std::byte* to, std::uint64_t to_step,
                std::uint64_t count) {
@@ -69,7 +69,7 @@ void spread(std::size_t width, const std::byte* from, std::uint64_t step, std::b
     }
 }
 
-// A view whose last axis has steps of at most `small_step`: its runs are read where they lie.
+// A view whose last axis has steps of at most `small_step`: its runs are read in place.
 class in_place {
   public:
     in_place(shared_source source, layout view, std::size_t width)
@@ -116,8 +116,8 @@ class in_place {
     std::size_t width_;
 };
 
-// Moves one box: every run that lies together in the source is read at once and its elements are
-// put where C order wants them; then every run along the trailing axes is written at once.
+// Copies one box: every contiguous run of the source is read at once and its elements are placed in
+// C order; then every run along the trailing axes is written at once.
 class box_mover {
   public:
     box_mover(const byte_source& from, spool& to, const layout& view,
@@ -188,7 +188,7 @@ class box_mover {
             read += count;
         });
     }
-    // Elements too far apart to read what is between them, or one element repeated.
+    // Elements too far apart to read the gaps, or one element repeated.
     void place_singly(std::uint64_t place, std::uint64_t step, std::uint64_t count, std::byte* out,
                       std::uint64_t out_step) {
         for (std::uint64_t i = 0; i < count; ++i) {
@@ -240,7 +240,7 @@ class box_mover {
 std::unique_ptr<spool> rearrange(const byte_source& source, const layout& view, std::size_t width) {
     const tensor::shape& shape = view.shape;
     auto out = std::make_unique<spool>(*tensor::element_count(shape) * width);
-    // The order in which the elements lie in the source: smallest steps first, repeats last.
+    // The order of the elements in the source: smallest steps first, repeats last.
     std::vector<std::size_t> reading(shape.size());
     std::iota(reading.begin(), reading.end(), std::size_t{0});
     std::ranges::stable_sort(reading, {}, [&](std::size_t k) { return view.steps[k] - 1; });
@@ -267,7 +267,7 @@ std::unique_ptr<spool> rearrange(const byte_source& source, const layout& view, 
 constexpr std::uint64_t widest_gap = 32 << 10;
 constexpr std::uint64_t bulk = 1 << 20;
 constexpr std::size_t unpacked_piece = std::size_t{1} << 16;  // elements at a time
-// Threads work on neighbouring matrices; more would only hold memory.
+// Threads work on neighbouring matrices; more would only use memory.
 constexpr std::size_t kept_matrices = 3;
 
 }  // namespace
@@ -343,7 +343,8 @@ std::unique_ptr<byte_source> part_of_axis(shared_source source, const tensor::sh
                 const std::uint64_t at = start + offset / run * stride + inside;
                 std::size_t done =
                     static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), run - inside));
-                // Whole short runs: read across the gaps, which costs less than a call for each.
+                // Whole short runs: read across the gaps, which takes less time than a call for
+                // each.
                 const std::uint64_t runs = inside != 0 || stride > widest_gap
                                                ? 0
                                                : std::min(out.size() / run, bulk / stride);

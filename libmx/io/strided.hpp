@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors seen differently from how they are stored, as C order: with any strides, first axis
-// fastest, two axes swapped, a part of an axis.
+// Tensors in another order than they are stored in: with any strides, first axis fastest, two axes
+// swapped, a part of an axis.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@
 
 namespace mx::io {
 
-/// `source` holds elements of `width` bytes (1, 2, 4, 8 or 16); element (i, j, ...) of the view is
-/// its element i*strides[0] + j*strides[1] + ... The result reads the view in C order: straight
-/// from the source where its last axis has small steps, otherwise rearranged at the first read, in
-/// boxes of bounded memory, into a spool. The caller has checked that the view lies inside the
+/// `source` has elements of `width` bytes (1, 2, 4, 8 or 16); element (i, j, ...) of the view is
+/// its element i*strides[0] + j*strides[1] + ... The result reads the view in C order: directly
+/// from the source if its last axis has small steps, otherwise rearranged at the first read, in
+/// boxes of bounded memory, into a spool. The caller has checked that the view is inside the
 /// source.
 std::unique_ptr<byte_source> from_strided(shared_source source, const tensor::shape& shape,
                                           const std::vector<std::uint64_t>& strides,
                                           std::size_t width);
 
-/// The same for elements that lie first axis fastest.
+/// The same for elements stored first axis fastest.
 std::unique_ptr<byte_source> from_fortran_order(shared_source source, const tensor::shape& shape,
                                                 std::size_t width);
 
@@ -32,18 +32,18 @@ std::unique_ptr<byte_source> from_fortran_order(shared_source source, const tens
 tensor::shape rearranging_box(const tensor::shape& shape, const std::vector<std::size_t>& reading,
                               std::uint64_t budget);
 
-/// `source` holds `elements` values of a dtype of less than a byte; the result holds them as F32.
+/// `source` has `elements` values of a dtype of less than a byte; the result has them as F32.
 std::unique_ptr<byte_source> unpacked(shared_source source, tensor::dtype type);
 
 /// Indices [begin, begin + count) of axis `axis` of a tensor of `shape` with elements of `width`
-/// bytes. Short runs are read together with what lies between them, in bounded memory.
+/// bytes. Short runs are read together with their gaps, in bounded memory.
 std::unique_ptr<byte_source> part_of_axis(shared_source source, const tensor::shape& shape,
                                           std::size_t axis, std::uint64_t begin,
                                           std::uint64_t count, std::size_t width);
 
 /// The last two axes of `shape` swapped; elements of `width` bytes (1, 2, 4, 8 or 16). A matrix is
 /// rearranged when it is first read (from_strided: bounded memory, a temporary file for large
-/// ones), and a few of them are kept at a time.
+/// ones), and a few of them are kept.
 std::unique_ptr<byte_source> transposed(shared_source source, const tensor::shape& shape,
                                         std::size_t width);
 

@@ -88,7 +88,7 @@ float half(std::uint16_t code) {
     const std::uint32_t magnitude = code & 0x7fffu;
     const std::uint32_t is_small = 0u - static_cast<std::uint32_t>(magnitude < 0x0400u);
     const std::uint32_t is_special = 0u - static_cast<std::uint32_t>(magnitude >= 0x7c00u);
-    // Zero and subnormals are an integer times 2^-24; Inf and NaN take the bias twice.
+    // Zero and subnormals are an integer times 2^-24; Inf and NaN add the bias twice.
     const std::uint32_t small =
         base::bits_of(static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24f);
     const std::uint32_t large = (magnitude << 13) + rebias + (rebias & is_special);

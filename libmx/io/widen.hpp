@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stored values to float32 (design: "Inputs": exact where possible, rounded once otherwise).
+// Stored values to float32 (design: "Inputs": exact if possible, rounded once otherwise).
 #pragma once
 
 #include <cstddef>

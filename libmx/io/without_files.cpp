@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of the readers and writers of targets mx_files and mx_remote, where a program is linked
+// In place of the readers and writers of targets mx_files and mx_remote in a program that is linked
 // without them: their functions are not weak.
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ namespace {
 
 #define MX_WEAK __attribute__((weak))
 
-// Only what a mark at the beginning tells.
+// Only formats with a mark at the beginning.
 MX_WEAK bool looks_like_pytorch(const file_probe&) { return false; }
 MX_WEAK bool looks_like_distributed(const file_probe&) { return false; }
 MX_WEAK bool looks_like_keras(const file_probe&) { return false; }

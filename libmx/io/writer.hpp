@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writers of arrays: everything is planned before the first byte, so that headers come first and
-// nothing is held in memory. The destination appears whole at commit() or not at all.
+// nothing is stored in memory. The destination appears whole at commit() or not at all.
 #pragma once
 
 #include <cstddef>
@@ -33,13 +33,13 @@ class array_writer {
     /// Stores `bytes` (little-endian, C order) at byte `offset` of array `index` of the plan.
     virtual void write(std::size_t index, std::uint64_t offset,
                        std::span<const std::byte> bytes) = 0;
-    /// Flushes, checks, and puts the file in place under its final name.
+    /// Flushes, checks, and renames the file to its final name.
     virtual void commit() = 0;
 };
 
-/// Throws base::error (usage) when `path` ends like a file of another format than `own`, the
-/// endings of what is to be written: a .gguf that holds safetensors misleads its readers.
-/// Names without an ending, or with one that means nothing here, are fine.
+/// Throws base::error (usage) if `path` ends like a file of another format than `own`, the endings
+/// of what is to be written: a .gguf that contains safetensors misleads its readers. Names without
+/// an ending, or with an unknown one, are fine.
 void check_ending(const std::string& path, std::initializer_list<std::string_view> own);
 
 /// Whether `path` ends with `ending`, in lower or upper case.
@@ -60,10 +60,10 @@ std::unique_ptr<array_writer> create_hdf5(const std::string& path,
                                           const std::vector<planned_array>& plan,
                                           const metadata_map& metadata);
 
-/// A text or byte output that appears whole or not at all: written under a temporary name beside
-/// `path` and renamed by commit(). "-" is standard output; an existing device, pipe or socket is
-/// written to directly at commit() and never replaced; a symbolic link is followed, its target
-/// replaced. Creating it checks at once that the destination can be written.
+/// A text or byte output that appears whole or not at all: written under a temporary name in the
+/// folder of `path` and renamed by commit(). "-" is standard output; an existing device, pipe or
+/// socket is written to directly at commit() and never replaced; a symbolic link is followed, its
+/// target replaced. The constructor checks at once that the destination can be written.
 class output_file {
   public:
     explicit output_file(const std::string& path);

@@ -47,7 +47,7 @@ class model {
 
     /// Inputs and labels of the batch, where they are float32 matrices.
     virtual std::vector<layer_value> batch() const { return {}; }
-    /// Nats per token below which no expected loss lies; none where unknown.
+    /// Lower bound of the expected loss in nats per token; none if unknown.
     virtual std::optional<double> loss_floor() const { return std::nullopt; }
     /// The mean loss of four batches of text that is held out of training, the arguments as of
     /// forward(); none where every batch is new.

@@ -12,16 +12,21 @@
 namespace mx::lab {
 namespace {
 
-// Whether operands are rotated, which takes a copy of both.
-bool rotates(const run_request& r, const std::vector<layer_name>& layers) {
-    const auto turns = [](const precision& p) {
-        return std::ranges::any_of(p.rotations, [](const transform::rotation& t) {
+// Copies of operands beyond their quantized values: a rotation needs one of both, and `source
+// requantized` keeps the first quantized X and dY, of which each rotated one needs two.
+double copies_of_operands(const run_request& r, const std::vector<layer_name>& layers) {
+    const precision p = precision_of(settings_after(r, r.steps), layers);
+    const auto any = [&](const auto& has) {
+        return has(p) ||
+               std::ranges::any_of(p.apart, [&](const auto& own) { return has(own.second); });
+    };
+    const bool rotated = any([](const precision& one) {
+        return std::ranges::any_of(one.rotations, [](const transform::rotation& t) {
             return t.what != transform::kind::none;
         });
-    };
-    const precision p = precision_of(settings_after(r, r.steps), layers);
-    return turns(p) ||
-           std::ranges::any_of(p.apart, [&](const auto& own) { return turns(own.second); });
+    });
+    const bool requantized = any([](const precision& one) { return one.requantize; });
+    return (rotated ? 2 : 0) + (requantized ? (rotated ? 4 : 2) : 0);
 }
 
 constexpr std::size_t calibration = 1024;  // inputs that the teacher's scale is measured on
@@ -120,8 +125,8 @@ class proxy_model final : public model {
         c.flop = 2 * tokens * depth * (3 * d * (inner + h) + (teacher_ ? 2 * d * d : 0));
         const double kept = depth * tokens * (3 * d + inner + h);
         const double room = tokens * (6 * d + 2 * inner + 2 * h) + 4 * tokens * std::max(inner, h);
-        const double turned = rotates(request_, layers()) ? 2 * tokens * std::max(inner, h) : 0;
-        c.bytes = 4 * (kept + room + turned + 4 * static_cast<double>(c.parameters));
+        const double copies = copies_of_operands(request_, layers()) * tokens * std::max(inner, h);
+        c.bytes = 4 * (kept + room + copies + 4 * static_cast<double>(c.parameters));
         return c;
     }
 
@@ -214,8 +219,8 @@ class byte_model final : public model {
         c.flop = 2 * tokens * (3 * static_cast<double>(products) + attended);
         const double heads = static_cast<double>(net_.bytes_of_thread()) * threads_;
         const auto widest = static_cast<double>(std::max(s.hidden(), vocabulary));
-        const double turned = rotates(request_, layers()) ? 2 * tokens * widest : 0;
-        c.bytes = heads + 4 * (net_.floats_kept(request_.batch) + turned +
+        const double copies = copies_of_operands(request_, layers()) * tokens * widest;
+        c.bytes = heads + 4 * (net_.floats_kept(request_.batch) + copies +
                                4 * static_cast<double>(c.parameters));
         return c;
     }

@@ -111,8 +111,6 @@ operand_view plain_view(const float* data, const matrix_view& m, axis over) {
     return {data, m.cols, m.rows, true};
 }
 
-bool is_one_dimensional(const codec::recipe& r) { return r.block.rows == 1; }
-
 products::matrix as_matrix(const matrix_view& m) {
     products::matrix copy;
     copy.rows = m.rows;
@@ -167,7 +165,13 @@ operand_view quantized(machine& on, const operand_rule& rule, const transform::r
         return {to, m.cols, m.rows, false};
     }
     layout l{static_cast<std::size_t>(r.block.rows), static_cast<std::size_t>(r.block.cols), false};
-    if (over == axis::first && is_one_dimensional(r)) l = {l.block_cols, 1, true};
+    if (over == axis::first) {
+        if (l.block_rows == 1) {
+            l = {l.block_cols, 1, true};
+        } else if (l.block_cols == 1) {
+            l = {1, l.block_rows, false};
+        }
+    }
     quantize_blocks(on, r, m.data, m, l, to);
     return l.across ? operand_view{to, m.cols, m.rows, false} : plain_view(to, m, over);
 }

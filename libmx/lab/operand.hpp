@@ -23,11 +23,11 @@ struct matrix_view {
 /// Which axis of the matrix is summed over.
 enum class axis : std::uint8_t { last, first };
 
-/// `m` under `rule` with blocks along the axis that is summed over: what the codes stand for,
-/// rounded once to float32, in `room`; or `m` itself where nothing is done to it. Rotated by
-/// `rotate` along that axis first. Draws of stochastic rounding depend on the key, the recipe's
-/// seed and the element's place. NaN and Inf make their block what the recipe makes of it (OCP:
-/// NaN).
+/// `m` under `rule`: what the codes stand for, rounded once to float32, in `room`; or `m` itself
+/// where nothing is done to it. Blocks 1xN lie along the axis that is summed over, blocks Nx1
+/// across it, tiles in the matrix as it is. Rotated by `rotate` along that axis first. Draws of
+/// stochastic rounding depend on the key, the recipe's seed and the element's place. NaN and Inf
+/// make their block what the recipe makes of it (OCP: NaN).
 operand_view quantized(machine& on, const operand_rule& rule, const transform::rotation& rotate,
                        const matrix_view& m, axis over, base::aligned_buffer<float>& room);
 

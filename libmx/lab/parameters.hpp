@@ -19,7 +19,7 @@ struct parameter {
     std::string name;
     parameter_kind kind;
     tensor::shape shape;
-    std::size_t first, count;  ///< where it lies among all numbers
+    std::size_t first, count;  ///< its range among all numbers
 };
 
 /// What a network has. Values, gradients and moments are arrays of `size()` numbers.

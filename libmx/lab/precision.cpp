@@ -142,6 +142,11 @@ void find_rotations(precision& p) {
             base::refuse(
                 "a recipe of a layer norm has no product in which its transform would cancel");
         }
+        if (r->recipe && r->recipe->blocks && r->recipe->blocks->block.rows > 1 &&
+            r->recipe->blocks->block.cols == 1) {
+            base::refuse("'{}': blocks of a layer norm lie along the features; give block=1x{}",
+                         to_string(*r), r->recipe->blocks->block.rows);
+        }
     }
 }
 

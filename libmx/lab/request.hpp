@@ -84,7 +84,7 @@ inline constexpr std::array model_sizes{
     model_size{"h200", 512, 8, 8, 512, 65536, 1e-3},
 };
 
-/// What a run of a model begins with, before it is told anything else. `size` is one of
+/// The defaults of a run of a model. `size` is one of
 /// model_sizes, of language models only; "" for tiny, and for the proxy. Language models warm up
 /// for a fifth of the steps and go down to a tenth of the rate in half a cosine, once
 /// fit_schedule() knows the steps. Throws base::error (usage) for unknown names.

@@ -51,7 +51,7 @@ minimum minimize(const smooth_function& f, std::vector<double> start, int evalua
     std::vector<double> gradient(n);
     best.value = call_back(n, best.at.data(), gradient.data(), &c);
     std::vector<double> x = best.at;
-    // Anew: L-BFGS forgets the curvature that it took from far away.
+    // Restarted: L-BFGS drops the curvature from points far away.
     constexpr int most_rounds = 20;
     for (int round = 0; round < most_rounds && c.evaluations < evaluations; ++round) {
         const std::unique_ptr<nlopt_opt_s, decltype(&nlopt_destroy)> by(
@@ -61,7 +61,7 @@ minimum minimize(const smooth_function& f, std::vector<double> start, int evalua
         nlopt_set_ftol_rel(by.get(), 1e-15);
         nlopt_set_xtol_rel(by.get(), 1e-13);
         double value = 0;
-        // A failure is an answer too: it found no better point, as where rounding decides.
+        // A failure is a result, too: it found no better point, as when rounding decides.
         nlopt_optimize(by.get(), x.data(), &value);
         value = call_back(n, x.data(), gradient.data(), &c);
         const bool gained = value < best.value - 1e-13 * std::abs(best.value);

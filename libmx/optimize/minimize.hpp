@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least value of a smooth function, by NLopt's L-BFGS. The one place that knows of NLopt: a
-// build without it says so.
+// The minimum of a smooth function, by NLopt's L-BFGS. The only file that includes NLopt.
 #pragma once
 
 #include <functional>
@@ -20,11 +19,11 @@ struct minimum {
     int evaluations = 0;
 };
 
-/// The local minimum that L-BFGS reaches from `start` within `evaluations` calls, run anew from
-/// where it stopped until that gains nothing. The function is best of a magnitude near 1. A value
-/// that is not finite counts as the largest double, so that no step ends there; nor does one
-/// outside `within` in any coordinate from 0. The same start gives the same bits. Throws
-/// base::error (unavailable) in a build without NLopt.
+/// The local minimum that L-BFGS reaches from `start` within `evaluations` calls, restarted from
+/// where it stopped until that gains nothing. Values of the function should have a magnitude near
+/// 1. A value that is not finite counts as the largest double, so that no step ends there, and so
+/// does a point outside `within` in any coordinate from 0. The same start gives the same bits.
+/// Throws base::error (unavailable) in a build without NLopt.
 minimum minimize(const smooth_function& f, std::vector<double> start, int evaluations = 2000,
                  double within = 1e3);
 

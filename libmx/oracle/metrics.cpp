@@ -94,7 +94,7 @@ std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
     return static_cast<double>(as_wide(rational(part, whole)));
 }
 
-// Of the area that (row, col) of matrix `b` lies in.
+// Of the area that contains (row, col) of matrix `b`.
 float largest_finite(const tensor& t, const recipe& r, std::uint64_t b, std::uint64_t row,
                      std::uint64_t col) {
     const std::uint64_t top = row / r.outer_rows * r.outer_rows;

@@ -89,7 +89,8 @@ class recipe_finder {
 
 class gathering {
   public:
-    explicit gathering(std::span<const result_set> sets) : sets_(sets) {}
+    gathering(std::span<const result_set> sets, bool with_metrics)
+        : sets_(sets), with_metrics_(with_metrics) {}
 
     evidence run() {
         recipe_finder recipes;
@@ -121,7 +122,7 @@ class gathering {
         for (const result_set& s : sets_) {
             if (is_analysis(s)) add_results(s, recipes.names());
         }
-        fill_metrics();
+        if (with_metrics_) fill_metrics();
         find_classes();
         return std::move(out_);
     }
@@ -204,7 +205,13 @@ class gathering {
     // The results of a set; what an earlier one measured stays.
     void add_results(const result_set& s, const std::vector<std::string>& names) {
         compare::board b = compare::arrange(*s.results, names, 1);
+        const auto list = static_cast<std::uint32_t>(out_.table.lists.size());
+        out_.table.lists.push_back(*s.results);
         for (compare::tensor_row& row : b.tensors) {
+            for (compare::tensor_row::place& at : row.at) {
+                if (!there(at)) continue;
+                at.list = list;
+            }
             const auto [at, added] = rows_.emplace(identity_of(*row.of), out_.table.tensors.size());
             if (added) {
                 out_.table.tensors.push_back(std::move(row));
@@ -222,8 +229,13 @@ class gathering {
         }
     }
 
-    static bool measured(const analysis::result* r) {
-        return r != nullptr && (r->elements > 0 || !std::isnan(r->rmse));
+    static bool there(compare::tensor_row::place at) {
+        return at.list != compare::tensor_row::place::nowhere;
+    }
+    bool measured(compare::tensor_row::place at) const {
+        if (!there(at)) return false;
+        const analysis::result r = out_.table.lists[at.list][at.index];
+        return r.elements > 0 || !std::isnan(r.rmse);
     }
 
     // Means over the seeds of a cell; undefined where one of them is.
@@ -284,27 +296,26 @@ class gathering {
     }
 
     std::span<const result_set> sets_;
+    bool with_metrics_;
     std::unordered_map<std::string, std::size_t> rows_;
     evidence out_;
 };
 
+// Whether the figure of one of the results is defined.
+bool any_of(const compare::board& b, double analysis::result::*figure) {
+    for (std::size_t t = 0; t < b.tensors.size(); ++t) {
+        for (std::size_t run = 0; run < b.runs; ++run) {
+            if (!std::isnan(b.of(t, run).*figure)) return true;
+        }
+    }
+    return false;
+}
+
 }  // namespace
 
-bool evidence::decomposed() const {
-    const auto has_parts = [](const analysis::result* r) {
-        return r != nullptr && !std::isnan(r->grid_error_share);
-    };
-    return std::ranges::any_of(table.tensors,
-                               [&](const auto& t) { return std::ranges::any_of(t.at, has_parts); });
-}
+bool evidence::decomposed() const { return any_of(table, &analysis::result::grid_error_share); }
 
-bool evidence::has_regret() const {
-    const auto says = [](const analysis::result* r) {
-        return r != nullptr && !std::isnan(r->regret_share);
-    };
-    return std::ranges::any_of(table.tensors,
-                               [&](const auto& t) { return std::ranges::any_of(t.at, says); });
-}
+bool evidence::has_regret() const { return any_of(table, &analysis::result::regret_share); }
 
 std::string evidence::short_path(const std::string& path) {
     const std::size_t slash = path.rfind('/');
@@ -326,6 +337,8 @@ std::string file_name(const std::string& path, const std::vector<std::string>& f
     return std::ranges::any_of(files, same) ? path : name;
 }
 
-evidence gather(std::span<const result_set> sets) { return gathering(sets).run(); }
+evidence gather(std::span<const result_set> sets, bool with_metrics) {
+    return gathering(sets, with_metrics).run();
+}
 
 }  // namespace mx::pages

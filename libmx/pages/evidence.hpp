@@ -68,7 +68,7 @@ struct evidence {
 /// A file without its folders, unless another of `files` is called the same.
 std::string file_name(const std::string& path, const std::vector<std::string>& files);
 
-/// Throws base::error (input).
-evidence gather(std::span<const result_set> sets);
+/// Without `with_metrics`, evidence::metrics stays empty. Throws base::error (input).
+evidence gather(std::span<const result_set> sets, bool with_metrics = true);
 
 }  // namespace mx::pages

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/views/values.hpp"
@@ -18,25 +19,23 @@ double lead(const analysis::result& r) { return r.sqnr_db - r.group->worst_sqnr_
 report::section groups_section(const evidence& e) {
     struct row {
         std::size_t tensor;
-        const analysis::result* of;
+        analysis::result of;
     };
     std::vector<row> rows;
     for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
-        for (const analysis::result* r : e.table.tensors[t].at) {
-            if (r != nullptr && r->group && r->group->members > 1 && lead(*r) > 0) {
-                rows.push_back({t, r});
-            }
+        for (analysis::result& r : e.table.all_of(t)) {
+            if (r.group && r.group->members > 1 && lead(r) > 0) rows.push_back({t, std::move(r)});
         }
     }
-    std::ranges::stable_sort(rows, std::greater{}, [](const row& r) { return lead(*r.of); });
+    std::ranges::stable_sort(rows, std::greater{}, [](const row& r) { return lead(r.of); });
     if (rows.size() > shown_groups) rows.resize(shown_groups);
     if (rows.empty()) return {};
     report::section s{.heading = "The worst tensors of groups",
                       .columns = columns_of({"tensor", "recipe", "members", "sqnr_db",
                                              "worst_member_sqnr_db", "worst_member"})};
     for (const row& r : rows) {
-        s.add(e.tensor_name(r.tensor), r.of->under->name, r.of->group->members, r.of->sqnr_db,
-              r.of->group->worst_sqnr_db, r.of->group->worst_member);
+        s.add(e.tensor_name(r.tensor), r.of.under->name, r.of.group->members, r.of.sqnr_db,
+              r.of.group->worst_sqnr_db, r.of.group->worst_member);
     }
     s.notes.push_back(
         "Of every group and recipe the tensor with the lowest SQNR, where it lies furthest below "

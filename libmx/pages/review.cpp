@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "libmx/base/task.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/verdict.hpp"
@@ -109,13 +110,15 @@ std::string repeat_command(const evidence& e, const policy::judged_model& m,
 // The cell of what is recommended for each tensor of the board.
 chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
     chosen_cells chosen(e.table.tensors.size());
+    std::vector<std::string> names;
+    for (const auto& cell : e.plan.cells) names.push_back(codec::to_string(cell.recipe));
     for (std::size_t t = 0; t < chosen.size(); ++t) {
         const analysis::tensor_identity& of = *e.table.tensors[t].of;
         const auto at = m.find(of.file, of.tensor);
         if (!at) continue;
         const std::string& recipe = m.says.decisions[*at].recipe;
-        for (std::size_t c = 0; c < e.plan.cells.size(); ++c) {
-            if (codec::to_string(e.plan.cells[c].recipe) == recipe) chosen[t] = c;
+        for (std::size_t c = 0; c < names.size(); ++c) {
+            if (names[c] == recipe) chosen[t] = c;
         }
     }
     return chosen;
@@ -148,10 +151,10 @@ std::string subtitle_of(const evidence& e) {
 // That records are of several tensors.
 std::string groups_sentence(const evidence& e) {
     std::uint64_t members = 0, records = 0;
-    for (const compare::tensor_row& t : e.table.tensors) {
+    for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
         std::uint64_t most = 0;
-        for (const analysis::result* r : t.at) {
-            if (r != nullptr && r->group) most = std::max(most, r->group->members);
+        for (const analysis::result& r : e.table.all_of(t)) {
+            if (r.group) most = std::max(most, r.group->members);
         }
         members += most;
         records += most > 0 ? 1u : 0u;
@@ -169,10 +172,10 @@ std::vector<std::string> warnings_of(const evidence& e) {
     std::size_t non_finite = 0, inexact = 0;
     std::string first;
     for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
-        for (const analysis::result* r : e.table.tensors[i].at) {
-            if (r == nullptr || r->elements == 0) continue;
-            if (r->nan + r->inf > 0 && non_finite++ == 0) first = e.tensor_name(i);
-            inexact += r->inexact_inputs > 0 ? 1u : 0u;
+        for (const analysis::result& r : e.table.all_of(i)) {
+            if (r.elements == 0) continue;
+            if (r.nan + r.inf > 0 && non_finite++ == 0) first = e.tensor_name(i);
+            inexact += r.inexact_inputs > 0 ? 1u : 0u;
             break;
         }
     }
@@ -229,8 +232,12 @@ report::list input_members(const evidence& e) {
 
 review make_review(std::span<const result_set> sets, const review_options& options,
                    bool with_page) {
-    const evidence e = gather(sets);
+    constexpr std::uint64_t steps = 16;
+    base::task making(with_page ? "making the page" : "judging", with_page ? steps : 2);
+    const evidence e = gather(sets, with_page);
+    making.step();
     const policy::judged_model m = judged(sets, options.judged_by);
+    making.step();
     const verdict_context context{repeat_command(e, m, sets, options.judging), warnings_of(e)};
     review out;
     out.first_screen = verdict_sections(m, context);
@@ -246,28 +253,32 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     d.results = decision_records(m);
     d.tail = verdict_members(m, context);
     d.sections = out.first_screen;
+    const auto add = [&](auto sections) {
+        put(d.sections, std::move(sections));
+        making.step();
+    };
     if (!m.tensors.empty()) {
-        put(d.sections, worst_section(m));
+        add(worst_section(m));
         out.worst = most_harmed(m, drilled_tensors);
         out.worst_at = d.sections.size();
-        put(d.sections, groups_section(e));
-        put(d.sections, candidates_section(m));
-        put(d.sections, finding_sections(e));
+        add(groups_section(e));
+        add(candidates_section(m));
+        add(finding_sections(e));
     }
-    put(d.sections, steps_section(e));
+    add(steps_section(e));
     if (!m.tensors.empty() && !e.classes.empty()) {
-        put(d.sections, choices_section(e, choices_of(e, m)));
-        put(d.sections, comparison_sections(sets));
+        add(choices_section(e, choices_of(e, m)));
+        add(comparison_sections(sets));
     }
     if (!e.classes.empty()) {
-        put(d.sections, layers_section(e));
-        put(d.sections, trade_section(e, choices_of(e, m)));
-        put(d.sections, norms_section(e));
-        put(d.sections, blocks_section(e));
-        put(d.sections, tensors_section(e, worst_first(e, m)));
+        add(layers_section(e));
+        add(trade_section(e, choices_of(e, m)));
+        add(norms_section(e));
+        add(blocks_section(e));
+        add(tensors_section(e, worst_first(e, m)));
     }
-    put(d.sections, basis_sections(e, options));
-    put(d.sections, definition_sections(e));
+    add(basis_sections(e, options));
+    add(definition_sections(e));
     for (report::section& s : d.sections) s.folded = is_reference(s);
     return out;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_list.hpp"
 #include "libmx/pages/verdict.hpp"
 #include "libmx/policy/judged_model.hpp"
 #include "libmx/report/document.hpp"
@@ -20,7 +20,7 @@ namespace mx::pages {
 struct result_set {
     std::string name;  ///< of its file, for messages
     const report::record* head;
-    const std::vector<analysis::result>* results;  ///< of mx.analysis/1
+    const analysis::result_list* results;  ///< of mx.analysis/1
     const report::record* tail;
 };
 

@@ -17,7 +17,7 @@ namespace mx::pages {
 report::section tensors_section(const evidence& e, const std::vector<std::size_t>& worst_first);
 /// Records that tensors share, with the worst of these: where it stands out most first.
 report::section groups_section(const evidence& e);
-/// Findings of mx cluster, with what mends them.
+/// Findings of mx cluster, with their remedies.
 std::vector<report::section> finding_sections(const evidence& e);
 /// Inputs, recipes, and what their parts mean.
 std::vector<report::section> basis_sections(const evidence& e, const review_options& o);

@@ -60,7 +60,7 @@ section configurations(const document_parts& d) {
     } else if (!steps) {
         s.columns.push_back({"gap_share", "gap %", cell::share});
     }
-    if (has(d, "source")) s.columns.push_back({"source", "asked by"});
+    if (has(d, "source")) s.columns.push_back({"source", "figure"});
     if (has(d, "published_words")) s.columns.push_back({"published_words", "published"});
     const auto share = [&](const char* name) { return number_of(d.head, name).value_or(0); };
     const std::string loss =
@@ -114,7 +114,7 @@ section correlations(const document_parts& d) {
 section pairings(const document_parts& d, const char* member, const char* heading,
                  const char* note) {
     section s{.heading = heading,
-              .columns = {{"configuration", "configuration"}, {"other", "beside"}},
+              .columns = {{"configuration", "configuration"}, {"other", "compared with"}},
               .rows = records_in(d.tail, member),
               .group_field = "group"};
     const bool errors = std::ranges::any_of(
@@ -127,7 +127,7 @@ section pairings(const document_parts& d, const char* member, const char* headin
     s.columns.push_back({"gap", "loss,\ndifference", cell::significant, 3});
     s.columns.push_back({"gap_low", "from", cell::significant, 3});
     s.columns.push_back({"gap_high", "to", cell::significant, 3});
-    s.columns.push_back({"told", "told\nfrom 0"});
+    s.columns.push_back({"significant", "significant"});
     s.notes = {note};
     return s;
 }

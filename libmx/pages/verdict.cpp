@@ -116,8 +116,8 @@ std::string spread_words(const judged_model& m, std::string_view role) {
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         if (m.says.decisions[i].role != role) continue;
         for (const policy::measurement& of : m.tensors[i].measured) {
-            const double error = of.figures.spread_error;
-            if (!std::isnan(error)) worst[of.text] = std::max(worst[of.text], error);
+            const double error = of.result().spread_error;
+            if (!std::isnan(error)) worst[of.text()] = std::max(worst[of.text()], error);
         }
     }
     const auto least = std::ranges::min_element(worst, {}, [](const auto& w) { return w.second; });
@@ -417,7 +417,7 @@ report::section risks_section(const judged_model& m) {
     std::optional<double> most;  // of what is recommended
     for (const decision& d : m.says.decisions) {
         if (d.figures == nullptr) continue;
-        const double lost = policy::lost_share(*d.figures);
+        const double lost = policy::lost_share(d.figures->result());
         most = std::max(most.value_or(0), lost);
     }
     if (most && *most == 0) said += " As recommended, no tensor loses an element.";
@@ -643,15 +643,14 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
         const policy::measured_tensor& t = m.tensors[r.tensor];
         // With its axis.
         const auto measured = std::ranges::find_if(t.measured, [&](const policy::measurement& o) {
-            return policy::recipe_key(o.recipe) == r.recipe;
+            return policy::recipe_key(o.recipe()) == r.recipe;
         });
         if (measured == t.measured.end()) {
             all.push_back({t.file, t.name, r.recipe});
-        } else if (measured->group) {  // which has no blocks of its own
-            all.push_back(
-                {measured->group->worst_file, measured->group->worst_member, measured->text});
+        } else if (const auto group = measured->result().group) {  // without blocks of its own
+            all.push_back({group->worst_file, group->worst_member, measured->text()});
         } else {
-            all.push_back({t.file, t.name, measured->text});
+            all.push_back({t.file, t.name, measured->text()});
         }
     }
     return all;
@@ -701,9 +700,9 @@ report::record_list decision_records(const judged_model& m) {
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         const policy::measured_tensor& t = m.tensors[i];
         const decision& d = m.says.decisions[i];
+        const auto found = d.figures == nullptr ? std::nullopt : std::optional(d.figures->result());
         const auto figure = [&](double metrics::row::*of) {
-            return d.figures == nullptr ? report::value()
-                                        : report::to_value(d.figures->figures.*of);
+            return found ? report::to_value((*found).*of) : report::value();
         };
         list.push_back(
             {{"file", t.file},
@@ -721,8 +720,7 @@ report::record_list decision_records(const judged_model& m) {
              {"bytes", report::tally(d.bytes)},
              {"could_save", report::tally(d.could_save)},
              {"limit_reached", reached(d.veto)},
-             {"lost_share", d.figures == nullptr ? report::value()
-                                                 : report::value(policy::lost_share(*d.figures))},
+             {"lost_share", found ? report::value(policy::lost_share(*found)) : report::value()},
              {"bits_per_element", figure(&metrics::row::bits_per_element)},
              {"sqnr_db", figure(&metrics::row::sqnr_db)},
              {"clamp_rate", figure(&metrics::row::clamp_rate)},

@@ -18,36 +18,37 @@ std::optional<double> defined(double x) {
 }
 
 bool at_random(const figure_input& in) {
-    return in.under.recipe.round == format::rounding::stochastic;
+    return in.under.under->recipe.round == format::rounding::stochastic;
 }
 
-// What of |gain - 1| or of the error a single element could account for: its share of the squares.
+// The part of |gain - 1| or of the error that a single element can explain: its share of the
+// squares.
 bool dominated(const figure_input& in) {
-    const double crest = in.under.figures.crest_factor;
+    const double crest = in.under.crest_factor;
     return crest * crest >= in.dominated * static_cast<double>(in.of.elements);
 }
 
 std::optional<double> underflow(const figure_input& in) {
     if (at_random(in)) return {};
-    return defined(in.under.figures.underflow_rate);
+    return defined(in.under.underflow_rate);
 }
 
 constexpr std::array rows{
     figure{"saturated_block_rate", figure_unit::share,
            "share of the blocks whose non-zero elements all become the largest value",
            "has {} of its blocks saturated",
-           [](const figure_input& in) { return defined(in.under.figures.saturated_block_rate); }},
+           [](const figure_input& in) { return defined(in.under.saturated_block_rate); }},
     figure{"collapsed_block_rate", figure_unit::share,
            "share of the blocks whose non-zero elements all become one magnitude; none where every "
            "element keeps its value",
            "has {} of its blocks collapsed to one magnitude",
            [](const figure_input& in) -> std::optional<double> {
-               if (in.under.figures.exact == 1) return {};
-               return defined(in.under.figures.collapsed_block_rate);
+               if (in.under.exact == 1) return {};
+               return defined(in.under.collapsed_block_rate);
            }},
     figure{"clamp_rate", figure_unit::share, "share of the elements that clamping changes",
            "has {} of its elements clamped",
-           [](const figure_input& in) { return defined(in.under.figures.clamp_rate); }},
+           [](const figure_input& in) { return defined(in.under.clamp_rate); }},
     figure{"underflow_rate", figure_unit::share,
            "share of the elements that become zero; not judged under stochastic rounding, which "
            "keeps them in the mean",
@@ -65,7 +66,7 @@ constexpr std::array rows{
            "largest elements explains: nrmse * crest_factor / sqrt(elements)",
            "is scaled by a factor {} off",
            [](const figure_input& in) -> std::optional<double> {
-               const metrics::row& r = in.under.figures;
+               const metrics::row& r = in.under;
                if (std::isnan(r.gain) || dominated(in)) return {};
                const double chance =
                    r.nrmse * r.crest_factor / std::sqrt(static_cast<double>(in.of.elements));
@@ -76,15 +77,15 @@ constexpr std::array rows{
            "element has most of the squares",
            "has an SQNR {} below that on normal data",
            [](const figure_input& in) -> std::optional<double> {
-               if (std::isnan(in.under.figures.sqnr_db) || dominated(in)) return {};
-               return in.normal.sqnr_db - in.under.figures.sqnr_db;
+               if (std::isnan(in.under.sqnr_db) || dominated(in)) return {};
+               return in.normal.sqnr_db - in.under.sqnr_db;
            }},
     figure{"error_of_spread", figure_unit::share,
            "RMS error over the standard deviation of the values: for gains that are close "
            "together",
            "has an error of {} of the spread of its values",
            [](const figure_input& in) -> std::optional<double> {
-               return defined(in.under.figures.spread_error);
+               return defined(in.under.spread_error);
            }},
     figure{"poisoned", figure_unit::count, "finite elements that become NaN with their block",
            "has {} that become NaN with their block",
@@ -125,20 +126,16 @@ double lost_share(const loss_rates& of, bool at_random) {
     return of.poisoned + (1 - of.poisoned) * of_the_rest;
 }
 
-double lost_share(const measurement& m) {
-    const auto known = [](double x) { return std::isnan(x) ? 0 : x; };
-    return lost_share({known(m.figures.underflow_rate), known(m.figures.clamp_rate),
-                       known(m.figures.saturated_block_rate), m.poisoned_share},
-                      m.recipe.round == format::rounding::stochastic);
-}
-
 double poisoned_share(const analysis::result& r) {
     const double finite = r.counted() + static_cast<double>(r.poisoned);
     return finite > 0 ? static_cast<double>(r.poisoned) / finite : 0;
 }
 
 double lost_share(const analysis::result& r) {
-    return lost_share(measurement{r.under->recipe, {}, r, r.poisoned, poisoned_share(r)});
+    const auto known = [](double x) { return std::isnan(x) ? 0 : x; };
+    return lost_share({known(r.underflow_rate), known(r.clamp_rate), known(r.saturated_block_rate),
+                       poisoned_share(r)},
+                      r.under->recipe.round == format::rounding::stochastic);
 }
 
 }  // namespace mx::policy

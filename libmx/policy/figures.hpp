@@ -1,34 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of figures that a policy can set limits for: what a recipe does to one tensor, where it
-// matters held against what it does to normal data.
+// THE LIST of figures that a policy can set limits for: the effect of a recipe on one tensor, some
+// of them relative to its effect on normal data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_list.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/metrics/row.hpp"
 
 namespace mx::policy {
 
-/// A tensor under a recipe.
-struct measurement {
-    codec::recipe recipe;
-    std::string text;  ///< canonical spelling
-    metrics::row figures{};
-    std::uint64_t poisoned = 0;  ///< finite elements in blocks whose scale is NaN
-    double poisoned_share = 0;   ///< of the finite elements
-    /// Of tensors that share the result (--group); else null.
-    std::shared_ptr<const analysis::group_facts> group = {};
+/// A tensor under a recipe: one of many results, of which only its place is kept.
+class measurement {
+  public:
+    measurement(analysis::result_list in, std::size_t index)
+        : in_(std::move(in)), index_(index), under_(&in_.recipe_of(index)) {}
+
+    const codec::recipe& recipe() const { return under_->recipe; }
+    const std::string& text() const { return under_->name; }  ///< canonical spelling
+    analysis::result result() const { return in_[index_]; }
+
+  private:
+    analysis::result_list in_;
+    std::size_t index_;
+    const analysis::named_recipe* under_;  // in the list
 };
 
-/// A tensor as results tell of it.
+/// A tensor as results describe it.
 struct measured_tensor {
     std::string file;
     std::string name;
@@ -37,17 +43,17 @@ struct measured_tensor {
     std::vector<std::uint64_t> shape;
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;  ///< as stored
-    std::string left_out;     ///< why a run left it out; empty where it did not
+    std::string left_out;     ///< why a run left it out; else empty
     std::vector<measurement> measured;
 };
 
-/// What a figure is computed from.
+/// The input of a figure.
 struct figure_input {
     const measured_tensor& of;
-    const measurement& under;
+    const analysis::result& under;
     const metrics::row& normal;  ///< the recipe on normal data
-    /// The share of a tensor's squares in its largest element from which on SQNR and gain tell of
-    /// that element and not of the tensor.
+    /// The share of a tensor's squares in its largest element above which SQNR and gain describe
+    /// that element and not the tensor.
     double dominated = 0.1;
 };
 
@@ -58,7 +64,7 @@ struct figure {
     figure_unit unit;
     std::string_view definition;
     std::string_view words;  ///< "loses {} of its elements": what follows a tensor's name
-    /// None where it is undefined or says nothing.
+    /// None if it is undefined or meaningless.
     std::optional<double> (*value)(const figure_input&);
 };
 
@@ -73,20 +79,19 @@ std::string value_text(const figure& f, double value);
 /// figure::words with the value.
 std::string words_of(const figure& f, double value);
 
-/// What becomes of a tensor or a part of it: rates as in metrics::row, 0 where they are undefined,
-/// and the share of the finite elements that are NaN with their block.
+/// What happens to a tensor or a part of it: rates as in metrics::row, 0 if they are undefined, and
+/// the share of the finite elements that become NaN with their block.
 struct loss_rates {
     double underflow = 0, clamp = 0, saturated_blocks = 0, poisoned = 0;
 };
 
-/// The share of the finite elements of which nothing is left: those that become NaN, those that
-/// become zero, and those that are clamped or lie in blocks where all are; at most 1. Rounded at
-/// random (stochastic), an element that becomes zero is not lost: it is kept in the mean.
+/// The share of the finite elements that are lost: those that become NaN, those that become zero,
+/// and those that are clamped or in blocks whose elements all are; at most 1. With stochastic
+/// rounding an element that becomes zero is not lost: its mean is preserved.
 double lost_share(const loss_rates& of, bool at_random);
-double lost_share(const measurement& m);
 double lost_share(const analysis::result& r);
 
-/// Of the finite elements, those that become NaN with their block; 0 where there are none.
+/// The share of the finite elements that become NaN with their block; 0 if there are none.
 double poisoned_share(const analysis::result& r);
 
 }  // namespace mx::policy

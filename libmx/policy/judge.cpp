@@ -109,7 +109,7 @@ class judging {
         return {};
     }
 
-    // What decides whether blocks are whole: the offers that are safe, or all where none is.
+    // What decides whether blocks are whole: the offers that are safe, or all if none is.
     std::vector<const offer*> leading(std::size_t i) const {
         const std::vector<offer>& offers = offers_.at(out_.decisions[i].role);
         const bool any_safe =
@@ -121,7 +121,7 @@ class judging {
         return out;
     }
 
-    // Empty where an offer's blocks are whole.
+    // Empty if an offer's blocks are whole.
     std::string why_not_whole(std::size_t i) const {
         if (!whole_blocks_) return {};
         const auto& shape = tensors_[i].shape;
@@ -138,13 +138,13 @@ class judging {
             shape.back(), block, (shape.back() + block - 1) / block * block);
     }
 
-    // Whether there is a block at all to be judged; one of part of an axis says nothing.
+    // Whether there is a whole block to judge; a part of one along an axis says nothing.
     bool holds_a_block(std::size_t i) const {
         const offer& first = *leading(i).front();
         return tensors_[i].shape.back() >= static_cast<std::uint64_t>(first.recipe.block.cols);
     }
 
-    // A recipe over the tensors of a class; none where it was measured on none.
+    // A recipe over the tensors of a class; none if it was measured on none.
     std::optional<class_recipe> over(const class_judgement& c, const std::string& key,
                                      verdict at_best) {
         class_recipe r;
@@ -159,16 +159,18 @@ class judging {
                 r.trials.emplace_back();
                 continue;
             }
-            recipe = &m->recipe;
+            recipe = &m->recipe();
             const measured_tensor& t = tensors_[i];
-            const trial tried = judge_tensor(vetoes_, dominated_, t, *m, known_.normal(key));
+            const analysis::result result = m->result();
+            const trial tried =
+                judge_tensor(vetoes_, dominated_, t, *m, result, known_.normal(key));
             r.trials.push_back(tried);
             if (!whole) continue;
             const auto elements = static_cast<double>(t.elements);
             r.elements += t.elements;
-            bits += m->figures.bits_per_element * elements;
-            r.bytes += bytes_of(m->figures.bits_per_element, t.elements);
-            const double n = m->figures.nrmse;
+            bits += result.bits_per_element * elements;
+            r.bytes += bytes_of(result.bits_per_element, t.elements);
+            const double n = result.nrmse;
             const double own = std::isnan(n) ? 0 : n * n * elements;
             noise += own;
             if (own > most) {
@@ -214,7 +216,7 @@ class judging {
         }
         best_by_width(c);
         choose(c);
-        // What was not measured might have been chosen in place of what was.
+        // Recipes that were not measured might have been chosen.
         for (const offer* o : unmeasured) {
             if (c.elements == 0) break;
             if (c.chosen && c.candidates[*c.chosen].bits <= nominal_bits(o->recipe)) continue;
@@ -226,7 +228,7 @@ class judging {
         decide(c);
     }
 
-    // The same recipe with another scale rule, where that gains enough.
+    // The same recipe with another scale rule, if that gains enough.
     void try_other_scale_rules(const class_judgement& c, class_recipe& r) {
         const std::string named = r.recipe;
         const codec::recipe wanted = codec::parse_recipe(named);
@@ -246,7 +248,7 @@ class judging {
 
     void best_by_width(class_judgement& c) {
         const std::vector<const rule*> named = by_.candidates(c.role);
-        // Another recipe than the policy's has to be better by as much as another scale rule.
+        // Another recipe than the policy's must be better by as much as another scale rule.
         const auto merit = [&](const class_recipe& r) {
             const bool own = std::any_of(named.begin(), named.end(), [&](const rule* n) {
                 return recipe_key(*n->recipe) == r.recipe;
@@ -361,12 +363,12 @@ class judging {
 
     static void give(decision& d, const measured_tensor& t, const class_recipe& r,
                      const trial& tried) {
-        const std::uint64_t bytes = bytes_of(tried.of->figures.bits_per_element, t.elements);
+        const std::uint64_t bytes = bytes_of(tried.of->result().bits_per_element, t.elements);
         if (bytes >= t.bytes) {
             d.reason = fmt::format("stored in as few bytes as {} takes", r.recipe);
             return;
         }
-        d.recipe = tried.of->text;
+        d.recipe = tried.of->text();
         d.figures = tried.of;
         d.is = std::max(r.is, tried.is);
         d.bytes = bytes;

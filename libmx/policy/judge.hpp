@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judgement: what a policy makes of measured tensors. Pure: results in, decisions out.
+// The judgement: a policy applied to measured tensors. Pure: results in, decisions out.
 //
-// Tensors that are no operands of products keep their stored precision. Of every other class the
-// candidates of the policy are judged on each tensor alone, against what they do to normal data;
-// the smallest safe one is recommended for the class, and tensors that it is ruled out for get the
-// next safe one or keep theirs. A class whose safe candidates were not measured is undecided: no
-// other measured recipe takes their place.
+// Tensors that are not operands of products keep their stored precision. For every other class the
+// candidates of the policy are judged on each tensor alone, against their effect on normal data.
+// The smallest safe one is recommended for the class; tensors for which it is ruled out get the
+// next safe one or keep their precision. A class whose safe candidates were not measured is
+// undecided: no other measured recipe replaces them.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace mx::policy {
 
-/// What is recommended where the stored precision stays.
+/// The recommendation of the stored precision.
 inline constexpr std::string_view keep_choice = "keep";
 
 /// A recipe over the operands of a class. Pooled figures are over its tensors, each divided by its
@@ -41,24 +41,24 @@ struct class_recipe {
     std::uint64_t vetoed_elements = 0;          ///< of those that it is ruled out for
     std::vector<std::size_t> vetoed, doubtful;  ///< tensors: no, needs evaluation
     std::optional<std::size_t> dominant;        ///< the tensor that most of the error is of
-    std::string reason;         ///< why it is in place of another scale rule; else empty
-    std::string scored;         ///< what the scores of a task say; empty: nothing
-    std::vector<trial> trials;  ///< by operand of the class
+    std::string reason;                         ///< why it replaces another scale rule; else empty
+    std::string scored;                         ///< what the scores of a task say; else empty
+    std::vector<trial> trials;                  ///< by operand of the class
 };
 
 struct class_judgement {
     std::string role;
-    /// Indices of tensors. Those without whole blocks are judged too, so that what harms them
-    /// shows, and count in no sum.
+    /// Indices of tensors. Those without whole blocks are judged, too, to show what harms them, and
+    /// count in no sum.
     std::vector<std::size_t> operands;
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;  ///< as stored
-    /// The policy's candidates as far as they were measured, in its order; with another scale rule
-    /// where that gains as much as the policy asks for.
+    /// The policy's candidates that were measured, in its order; with another scale rule if that
+    /// gains as much as the policy requires.
     std::vector<class_recipe> candidates;
     std::optional<std::size_t> chosen;  ///< none: kept, or undecided
     bool undecided = false;
-    /// The best measured recipe of about 4, 6 and 8 bits, whatever the policy says of it.
+    /// The best measured recipe of about 4, 6 and 8 bits, whatever the policy says about it.
     std::optional<class_recipe> four, six, eight;
     std::string reason;  ///< a sentence
 };
@@ -70,14 +70,15 @@ struct decision {
     bool undecided = false;
     std::string recipe{keep_choice};  ///< as measured, with its axis
     verdict is = verdict::safe;
-    std::optional<reached_limit> veto;  ///< what ruled the recipe of its class out, or casts doubt
+    std::optional<reached_limit>
+        veto;  ///< the limit that ruled out, or casts doubt on, the recipe of its class
     const measurement* figures = nullptr;  ///< of the recipe
     std::string reason;                    ///< a phrase
     std::uint64_t bytes = 0;
     std::uint64_t could_save = 0;  ///< bytes that the keeping rule's recipe would save
 };
 
-/// A tensor that a recipe of its class harms, worst first: those that a recipe is ruled out for,
+/// A tensor that a recipe of its class harms, worst first: those for which a recipe is ruled out,
 /// then by the share of their own elements that is lost.
 struct risk {
     std::size_t tensor = 0;
@@ -87,7 +88,7 @@ struct risk {
     double of_operands = 0;  ///< lost elements over the elements of all operands
     verdict is = verdict::safe;
     std::optional<reached_limit> why;
-    std::string mend;  ///< what is recommended for the tensor, or what loses less
+    std::string mend;  ///< what is recommended for the tensor, or loses less
 };
 
 struct judgement_totals {
@@ -106,7 +107,7 @@ struct judgement {
     std::optional<std::size_t> dominant;  ///< the tensor with most of the lost elements
     std::vector<missing_recipes> missing;
     judgement_totals totals;
-    /// "tensor error only", or what the scores of a task say of a recipe that was chosen.
+    /// "tensor error only", or what the scores of a task say about a chosen recipe.
     std::string confidence;
 };
 
@@ -114,7 +115,7 @@ struct judgement {
 judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
                 std::span<const score> scores = {});
 
-/// "training" where there are gradients or moments, else "inference".
+/// "training" if there are gradients or moments, else "inference".
 std::string_view default_policy(std::span<const measured_tensor> tensors);
 
 }  // namespace mx::policy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kept results as a judged model: what commands that read results ask.
+// Results files as a judged model, for commands that read results.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace mx::policy {
 
-/// Judges all files together: of a tensor under a recipe the first result counts. Files of another
-/// kind than mx.analysis say nothing. Throws base::error (input) for results that cannot be.
+/// Judges all files together: the first result of a tensor under a recipe counts. Files of other
+/// kinds than mx.analysis are ignored. Throws base::error (input) for impossible results.
 judged_model judge_inputs(std::span<const analysis::results_input> inputs, const basis& b);
 
 }  // namespace mx::policy

@@ -33,7 +33,7 @@ judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
     return m;
 }
 
-judged_model judge_model(const std::vector<analysis::result>& results, const report::record& tail,
+judged_model judge_model(const analysis::result_list& results, const report::record& tail,
                          const basis& b) {
     std::vector<measured_tensor> tensors;
     add_results(results, tensors);
@@ -55,7 +55,7 @@ std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on
         if (r.native_only && f.is == support::emulated && !on.any()) continue;
         offered.emplace_back(r.role, on_target(*r.recipe, f));
     }
-    // Those of tensors that are there; of weights in any case, as names need not tell roles.
+    // Those of existing tensors; of weights in any case, because names need not show roles.
     std::set<std::string_view> roles{"weight"};
     for (const measured_tensor& t : tensors) roles.insert(by.role_of(t.role, t.name));
     for (const auto& [role, recipe] : offered) {

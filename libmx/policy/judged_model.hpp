@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's tensors with what a policy makes of them: what every command that gives a verdict asks.
+// A model's tensors with their judgement: used by every command that gives a verdict.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_list.hpp"
 #include "libmx/policy/judge.hpp"
 
 namespace mx::policy {
@@ -22,7 +22,7 @@ struct basis {
     std::vector<score> scores;
 };
 
-/// Tensors and the judgement of them, which points into them: it can be moved, not copied.
+/// Tensors and their judgement, which points into them: it can be moved, not copied.
 struct judged_model {
     std::vector<measured_tensor> tensors;
     policy by;
@@ -37,20 +37,20 @@ struct judged_model {
     judged_model(judged_model&&) = default;
     judged_model& operator=(judged_model&&) = default;
 
-    /// The index of a tensor, none where it was not measured.
+    /// The index of a tensor, none if it was not measured.
     std::optional<std::size_t> find(std::string_view file, std::string_view tensor) const;
 };
 
 judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b);
 
-/// Of one run, in memory or read back: its results, and the tail of its document, in which
-/// `skipped` tells what the run left out (add_left_out).
-judged_model judge_model(const std::vector<analysis::result>& results, const report::record& tail,
+/// Of one run, in memory or read from a file: its results, and the tail of its document, whose
+/// member `skipped` lists what the run left out (add_left_out).
+judged_model judge_model(const analysis::result_list& results, const report::record& tail,
                          const basis& b);
 
-/// The recipes that a policy would judge on a target, each once, in its order: what is measured
-/// where nothing else is asked for. Of `tensors` name, role and shape count: roles that none of
-/// them has bring no recipe, and convolutions bring those along the axes that they sum over.
+/// The recipes that a policy judges on a target, each once, in its order: the default recipes of a
+/// run. Uses name, role and shape of `tensors`: roles without tensors add no recipe, and
+/// convolutions add those along the axes that they sum over.
 std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on,
                                               std::span<const measured_tensor> tensors);
 

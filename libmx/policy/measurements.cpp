@@ -17,9 +17,9 @@ measurements::measurements(std::span<const measured_tensor> tensors, bool whole_
     for (const measured_tensor& t : tensors) {
         std::vector<known>& here = of_.emplace_back();
         for (const measurement& m : t.measured) {
-            const std::string*& key = spellings[m.text];
-            if (key == nullptr) key = &*keys_.insert(recipe_key(m.recipe)).first;
-            here.push_back({key, !whole_blocks || holds_whole_blocks(t.shape, m.recipe)});
+            const std::string*& key = spellings[m.text()];
+            if (key == nullptr) key = &*keys_.insert(recipe_key(m.recipe())).first;
+            here.push_back({key, !whole_blocks || holds_whole_blocks(t.shape, m.recipe())});
         }
     }
 }

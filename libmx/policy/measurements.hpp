@@ -15,11 +15,11 @@ namespace mx::policy {
 /// Finds measurements by recipe_key. Points into the tensors, which must outlive it.
 class measurements {
   public:
-    /// Where blocks need not be whole, `whole_blocks` is false.
+    /// `whole_blocks` is false if blocks need not be whole.
     measurements(std::span<const measured_tensor> tensors, bool whole_blocks);
 
     /// The tensor's measurement under the recipe, in whole blocks; with `any`, or without the need
-    /// for whole blocks, in others too. Null where there is none.
+    /// for whole blocks, in others, too. Null if there is none.
     const measurement* find(std::size_t tensor, const std::string& key, bool any = false) const;
 
     /// The recipes that any of these tensors was measured under.

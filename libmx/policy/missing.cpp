@@ -8,10 +8,10 @@
 namespace mx::policy {
 namespace {
 
-// A command names this many tensors at most; one for more measures all.
+// A command names at most this many tensors; for more it measures all.
 constexpr std::size_t named_tensors = 4;
 
-// A glob that matches the name alone.
+// A glob that matches only this name.
 std::string exactly(const std::string& name) {
     std::string glob;
     for (const char c : name) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was not measured and would be judged.
+// Recipes that were not measured and would be judged.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct missing_recipes {
 class missing_list {
   public:
     void add(const std::string& tensor, const std::string& recipe, bool needed);
-    /// `operands`: how many tensors there are in all. What is needed comes first.
+    /// `operands`: how many tensors there are in all. Necessary measurements come first.
     std::vector<missing_recipes> take(std::size_t operands);
 
   private:

@@ -15,8 +15,8 @@
 namespace mx::policy {
 namespace {
 
-// The sum of sixteen uniform numbers is nearly normal, and made of integers: no library's logarithm
-// has a say in it. Its excess kurtosis, -1.2 / 16, is taken out by the next term of Cornish and
+// The sum of sixteen uniform numbers is nearly normal, and computed from integers, without a
+// library's logarithm. Its excess kurtosis, -1.2 / 16, is removed by the next term of Cornish and
 // Fisher's expansion.
 float normal(std::uint32_t index) {
     std::int32_t sum = 0;

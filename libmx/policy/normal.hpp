@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recipe does to normal data: the reference that it is judged against.
+// The effect of a recipe on normal data: the reference that it is judged against.
 #pragma once
 
 #include "libmx/codec/recipe.hpp"
@@ -8,7 +8,7 @@
 namespace mx::policy {
 
 /// The figures of `r` on standard normal numbers, at least 65,536 of them, the same on every
-/// machine. A rotation leaves normal numbers normal and is left out.
+/// machine. A rotation does not change the distribution and is left out.
 metrics::row figures_on_normal_data(const codec::recipe& r);
 
 }  // namespace mx::policy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy offers for a role on a target, with what a task said of it.
+// The recipes that a policy offers for a role on a target, with the scores of a task.
 #pragma once
 
 #include <span>
@@ -12,22 +12,22 @@
 
 namespace mx::policy {
 
-/// A candidate of a role as the target has it.
+/// A candidate of a role as available on the target.
 struct offer {
     std::string key;  ///< recipe_key of the recipe
     codec::recipe recipe;
     verdict at_best = verdict::evaluate;
-    std::string scored;  ///< what the scores of a task say; empty: nothing
+    std::string scored;  ///< what the scores of a task say; else empty
     bool safe() const { return at_best == verdict::safe; }
 };
 
-/// The recipe as the target's own software makes it; rotated and randomly rounded ones stay as they
-/// are.
+/// The recipe as the target's own software makes it; rotated and stochastically rounded ones stay
+/// as they are.
 codec::recipe on_target(const codec::recipe& r, const supported_format& f);
 
 /// The candidates of a role in the policy's order, without those that are always no, that the
-/// target lacks, or that it emulates where the policy wants them native. A recipe with scores of a
-/// task is safe if none of them is worse than the policy allows, else no.
+/// target lacks, or that it emulates although the policy requires native ones. A recipe with scores
+/// of a task is safe if none of them is worse than the policy allows, else no.
 std::vector<offer> offers_of(const policy& by, std::string_view role, const target& on,
                              std::span<const score> scores);
 

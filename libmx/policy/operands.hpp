@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors are operands of products, and along which of their axes blocks can lie.
+// Which tensors are operands of products, and along which of their axes blocks can be.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,21 @@ namespace mx::policy {
 /// Axes longer than 1.
 int long_axes(const std::vector<std::uint64_t>& shape);
 
-/// Whether a dtype, in safetensors' spelling, holds floating numbers; so do names that are none.
+/// Whether a dtype, in safetensors' spelling, is a floating type; unknown names are.
 bool is_floating(std::string_view dtype);
 
-/// Whether the axis, or axes, of the recipe's blocks hold whole blocks only. With axis=flat that is
-/// asked of all axes behind the first long one together: those that a convolution sums over.
+/// Whether the recipe's blocks are whole along their axis or axes. With axis=flat this is checked
+/// for all axes after the first long one together: those that a convolution sums over.
 bool holds_whole_blocks(const std::vector<std::uint64_t>& shape, const codec::recipe& r);
 
-/// `r` along the axis that a product over `shape` sums over, if it holds whole blocks: the last one
-/// (of matrices stored [out, in]), else, of three long axes or more whose last is shorter
-/// than a block, all behind the first (axis=flat, convolutions). None where neither does: matrices
-/// stored [in, out] can have whole blocks along axis=-2, but nothing in a shape tells them from
-/// others.
+/// `r` along the axis that a product over `shape` sums over, if blocks are whole there: the last
+/// one (of matrices stored [out, in]), else, of three long axes or more whose last is shorter than
+/// a block, all after the first (axis=flat, convolutions). None if neither is: matrices stored [in,
+/// out] can have whole blocks along axis=-2, but a shape alone does not identify them.
 std::optional<codec::recipe> along_whole_blocks(const std::vector<std::uint64_t>& shape,
                                                 const codec::recipe& r);
 
-/// The canonical spelling without axis and seeds: what two measurements of one recipe share.
+/// The canonical spelling without axis and seeds: equal for measurements of the same recipe.
 std::string recipe_key(codec::recipe r);
 
 }  // namespace mx::policy

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies that mx knows by name: files of this folder that cmake/mx_embed.cmake puts into the
-// library.
+// The policies with a name: files of this folder that cmake/mx_embed.cmake puts into the library.
 #pragma once
 
 #include <string_view>

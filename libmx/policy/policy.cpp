@@ -166,7 +166,7 @@ bool about_the_same(const rule& a, const rule& b) {
     return a.is == b.is && a.role == b.role && a.setting == b.setting && a.measured == b.measured;
 }
 
-// Puts the rules of a file into those it begins with.
+// Replaces the rules of the policy that a file extends by its own.
 void merge(std::vector<rule>& into, const std::vector<rule>& from) {
     const auto superseded = [&](const rule& old) {
         return std::any_of(from.begin(), from.end(), [&](const rule& r) {
@@ -215,12 +215,12 @@ report::record record_of(const rule& r) {
     return out;
 }
 
-// What a veto says, in words.
+// A veto in words.
 std::string limit_text(const rule& r, const std::optional<double>& limit) {
     return limit ? value_text(*r.measured, *limit) : "-";
 }
 
-// What a candidate is on a target, in words.
+// A candidate on a target, in words.
 std::string support_text(const rule& r, const target& on) {
     const supported_format f = support_of(on, r.recipe->preset);
     std::string words(to_string(f.is));

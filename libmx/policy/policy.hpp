@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy: by which rules recipes are recommended. `training.json` and `inference.json` in this
-// folder are the ones that mx knows by name; docs say how to write another.
+// A policy: the rules by which recipes are recommended. `training.json` and `inference.json` in
+// this folder are the named ones; the docs describe how to write another.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace mx::policy {
 
-/// What a recipe is for a class of tensors, from best to worst.
+/// The standing of a recipe for a class of tensors, from best to worst.
 enum class verdict : std::uint8_t {
     safe,      ///< its error is that of the format on normal data, and published runs support it
     evaluate,  ///< only a task can say
@@ -27,7 +27,7 @@ enum class verdict : std::uint8_t {
 /// "safe", "needs evaluation", "no".
 std::string_view to_string(verdict v);
 
-/// What rules are about.
+/// Kinds of rules.
 enum class rule_kind : std::uint8_t {
     role,       ///< tensors with matching names have a role of their own: `role`, `globs`
     keep,       ///< tensors of `role` keep their stored precision; `recipe`: what it would save
@@ -36,11 +36,11 @@ enum class rule_kind : std::uint8_t {
     setting,    ///< `setting` has the value `value`
 };
 
-/// Members that a rule's kind does not name are empty.
+/// Members that do not apply to a rule's kind are empty.
 struct rule {
     rule_kind is = rule_kind::setting;
     std::string role;   ///< empty: every role
-    std::string globs;  ///< as --tensor takes them, separated by spaces
+    std::string globs;  ///< as for --tensor, separated by spaces
     std::optional<codec::recipe> recipe;
     std::string recipe_text;  ///< canonical
     verdict at_best = verdict::no;
@@ -63,37 +63,36 @@ struct policy {
     std::string name;
     std::string version;
     std::string purpose;
-    std::string extends;  ///< the policy whose rules it began with, or empty
+    std::string extends;  ///< the policy that it extends, or empty
     std::vector<rule> rules;
 
     double setting(std::string_view name) const;
-    /// The role that the policy gives a tensor of role `role` named `name`.
+    /// The role that the policy assigns to a tensor of role `role` named `name`.
     std::string_view role_of(std::string_view role, std::string_view name) const;
-    /// The rule that keeps a role, or nullptr.
+    /// The rule by which a role keeps its precision, or nullptr.
     const rule* kept(std::string_view role) const;
     /// The candidates of a role, in their order; those that are always no are among them.
     std::vector<const rule*> candidates(std::string_view role) const;
-    /// The vetoes over tensors of a role: its own take the place of those over every role.
+    /// The vetoes for tensors of a role: its own replace those for every role.
     std::vector<const rule*> vetoes(std::string_view role) const;
 };
 
-/// Names that find_policy knows.
+/// Names that find_policy accepts.
 std::vector<std::string_view> policy_names();
 
 /// The policy of that name. Throws base::error (usage), naming the nearest.
 policy find_policy(std::string_view name);
 
 /// Reads a policy in the form that document_of writes: a head with "schema", "name", "version",
-/// "purpose" and, if it is to begin with the rules of a named policy, "extends"; then the rules as
-/// "results". A rule takes the place of the one about the same thing; the candidates of a role take
-/// the place of all its candidates and of what kept it, and the other way round. Throws base::error
-/// (input) with `path`.
+/// "purpose" and, to extend a named policy, "extends"; then the rules as "results". A rule replaces
+/// the one about the same thing; the candidates of a role replace all its candidates and its
+/// keeping rule, and vice versa. Throws base::error (input) with `path`.
 policy parse_policy(const report::results_file& file, const std::string& path);
 policy parse_policy(std::string_view text, const std::string& path);
 
-/// The policy as it is printed by `mx explain policy`: a table per kind of rule, each with its
-/// source, and as JSON what parse_policy reads. With a target in particular, candidates have a
-/// member "on_target": whether it has their format, and in which recipe.
+/// The policy as printed by `mx explain policy`: a table per kind of rule, each with its source,
+/// and as JSON for parse_policy. With a specific target, candidates have a member "on_target":
+/// whether it has their format, and in which recipe.
 report::document document_of(const policy& p, const target& on = targets.front());
 
 }  // namespace mx::policy

@@ -10,7 +10,7 @@
 namespace mx::policy {
 namespace {
 
-// A zero byte ends the file, as no path holds one.
+// A zero byte separates file and name: no path contains one.
 std::string key_of(const std::string& file, const std::string& tensor) {
     return file + '\0' + tensor;
 }
@@ -38,16 +38,16 @@ std::optional<recipe_verdict> recipe_verdicts::of(std::size_t tensor, std::strin
     if (in == nullptr || !model_.says.decisions[tensor].whole_blocks) return {};
     const measured_tensor& t = model_.tensors[tensor];
     const auto m = std::find_if(t.measured.begin(), t.measured.end(),
-                                [&](const measurement& x) { return x.text == recipe; });
+                                [&](const measurement& x) { return x.text() == recipe; });
     if (m == t.measured.end()) return {};
     for (const class_recipe& c : in->candidates) {
         const trial& tried = c.trials[operand];
         if (tried.of == &*m) return recipe_verdict{std::max(c.is, tried.is), true, tried.worst};
     }
-    if (model_.by.setting("whole_blocks") != 0 && !holds_whole_blocks(t.shape, m->recipe))
+    if (model_.by.setting("whole_blocks") != 0 && !holds_whole_blocks(t.shape, m->recipe()))
         return {};
     const trial tried = judge_tensor(model_.by.vetoes(in->role), model_.by.setting("dominated"), t,
-                                     *m, known_.normal(recipe_key(m->recipe)));
+                                     *m, m->result(), known_.normal(recipe_key(m->recipe())));
     return recipe_verdict{std::max(verdict::evaluate, tried.is), false, tried.worst};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy says of any recipe that a tensor was measured under, chosen for it or not.
+// The verdict of a policy on any recipe that a tensor was measured under, chosen or not.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +26,11 @@ class recipe_verdicts {
   public:
     explicit recipe_verdicts(const judged_model& m);
 
-    /// The index of a tensor among those of the model, none where it was not measured.
+    /// The index of a tensor in the model, none if it was not measured.
     std::optional<std::size_t> find(const std::string& file, const std::string& tensor) const;
 
-    /// None where the tensor keeps its stored precision whatever the recipe, and for a recipe that
-    /// it was not measured under in whole blocks. A recipe that the policy does not name needs
+    /// None if the tensor keeps its stored precision whatever the recipe, and for a recipe that it
+    /// was not measured under in whole blocks. A recipe that the policy does not name needs
     /// evaluation at best.
     std::optional<recipe_verdict> of(std::size_t tensor, std::string_view recipe);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double most_bytes = 0x1p53;  // so that sums are whole numbers too
 
-// Bytes of so many elements as they are stored; of a dtype that is none, as float32.
+// Bytes of so many elements as stored; of an unknown dtype, as float32.
 std::uint64_t stored_bytes(const std::string& dtype, std::uint64_t elements) {
     const auto known = tensor::find_dtype(dtype);
     const int bits = known ? tensor::row_of(*known).bits : 32;
@@ -36,19 +36,19 @@ measured_tensor tensor_of(const analysis::result& r) {
 
 }  // namespace
 
-void add_results(const std::vector<analysis::result>& results, std::vector<measured_tensor>& to) {
+void add_results(const analysis::result_list& results, std::vector<measured_tensor>& to) {
     std::map<std::pair<std::string, std::string>, std::size_t> known;
     for (std::size_t i = 0; i < to.size(); ++i) known[{to[i].file, to[i].name}] = i;
+    std::size_t next = 0;
     for (const analysis::result& r : results) {
+        const std::size_t index = next++;
         if (r.phase.value_or(0) != 0) continue;
         const auto [at, added] = known.emplace(std::pair(r.of->file, r.of->tensor), to.size());
         if (added) to.push_back(tensor_of(r));
         measured_tensor& t = to[at->second];
         const bool there = std::ranges::any_of(
-            t.measured, [&](const measurement& m) { return m.recipe == r.under->recipe; });
-        if (!there)
-            t.measured.push_back(
-                {r.under->recipe, r.under->name, r, r.poisoned, poisoned_share(r), r.group});
+            t.measured, [&](const measurement& m) { return m.recipe() == r.under->recipe; });
+        if (!there) t.measured.emplace_back(results, index);
     }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the results of an analysis, of this run or kept, to the tensors that are judged.
+// From the results of an analysis, of this run or read from a file, to the tensors that are judged.
 #pragma once
 
 #include <vector>
 
-#include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_list.hpp"
 #include "libmx/policy/figures.hpp"
 
 namespace mx::policy {
@@ -12,11 +12,11 @@ namespace mx::policy {
 /// Adds one result per tensor and recipe to `to`: a tensor of the same file and name is the same, a
 /// second result of a tensor and recipe is left out, and so are those of a factor other than the
 /// first (`phase`).
-void add_results(const std::vector<analysis::result>& results, std::vector<measured_tensor>& to);
+void add_results(const analysis::result_list& results, std::vector<measured_tensor>& to);
 
-/// Adds what a run left out altogether, as the member `skipped` of the tail of its document
-/// (mx.analysis/1) tells of it: whole numbers and what is no weight, whose bytes are kept. Tensors
-/// that are in `to`, and those whose bytes are not told, stay out.
+/// Adds what a run left out altogether, from the member `skipped` of the tail of its document
+/// (mx.analysis/1): integers and tensors that are not weights, whose bytes are kept. Tensors that
+/// are in `to`, and those of unknown size, are ignored.
 void add_left_out(const report::record& tail, std::vector<measured_tensor>& to);
 
 }  // namespace mx::policy

@@ -12,10 +12,10 @@
 namespace mx::policy {
 namespace {
 
-// A tensor that loses a smaller share of its elements is not pointed at.
+// A tensor that loses a smaller share of its elements is not listed.
 constexpr double noted_loss = 0.01;
 
-// The candidate that risks are told of first: the recommended one, or the one that would have been.
+// The candidate whose risks come first: the recommended one, or the one that would have been.
 std::size_t first_choice(const class_judgement& c) {
     if (c.chosen) return *c.chosen;
     const auto at = std::find_if(c.candidates.begin(), c.candidates.end(),

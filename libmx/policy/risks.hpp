@@ -6,8 +6,8 @@
 
 namespace mx::policy {
 
-/// Fills in judgement::risks and judgement::dominant from its classes and decisions. A share of
-/// lost elements that is one tensor's is said to be so from `dominant` of it on.
+/// Sets judgement::risks and judgement::dominant from its classes and decisions. From the share
+/// `dominant` of the lost elements on, one tensor is named for them.
 void rank_risks(judgement& j, std::span<const measured_tensor> tensors, double dominant);
 
 }  // namespace mx::policy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of a task that a model was evaluated on, per recipe: what `--eval` reads.
+// Metrics of a task on which a model was evaluated, per recipe: the file of `--eval`.
 #pragma once
 
 #include <string>

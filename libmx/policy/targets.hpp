@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of targets: where a model is to run, and which block formats it has there.
+// THE LIST of targets: where a model is to run, and the block formats that it supports.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace mx::policy {
 
 enum class support : std::uint8_t {
     native,    ///< instructions or kernels multiply it
-    emulated,  ///< it can be had, dequantized before the product
+    emulated,  ///< supported, dequantized before the product
     absent,
 };
 
@@ -22,12 +22,12 @@ std::string_view to_string(support s);
 struct supported_format {
     std::string_view preset;
     support is;
-    std::string_view recipe = "";  ///< in place of a policy's recipe; empty: that one
+    std::string_view recipe = "";  ///< replaces a policy's recipe; empty: that one
     std::string_view note = "";
 };
 
-/// Formats that `formats` does not name are absent; a target without formats is none in particular:
-/// it rules nothing out, and has nothing natively.
+/// Formats that `formats` does not name are absent; a target without formats is no specific one: it
+/// rules nothing out, and has no native formats.
 struct target {
     std::string_view name;
     std::string_view summary;
@@ -102,10 +102,10 @@ inline constexpr std::array targets{
 /// The target named `name`. Throws base::error (usage), naming the nearest.
 const target& find_target(std::string_view name);
 
-/// Whether any target has the preset, natively or not.
+/// Whether any target supports the preset, natively or not.
 bool supported_anywhere(std::string_view preset);
 
-/// The preset's row; absent where there is none. `any` has every format emulated.
+/// The preset's row; absent if there is none. `any` has every format emulated.
 supported_format support_of(const target& t, std::string_view preset);
 
 }  // namespace mx::policy

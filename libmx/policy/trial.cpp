@@ -4,12 +4,13 @@
 namespace mx::policy {
 
 trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
-                   const measured_tensor& t, const measurement& m, const metrics::row& normal) {
+                   const measured_tensor& t, const measurement& m, const analysis::result& result,
+                   const metrics::row& normal) {
     trial out;
     out.of = &m;
-    out.lost = lost_share(m);
+    out.lost = lost_share(result);
     for (const rule* v : vetoes) {
-        const auto value = v->measured->value({t, m, normal, dominated});
+        const auto value = v->measured->value({t, result, normal, dominated});
         if (!value) continue;
         const auto reaches = [&](const std::optional<double>& limit, verdict is) {
             if (!limit || *value < *limit || is <= out.is) return;

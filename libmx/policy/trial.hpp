@@ -26,9 +26,11 @@ struct trial {
     double lost = 0;  ///< lost_share
 };
 
-/// Judges by `vetoes` (policy::vetoes of a role, which may be one that the policy keeps: norms,
-/// say) and the setting `dominated`; `normal` is figures_on_normal_data of the recipe.
+/// Judges `m`, which is `result` of the tensor `t`, by `vetoes` (policy::vetoes of a role, which
+/// may be one that the policy keeps, such as norms) and the setting `dominated`; `normal` is
+/// figures_on_normal_data of the recipe.
 trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
-                   const measured_tensor& t, const measurement& m, const metrics::row& normal);
+                   const measured_tensor& t, const measurement& m, const analysis::result& result,
+                   const metrics::row& normal);
 
 }  // namespace mx::policy

@@ -40,7 +40,7 @@ std::string environment(const char* name) {
     return value;
 }
 
-// An address that the environment gives for a service, without a slash at its end.
+// The address of a service in the environment, without a slash at its end.
 std::string endpoint(const char* name, std::string otherwise) {
     std::string value = environment(name);
     if (value.empty()) return otherwise;
@@ -151,7 +151,7 @@ hub_place parse_hub_place(const std::string& path) {
 }
 
 const hub_repository& resolve(const hub_place& place) {
-    // A revision means one commit for as long as the program runs.
+    // A revision is resolved to the same commit for as long as the program runs.
     static std::mutex guard;
     static std::map<std::string, hub_repository> known;
     const std::lock_guard lock(guard);
@@ -174,7 +174,7 @@ remote_address address_of(const std::string& path) {
                            fmt::format("{}/{}", of, place.file));
     }
     if (const std::string why = objection_to(path); !why.empty()) {
-        // What may be secret is not repeated.
+        // Possible secrets are not repeated.
         const std::size_t host = path.find("://") + 3;
         const std::size_t end = std::min(path.find_first_of("?#"), path.size());
         const std::size_t at = path.find('@', host);
@@ -183,7 +183,7 @@ remote_address address_of(const std::string& path) {
                        : path.substr(0, end),
                    why);
     }
-    // What a user or an index spells with spaces; the rest is taken as it is.
+    // Users and indices may write spaces; the rest is used as it is.
     return {path, url_encoded(path, ":%!$&'()*+,;=@[]"), {}, {}};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user types as an address, as what servers are asked for: the hub of Hugging Face, S3, and
-// any server that answers ranges.
+// Addresses as typed, resolved to requests: the hub of Hugging Face, S3, and any server that
+// supports ranges.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 namespace mx::io {
 
 struct remote_address {
-    std::string path;      ///< how messages and results name the file: without secrets
-    std::string url;       ///< what is asked for
+    std::string path;      ///< the name of the file in messages and results: without secrets
+    std::string url;       ///< the address that is requested
     http_credentials who;  ///< for the host of `url` alone
-    std::string advice;    ///< what to do where the server refuses
+    std::string advice;    ///< what to do if the server refuses
 };
 
 /// A repository of the hub at one commit.
@@ -32,10 +32,10 @@ struct hub_place {
 /// Throws base::error (usage).
 hub_place parse_hub_place(const std::string& path);
 
-/// Asks the hub once for what the revision stands for. Throws base::error.
+/// Resolves the revision to a commit by one request to the hub. Throws base::error.
 const hub_repository& resolve(const hub_place& place);
 
-/// Throws base::error: usage for what is no address; and what resolve() throws.
+/// Throws base::error: usage for text that is not an address; and what resolve() throws.
 remote_address address_of(const std::string& path);
 
 }  // namespace mx::io

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <thread>
 
 #include "libmx/base/parsed.hpp"
 #include "libmx/io/remote.hpp"
@@ -18,8 +20,11 @@ namespace mx::io {
 namespace {
 
 constexpr long connect_seconds = 20;
-// A server that sends nothing for so long has lost the request.
+// A server that sends nothing for this long has lost the request.
 constexpr long silent_seconds = 30;
+// Shorter words occur in messages by chance.
+constexpr std::size_t least_secret = 8;
+constexpr std::string_view hidden_secret = "(secret)";
 
 using url_handle = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 using header_list = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
@@ -74,7 +79,7 @@ struct transfer {
 std::size_t take_header(char* text, std::size_t, std::size_t count, void* self) {
     auto& t = *static_cast<transfer*>(self);
     const std::string_view line(text, count);
-    if (line.starts_with("HTTP/")) t.answer = {};  // what came before was provisional
+    if (line.starts_with("HTTP/")) t.answer = {};  // earlier headers were provisional
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) return count;
     std::string name(line.substr(0, colon));
@@ -108,7 +113,7 @@ std::size_t take_body(char* text, std::size_t, std::size_t count, void* self) {
     auto& t = *static_cast<transfer*>(self);
     long status = 0;
     curl_easy_getinfo(t.handle, CURLINFO_RESPONSE_CODE, &status);
-    // The bytes of a whole file where some were asked for must not come.
+    // The body of a whole file is not read if a range was requested.
     if (status == 200 && t.request.begin) return 0;
     if (status != (t.request.begin ? 206 : 200)) return count;
     if (count > t.body.size() - t.answer.bytes) {
@@ -165,6 +170,41 @@ std::string url_encoded(const std::string& text, std::string_view kept) {
     return out;
 }
 
+std::vector<std::string> headers_of(const http_request& request) {
+    std::vector<std::string> lines;
+    if (!request.unchanged_since.empty()) lines.push_back("If-Range: " + request.unchanged_since);
+    if (request.who == nullptr) return lines;
+    const http_credentials& who = *request.who;
+    if (!who.bearer.empty()) lines.push_back("Authorization: Bearer " + who.bearer);
+    if (!who.key.empty()) {
+        lines.emplace_back("x-amz-content-sha256: UNSIGNED-PAYLOAD");
+        if (!who.session.empty()) lines.push_back("x-amz-security-token: " + who.session);
+    }
+    return lines;
+}
+
+bool holds_secret(const http_credentials& who, const std::string& text) {
+    return without_secrets(who, text) != text;
+}
+
+std::string without_secrets(const http_credentials& who, std::string text) {
+    const auto same = [](char a, char b) {
+        return std::tolower(static_cast<unsigned char>(a)) ==
+               std::tolower(static_cast<unsigned char>(b));
+    };
+    for (const std::string* secret : {&who.bearer, &who.secret, &who.session}) {
+        if (secret->size() < least_secret) continue;
+        for (auto from = text.begin();;) {
+            const auto at = std::search(from, text.end(), secret->begin(), secret->end(), same);
+            if (at == text.end()) break;
+            const auto offset = at - text.begin();
+            text.replace(static_cast<std::size_t>(offset), secret->size(), hidden_secret);
+            from = text.begin() + offset + static_cast<std::ptrdiff_t>(hidden_secret.size());
+        }
+    }
+    return text;
+}
+
 struct http_session::handles {
     CURL* easy = nullptr;
     CURLM* multi = nullptr;
@@ -182,6 +222,13 @@ http_session::http_session() : handles_(std::make_unique<handles>()) {
 http_session::~http_session() {
     curl_easy_cleanup(handles_->easy);
     curl_multi_cleanup(handles_->multi);
+}
+
+void http_session::pause(double seconds, const std::atomic<bool>& stop) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (!stop && std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
 }
 
 void http_session::wake() { curl_multi_wakeup(handles_->multi); }
@@ -209,22 +256,15 @@ http_answer http_session::get(const http_request& request, std::span<std::byte> 
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, static_cast<void*>(&t));
     if (request.begin) {
-        range = fmt::format("{}-{}", *request.begin, request.end - 1);  // a range holds its end
+        range = fmt::format("{}-{}", *request.begin, request.end - 1);  // a range includes its end
         curl_easy_setopt(easy, CURLOPT_RANGE, range.c_str());
     }
-    if (!request.unchanged_since.empty()) add(headers, "If-Range: " + request.unchanged_since);
-    if (request.who != nullptr && !request.who->bearer.empty()) {
-        add(headers, "Authorization: Bearer " + request.who->bearer);
-    }
+    for (const std::string& line : headers_of(request)) add(headers, line);
     if (request.who != nullptr && !request.who->key.empty()) {
         const std::string how = fmt::format("aws:amz:{}:s3", request.who->region);
         curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, how.c_str());
         curl_easy_setopt(easy, CURLOPT_USERNAME, request.who->key.c_str());
         curl_easy_setopt(easy, CURLOPT_PASSWORD, request.who->secret.c_str());
-        add(headers, "x-amz-content-sha256: UNSIGNED-PAYLOAD");
-        if (!request.who->session.empty()) {
-            add(headers, "x-amz-security-token: " + request.who->session);
-        }
     }
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers.get());
 

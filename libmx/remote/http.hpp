@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One HTTP request at a time through libcurl, which no other file knows. What to make of an answer
-// is left to server.cpp.
+// One HTTP request at a time through libcurl, which no other file uses. server.cpp interprets the
+// answers.
 #pragma once
 
 #include <atomic>
@@ -10,10 +10,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mx::io {
 
-/// What tells a server who asks. Empty members are not sent.
+/// Credentials of a request. Empty members are not sent.
 struct http_credentials {
     std::string bearer;                ///< token of an Authorization header
     std::string key, secret, session;  ///< AWS: the request is signed
@@ -23,8 +24,8 @@ struct http_credentials {
 struct http_request {
     std::string url;
     const http_credentials* who = nullptr;  ///< null: an anonymous request
-    std::optional<std::uint64_t> begin;     ///< first byte asked for; none: the whole
-    std::uint64_t end = 0;                  ///< behind the last byte asked for
+    std::optional<std::uint64_t> begin;     ///< first byte; none: the whole
+    std::uint64_t end = 0;                  ///< after the last byte
     std::string unchanged_since;            ///< value of If-Range; "": not sent
 };
 
@@ -40,29 +41,41 @@ struct http_answer {
     bool too_long = false;                     ///< the body went on beyond what was asked for
 };
 
-/// Where addresses stand: "https://host:port". Empty for what is no address of http or https.
+/// The origin of an address: "https://host:port". Empty if it is not an address of http or https.
 std::string origin_of(const std::string& url);
-/// Why an address typed by a user is not taken: it is none, or has a name, password, query or
-/// fragment, which might be secret and would be in messages and results. Empty: it is sound.
+/// Why an address typed by a user is refused: it is none, or has a name, password, query or
+/// fragment, which might be secret and would be in messages and results. Empty: it is valid.
 std::string objection_to(const std::string& url);
-/// `text` with every byte as %XX that a path of an address cannot hold; '/' and what is in `kept`
-/// stay.
+/// `text` with every byte as %XX that a path of an address cannot contain; '/' and the characters
+/// of `kept` stay.
 std::string url_encoded(const std::string& text, std::string_view kept = {});
 
-/// A connection, kept from request to request; for one thread.
+/// The header lines that a request has beside those that libcurl makes itself, its signature among
+/// them.
+std::vector<std::string> headers_of(const http_request& request);
+
+/// Whether `text` holds what must not be shown or sent elsewhere: the token, the secret or the
+/// session of `who`, in capitals or not. A word of fewer than eight bytes is not looked for.
+bool holds_secret(const http_credentials& who, const std::string& text);
+/// `text` with "(secret)" in place of each of these.
+std::string without_secrets(const http_credentials& who, std::string text);
+
+/// A connection, kept from request to request; for one thread. Tests put another in its place.
 class http_session {
   public:
     http_session();
-    ~http_session();
+    virtual ~http_session();
     http_session(const http_session&) = delete;
     http_session& operator=(const http_session&) = delete;
 
-    /// Asks and takes the body of an answer 206, or of 200 to a request for the whole, into `body`;
-    /// other bodies are dropped. Redirects are not followed. Returns early once `stop` is raised
-    /// and wake() called.
-    http_answer get(const http_request& request, std::span<std::byte> body,
-                    const std::atomic<bool>& stop);
-    /// Lets get() look at its flag; from any thread.
+    /// Sends a request and reads the body of an answer 206, or of 200 to a request for the whole,
+    /// into `body`; other bodies are dropped. Redirects are not followed. Returns early once `stop`
+    /// is raised and wake() called.
+    virtual http_answer get(const http_request& request, std::span<std::byte> body,
+                            const std::atomic<bool>& stop);
+    /// Waits for so many seconds, or until `stop` is raised.
+    virtual void pause(double seconds, const std::atomic<bool>& stop);
+    /// Makes get() check its flag; from any thread.
     void wake();
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A remote file as an input_file: ranges are asked for ahead of the reader, by a few threads, into
-// a bounded store of all remote files.
+// A remote file as an input_file: a few threads request ranges ahead of the reader, into a bounded
+// store for all remote files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,15 +27,15 @@ constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 constexpr std::uint64_t piece_limit = 8 * mib;    // bytes of one request
 constexpr std::uint64_t ahead_limit = 64 * mib;   // between the reader and the last request
 constexpr std::uint64_t least_guess = mib;        // bytes that are worth a request on a guess
-constexpr std::uint64_t store_limit = 192 * mib;  // of all files, what is under way included
+constexpr std::uint64_t store_limit = 192 * mib;  // of all files, requests in progress included
 constexpr std::size_t connections = 8;
-// Tensors with less between them are in a row: padding, headers of zip entries.
+// Tensors with smaller gaps count as consecutive: padding, headers of zip entries.
 constexpr std::uint64_t gap_limit = 64 << 10;
-constexpr std::size_t first_bytes = 512;  // what a format is told by
+constexpr std::size_t first_bytes = 512;  // enough to recognise a format
 
 std::uint64_t border_after(std::uint64_t at) { return (at / piece_limit + 1) * piece_limit; }
 
-// Bytes of a file, there or on their way.
+// Bytes of a file, received or requested.
 struct piece {
     std::shared_ptr<server> from;
     std::uint64_t begin = 0;
@@ -70,9 +70,9 @@ class piece_store {
         for (std::thread& t : threads_) t.join();
     }
 
-    // Asks for what is not there of [begin, end), in pieces that end at multiples of their limit.
-    // Bytes from `sure` on are a guess: they are not asked for by themselves where they `must` be
-    // there, and otherwise when they are worth it and there is room.
+    // Requests the missing bytes of [begin, end), in pieces that end at multiples of their limit.
+    // Bytes from `sure` on are speculative: with `must` they are not requested alone, otherwise if
+    // there are enough of them and there is space.
     void want(const std::shared_ptr<server>& from, std::uint64_t begin, std::uint64_t end,
               std::uint64_t sure, bool must) {
         const std::lock_guard lock(guard_);
@@ -101,7 +101,7 @@ class piece_store {
         }
     }
 
-    // Waits for the piece that holds byte `at`; null where none was asked for.
+    // Waits for the piece with byte `at`; null if none was requested.
     shared_piece get(const server* from, std::uint64_t at, std::uint64_t end) {
         std::unique_lock lock(guard_);
         piece_map& pieces = files_[from];
@@ -134,7 +134,7 @@ class piece_store {
     }
 
   private:
-    // Lets go of what was used longest ago; for what must be, also of what nobody has read yet.
+    // Drops the least recently used pieces; for required bytes, also those that were not read yet.
     bool make_room(std::uint64_t bytes, bool must) {
         while (held_ + bytes > store_limit) {
             piece_map* of = nullptr;
@@ -216,7 +216,7 @@ class remote_file final : public input_file {
         const plan ahead = plan_for(offset, out.size());
         const std::uint64_t end = offset + out.size();
         for (std::uint64_t at = offset; at < end;) {
-            // First what must be there; a long read is one of many pieces.
+            // First required bytes; a long read consists of many pieces.
             const std::uint64_t border = border_after(at);
             const std::uint64_t stop = std::min(end, border);
             store_.want(from_, at, std::max(stop, std::min(ahead.guess, border)), stop, true);
@@ -232,7 +232,7 @@ class remote_file final : public input_file {
         {
             const std::lock_guard lock(guard_);
             const auto next = rows_.upper_bound(offset);
-            // Small tensors in a row come in one request.
+            // Small consecutive tensors are fetched in one request.
             if (next != rows_.begin()) {
                 end = std::max(end, std::min(std::prev(next)->second.end, border_after(offset)));
             }
@@ -259,19 +259,19 @@ class remote_file final : public input_file {
     }
 
   private:
-    // Tensors that lie behind each other and are all read.
+    // Consecutive tensors that are all read.
     struct row {
         std::uint64_t last;  // first byte of the last one
         std::uint64_t end;
     };
     struct plan {
-        std::uint64_t sure;   // behind the last byte that will be read for certain
-        std::uint64_t guess;  // behind the last one to ask for
+        std::uint64_t sure;   // after the last byte that will certainly be read
+        std::uint64_t guess;  // after the last byte to request
     };
 
-    // How far to ask for what follows a read. In a tensor: up to its end. Beyond what is known to
-    // be read, at most as much again as was read in a row: twice the bytes of a header in the worst
-    // case, and nothing beyond a tensor that is read alone.
+    // How far to read ahead. In a tensor: up to its end. Beyond that, at most as much again as was
+    // read consecutively: twice the bytes of a header in the worst case, and nothing beyond a
+    // tensor that is read alone.
     plan plan_for(std::uint64_t offset, std::uint64_t count) const {
         const std::lock_guard lock(guard_);
         const std::uint64_t end = offset + count;
@@ -287,7 +287,7 @@ class remote_file final : public input_file {
             return {end, std::min(size(), std::max(end, twice))};
         }
         const auto& [begin, of] = *std::prev(next);
-        // Up to a border, so that a reader that goes on does not ask for a little each time.
+        // Up to a border, so that a sequential reader does not request a little each time.
         const std::uint64_t most =
             border_after(end + std::min(4 * (run_end_ - run_begin_), ahead_limit));
         const std::uint64_t sure = std::min(of.end, most);
@@ -304,7 +304,7 @@ class remote_file final : public input_file {
         } catch (const base::error& e) {
             throw base::error(e.kind(), e.message(), {path(), std::string(tensor), at});
         }
-        if (p == nullptr) return at;  // let go of meanwhile: ask again
+        if (p == nullptr) return at;  // dropped meanwhile: request again
         const std::uint64_t end = std::min(stop, p->end());
         std::memcpy(out.data(), p->bytes.data() + (at - p->begin),
                     static_cast<std::size_t>(end - at));

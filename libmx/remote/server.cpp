@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "libmx/base/parsed.hpp"
@@ -18,7 +16,7 @@ namespace {
 constexpr int most_failures = 5;   // of a range, with twice the time between them
 constexpr int first_failures = 2;  // of a host that never answered
 constexpr double first_wait = 0.25;
-constexpr double longest_wait = 600;  // what a server may ask for
+constexpr double longest_wait = 600;  // longest waiting time that a server may set
 constexpr int most_redirects = 5;
 // A server may leave out the ranges of texts, such as an index: these are taken whole.
 constexpr std::uint64_t whole_limit = std::uint64_t{32} << 20;
@@ -27,7 +25,7 @@ constexpr int most_refreshes = 2;
 bool is_redirect(int status) {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
-// What a store says of an address whose signature has expired, or of one that is gone.
+// Answers of a store for an address whose signature has expired, or that is gone.
 bool is_expired(int status) {
     return status == 400 || status == 401 || status == 403 || status == 404 || status == 410;
 }
@@ -58,26 +56,20 @@ constexpr const char* changed =
 
 }  // namespace
 
-// What is left of the tries for one range.
+// The remaining tries for one range.
 struct server::patience {
     const std::atomic<bool>& stop;
     int failures = 0, redirects = 0, refreshes = 0;
 
-    void wait(double seconds) const {
-        const auto until =
-            std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-        while (!stop && std::chrono::steady_clock::now() < until) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        }
-    }
     double next_wait() const { return first_wait * static_cast<double>(1 << failures); }
 };
 
-server::server(remote_address address)
-    : address_(std::move(address)), origin_(origin_of(address_.url)) {}
+server::server(remote_address address, http_session* through)
+    : address_(std::move(address)), through_(through), origin_(origin_of(address_.url)) {}
 
+// What servers say, and what libcurl says of them, can hold what they were sent.
 void server::fail(const std::string& message, std::optional<std::uint64_t> offset) const {
-    input_error(message, {address_.path, {}, offset});
+    input_error(without_secrets(address_.who, message), {address_.path, {}, offset});
 }
 
 std::string server::target() {
@@ -111,6 +103,10 @@ http_answer server::ask(http_session& session, http_request request, std::span<s
     while (true) {
         request.url = target.empty() ? address_.url : target;
         request.who = origin_of(request.url) == origin_ ? &address_.who : nullptr;
+        if (request.who == nullptr &&
+            holds_secret(address_.who, request.url + '\n' + request.unchanged_since)) {
+            fail("the server gives away the credentials: another host would be sent them");
+        }
         http_answer answer = session.get(request, body, p.stop);
         if (p.stop) throw base::error(base::error_kind::cancelled, "cancelled");
         const bool of_all = !opened_ && (answer.status == 200 || answer.status == 416);
@@ -122,7 +118,7 @@ http_answer server::ask(http_session& session, http_request request, std::span<s
             check_redirect(request, answer.redirect, p);
             target = answer.redirect;
         } else if (!target.empty() && is_expired(answer.status) && p.refreshes < most_refreshes) {
-            // Not the store but who sent us there knows where the file is now.
+            // The hub that redirected, not the store, knows where the file is now.
             forget(target);
             target.clear();
             p.redirects = 0;
@@ -132,14 +128,14 @@ http_answer server::ask(http_session& session, http_request request, std::span<s
             const int most = answer.status == 0 && !opened_ ? first_failures : most_failures;
             if (++p.failures > most || wait > longest_wait)
                 fail(complaint(request, answer), request.begin);
-            p.wait(wait);
+            session.pause(wait, p.stop);
         } else {
             fail(complaint(request, answer), request.begin);
         }
     }
 }
 
-// What is wrong with an answer that is none to the request.
+// What is wrong with an answer that does not fit the request.
 std::string server::complaint(const http_request& request, const http_answer& answer) const {
     const bool redirected = origin_of(request.url) != origin_;
     const std::string who =
@@ -199,7 +195,8 @@ void server::check_range(const http_request& request, const http_answer& answer)
 }
 
 std::vector<std::byte> server::open(std::size_t count) {
-    http_session session;
+    std::optional<http_session> own;
+    http_session& session = through_ != nullptr ? *through_ : own.emplace();
     patience p{never};
     http_request request;
     request.begin = 0;
@@ -250,12 +247,13 @@ void server::read(http_session& session, std::uint64_t begin, std::span<std::byt
             fail(fmt::format("the connection ends early again and again: {}", answer.problem),
                  begin + done);
         }
-        p.wait(wait);
+        session.pause(wait, p.stop);
     }
 }
 
 std::string server::whole(std::size_t most) {
-    http_session session;
+    std::optional<http_session> own;
+    http_session& session = through_ != nullptr ? *through_ : own.emplace();
     patience p{never};
     std::vector<std::byte> text(most);
     const http_answer answer = ask(session, {}, text, p);

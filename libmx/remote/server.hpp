@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranges of one file from a server, whatever servers do meanwhile: redirects that expire,
-// requests to wait, bodies that are cut, files that change.
+// The ranges of one file from a server, in spite of redirects that expire, requests to wait,
+// truncated bodies and changing files.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,13 @@
 
 namespace mx::io {
 
-/// Asks the host of its address, and the hosts that this one redirects to. Credentials are sent to
-/// the former alone. Errors are base::error (input) that name the address, never a redirect's.
+/// Sends requests to the host of its address, and to the hosts of its redirects. Credentials are
+/// sent to the former alone. Errors are base::error (input) that name the address, never a
+/// redirect's.
 class server {
   public:
-    explicit server(remote_address address);
+    /// `through`: what open() and whole() ask through, in place of a session of their own.
+    explicit server(remote_address address, http_session* through = nullptr);
 
     const std::string& path() const noexcept { return address_.path; }
     /// Bytes of the file; known once open() was called.
@@ -30,8 +32,8 @@ class server {
     /// The first bytes of the file, at most `count`, or all of a small one that the server does not
     /// send in ranges; takes note of its size and its version.
     std::vector<std::byte> open(std::size_t count);
-    /// Fills `out` from byte `begin`; the range lies in the file. For one thread per session;
-    /// throws also (cancelled) when `stop` is raised.
+    /// Fills `out` from byte `begin`; the range is inside the file. For one thread per session;
+    /// also throws (cancelled) if `stop` is raised.
     void read(http_session& session, std::uint64_t begin, std::span<std::byte> out,
               const std::atomic<bool>& stop);
     /// A text of at most `most` bytes, without ranges.
@@ -51,13 +53,14 @@ class server {
     void forget(const std::string& target);
 
     remote_address address_;
+    http_session* through_;
     std::string origin_;
     std::uint64_t size_ = 0;
     bool opened_ = false;
     std::string etag_;             ///< of the first answer; "": it had none
     std::string unchanged_since_;  ///< for If-Range
     std::mutex guard_;
-    std::string target_;  ///< where the last redirect led; "": ask the address
+    std::string target_;  ///< the last redirect's target; "": use the address
 };
 
 }  // namespace mx::io

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "libmx/base/status.hpp"
+#include "libmx/base/task.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/markup.hpp"
 #include "libmx/report/writers.hpp"
@@ -47,6 +48,7 @@ void write_csv(const document& d, const layout&, const sink& out) {
     std::vector<std::string> fields;
     for (const std::string& name : names) fields.push_back(csv_field(name));
     out(csv_line(fields));
+    base::task writing("writing", d.results.size());
     for (const record& r : d.results) {
         fields.clear();
         for (const std::string& name : names) {
@@ -54,6 +56,7 @@ void write_csv(const document& d, const layout&, const sink& out) {
             fields.push_back(v != nullptr && writable(name, *v) ? field_text(*v) : std::string());
         }
         out(csv_line(fields));
+        writing.step();
     }
 }
 

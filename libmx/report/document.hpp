@@ -72,6 +72,8 @@ struct document {
     record tail;
     std::vector<section> sections;
     std::string subtitle = {};  ///< of the page: a line below the title
+    /// Members of `tail` that are too long to be stored: JSON has these lists in place of theirs.
+    std::vector<std::pair<std::string, record_list>> long_members = {};
 };
 
 /// What the destination can hold.

@@ -36,7 +36,7 @@ struct point {
     double x = 0;
     std::optional<double> y;
     std::string label;
-    std::optional<double> low = {}, high = {};  ///< what y is the mean of lies between
+    std::optional<double> low = {}, high = {};  ///< range of the values whose mean is y
 };
 
 /// Rows x columns of shaded cells with their values written in where they fit.

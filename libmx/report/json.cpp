@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "libmx/base/status.hpp"
+#include "libmx/base/task.hpp"
 #include "libmx/report/json_line.hpp"
 #include "libmx/report/writers.hpp"
 
@@ -96,9 +98,11 @@ class object_printer {
     template <typename Items>
     void array(const Items& items) {
         out_("[");
+        base::task writing("writing", items.size());
         for (std::size_t i = 0; i < items.size(); ++i) {
             out_(i == 0 ? "\n" : ",\n");
             out_(dump(to_json(value(items[i]))));
+            writing.step();
         }
         out_(items.empty() ? "]" : "\n]");
     }
@@ -115,7 +119,15 @@ void write_json(const document& d, const layout&, const sink& out) {
     object_printer object(out);
     for (const auto& [name, v] : d.head) object.member(name, v);
     object.member("results", d.results);
-    for (const auto& [name, v] : d.tail) object.member(name, v);
+    for (const auto& [name, v] : d.tail) {
+        const auto at =
+            std::ranges::find_if(d.long_members, [&](const auto& of) { return of.first == name; });
+        if (at == d.long_members.end()) {
+            object.member(name, v);
+        } else {
+            object.member(name, at->second);
+        }
+    }
     object.finish();
 }
 

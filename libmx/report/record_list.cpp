@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace mx::report {
 namespace {
@@ -25,6 +26,9 @@ record_list::~record_list() = default;
 record_list::record_list(const std::vector<record>& records) {
     for (const record& r : records) push_back(r);
 }
+
+record_list::record_list(std::size_t size, std::function<record(std::size_t)> make)
+    : make_(std::move(make)), made_(size) {}
 
 std::uint32_t record_list::names_of(const record& r) {
     // Records of one list are of few kinds, and neighbours mostly of one.
@@ -99,6 +103,7 @@ void record_list::push_back(const record& r) {
 }
 
 record record_list::operator[](std::size_t index) const {
+    if (make_) return make_(index);
     const row& at = rows_.at(index);
     const std::vector<std::string>& names = names_[at.names];
     record r;

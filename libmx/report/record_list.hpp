@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,14 +23,17 @@ class record_list {
 
     record_list();
     record_list(const std::vector<record>& records);
+    /// `size` records that are not stored: `make` makes one, by its index, whenever it is read.
+    /// Nothing can be added to such a list.
+    record_list(std::size_t size, std::function<record(std::size_t)> make);
     record_list(record_list&&);
     record_list& operator=(record_list&&);
     ~record_list();
 
     void push_back(const record& r);
 
-    std::size_t size() const { return rows_.size(); }
-    bool empty() const { return rows_.empty(); }
+    std::size_t size() const { return make_ ? made_ : rows_.size(); }
+    bool empty() const { return size() == 0; }
     record operator[](std::size_t index) const;
     record front() const { return (*this)[0]; }
     iterator begin() const;
@@ -53,7 +57,9 @@ class record_list {
     std::unordered_map<std::string, std::uint64_t> text_index_;
     std::vector<const std::string*> texts_;  // keys of text_index_, whose addresses stay
     std::deque<value> nested_;
-    std::vector<std::uint64_t> last_nested_;  // by column: tensors repeat their shape
+    std::vector<std::uint64_t> last_nested_;   // by column: tensors repeat their shape
+    std::function<record(std::size_t)> make_;  // else none of the above
+    std::size_t made_ = 0;
 };
 
 /// Input iterator over records by value.

@@ -49,7 +49,7 @@ MX_HD constexpr double log_distance(double s, bool below) {
 /// How many numbers of the format's grid next to 2^k (below or above) have a rounded log2 of k.
 /// `step`: the distance of neighbours there, relative to 2^k.
 MX_HD constexpr int caught(log2_format f, int k, double step, bool below) {
-    if (k == 0) return 0;  // near 0 the rounded log2 is as fine as need be
+    if (k == 0) return 0;  // near 0 the rounded log2 has any precision needed
     const double reach = half_spacing(f, k, below) * ln2;
     int n = 0;
     while (log_distance((n + 1) * step, below) < reach) ++n;

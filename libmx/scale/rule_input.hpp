@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scale rule looks at, and the clamp every rule ends with.
+// The input of a scale rule, and the clamp that ends every rule.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class int_emax : std::uint8_t {
     one,      ///< 1, the power of two above the largest value
 };
 
-/// A block maximum and the facts of the element format that rules use.
+/// A block maximum and the properties of the element format that rules use.
 struct rule_input {
     std::uint32_t
         amax_bits;      ///< float32 bits of the block maximum, sign clear; Inf and NaN allowed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// E8M0 rules as one addition: every one of them gives the exponent of amax, less a number, and one
-// more from a mantissa on.
+// E8M0 rules as one addition: each gives the exponent of amax minus a constant, plus one if the
+// mantissa reaches a threshold.
 #pragma once
 
 #include <cstdint>

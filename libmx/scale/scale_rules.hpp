@@ -39,10 +39,10 @@ enum class rule_id : std::uint8_t {
     search_single_level,  ///< of numbers alone
 };
 
-/// Whether a rule tries codes on the block instead of looking at its maximum (search_scale.hpp).
+/// Whether a rule tries codes on the block instead of using its maximum (search_scale.hpp).
 MX_HD constexpr bool is_search(rule_id id) { return id >= rule_id::search; }
 
-/// Whether a rule's block scales lie under a scale of the whole tensor.
+/// Whether a rule's block scales are relative to a scale of the whole tensor.
 constexpr bool has_tensor_scale(rule_id id) {
     return id == rule_id::two_level || id == rule_id::search_two_level;
 }
@@ -126,12 +126,12 @@ MX_HD inline int scale_code(rule_id id, const rule_input& in) {
     return 255;
 }
 
-/// The row named `name`, of two with that name the first; or nullptr.
+/// The row named `name`, the first if there are two; or nullptr.
 constexpr const scale_rule* find_scale_rule(std::string_view name) {
     return base::find_named(scale_rules, name);
 }
 
-/// The row named `name` for a scale format; where there is none, as above.
+/// The row named `name` for a scale format; if there is none, as above.
 constexpr const scale_rule* find_scale_rule(std::string_view name, std::string_view scale_format) {
     for (const scale_rule& rule : scale_rules) {
         if (rule.name != name) continue;

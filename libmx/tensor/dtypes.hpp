@@ -45,7 +45,7 @@ enum class widening : std::uint8_t {
 
 struct dtype_row {
     dtype id;
-    std::string_view name;  ///< safetensors' spelling where it has one
+    std::string_view name;  ///< safetensors' spelling if it has one
     int bits;               ///< storage bits of one element; sub-byte types are packed
     widening to_f32;
     std::string_view summary;
@@ -88,7 +88,7 @@ static_assert([] {
     return true;
 }());
 
-/// The dtype spelled `name` in safetensors' spelling (case matters); none when unknown.
+/// The dtype spelled `name` in safetensors' spelling (case matters); none if unknown.
 constexpr std::optional<dtype> find_dtype(std::string_view name) {
     for (const dtype_row& row : dtypes) {
         if (row.name == name) return row.id;

@@ -101,12 +101,12 @@ void with_size(std::size_t n, Body&& body) {
     }
 }
 
-// Values of a row that are worked on at once, where groups are shorter.
+// Values of a row that are processed at once, for short groups.
 constexpr std::size_t row_chunk = 128;
 
 float one_nan(float v) { return v == v ? v : std::numeric_limits<float>::quiet_NaN(); }
 
-// Elements of a group on their way there: signs, float32 butterflies, the factor.
+// Elements of a group, forward: signs, float32 butterflies, the factor.
 struct forward {
     using number = float;
     const float* sign;
@@ -117,7 +117,7 @@ struct forward {
     float store(std::size_t, float y) const { return one_nan(y * factor); }
 };
 
-// On their way back: double butterflies, the division, signs.
+// Inverse: double butterflies, the division, signs.
 struct backward {
     using number = double;
     const float* sign;
@@ -127,7 +127,7 @@ struct backward {
         : sign(signs), divisor(static_cast<double>(n) * static_cast<double>(factor_of(n))) {}
     double load(std::size_t, float x) const { return static_cast<double>(x); }
     float store(std::size_t i, double y) const {
-        // A zero comes back as +0, whatever its sign there.
+        // A zero becomes +0, whatever its sign before the rotation.
         return one_nan(sign[i] * static_cast<float>(y / divisor) + 0.0f);
     }
 };
@@ -211,7 +211,7 @@ void turn_powers(const rotation& r, const float_rows& x, run along) {
     });
 }
 
-// The order of the matrix that a size is made from with Sylvester's: 1, 12 or 20; 0: there is none.
+// The order of the matrix from which Sylvester's construction makes the size: 1, 12 or 20; 0: none.
 std::size_t base_of(std::size_t n) {
     if (n == 0) return 0;
     const auto odd = n >> std::countr_zero(n);
@@ -265,7 +265,7 @@ void sum_group(const std::vector<float>& m, std::size_t b, std::vector<T>& x) {
     }
 }
 
-// Whole groups of every run: gather, work on, put back.
+// Whole groups of every run: gather, rotate, scatter.
 template <typename T, typename Load, typename Work, typename Store>
 void for_whole_groups(std::size_t size, const float_rows& x, run along, Load&& load, Work&& work,
                       Store&& store) {
@@ -284,7 +284,7 @@ void for_whole_groups(std::size_t size, const float_rows& x, run along, Load&& l
     }
 }
 
-// What is left of every run behind its whole groups.
+// The rest of every run after its whole groups.
 float_rows rest_of(std::size_t size, const float_rows& x, run along) {
     if (along == run::column) {
         const std::size_t whole = x.rows / size * size;

@@ -14,19 +14,19 @@
 //   in ascending order, then butterflies (a, b) -> (a + b, a - b) at the distances b, 2b, ..., n/2.
 // - f: the float32 nearest to 1/sqrt(n), one multiplication. Exact for n = 1, 4, 16, 64, 256, 1024.
 //
-// The way back is the inverse of that matrix, D H^T y / (n f): butterflies and sums, and one
-// division, in double, rounded once to float32. Where the forward arithmetic was exact (integers of
-// few bits with n = 16 or 64) it gives the same bits again; otherwise the group's error is at most
-// (log2 n + 2) 2^-24 of its norm, with b = 12 or 20 at most (log2 n + b) 2^-24.
+// The inverse is that of the matrix, D H^T y / (n f): butterflies and sums, and one division, in
+// double, rounded once to float32. If the forward arithmetic was exact (integers of few bits with n
+// = 16 or 64) it gives the same bits again; otherwise the group's error is at most (log2 n + 2)
+// 2^-24 of its norm, with b = 12 or 20 at most (log2 n + b) 2^-24.
 //
 // Under kind::matrix a group becomes M x, the sum of each row in double in ascending order, rounded
-// once to float32; the way back is that of the transposed matrix. What is left at the end of a run
-// stays as it is.
+// once to float32; the inverse is that of the transposed matrix. The rest at the end of a run does
+// not change.
 //
-// Zeros come back as +0.
+// Zeros become +0.
 //
 // NaN and Inf spread over their group. So does an overflow: |x| beyond 2^128 / n can become Inf. A
-// NaN that comes out is the positive quiet one, whatever went in.
+// resulting NaN is the positive quiet one, whatever the input.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +44,8 @@ enum class kind : std::uint8_t {
     matrix,           ///< a matrix from a file
 };
 
-/// What is done to a tensor before quantization: `size` neighbours along the block axis are rotated
-/// together. Members that cannot matter hold their defaults.
+/// The rotation of a tensor before quantization: `size` neighbours along the block axis are rotated
+/// together. Members that do not matter have their defaults.
 struct rotation {
     kind what = kind::none;
     int size = 0;            ///< see is_size; 0 with kind::none
@@ -55,8 +55,8 @@ struct rotation {
     friend bool operator==(const rotation&, const rotation&) = default;
 };
 
-/// Whether neighbours are rotated in groups of `n`: of Hadamard matrices 2 to 1024 by powers of
-/// two, and 12 2^k and 20 2^k up to 1280; of a file's up to largest_size.
+/// Whether neighbours are rotated in groups of `n`: for Hadamard matrices 2 to 1024 by powers of
+/// two, and 12 2^k and 20 2^k up to 1280; for a file's up to largest_size.
 bool is_size(kind what, int n);
 inline constexpr int largest_size = 1280;
 
@@ -69,7 +69,7 @@ int base_entry(std::size_t b, std::size_t i, std::size_t j);
 
 /// Reads the matrix of `r` (kind::matrix): a text of r.size rows of r.size numbers, separated by
 /// blanks, commas or line ends; '#' begins a comment. Its rows are orthogonal and of one length,
-/// within 1e-5, and are divided by that length. Kept: a file is read once. Throws base::error
+/// within 1e-5, and are divided by that length. Cached: a file is read once. Throws base::error
 /// (input) naming the file, and what to do.
 std::shared_ptr<const std::vector<double>> load_matrix(const rotation& r);
 
@@ -91,7 +91,7 @@ enum class run : std::uint8_t { row, column };
 /// holds whole groups, or ends where they end. r.what is not none. Throws as load_matrix does.
 void rotate(const rotation& r, const float_rows& x, run along);
 
-/// The way back.
+/// The inverse.
 void rotate_back(const rotation& r, const float_rows& x, run along);
 
 }  // namespace mx::transform

@@ -91,6 +91,7 @@ refused 'matches no tensor' 'nowhere.*'
 
 # Memory and results follow the groups, not the tensors: 8,290 of them.
 python3 "$source/tests/cli/moe.py" many.safetensors 2 1380 2 32
+python3 "$source/tests/cli/moe.py" few.safetensors 2 138 2 32
 python3 - "$mx" <<'END'
 import os
 import subprocess
@@ -98,13 +99,22 @@ import sys
 recipes = [word for r in ("mxfp4", "mxfp8", "mxfp6", "mxint8", "mxfp4:scale=even", "mxfp8:scale=even",
                           "mxfp6:scale=even", "mxfp4:scale=rceil", "mxfp8:scale=rceil")
            for word in ("-r", r)]
-def peak(name, *more):
-    job = subprocess.Popen([sys.argv[1], "analyze", "many.safetensors", *recipes, *more, "--json", name,
-                            "--threads", "2", "--quiet"])
+def peak(name, command, file, *more):
+    job = subprocess.Popen([sys.argv[1], command, file, *more, "--json", name, "--threads", "2",
+                            "--quiet"])
     _, status, usage = os.wait4(job.pid, 0)
     assert status == 0, status
-    return usage.ru_maxrss
-grouped, single = peak("grouped.json", "--group", "experts.*"), peak("single.json")
+    return 1024 * usage.ru_maxrss
+few = peak("few.json", "analyze", "few.safetensors", *recipes)
+single = peak("single.json", "analyze", "many.safetensors", *recipes)
+grouped = peak("grouped.json", "analyze", "many.safetensors", *recipes, "--group", "experts.*")
 assert os.path.getsize("grouped.json") < 200000 < 50000000 < os.path.getsize("single.json")
-assert grouped < 0.6 * single, (grouped, single)
+assert grouped - few < 0.5 * (single - few), (few, grouped, single)
+# Without groups by a few hundred bytes for each record, those of the tensor's name included.
+cells = ("--element", "e2m1,e4m3", "--scale", "floor,ceil,even,rceil", "--no-regret")
+few_cells = peak("few.json", "compare", "few.safetensors", *cells)
+many_cells = peak("many.json", "compare", "many.safetensors", *cells)
+for least, most, count in (few, single, 9), (few_cells, many_cells, 8):
+    each = (most - least) / (count * 2 * 3 * (1380 - 138))
+    assert each < 600, (each, least, most)
 END

@@ -64,7 +64,9 @@ void add_variants(std::vector<recipe>& out, const std::string& text) {
         add(out, selecting);
         if (text.find("element=e2m1") == std::string::npos) continue;
         const bool wide = text.find("ue5m3") != std::string::npos;
-        add(out, selecting + (wide ? ",bound=114688" : ",bound=448"));
+        const std::string bounded = selecting + (wide ? ",bound=114688" : ",bound=448");
+        add(out, bounded);
+        add(out, bounded + ",candidates=fp16");
         add(out, selecting + ",candidates=fp16,outer=row");
         add(out, selecting + ",candidates=fp16");
     }

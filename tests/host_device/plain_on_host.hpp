@@ -37,9 +37,11 @@ void one_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
     if (r.body == segment_body) {
         for (std::uint32_t i = 0; i < count; ++i) {
             if (r.parts) {
-                quantize_segment<true>(r.params, segments[i], l.values, r.blocks, *r.totals, out[i]);
+                quantize_segment<true>(r.params, segments[i], l.values, r.blocks, *r.totals,
+                                       out[i]);
             } else {
-                quantize_segment<false>(r.params, segments[i], l.values, r.blocks, *r.totals, out[i]);
+                quantize_segment<false>(r.params, segments[i], l.values, r.blocks, *r.totals,
+                                        out[i]);
             }
         }
     } else if (r.body < first_row_body + coded_rows) {

@@ -13,6 +13,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/lab/language_model.hpp"
+#include "libmx/lab/model.hpp"
 #include "libmx/lab/training.hpp"
 #include "tests/catch.hpp"
 #include "tests/io/scratch_dir.hpp"
@@ -262,6 +263,25 @@ TEST_CASE("gradients of whole language models are those of their definition") {
             INFO(p.name);
             CHECK(std::sqrt(difference / norm) < 1e-5);
         }
+    }
+}
+
+TEST_CASE("the memory of a run includes the copies that its recipes make") {
+    for (const char* model : {"olmo", "llama", "proxy"}) {
+        const auto bytes = [&](const std::string& settings) {
+            run_request r = request_for(model, "");
+            r.settings = parse_settings(settings);
+            machine on;
+            return make_model(r, on)->cost().bytes;
+        };
+        const double plain = bytes("");
+        const double rotated = bytes("all=mxfp4:transform=hadamard") - plain;
+        const std::string again = "source=requantized ";
+        INFO(model);
+        CHECK(rotated > 0);
+        CHECK(bytes("all=mxfp4:round=stochastic") == plain);
+        CHECK(bytes(again + "all=mxfp4") - plain == rotated);
+        CHECK(bytes(again + "all=mxfp4:transform=hadamard") - plain == 3 * rotated);
     }
 }
 

@@ -21,6 +21,10 @@ for file in bin/mx share/man/man1/mx.1.gz share/bash-completion/completions/mx s
 done
 ! grep -E '\.(hpp|a|cmake)$' "$2/files" || fail "the library is in the package"
 dpkg-deb -f "$deb" Depends | grep -q libhdf5 || fail "no dependencies"
+# A package that depends on MPI is made with a line about it.
+says=$(grep -c 'configure with -DMX_MPI=OFF' "$2/log" || true)
+needs=$(dpkg-deb -f "$deb" Depends | grep -cE 'libopenmpi|libmpich' || true)
+[ "$says" = "$needs" ] || fail "MPI is needed: $needs, and said: $says"
 if command -v lintian >/dev/null; then
     [ -z "$(lintian "$deb" 2>/dev/null)" ] || { lintian "$deb"; exit 1; }
 fi

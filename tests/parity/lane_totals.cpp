@@ -104,21 +104,18 @@ TEST_CASE("many additions never leave the 128 bits") {
     const element most{-7.99f, {0, 7.99}, block::error_part::clamp};
     for (int i = 0; i < 40000; ++i) w.add(i % 2, most);
     CHECK(w.equal());
-    auto sum = std::make_unique<mx::base::exact_sum>();
-    cuda::lane_sum lane;
-    lane.start(*sum);
-    lane.count_in(-100);
-    mx::base::exact_sum expected;
+    // The largest integers at the highest places, in all lanes.
+    warp full;
+    full.aim(0);
     const std::int64_t n = -((std::int64_t{1} << 62) - 1);
-    for (int i = 0; i < 1000; ++i) {
-        lane.add(n, -37 - i % 64);
+    for (int i = 0; i < 40 * lanes; ++i) {
+        const int exponent = 12 - i / lanes / 8;
+        full.sums[i % lanes].x.add(n, exponent);
         // In two halves, which doubles hold.
-        expected.add(std::ldexp(static_cast<double>(n >> 31), 31 - 37 - i % 64));
-        expected.add(std::ldexp(static_cast<double>(n & 0x7fffffff), -37 - i % 64));
+        full.expected->x.add(std::ldexp(static_cast<double>(n >> 31), exponent + 31));
+        full.expected->x.add(std::ldexp(static_cast<double>(n & 0x7fffffff), exponent));
     }
-    lane.give(lane.value());
-    sum->settle();
-    CHECK(*sum == expected);
+    CHECK(full.equal());
 }
 
 TEST_CASE("wide integers of either sign go to the digits") {

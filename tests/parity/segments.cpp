@@ -84,7 +84,8 @@ void append(std::vector<std::byte>& to, const codec::segment_place& place,
     }
 }
 
-// What a recipe may ask about the whole matrix.
+}  // namespace
+
 codec::tensor_facts facts_of(const stored_matrix& m) {
     std::uint32_t amax = 0;
     const std::size_t size = m.type == tensor::dtype::f32 ? 4 : 2;
@@ -98,8 +99,6 @@ codec::tensor_facts facts_of(const stored_matrix& m) {
     }
     return {amax};
 }
-
-}  // namespace
 
 stored_matrix make_matrix(tensor::dtype type, std::uint64_t rows, std::uint64_t cols,
                           const std::vector<block_kind>& kinds, const format::element_format& f,

@@ -26,6 +26,9 @@ stored_matrix make_matrix(tensor::dtype type, std::uint64_t rows, std::uint64_t 
                           const std::vector<block_kind>& kinds, const format::element_format& f,
                           std::uint64_t seed);
 
+/// What a recipe may ask about the whole matrix.
+codec::tensor_facts facts_of(const stored_matrix& m);
+
 /// The backends to compare with the first, the reference.
 std::vector<const codec::backend*> backends_here();
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mx on files of servers that others made: nginx (Debian) and moto's S3 (PyPI), on loopback, beside
-mx on the same files on disk. servers_test.py MX FIXTURES"""
+"""mx on files of servers that others made: nginx and caddy (Debian), rangehttpserver and moto's S3
+(PyPI), on loopback, beside mx on the same files on disk. servers_test.py MX FIXTURES"""
 import importlib.util
 import json
 import os
@@ -31,9 +31,9 @@ class Servers(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='mx-servers.'))
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def start(self, command, port, **environment):
+    def start(self, command, port, cwd=None, **environment):
         with open(self.folder / 'server.log', 'w') as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log,
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=cwd,
                                        env={**os.environ, **environment})
         self.addCleanup(process.wait)
         self.addCleanup(process.terminate)
@@ -74,6 +74,28 @@ class Servers(unittest.TestCase):
         shutil.copytree(FIXTURES, self.folder / 'files')
         self.folder.chmod(0o755)
         self.start([nginx, '-p', str(self.folder), '-c', str(self.folder / 'nginx.conf')], port)
+        self.check_files(f'http://127.0.0.1:{port}/')
+
+    def test_caddy(self):
+        caddy = shutil.which('caddy')
+        if caddy is None:
+            self.skipTest('no caddy')
+        port = free_port()
+        # Without an administration port; what it writes stays out of the home folder.
+        (self.folder / 'Caddyfile').write_text(
+            '{\n admin off\n auto_https off\n}\n'
+            f'http://127.0.0.1:{port} {{\n root * {FIXTURES}\n file_server\n}}\n')
+        self.start([caddy, 'run', '--config', str(self.folder / 'Caddyfile'), '--adapter',
+                    'caddyfile'], port, XDG_DATA_HOME=str(self.folder),
+                   XDG_CONFIG_HOME=str(self.folder))
+        self.check_files(f'http://127.0.0.1:{port}/')
+
+    def test_rangehttpserver(self):
+        if importlib.util.find_spec('RangeHTTPServer') is None:
+            self.skipTest(f'no rangehttpserver for {sys.executable}')
+        port = free_port()
+        self.start([sys.executable, '-m', 'RangeHTTPServer', str(port), '--bind', '127.0.0.1'],
+                   port, cwd=FIXTURES)
         self.check_files(f'http://127.0.0.1:{port}/')
 
     def test_s3(self):
@@ -119,6 +141,7 @@ if __name__ == '__main__':
     ran = unittest.main(argv=sys.argv[:1] + sys.argv[3:], exit=False).result
     if not ran.wasSuccessful():
         sys.exit(1)
-    if len(ran.skipped) == ran.testsRun:
+    if ran.skipped:
         print('skipped: ' + '; '.join(reason for _, reason in ran.skipped))
+    if len(ran.skipped) == ran.testsRun:
         sys.exit(77)

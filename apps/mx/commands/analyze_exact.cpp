@@ -75,14 +75,13 @@ void replace(analysis::result& r, const std::map<std::string, std::optional<doub
     }
 }
 
-// The figures of result `at`, from the values as they are quantized.
-void replace_one(analysis::analysis& a, std::size_t at, const io::tensor_info& info,
-                 const codec::recipe& r, const block::grid& grid,
-                 const std::vector<float>& values) {
+// The figures of a result, from the values as they are quantized.
+void replace_one(analysis::result& of, const io::tensor_info& info, const codec::recipe& r,
+                 const block::grid& grid, const std::vector<float>& values) {
     const block::view& view = grid.over;
     const oracle::tensor exact{values, view.batch, view.rows, view.cols,
                                base::tensor_id(info.name)};
-    replace(a.results[at], oracle::metrics_of(exact, stated(r, grid, values)));
+    replace(of, oracle::metrics_of(exact, stated(r, grid, values)));
 }
 
 }  // namespace
@@ -90,14 +89,14 @@ void replace_one(analysis::analysis& a, std::size_t at, const io::tensor_info& i
 void make_exact(analysis::analysis& a, const std::vector<engine::tensor_ref>& tensors,
                 const analysis::analysis_request& request, const engine::run_control& control) {
     // Results stand in the order of tensors, recipes and factors, without those that were skipped.
-    std::size_t next = 0;
+    analysis::result_list exact;
     for (const engine::tensor_ref& t : tensors) {
         std::vector<float> values;
         for (const codec::recipe& r : request.recipes) {
-            if (next == a.results.size()) return;
+            if (exact.size() == a.results.size()) break;
             std::string reason;
             const auto layout = engine::lay_out(t.info().shape, r, reason);
-            const analysis::result& result = a.results[next];
+            const analysis::result result = a.results[exact.size()];
             const bool theirs = result.of->tensor == t.info().name &&
                                 result.of->file == t.info().file && result.under->recipe == r;
             if (!theirs || !layout) continue;
@@ -107,11 +106,15 @@ void make_exact(analysis::analysis& a, const std::vector<engine::tensor_ref>& te
                     throw base::error(base::error_kind::cancelled, "interrupted");
                 }
                 const auto how = engine::preparation_of(request, t.info(), r, factor);
-                replace_one(a, next++, t.info(), r, layout->grid,
+                analysis::result of = a.results[exact.size()];
+                replace_one(of, t.info(), r, layout->grid,
                             engine::prepared(how, layout->grid, values));
+                exact.push_back(of);
             }
         }
     }
+    while (exact.size() < a.results.size()) exact.push_back(a.results[exact.size()]);
+    a.results = std::move(exact);
 }
 
 }  // namespace mx::app

@@ -34,7 +34,7 @@ namespace {
 // A name that has a role, so that the policy says what would be measured.
 constexpr const char* tensor_name = "model.layers.0.mlp.up_proj.weight";
 
-// Memory that all roads write to, once it has been touched: as much as is read, so that caches do
+// Memory that all paths write to, touched once: as much as is read, so that caches do
 // not hold it.
 struct written_memory {
     std::size_t size = static_cast<std::size_t>(memory_to_measure());
@@ -216,7 +216,7 @@ class road_list {
             });
     }
 
-    // What lies in memory serves as codes.
+    // Any bytes in memory serve as codes.
     void add_dequantize(const codec::recipe& r) {
         const int bits = r.element->bits();
         const double codes = block::packed_bits(bits) / 8.0;

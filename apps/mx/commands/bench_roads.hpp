@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mx bench --roads`: the roads that are commands, and the table of all of them.
+// `mx bench --roads`: the code paths that are commands, and the table of all paths.
 #pragma once
 
 #include <vector>

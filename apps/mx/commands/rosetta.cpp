@@ -12,21 +12,28 @@ struct rosetta_options {
     run_options run;
     output_options out;
     std::vector<std::string> recipes;
-    std::string element, block;
-    std::string elements, scales;
+    std::string element, block, scale_format;
+    std::string elements, scales, tensor_scale;
     std::string original;
 };
 
 constexpr const char* default_element = "e2m1";
 constexpr const char* default_block = "1x32";
+constexpr const char* default_number_block = "1x16";
+constexpr const char* default_scale_format = "e8m0";
 
 std::vector<codec::recipe> recipes_to_compare(const rosetta_options& o) {
     if (o.recipes.empty()) {
+        const std::string scales = o.scale_format.empty() ? default_scale_format : o.scale_format;
+        const char* const block =
+            scales == default_scale_format ? default_block : default_number_block;
         return rosetta::recipes_of_element(o.element.empty() ? default_element : o.element,
-                                           o.block.empty() ? default_block : o.block);
+                                           o.block.empty() ? block : o.block, scales);
     }
-    if (!o.element.empty() || !o.block.empty()) {
-        refuse("--recipe says element format and block; leave --element and --block out");
+    if (!o.element.empty() || !o.block.empty() || !o.scale_format.empty()) {
+        refuse(
+            "--recipe says the formats and the block; leave --element, --scale-format and --block "
+            "out");
     }
     std::vector<codec::recipe> recipes;
     for (const std::string& text : o.recipes) recipes.push_back(codec::parse_recipe(text));
@@ -82,10 +89,13 @@ int run_rosetta(const rosetta_options& o) {
     if (o.elements.empty() != o.scales.empty()) {
         refuse("--codes and --scales: give both or neither");
     }
+    if (!o.tensor_scale.empty() && o.scales.empty()) {
+        refuse("--tensor-scale: only with --codes and --scales");
+    }
     outputs to(o.out, o.in.files);
     const engine::model model = open_inputs(o.in, to.paths());
-    const std::vector<rosetta::coded_tensor> coded =
-        rosetta::find_coded_tensors(model, {o.element, o.elements, o.scales});
+    const std::vector<rosetta::coded_tensor> coded = rosetta::find_coded_tensors(
+        model, {o.element, o.elements, o.scales, o.scale_format, o.tensor_scale});
     report::document d;
     d.head = pages::document_head(coded.empty() ? "mx.rosetta/1" : "mx.origins/1");
     d.head.emplace_back("inputs", input_list(model.files()));
@@ -105,20 +115,24 @@ runner declare_rosetta(parser& cmd) {
     declare_inputs(cmd, o->in);
     cmd.group("Comparison");
     cmd.add_option("--element F", o->element, "element format to compare recipes of (e2m1)");
-    cmd.add_option("--block RxC", o->block, "rows x columns that share a scale (1x32)");
+    cmd.add_option("--scale-format F", o->scale_format,
+                   "format of the scales: e8m0, ue4m3, ue5m3 (e8m0)");
+    cmd.add_option("--block RxC", o->block,
+                   "rows x columns that share a scale (1x32, of ue4m3 and ue5m3 1x16)");
     cmd.add_option("-r,--recipe RECIPE", o->recipes,
                    "compare these instead of every rule and dialect; repeatable");
     cmd.group("Origin");
     cmd.add_option("--codes NAME", o->elements, "the array of element codes, with --scales");
-    cmd.add_option("--scales NAME", o->scales, "the array of E8M0 bytes that go with --codes");
+    cmd.add_option("--scales NAME", o->scales, "the array of scale bytes that go with --codes");
+    cmd.add_option("--tensor-scale NAME", o->tensor_scale, "the tensor scale that goes with them");
     cmd.add_option("--original FILE", o->original, "the tensors the codes were made from");
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run);
     cmd.description(
         "Compares the bytes of every scale rule and dialect that applies to an element format: "
         "how many blocks get different scales, how many elements different codes, and the cost of "
-        "decoding the codes of one with the scales of another. For a file with E8M0 scales and "
-        "elements (of 'mx quantize --packed', of a layout that 'mx tensors' finds, or --codes "
+        "decoding the codes of one with the scales of another. For a file with scales of one byte "
+        "and elements (of 'mx quantize --packed', of a layout that 'mx tensors' finds, or --codes "
         "with --scales), reports which of them could have produced it.");
     cmd.examples(
         "mx rosetta model.safetensors\n"

@@ -33,7 +33,7 @@ struct runs_options {
     bool quiet = false;
 };
 
-// A run as its run.json tells it.
+// A run as described by its run.json.
 struct told_run {
     std::string path, group, pair;  // pair: what else than the group makes it what it is
     std::string status;

@@ -58,7 +58,7 @@ void round_trip(const dialect& d, const element_format& f, const format::roundin
     }
 }
 
-// Where an input lies between two neighbouring values.
+// The position of an input between two neighbouring values.
 enum class place { at, above, below_middle, middle, above_middle, below_next };
 
 // Whether the magnitude goes up to the next code.

@@ -154,7 +154,7 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
 
 constexpr std::string_view file_end = ".safetensors";
 
-// What tells the files apart: without the folder that all are in, and without what all end with.
+// The distinct part of the files' names: without their common folder and ending.
 std::vector<report::record> table_rows(std::vector<report::record> rows) {
     if (rows.size() < 2) return rows;
     const std::string first = report::text_of(rows.front(), "file");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx does to an array: quantize it under a recipe, measure what that costs, multiply it as a
-// matrix unit would. All of it leaves the bits of the `mx` command, on every backend and for any
-// number of threads. Nothing here prints or exits; whatever goes wrong is an mx::error.
+// Quantizes an array under a recipe, measures the error, and multiplies arrays as a matrix unit
+// would. Results are those of the `mx` command, bit for bit, on every backend and for any number of
+// threads. Nothing here prints or exits; every failure is an mx::error.
 #pragma once
 
 #include <atomic>
@@ -41,38 +41,39 @@ using codec::to_string;
 /// The figures of one tensor under one recipe, by their names in JSON; NaN where undefined.
 using metrics::row;
 
-/// A tensor that is read when it is used: an array in memory, which has to outlive the view and is
-/// never copied as a whole, or one of a file. Copies are cheap and mean the same tensor.
+/// A tensor that is read when it is used: an array in memory, which must outlive the view and is
+/// never copied as a whole, or a tensor of a file. Copies are cheap and refer to the same tensor.
 class view {
   public:
     /// One axis.
     view(std::span<const float> values);
     view(const std::vector<float>& values) : view(std::span(values)) {}
-    /// `rows` x `cols` values in C order. Throws mx::error (usage) unless there are so many.
+    /// `rows` x `cols` values in C order. Throws mx::error (usage) if `values` has another size.
     view(std::span<const float> values, std::uint64_t rows, std::uint64_t cols);
     /// Values of any dtype, little-endian, the first one at `data`. `strides` are in elements, may
-    /// be zero or negative, and are those of C order unless given; values of less than a byte take
-    /// none. Throws mx::error (usage) where numbers of axes differ or extents overflow.
+    /// be zero or negative, and are those of C order unless given; types of less than a byte take
+    /// no strides. Throws mx::error (usage) if numbers of axes differ or extents overflow.
     view(const void* data, dtype type, shape extents, std::vector<std::int64_t> strides = {});
     view(std::shared_ptr<const io::reader> file, std::size_t index)
         : file_(std::move(file)), index_(index) {}
 
-    /// That of the file; "" in memory. Random roundings draw by it and by an element's index.
+    /// The name in the file; "" in memory. Stochastic roundings draw by it and by an element's
+    /// index.
     const std::string& name() const { return info().name; }
-    /// The same tensor by another name.
+    /// The same tensor under another name.
     view named(std::string name) const;
     dtype type() const { return info().type; }
     const shape& extents() const { return info().shape; }
     std::uint64_t elements() const { return info().elements; }
-    /// What the file's header says about it.
+    /// What the file's header says about the tensor.
     const io::tensor_info& info() const { return file_->tensors()[index_]; }
     io::tensor_ref ref() const { return {file_.get(), index_}; }
     const std::shared_ptr<const io::reader>& file() const { return file_; }
 
-    /// All values as float32 in C order; those that float32 does not hold are rounded once. Throws
-    /// mx::error (input) where they are no real numbers.
+    /// All values as float32 in C order; those that float32 cannot represent are rounded once.
+    /// Throws mx::error (input) if they are not real numbers.
     std::vector<float> values() const;
-    /// `count` of them from the one at `first` on. Throws mx::error (usage) beyond the last.
+    /// `count` values from index `first` on. Throws mx::error (usage) beyond the last.
     std::vector<float> values(std::uint64_t first, std::uint64_t count) const;
 
   private:
@@ -95,23 +96,23 @@ class blocks {
     /// The number of blocks along each axis.
     const shape& grid() const { return grid_; }
 
-    /// The codes as files hold them: 4-bit codes two to a byte, low nibble first; 6-bit codes four
-    /// in three bytes; others one to a byte.
+    /// The codes as in files: 4-bit codes two to a byte, low nibble first; 6-bit codes four in
+    /// three bytes; others one to a byte.
     const std::vector<std::byte>& packed_codes() const { return packed_; }
     /// One code per element in C order, right-aligned: unpacked by each call.
     std::vector<std::uint8_t> codes() const;
     /// One scale per block in C order of the grid, without the tensor scale: decoded by each call.
-    /// NaN: the block has a NaN or Inf.
+    /// NaN: the block contains a NaN or Inf.
     std::vector<float> scales() const;
     /// The scales' own codes (E8M0, UE4M3); empty where scales are float32.
     std::span<const std::uint8_t> scale_codes() const { return scale_codes_; }
-    /// Bits of binary16 offsets, one per block; empty without.
+    /// Bits of binary16 offsets, one per block; empty if the recipe has no offsets.
     std::span<const std::uint16_t> offsets() const { return offsets_; }
-    /// What all scales are multiplied with, as the dialect stores it; none without.
+    /// The factor of all scales, as the dialect stores it; none if the recipe has no tensor scale.
     std::optional<float> tensor_scale() const { return tensor_scale_; }
 
-    /// Takes parts that were stored apart; of the scales, codes where the format has them. Throws
-    /// mx::error (usage) where sizes do not fit.
+    /// From parts that were stored separately; scales as codes if the format has codes. Throws
+    /// mx::error (usage) if sizes do not fit.
     static blocks from_parts(const mx::recipe& r, shape extents, std::vector<std::uint8_t> codes,
                              std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
                              std::vector<std::uint16_t> offsets = {},
@@ -121,7 +122,7 @@ class blocks {
                               std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
                               std::vector<std::uint16_t> offsets = {},
                               std::optional<float> tensor_scale = {});
-    /// Hands the packed codes over; the blocks are without afterwards.
+    /// Moves the packed codes out; the blocks have no codes afterwards.
     std::vector<std::byte> take_packed_codes() { return std::move(packed_); }
 
   private:
@@ -135,37 +136,37 @@ class blocks {
     std::optional<float> tensor_scale_;
 };
 
-/// Codes and scales of a tensor under a recipe. Throws mx::error: usage where the tensor lacks the
-/// recipe's axis, or for floor-bump of dialect systems-scaling, whose scales differ inside a block;
-/// input for values that are no real numbers; unavailable; cancelled.
+/// Codes and scales of a tensor under a recipe. Throws mx::error: usage if the tensor lacks the
+/// recipe's axis, and for floor-bump of dialect systems-scaling, whose scales differ within a
+/// block; input for values that are not real numbers; unavailable; cancelled.
 blocks quantize(const view& x, const recipe& r, const run_options& how = {});
 
-/// The values that codes and scales stand for: offset + scale * value, rounded to float32 once, and
-/// turned back where the recipe rotates. Empty blocks give an empty vector.
+/// The values of codes and scales: offset + scale * value, rounded to float32 once, and rotated
+/// back if the recipe rotates. Empty blocks give an empty vector.
 std::vector<float> dequantize(const blocks& q, const run_options& how = {});
 
-/// What becomes of the values: quantized and back, as the recipe's dialect returns them, also those
-/// that have no code. Takes every recipe. Throws as quantize does.
+/// The quantized values as the recipe's dialect returns them, including those that have no code.
+/// Takes every recipe. Throws as quantize does.
 std::vector<float> fake_quantize(const view& x, const recipe& r, const run_options& how = {});
-/// The same into memory of the caller's, as many values. It may be the input's, if that is float32
-/// in C order.
+/// The same into memory of the caller, with as many values. It may be the input's, if that is
+/// float32 in C order.
 void fake_quantize(const view& x, const recipe& r, std::span<float> to,
                    const run_options& how = {});
-/// The same as `type`, F32, BF16 or F16, where `to` has room for as many values: the float32 result
+/// The same as `type`, F32, BF16 or F16, with space for as many values at `to`: the float32 result
 /// is rounded once, to nearest even. Throws mx::error (usage) for other types.
 void fake_quantize(const view& x, const recipe& r, dtype type, void* to,
                    const run_options& how = {});
 
 /// The figures of a tensor under a recipe: those of `mx analyze`.
 row measure(const view& x, const recipe& r, const run_options& how = {});
-/// Under several, with one read.
+/// Under several recipes, with one read.
 std::vector<row> measure(const view& x, std::span<const recipe> recipes,
                          const run_options& how = {});
 
 /// How values are cast without a scale.
 struct cast_options {
     format::rounding round = format::rounding::rtne;
-    bool saturate = true;    ///< false: NaN or Inf beyond the largest value, where there is one
+    bool saturate = true;    ///< false: beyond the largest value NaN or Inf, if the format has them
     std::uint64_t seed = 0;  ///< of stochastic rounding
 };
 
@@ -174,9 +175,9 @@ struct cast_options {
 std::vector<float> cast(const view& x, std::string_view element, const cast_options& options = {},
                         const run_options& how = {});
 
-/// A times B transposed, A of M x K and B of N x K, K along the blocks: M x N float32 as the
-/// accumulator model adds them up ("exact", "sm100.mxf8f6f4", ...; `mx accumulators` lists them).
-/// Throws mx::error (usage) where the model does not take such operands.
+/// A times the transpose of B, A of M x K and B of N x K, K along the blocks: M x N float32 as the
+/// accumulator model adds them ("exact", "sm100.mxf8f6f4", ...; `mx accumulators` lists them).
+/// Throws mx::error (usage) if the model does not take such operands.
 std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b,
                             const recipe& recipe_b, std::string_view accumulate,
                             const run_options& how = {});
@@ -191,7 +192,7 @@ class model {
     const view& operator[](std::size_t i) const { return tensors_.at(i); }
     /// The tensor of this name. Throws mx::error (usage) naming the nearest.
     const view& operator[](std::string_view name) const;
-    /// Those whose name matches (*, ?, [set]). Throws mx::error (usage) where none does.
+    /// Tensors whose name matches (*, ?, [set]). Throws mx::error (usage) if none does.
     model select(const std::string& glob) const;
 
   private:
@@ -199,9 +200,8 @@ class model {
     std::vector<view> tensors_;
 };
 
-/// Opens a file, a directory or a pattern; only headers are read. Quantized checkpoints show what
-/// they decode to; indices and other integers are left out, as by the command. Throws mx::error
-/// (input).
+/// Opens a file, a directory or a pattern; only headers are read. Quantized checkpoints appear
+/// decoded; indices and other integers are left out, as by the command. Throws mx::error (input).
 model open(const std::string& path, const io::open_options& options = {});
 
 }  // namespace mx

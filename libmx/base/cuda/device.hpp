@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is taken of a device and given back: memory of its own, memory of the host that it copies
-// from and to by itself, queues of work. CUDA's runtime has one (device_memory.hpp); the host can
-// stand in for one (tests/host_device), so that what works on a device can be watched without it.
+// The interface of a device: its memory, host memory that it copies from and to asynchronously, and
+// queues of work. CUDA's runtime implements it (device_memory.hpp); the host can, too
+// (tests/host_device), so that code for devices can be tested without one.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace mx::base::cuda {
 
 enum class memory_kind : std::uint8_t {
     device,
-    pinned,  ///< of the host, never paged out, so that copies go on while the host works
+    pinned,  ///< of the host, never paged out, so that copies run while the host works
 };
 
 /// Bytes of the device.
@@ -24,11 +24,11 @@ struct memory_room {
     std::uint64_t free = 0, all = 0;
 };
 
-/// The device has no room, or the host no pinned memory: who asked may be content with less, or go
-/// elsewhere. All other failures of a device are plain base::error.
+/// The device is out of memory, or the host out of pinned memory: the caller may try with less, or
+/// use another backend. All other failures of a device are plain base::error.
 class no_room : public error {
   public:
-    /// `shortage`: what is short, as the middle of a sentence.
+    /// `shortage`: what is short, for the middle of a sentence.
     explicit no_room(const std::string& shortage);
     const std::string& shortage() const noexcept { return shortage_; }
 
@@ -36,8 +36,8 @@ class no_room : public error {
     std::string shortage_;
 };
 
-/// Copies and kernels that follow one another, while those of other streams are under way. Copies
-/// are from and to pinned memory, which has to stay as it is until wait() is back.
+/// Copies and kernels in order, concurrent with those of other streams. Copies are from and to
+/// pinned memory, which must not change until wait() returns.
 class stream {
   public:
     stream() = default;
@@ -53,7 +53,7 @@ class stream {
     virtual void* handle() = 0;
 };
 
-/// Of all threads. What throws, throws base::error (unavailable), and no_room where that is why.
+/// Shared by all threads. Throws base::error (unavailable), and no_room if memory is short.
 class device {
   public:
     device() = default;
@@ -65,13 +65,13 @@ class device {
     virtual std::byte* take(memory_kind kind, std::size_t bytes) = 0;
     virtual void give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept = 0;
     virtual std::unique_ptr<stream> make_stream() = 0;
-    /// Zeros when the device does not say.
+    /// Zeros if the device does not report them.
     virtual memory_room room() noexcept = 0;
-    /// Lets go of memory that is kept for later.
+    /// Frees memory that is kept for later.
     virtual void trim() noexcept {}
 };
 
-/// Memory that is given back.
+/// Memory that is freed at the end of its lifetime.
 class held_memory {
   public:
     held_memory(device& from, memory_kind kind) : from_(&from), kind_(kind) {}
@@ -79,7 +79,7 @@ class held_memory {
     held_memory& operator=(const held_memory&) = delete;
     ~held_memory() { release(); }
 
-    /// Gives back what it has and takes `bytes`, unless it has as many.
+    /// Frees its memory and allocates `bytes`, unless it is large enough.
     std::byte* room_for(std::size_t bytes);
     void release() noexcept;
     std::byte* data() const { return data_; }
@@ -92,15 +92,15 @@ class held_memory {
     std::size_t size_ = 0;
 };
 
-/// Why the first device cannot run kernels, as the middle of a sentence; empty when it can. Starts
-/// CUDA's runtime. A card without room is no obstacle: who works on it finds out, and goes
-/// elsewhere.
+/// Why the first device cannot run kernels, for the middle of a sentence; empty if it can. Starts
+/// CUDA's runtime. A GPU without free memory is no reason: allocation fails later, and the caller
+/// uses another backend.
 std::string missing();
 
 /// "the GPU is out of memory (3 MiB free of 80 MiB, 5 MiB are needed)"; the need is rounded up.
 std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_room& room);
 
-/// What those hear who asked for the card when the backend `name` took over.
+/// The notice for callers that requested the GPU when the backend `name` took over.
 std::string went_elsewhere(const no_room& short_of, std::string_view name);
 
 }  // namespace mx::base::cuda

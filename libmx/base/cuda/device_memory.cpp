@@ -14,8 +14,8 @@ class runtime_stream final : public stream {
     runtime_stream() {
         check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
     }
-    // At the end of the program the runtime may be gone, and its streams and memory with it: what
-    // it says here, and in give_back, does not matter.
+    // At the end of the program the runtime may be gone, and its streams and memory with it: errors
+    // here, and in give_back, do not matter.
     ~runtime_stream() override {
         cudaStreamSynchronize(stream_);
         cudaStreamDestroy(stream_);
@@ -37,7 +37,7 @@ class runtime_stream final : public stream {
     cudaStream_t stream_ = nullptr;
 };
 
-// Every thread of the host begins with the first device, and all share its context.
+// Every thread of the host starts on the first device, and all share its context.
 class runtime_device final : public device {
   public:
     std::byte* take(memory_kind kind, std::size_t bytes) override {
@@ -46,7 +46,7 @@ class runtime_device final : public device {
                                      ? cudaMalloc(&memory, bytes)
                                      : cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
         if (code == cudaErrorMemoryAllocation) {
-            cudaGetLastError();  // else the next kernel would be said to have failed
+            cudaGetLastError();  // else the next kernel would be reported as failed
             throw no_room(shortage_of(kind, bytes, room()));
         }
         check(code, kind == memory_kind::device ? "allocating GPU memory" : "taking pinned memory");
@@ -69,7 +69,7 @@ class runtime_device final : public device {
     }
 };
 
-// Virtual devices need not tell their clocks: 0 then.
+// Virtual devices need not report their clocks: 0 then.
 int megahertz(cudaDeviceAttr which) {
     int kilohertz = 0;
     if (cudaDeviceGetAttribute(&kilohertz, which, 0) == cudaSuccess) return kilohertz / 1000;
@@ -90,7 +90,7 @@ void* make_event() {
 void check(int code, const char* what) {
     if (code == cudaSuccess) return;
     const auto status = static_cast<cudaError_t>(code);
-    cudaGetLastError();  // else the next call would report this one
+    cudaGetLastError();  // else the next call would report this error
     if (status == cudaErrorMemoryAllocation) {
         throw no_room(fmt::format("the GPU is out of memory ({})", what));
     }
@@ -103,7 +103,7 @@ void check(int code, const char* what) {
 namespace {
 
 std::string look_for_device() {
-    // The runtime calls a driver that is not there too old.
+    // The runtime reports a missing driver as too old.
     int driver = 0;
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no NVIDIA driver";
     int count = 0;
@@ -124,7 +124,7 @@ std::string look_for_device() {
 
 }  // namespace
 
-// Asked once.
+// Queried once.
 std::string missing() {
     static const std::string found = look_for_device();
     return found;

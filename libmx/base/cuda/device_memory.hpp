@@ -9,20 +9,19 @@
 
 namespace mx::base::cuda {
 
-/// Throws base::error (unavailable) unless `code`, a cudaError_t, is success: what was done, what
-/// the runtime says, what to do. No room is no_room.
+/// Throws base::error (unavailable) unless `code`, a cudaError_t, is success: what was done, the
+/// message of the runtime, what to do. Out of memory is no_room.
 void check(int code, const char* what);
 
-/// Starts the runtime with what is first asked of it. Memory that is given back is kept for later
-/// (pooled_device.hpp).
+/// The first call starts the runtime. Freed memory is kept for later (pooled_device.hpp).
 device& first_device();
 
-/// What a device says of itself.
+/// Properties of a device.
 struct device_facts {
     std::string name;
     int major = 0, minor = 0;  ///< compute capability: 9, 0 is sm_90
     int multiprocessors = 0;   ///< SMs
-    int clock_mhz = 0;         ///< of the SMs at most, 0 where the driver does not tell
+    int clock_mhz = 0;         ///< largest of the SMs, 0 if the driver does not report it
     int memory_clock_mhz = 0;  ///< the same of its memory
     int memory_bus_bits = 0;
     std::uint64_t memory = 0;     ///< bytes
@@ -30,10 +29,10 @@ struct device_facts {
     int driver = 0, runtime = 0;  ///< CUDA's version numbers: 13000 is 13.0
 };
 
-/// The first device's. Throws base::error (unavailable) without one.
+/// Of the first device. Throws base::error (unavailable) without one.
 device_facts facts_of_device();
 
-/// How long a device takes for what is queued on a stream, by the device's own clock.
+/// How long a device takes for work on a stream, by the device's own clock.
 class stopwatch {
   public:
     stopwatch();
@@ -51,7 +50,7 @@ class stopwatch {
     void* stop_ = nullptr;
 };
 
-/// In a build without CUDA: throws what missing() says (unavailable).
+/// In a build without CUDA: throws base::error (unavailable) with missing() as message.
 [[noreturn]] void refuse();
 
 /// Whether this build has code for the current device: the runtime's error code, 0 when it has.

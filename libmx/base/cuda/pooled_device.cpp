@@ -11,7 +11,7 @@ std::byte* pooled_device::take(memory_kind kind, std::size_t bytes) {
         drop(kind);
         return on_.take(kind, bytes);
     }
-    // A node for when it comes back, which must not fail.
+    // A node for its return, which must not fail.
     pieces::node_type node;
     const auto found = kept(kind).lower_bound(bytes);
     if (found != kept(kind).end()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that keeps what it gets back for who asks next: taking memory, and pinned memory above
-// all, can last longer than the work that it is for.
+// A device that keeps freed memory for later allocations: allocating, above all pinned memory, can
+// take longer than the work that it is for.
 #pragma once
 
 #include <array>
@@ -12,11 +12,12 @@
 
 namespace mx::base::cuda {
 
-/// A piece may serve for less than its size. What is kept was in use at one time: before anything
-/// new is taken of `on`, all that is kept of that kind goes back. `on` has to outlive it.
+/// A piece may serve for less than its size. Memory that is kept was in use at one time: before
+/// anything new is allocated from `on`, all kept memory of that kind is freed. `on` must outlive
+/// this object.
 class pooled_device final : public device {
   public:
-    /// Larger pieces are not kept: they would serve for much smaller ones.
+    /// Larger pieces are not kept, because they would serve for much smaller ones.
     static constexpr std::size_t largest_kept = std::size_t{32} << 20;
 
     explicit pooled_device(device& on) : on_(on) {}

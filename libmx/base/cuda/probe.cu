@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built for the devices that all kernels are built for: where this one runs, they do.
+// Built for the same devices as all kernels: if this one runs, they do.
 #include <cuda_runtime.h>
 
 #include "libmx/base/cuda/device_memory.hpp"

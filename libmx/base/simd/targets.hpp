@@ -8,7 +8,7 @@ namespace mx::base::simd {
 
 enum class target : std::uint8_t { sse4, avx2, avx512, neon };
 
-/// Whether this build has the instruction set and this processor can run it.
+/// Whether this build has the instruction set and this CPU can run it.
 bool supported(target t);
 
 }  // namespace mx::base::simd

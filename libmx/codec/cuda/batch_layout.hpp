@@ -48,8 +48,8 @@ struct batch_layout {
 batch_layout lay_out(const value_rectangle& values, std::span<const placed_segment> segments,
                      std::span<const recipe_request> recipes);
 
-/// Writes what goes to the device, sent_bytes, to `there`, for pieces that lie at `device_there` and
-/// `device_back`, right behind it, with `device_scratch` to work in, and says what to launch.
+/// Writes what goes to the device, sent_bytes, to `there`, for pieces that lie at `device_there`
+/// and `device_back`, right behind it, with `device_scratch` to work in, and says what to launch.
 launch fill(const batch_layout& layout, const value_rectangle& values,
             std::span<const placed_segment> segments, std::span<const recipe_request> recipes,
             std::byte* there, std::byte* device_there, std::byte* device_back,

@@ -287,11 +287,11 @@ class device_quantizer final : public quantizer {
         std::size_t bytes = 0;
         bool least = false;
     } asked_;
-    std::vector<segment_result> results_;  // of a segment
+    std::vector<segment_result> results_;      // of a segment
     std::vector<block::segment_stats> stats_;  // what they point to
     block_run laid_out_;
-    std::unique_ptr<quantizer> instead_;   // once the device had no room
-    std::unique_ptr<quantizer> by_cpu_;    // see is_for_cpu
+    std::unique_ptr<quantizer> instead_;  // once the device had no room
+    std::unique_ptr<quantizer> by_cpu_;   // see is_for_cpu
 };
 
 }  // namespace

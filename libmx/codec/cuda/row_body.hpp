@@ -2,8 +2,8 @@
 // Segments whose blocks are short pieces of rows, under the common recipe (row_grid.hpp), when
 // at most codes are wanted per block: the figures of segment_body.hpp with a lane for a block.
 //
-// Sixteen lanes work on a segment, lane k on the blocks k, k + 16, k + 32, ... A block is read once.
-// Where 32-bit numbers do not do, the block takes the steps of the reference.
+// Sixteen lanes work on a segment, lane k on the blocks k, k + 16, k + 32, ... A block is read
+// once. Where 32-bit numbers do not do, the block takes the steps of the reference.
 #pragma once
 
 #include <cmath>
@@ -49,22 +49,21 @@ struct row_walk {
 MX_HD inline row_walk walk_of(const device_segment& of, std::uint32_t lane) {
     const std::uint32_t across = (of.cols + of.block_cols - 1) / of.block_cols;
     const std::uint32_t row = lane / across;
-    return {of.at,  of.first_block, of.rows, of.cols, of.block_cols,
-            across, row,            lane - row * across};
+    return {of.at,         of.first_block, of.rows, of.cols,
+            of.block_cols, across,         row,     lane - row * across};
 }
 
 // A block that was read.
 template <typename Values>
 struct row_block {
-    Values values;  // as they are stored, and then divided by the scale
+    Values values;       // as they are stored, and then divided by the scale
     std::uint32_t size;  // 0: there is none
     magnitude_range range;
     std::uint32_t least;  // that is not zero, if there is one
 };
 
 template <typename Values>
-MX_HD inline void load_row(const row_walk& at, const device_values& values,
-                           row_block<Values>& b) {
+MX_HD inline void load_row(const row_walk& at, const device_values& values, row_block<Values>& b) {
     b.size = at.done() ? 0 : at.size();
     if (b.size == 0) return;
     b.values.load(values, at.at(values), b.size);
@@ -170,8 +169,7 @@ MX_HD inline void write_codes(const row_grid& g, const Values& y,
 template <bool coded, typename Values, typename Converter>
 MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Converter& convert,
                           const row_walk& at, const device_values& values, row_block<Values>& b,
-                          const block_results& to, lane_totals<false>& sums,
-                          segment_tally& tally) {
+                          const block_results& to, lane_totals<false>& sums, segment_tally& tally) {
     const std::uint64_t index = at.index();
     std::uint8_t* const codes = coded ? to.codes + index * to.stride : nullptr;
     const std::uint32_t largest = b.range.most;
@@ -182,9 +180,9 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     const float least = base::float_from_bits(b.least) * reciprocal;
     const float most = base::float_from_bits(largest) * reciprocal;
     // NaN, Inf, subnormals, a scale at an end of its range, numbers too far apart.
-    const bool plain = largest == 0 || (b.least >= 0x00800000u && largest < base::f32_infinity &&
-                                        exponent < 255 && code >= 1 && code <= 253 &&
-                                        least >= g.near && most < g.far);
+    const bool plain =
+        largest == 0 || (b.least >= 0x00800000u && largest < base::f32_infinity && exponent < 255 &&
+                         code >= 1 && code <= 253 && least >= g.near && most < g.far);
     if (!plain) {
         // Sums of its own, which lie in memory, in the same units.
         lane_totals<false> own = sums;

@@ -33,7 +33,8 @@ struct row_grid {
     std::uint32_t least_magic;  ///< of the lowest binade
     float largest;
     int emax;    ///< exponent of the largest number
-    float near;  ///< what |y| reaches unless it is zero, 2^(emax - 19), and stays below, 2^(emax + 2),
+    float near;  ///< what |y| reaches unless it is zero, 2^(emax - 19), and stays below, 2^(emax +
+                 ///< 2),
     float far;   ///< where the integers of row_sums (row_values.hpp) are exact
     /// Where magnitudes begin, as float32 bits, that become more than zero, normal numbers and the
     /// largest; that lie beyond the largest; that would have become more.

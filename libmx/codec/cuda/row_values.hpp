@@ -403,9 +403,10 @@ class row_sums;
 template <>
 class row_sums<bf16_block> {
   public:
-    explicit MX_HD row_sums(const row_grid& g) : factor_(base::exact_pow2f(26 - g.emax)), grid_(g) {}
+    explicit MX_HD row_sums(const row_grid& g)
+        : factor_(base::exact_pow2f(26 - g.emax)), grid_(g) {}
     MX_HD void add(float y, float q) {
-        const int n = nearest(y * factor_);
+        const int n = static_cast<int>(y * factor_);
         const int m = grid_.add(q);
         x_ += n;
         x2_ += product(n, n);
@@ -420,14 +421,6 @@ class row_sums<bf16_block> {
     }
 
   private:
-    static MX_HD int nearest(float integer) {
-#if defined(__CUDA_ARCH__)
-        return __float2int_rn(integer);
-#else
-        return static_cast<int>(integer);
-#endif
-    }
-
     float factor_;
     grid_sums grid_;
     std::int64_t x_ = 0, x2_ = 0, xd_ = 0;

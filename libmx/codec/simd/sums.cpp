@@ -142,7 +142,8 @@ HWY_ATTR void sum_pieces(block_run& run) {
                 floats both = hn::LoadU(df, from + v);
                 if constexpr (levels == 3) {
                     const auto few = hn::Lt(hn::Abs(both), least);
-                    if (HWY_UNLIKELY(!hn::AllFalse(df, hn::AndNot(hn::Eq(both, hn::Zero(df)), few)))) {
+                    if (HWY_UNLIKELY(
+                            !hn::AllFalse(df, hn::AndNot(hn::Eq(both, hn::Zero(df)), few)))) {
                         for (std::size_t k = 0; k < float_lanes; ++k) {
                             const float x = from[v + k];
                             if (x != 0 && std::abs(x) < least_summed(run, e)) {
@@ -213,8 +214,7 @@ struct centred_error {
 // q, q^2 and x q. Below 2^(base + most), x lies with an offset, and 2^(base + 3 + 2 most) is above
 // x q without one.
 template <std::size_t chunk, int of_q2, int of_xq, bool centred>
-HWY_ATTR double multiply_pieces(const product_plan& plan, const block_run& run,
-                                product_sums& to) {
+HWY_ATTR double multiply_pieces(const product_plan& plan, const block_run& run, product_sums& to) {
     const float_tag df;
     const double_tag dd;
     const std::size_t per_block = run.stride / chunk;
@@ -403,9 +403,8 @@ HWY_ATTR void add_products(const product_plan& plan, const block_run& run, produ
                 offset[i] = usual ? static_cast<double>(plan.offset[block]) : 0.0;
             }
         }
-        const auto at = [&](const double* from, std::size_t i) HWY_ATTR {
-            return hn::Load(dd, from + i);
-        };
+        const auto at = [&](const double* from, std::size_t i)
+                            HWY_ATTR { return hn::Load(dd, from + i); };
         // Adds what `term` makes of each piece.
         const auto add = [&](base::exact_sum& sum, auto&& term) HWY_ATTR {
             for (std::size_t i = 0; i < padded; i += double_lanes) {
@@ -423,9 +422,8 @@ HWY_ATTR void add_products(const product_plan& plan, const block_run& run, produ
             add_few(rests, padded, sum);
         };
         const auto values = [&](const double* from) HWY_ATTR {
-            return [&, from](std::size_t i) HWY_ATTR {
-                return hn::Mul(hn::LoadU(dd, from + first + i), at(live, i));
-            };
+            return [&, from](std::size_t i)
+                       HWY_ATTR { return hn::Mul(hn::LoadU(dd, from + first + i), at(live, i)); };
         };
         add(to.x, values(run.sum_x.data()));
         if (run.x_levels == 3) add(to.x, values(run.sum_x_low.data()));
@@ -433,9 +431,8 @@ HWY_ATTR void add_products(const product_plan& plan, const block_run& run, produ
         if (run.x_levels >= 2) add(to.x2, values(run.sum_x2_low.data()));
         if (run.x_levels == 3) add(to.x2, values(run.sum_x2_least.data()));
 
-        const auto loaded = [&](const double* from, std::size_t i) HWY_ATTR {
-            return hn::LoadU(dd, from + first + i);
-        };
+        const auto loaded = [&](const double* from, std::size_t i)
+                                HWY_ATTR { return hn::LoadU(dd, from + first + i); };
         const auto scaled = [&](const double* from) HWY_ATTR {
             return [&, from](std::size_t i)
                        HWY_ATTR { return hn::Mul(at(scale, i), loaded(from, i)); };
@@ -458,10 +455,12 @@ HWY_ATTR void add_products(const product_plan& plan, const block_run& run, produ
             };
             const auto add_squares = [&](const double* from) HWY_ATTR {
                 add_two(to.d2, [&](std::size_t i) HWY_ATTR {
-                    return two_product(at(scale, i), two_product(at(scale, i), loaded(from, i)).high);
+                    return two_product(at(scale, i),
+                                       two_product(at(scale, i), loaded(from, i)).high);
                 });
                 add_two(to.d2, [&](std::size_t i) HWY_ATTR {
-                    return two_product(at(scale, i), two_product(at(scale, i), loaded(from, i)).low);
+                    return two_product(at(scale, i),
+                                       two_product(at(scale, i), loaded(from, i)).low);
                 });
             };
             add_two(to.d, by_scale(of.q.data()));

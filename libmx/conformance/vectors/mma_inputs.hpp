@@ -48,7 +48,7 @@ struct mma_distribution {
     std::string_view name;
     std::string_view aim;
     void (*fill)(mma_tile_maker& tile);
-    /// Whether C is the accumulator; otherwise the instruction is told not to read it.
+    /// Whether C is the accumulator; otherwise the instruction does not read it.
     bool accumulate = true;
     /// Tiles that a probe has for a case, 0 where it has none; nullptr: as many as are wanted.
     std::size_t (*probes)(const mma_case& what) = nullptr;

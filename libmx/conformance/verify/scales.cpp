@@ -124,7 +124,7 @@ std::optional<std::uint32_t> scale_like(scale_content holds, std::uint32_t expec
             if (expected == 0 && scale.value == 0x1p-23f) return expected;
             break;
         case scale_content::raw_codes:
-            // Where the code is clamped, the number before the cast lies beyond.
+            // If the code is clamped, the number before the cast is out of range.
             if (scale.code == 0 && stated < 0) return std::nullopt;
             if (scale.code >= format::e8m0_max && stated > format::e8m0_max) return std::nullopt;
             return base::bits_of(static_cast<float>(scale.code));

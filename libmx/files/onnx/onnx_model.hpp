@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an ONNX file says about its tensors. For onnx*.cpp only.
+// The tensors of an ONNX file. For onnx*.cpp only.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct byte_range {
     std::uint64_t size = 0;
 };
 
-/// Where external_data says that the values are, in its own words.
+/// Where external_data stores the values, as stated in the file.
 struct onnx_external {
     std::string location;
     std::string offset;
@@ -36,7 +36,7 @@ struct onnx_tensor {
     std::map<onnx_field, std::uint64_t> held;  ///< bytes in each field of typed values
     bool is_external = false;
     onnx_external external;
-    std::string note;  ///< why it is only listed, when that is so
+    std::string note;  ///< why it is only listed, if so
 };
 
 struct onnx_model {

@@ -38,7 +38,7 @@ class onnx_externals {
   public:
     explicit onnx_externals(std::string model_path) : model_path_(std::move(model_path)) {}
 
-    // The place of the `bytes` of `t`. Throws base::error (input) when the location leaves the
+    // The position of the `bytes` of `t`. Throws base::error (input) if the location leaves the
     // folder, the file is missing, or the range is not in it or has another length.
     onnx_place place_of(const onnx_tensor& t, std::uint64_t bytes) {
         const auto fail = [&](const std::string& message) {
@@ -51,7 +51,7 @@ class onnx_externals {
             }
             return *value;
         };
-        // On every system a spelling that no system takes for a place outside the folder.
+        // A spelling that no system accepts for a location outside the folder.
         if (!stays_inside(t.external.location) ||
             t.external.location.find_first_of("\\:") != std::string::npos) {
             fail(fmt::format("its external data is at '{}', outside the model's folder",
@@ -77,7 +77,7 @@ class onnx_externals {
         return place;
     }
 
-    // The files asked for so far and their sizes.
+    // The files opened so far and their sizes.
     const std::map<std::string, std::uint64_t>& files() const noexcept { return files_; }
 
   private:
@@ -92,7 +92,7 @@ bool is_signed(tensor::dtype type) {
            type == tensor::dtype::i64;
 }
 
-// Takes values in order and writes them little-endian, each in as many bytes as its type has.
+// Writes values in order, little-endian, each in as many bytes as its type has.
 class collector {
   public:
     collector(const wire_reader& at, const onnx_tensor& t, tensor::dtype type, std::uint64_t bytes)
@@ -161,7 +161,7 @@ class collector {
     std::unique_ptr<spool> spool_;
 };
 
-// Packed floats stand in the file as they are wanted.
+// Packed floats are stored in the required order.
 void copy(const input_file& file, const wire_reader& at, const std::string& name, collector& to) {
     std::vector<std::byte> buffer;
     for (std::uint64_t done = 0; done < at.size(); done += buffer.size()) {
@@ -271,7 +271,7 @@ class onnx_reader final : public file_reader {
         return info;
     }
 
-    // Whether the fields can hold so many values: nothing is allocated on the shape's word alone.
+    // Whether the fields can contain so many values: no allocation depends on the shape alone.
     void check_held(const onnx_tensor& t, const onnx_type& type, std::uint64_t bytes) const {
         const auto at = t.held.find(type.field);
         const std::uint64_t held = at == t.held.end() ? 0 : at->second;

@@ -21,8 +21,8 @@ namespace mx::io {
 
 namespace pb = google::protobuf::io;
 
-// Hands out pieces of a range of the file; skipping reads nothing. protobuf may be built without
-// exceptions, so that a failure to read waits in `failure`.
+// Returns pieces of a range of the file; skipping reads nothing. protobuf may be built without
+// exceptions, so a failed read is stored in `failure`.
 class range_stream final : public pb::ZeroCopyInputStream {
   public:
     range_stream(const input_file& file, std::uint64_t begin, std::uint64_t end)
@@ -196,7 +196,7 @@ wire_reader::wire_reader(shared_file file, std::uint64_t, std::uint64_t)
                       {file_->path(), {}, {}});
 }
 
-// None of these is reached: no object was made.
+// Never called: no object can exist.
 std::uint64_t wire_reader::position() const { return start_; }
 void wire_reader::fail(const std::string& message, const std::string& tensor) const {
     input_error(message, {file_->path(), tensor, position()});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of a protobuf message in a file, one after the other, without loading those that
-// are not asked for. For onnx*.cpp only.
+// The fields of a protobuf message in a file, in order, without loading those that are not needed.
+// For onnx*.cpp only.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace mx::io {
 
-/// Walks [begin, end) of a file as one message. Whatever is not a sound message there, and a
-/// message longer than protobuf's 2 GiB, is base::error (input) naming the byte.
+/// Walks [begin, end) of a file as one message. Malformed messages, and those longer than
+/// protobuf's 2 GiB, are base::error (input) naming the byte.
 class wire_reader {
   public:
     /// Throws base::error (unavailable) in builds without protobuf.
@@ -41,7 +41,7 @@ class wire_reader {
     /// Inside packed varints: the next; false at their end.
     bool packed_varint(std::uint64_t& value);
 
-    /// Throws base::error (input) that points at this place.
+    /// Throws base::error (input) with this position.
     [[noreturn]] void fail(const std::string& message, const std::string& tensor = {}) const;
 
   private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories of torch.distributed.checkpoint: .metadata beside the files of each rank
+// Directories of torch.distributed.checkpoint: .metadata in the folder of the files of each rank
 // (pytorch/pytorch: torch/distributed/checkpoint/metadata.py and filesystem.py).
 #include "libmx/files/pytorch/distributed_reader.hpp"
 
@@ -205,10 +205,11 @@ class file_set {
     std::vector<std::string> paths_;
     std::mutex mutex_;
     std::vector<std::weak_ptr<const input_file>> open_;
-    std::vector<shared_file> remote_;  // stay open: they hold no descriptor, and asking anew costs
+    std::vector<shared_file>
+        remote_;  // stay open: they use no descriptor, and opening again takes time
 };
 
-// The elements of one shard, which has to be what the metadata says.
+// The elements of one shard, which must match the metadata.
 shared_source open_shard(const shared_file& file, const stored_shard& place,
                          const tensor::shape& extents, const torch_dtype& type,
                          const std::string& name) {

@@ -29,7 +29,7 @@ struct distributed_tensor {
 struct distributed_metadata {
     std::vector<distributed_tensor> tensors;
     std::vector<std::string> files;  ///< as written, relative to the directory
-    std::size_t others = 0;          ///< values that are no tensors
+    std::size_t others = 0;          ///< values that are not tensors
 };
 
 /// Reads the pickle in `bytes` and checks everything that can be checked without the files it

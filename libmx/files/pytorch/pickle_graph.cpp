@@ -55,7 +55,7 @@ bool pickle_graph::is_global(pickle_ref ref, std::string_view module, std::strin
 }
 
 std::string pickle_graph::global_name(pickle_ref ref) const {
-    // A name may be as long as the pickle, and be asked for again and again.
+    // A name may be as long as the pickle, and be used repeatedly.
     constexpr std::size_t longest = 100;
     std::string ending;
     // getattr(getattr(x, "a"), "b"): as deep as names go in practice.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Python pickle describes, as plain data. Nothing is imported, called or built: a call that
-// the pickle asks for is a node that names what was to be called and with which arguments.
+// The contents of a Python pickle as plain data. Nothing is imported, called or built: a call in
+// the pickle is a node that names the function and its arguments.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ enum class pickle_kind : std::uint8_t {
     none,
     truth,
     integer,      ///< fits 64 bits
-    big_integer,  ///< does not; its value is not kept
+    big_integer,  ///< larger; its value is not stored
     real,
     text,
     bytes,
@@ -30,11 +30,11 @@ enum class pickle_kind : std::uint8_t {
     set,
     dict,
     global,      ///< a name of some module
-    object,      ///< what calling `callee` with `arguments` would give
+    object,      ///< the result of calling `callee` with `arguments`
     persistent,  ///< something outside the pickle, named by `arguments`
 };
 
-/// One value. Containers may hold themselves.
+/// One value. Containers may contain themselves.
 struct pickle_value {
     pickle_kind kind = pickle_kind::none;
     bool pairs = false;  ///< items are key, value, key, value, ...
@@ -70,19 +70,19 @@ class pickle_graph {
     /// An integer that is not negative.
     std::optional<std::uint64_t> count(pickle_ref ref) const;
     bool truth(pickle_ref ref) const;
-    /// What a container or an object holds; see `pairs`.
+    /// The items of a container or an object; see `pairs`.
     std::span<const pickle_ref> items(pickle_ref ref) const;
-    /// Item `index` of a tuple or list, no_value when there is none.
+    /// Item `index` of a tuple or list, no_value if there is none.
     pickle_ref at(pickle_ref ref, std::size_t index) const;
-    /// The value under the text `key` in a dict or in an object filled like one; no_value when
-    /// there is none. The last of several wins.
+    /// The value under the text `key` in a dict or in an object filled like one; no_value if there
+    /// is none. The last of several counts.
     pickle_ref find(pickle_ref ref, std::string_view key) const;
     /// The same in the state of an object.
     pickle_ref attribute(pickle_ref ref, std::string_view name) const;
 
     bool is_global(pickle_ref ref, std::string_view module, std::string_view name) const;
-    /// "module.name" of a global, and of what is reached from one by getattr; "" for other values.
-    /// Each part is cut after 100 bytes.
+    /// "module.name" of a global, and of attributes reached from one by getattr; "" for other
+    /// values. Each part is cut after 100 bytes.
     std::string global_name(pickle_ref ref) const;
     /// The class or function behind an object: "module.name".
     std::string class_name(pickle_ref ref) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stack machine of pickle (Python's Lib/pickletools.py lists the opcodes). It keeps what the
-// pickle says and does nothing that it asks for.
+// The stack machine of pickle (Python's Lib/pickletools.py lists the opcodes). It records the
+// contents of the pickle and executes nothing.
 #include <fmt/format.h>
 
 #include <array>
@@ -197,7 +197,7 @@ class pickle_machine {
         push_call(pickle_kind::object, callee, arguments, made);
     }
     void call_with_names() {
-        pop();  // keyword arguments: nothing that is read here has any
+        pop();  // keyword arguments: no supported function has any
         call(true);
     }
     void call_marked() {

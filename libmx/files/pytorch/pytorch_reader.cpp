@@ -12,7 +12,7 @@
 namespace mx::io {
 namespace {
 
-// Expanded views repeat what is stored; beyond this many times the file's size they are a bomb.
+// Expanded views repeat stored values; beyond this many times the file's size they are refused.
 constexpr std::uint64_t expansion_limit = 1024;
 constexpr std::uint64_t expansion_floor = std::uint64_t{1} << 30;
 
@@ -73,7 +73,7 @@ class pytorch_reader final : public file_reader {
         views_.push_back(std::move(view));
     }
 
-    // Tied tensors are listed under all their names; that they are the same bytes is said once.
+    // Tied tensors are listed under all their names; one remark says that they share bytes.
     void note_shared() {
         struct range {
             std::string_view storage;

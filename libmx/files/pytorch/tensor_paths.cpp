@@ -35,7 +35,7 @@ pickle_ref edge(const pickle_graph& graph, pickle_ref ref, std::size_t index, bo
     return end ? no_value : items[index - 3];
 }
 
-// Which values hold tensors, themselves or somewhere inside.
+// Which values contain tensors, directly or inside.
 class tensor_bearing {
   public:
     explicit tensor_bearing(const pickle_graph& graph) : state_(graph.size(), unseen) {
@@ -137,7 +137,7 @@ class walker {
             name_ += std::to_string(*graph_.integer(s.key));
         } else if (kind == pickle_kind::truth) {
             name_ += graph_.truth(s.key) ? "True" : "False";
-        } else {  // a key that has no short spelling: its place in the dict
+        } else {  // a key without a short spelling: its index in the dict
             name_ += fmt::format("[{}]", s.index);
         }
     }
@@ -188,7 +188,7 @@ class walker {
         path_.push_back({ref, name_.size(), std::move(steps), 0});
     }
 
-    // What is to be said about the object itself; false when there is nothing inside to look at.
+    // The remark on the object itself; false if there is nothing inside to visit.
     bool enter_object(pickle_ref ref) {
         const pickle_value& value = graph_[ref];
         const torch_function* known = known_function(graph_, value.callee);
@@ -200,7 +200,7 @@ class walker {
             }
             return false;
         }
-        // Other references to an object lead to the same tensors: they are listed once.
+        // Other references to an object lead to the same tensors, which are listed once.
         if (seen_[ref]) return false;
         seen_[ref] = true;
         if (bearing_[value.arguments] || bearing_[value.callee]) {
@@ -216,7 +216,7 @@ class walker {
         add_items(ref, steps);
         if (value.kind != pickle_kind::object) return steps;
         if (value.items == no_value) add_initial_items(value, steps);
-        // What __setstate__ would get: attributes, or (attributes, slots).
+        // The input of __setstate__: attributes, or (attributes, slots).
         add_attributes(value.state, steps);
         if (graph_.kind(value.state) == pickle_kind::tuple &&
             graph_.items(value.state).size() == 2) {

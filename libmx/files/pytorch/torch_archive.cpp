@@ -130,7 +130,7 @@ bool is_torch_archive(const shared_file& file) {
         for (const zip_entry& entry : zip->entries()) {
             if (prefix_of(entry.name)) return true;
         }
-    } catch (const base::error&) {  // the reader of zip archives says what is wrong with it
+    } catch (const base::error&) {  // the reader of zip archives reports what is wrong with it
     }
     return false;
 }

@@ -19,14 +19,14 @@ namespace mx::io {
 /// An opened archive: its pickle is read, its storages are not.
 class torch_archive {
   public:
-    /// Bytes [begin, begin + size) of `file`. Throws base::error (input) when they are no sound
+    /// Bytes [begin, begin + size) of `file`. Throws base::error (input) if they are not a valid
     /// archive of PyTorch.
     torch_archive(shared_file file, std::uint64_t begin, std::uint64_t size);
 
     const pickle_graph& graph() const { return *graph_; }
 
-    /// Checks a view against the record with its bytes. Throws base::error (input) naming `name`
-    /// when the record is missing or too short, or the view reaches beyond the storage.
+    /// Checks a view against the record with its bytes. Throws base::error (input) naming `name` if
+    /// the record is missing or too short, or the view exceeds the storage.
     void check(const torch_tensor& tensor, const std::string& name) const;
     /// The elements of a checked view in C order, little-endian.
     std::unique_ptr<byte_source> open_tensor(const torch_tensor& tensor,
@@ -49,7 +49,7 @@ class torch_archive {
     std::optional<pickle_graph> graph_;
 };
 
-/// Whether the file is a sound zip archive with a data.pkl where PyTorch puts it.
+/// Whether the file is a valid zip archive with a data.pkl where PyTorch stores it.
 bool is_torch_archive(const shared_file& file);
 
 /// The tensor as `tensors()` lists it. F4 has twice the last extent that PyTorch counts.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of what a PyTorch checkpoint may ask to be called and mx knows the meaning of
-// (pytorch/pytorch: torch/_utils.py, torch/_tensor.py). Nothing is called, these included.
+// THE LIST of functions in PyTorch checkpoints whose meaning mx knows (pytorch/pytorch:
+// torch/_utils.py, torch/_tensor.py). None of them is called.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ enum class torch_meaning {
     first,       ///< the first argument is the value
     from_type,   ///< (function, class, arguments, state): the function's result
     unreadable,  ///< a tensor that cannot be read; `note` says why
-    container,   ///< a container: what it holds is what matters
-    harmless,    ///< neither tensor nor container, and nothing to tell
+    container,   ///< a container: only its contents count
+    harmless,    ///< neither tensor nor container; no remark
 };
 
 struct torch_function {

@@ -15,9 +15,9 @@
 
 namespace mx::io {
 
-/// A view of a storage. Numbers are as the pickle has them: nothing was checked against a file.
+/// A view of a storage. Numbers are as in the pickle: not checked against a file.
 struct torch_tensor {
-    const torch_dtype* type = nullptr;  ///< null where the note says all there is to say
+    const torch_dtype* type = nullptr;  ///< null if the note says everything
     std::string_view storage;           ///< name of the record with the bytes
     std::uint64_t storage_bytes = 0;    ///< bytes of the storage, as the pickle says
     std::uint64_t offset = 0;           ///< first element, counted in elements
@@ -26,7 +26,7 @@ struct torch_tensor {
     std::string note;                    ///< why it cannot be read as numbers
 };
 
-/// The row of the function or class that an object asks to be called; null when it is not known.
+/// The row of the function or class that an object would call; null if unknown.
 const torch_function* known_function(const pickle_graph& graph, pickle_ref callee);
 
 /// The dtype that a global such as torch.float32 names; null for anything else.
@@ -35,12 +35,12 @@ const torch_dtype* dtype_of(const pickle_graph& graph, pickle_ref ref);
 /// Whether `ref` itself is a tensor or a bare storage.
 bool is_tensor(const pickle_graph& graph, pickle_ref ref);
 
-/// Reads the tensor `ref`. Throws base::error (input) naming `file` and `name` when the pickle
-/// describes no sound tensor.
+/// Reads the tensor `ref`. Throws base::error (input) naming `file` and `name` if the pickle
+/// describes no valid tensor.
 torch_tensor read_tensor(const pickle_graph& graph, pickle_ref ref, const std::string& file,
                          const std::string& name);
 
-/// The integers of a tuple, a list or a torch.Size, none when one is negative or not an integer.
+/// The integers of a tuple, a list or a torch.Size, none if one is negative or not an integer.
 std::optional<std::vector<std::uint64_t>> extents_of(const pickle_graph& graph, pickle_ref ref);
 
 }  // namespace mx::io

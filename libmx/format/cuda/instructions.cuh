@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversion instructions (PTX ISA 9.0, section "Data Movement and Conversion Instructions: cvt"),
-// each as a type: `ptx` and a function. A translation unit names those that its targets have.
+// each as a type: `ptx` and a function. A translation unit instantiates those that its targets
+// have.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@
         }                                                                              \
     };
 
-// A pair of e2m1 is one byte, for which inline assembly has no register: it is made inside.
+// A pair of e2m1 is one byte. Inline assembly has no register of that size: it is declared inside.
 #define MX_NARROW_FP4(NAME, PTX)                                                       \
     struct NAME {                                                                      \
         static constexpr const char* ptx = PTX;                                        \

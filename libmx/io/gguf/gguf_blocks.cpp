@@ -47,12 +47,12 @@ unsigned nibble(const gguf_block& b, std::size_t codes, std::size_t i) {
 }
 
 // The same, with bit i of the four bytes at `fifth` as the fifth. ggml reads them as one number,
-// but keeps that as bytes, least significant first.
+// stored as bytes, least significant first.
 unsigned five_bits(const gguf_block& b, std::size_t codes, std::size_t fifth, std::size_t i) {
     return nibble(b, codes, i) | (byte_at(b, fifth + i / 8) >> i % 8 & 1u) << 4;
 }
 
-// E2M1, doubled, as ggml keeps it; no negative zero.
+// E2M1, doubled, as in ggml; no negative zero.
 constexpr std::array<float, 16> doubled_e2m1{0, 1,  2,  3,  4,  6,  8,  12,
                                              0, -1, -2, -3, -4, -6, -8, -12};
 
@@ -70,7 +70,8 @@ unsigned four_bits(const gguf_block& b, std::size_t codes, std::size_t i) {
     return byte_at(b, codes + i / 64 * 32 + i % 32) >> 4 * (i / 32 % 2) & 15u;
 }
 
-// The 6-bit scale and minimum of part k of eight, in the 12 bytes that Q4_K and Q5_K keep them in.
+// The 6-bit scale and minimum of part k of eight, in the 12 bytes in which Q4_K and Q5_K store
+// them.
 struct part_of_8 {
     unsigned scale, minimum;
 };

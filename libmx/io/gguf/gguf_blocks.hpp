@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of ggml's quantized types stand for (ggml-org/ggml: ggml/src/ggml-common.h has
-// the blocks, ggml/src/ggml-quants.c what becomes of them).
+// Decoding of the blocks of ggml's quantized types (ggml-org/ggml: ggml/src/ggml-common.h has the
+// blocks, ggml/src/ggml-quants.c decodes them).
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@ struct gguf_block {
     bool big_endian;
 };
 
-/// Fills `out` (the block's elements) with what ggml's decoder gives: products of scales and codes
-/// in float32, which are exact, and at most one rounding where a minimum is added or taken away.
-/// NaN and Inf scales make NaN and Inf as IEEE multiplication does.
+/// Fills `out` (the block's elements) with the results of ggml's decoder: products of scales and
+/// codes in float32, which are exact, and at most one rounding where a minimum is added or
+/// subtracted. NaN and Inf scales give NaN and Inf as IEEE multiplication does.
 using gguf_decoder = void(const gguf_block& block, std::span<float> out);
 
 gguf_decoder decode_q4_0, decode_q4_1, decode_q5_0, decode_q5_1, decode_q8_0;
 gguf_decoder decode_q2_k, decode_q3_k, decode_q4_k, decode_q5_k, decode_q6_k, decode_q8_k;
 gguf_decoder decode_iq4_nl, decode_iq4_xs, decode_tq1_0, decode_tq2_0;
-/// Code 8 is +0, and every scale byte a power of two: 255 is 2^128, not NaN.
+/// Code 8 is +0, and every scale byte is a power of two: 255 is 2^128, not NaN.
 gguf_decoder decode_mxfp4;
-/// Scale bytes are UE4M3 whose top bit means nothing; 0x7f stands for 0.
+/// Scale bytes are UE4M3 whose top bit is ignored; 0x7f is 0.
 gguf_decoder decode_nvfp4;
 
 }  // namespace mx::io

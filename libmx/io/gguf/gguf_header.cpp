@@ -26,7 +26,7 @@ constexpr std::uint64_t entries_limit = 1 << 16;
 constexpr std::uint64_t key_limit = 65535;
 constexpr std::uint64_t name_limit = 1024;  // ggml has 63
 constexpr std::uint32_t gguf_axes_limit = 4;
-// The least that an entry takes: lengths, types and offsets of one without a name.
+// The least bytes of an entry: lengths, types and offsets of one without a name.
 constexpr std::uint64_t least_entry = 13;
 constexpr std::uint64_t least_tensor = 24;
 // Chat templates take some ten thousand bytes.
@@ -38,14 +38,14 @@ constexpr std::uint64_t gguf_buffer_bytes = 64 << 10;
 constexpr std::uint64_t least_buffer = 512;
 
 // Reads a file forwards through a small buffer. Lengths are checked against the file before
-// anything is allocated; what goes beyond its end is base::error (input) naming the byte.
+// anything is allocated; reading beyond the end is base::error (input) naming the byte.
 class file_cursor {
   public:
-    // Nothing beyond byte `limit` is read: a bound on the time that a hostile header costs.
+    // Nothing beyond byte `limit` is read: this bounds the time that a hostile header takes.
     file_cursor(shared_file file, std::uint64_t limit) : file_(std::move(file)), limit_(limit) {}
 
     std::uint64_t position() const noexcept { return position_; }
-    // Bytes of the file that come after this place.
+    // Bytes of the file after this position.
     std::uint64_t remaining() const noexcept { return file_->size() - position_; }
     void store_big_endian(bool big) noexcept { big_endian_ = big; }
 
@@ -77,7 +77,7 @@ class file_cursor {
         position_ += length;
     }
 
-    // Throws base::error (input) that points at this place.
+    // Throws base::error (input) with this position.
     [[noreturn]] void fail(const std::string& message, const std::string& tensor = {}) const {
         input_error(message, {file_->path(), tensor, position_});
     }
@@ -90,7 +90,7 @@ class file_cursor {
             const bool inside =
                 position_ >= buffer_begin_ && position_ - buffer_begin_ < buffer_.size();
             if (!inside) {
-                // No more than twice a short header: a remote file is asked for what is read.
+                // At most twice a short header, so that little is read of a remote file.
                 const std::uint64_t most = std::clamp(position_, least_buffer, gguf_buffer_bytes);
                 buffer_.resize(static_cast<std::size_t>(std::min(most, remaining())));
                 buffer_begin_ = position_;
@@ -168,7 +168,7 @@ std::string array(file_cursor& at, int depth) {
     }
     const std::uint32_t type = read_type(at);
     const auto count = at.number<std::uint64_t>();
-    // The least that an element takes: a string its length, an array its type and count.
+    // The least bytes of an element: a string has its length, an array its type and count.
     const std::uint64_t least = type == type_string ? 8 : type == type_array ? 12 : widths[type];
     if (count > at.remaining() / least) {
         at.fail(fmt::format("an array of {} {} does not fit into the file; it may be cut short",
@@ -209,7 +209,7 @@ std::string read_text(file_cursor& at, std::uint64_t limit, const char* what) {
     return at.text(length);
 }
 
-// Versions count up from 1, so that a version with its low half empty is one of the other order.
+// Versions count up from 1: one with an empty low half has the other byte order.
 void read_version(file_cursor& at, gguf_header& header) {
     at.skip(4);  // "GGUF", in this order always
     header.version = at.number<std::uint32_t>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a GGUF file: version, metadata, and where each tensor stands
-// (ggml-org/ggml, docs/gguf.md).
+// The header of a GGUF file: version, metadata, and the position of each tensor (ggml-org/ggml,
+// docs/gguf.md).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace mx::io {
 struct gguf_tensor {
     std::string name;
     std::uint32_t type_id = 0;
-    const gguf_type* type = nullptr;  ///< none when ggml has added it since
+    const gguf_type* type = nullptr;  ///< none: ggml added the type later
     tensor::shape shape;              ///< slowest axis first, as everywhere here
     std::uint64_t elements = 0;
     std::uint64_t begin = 0;  ///< first byte in the file
@@ -32,8 +32,8 @@ struct gguf_header {
     std::map<std::string, std::string> metadata;
 };
 
-/// Reads and checks the header of a GGUF file of version 2 or 3. Throws base::error (input), for
-/// two entries of one name and for tensors that overlap or lie outside the file too.
+/// Reads and checks the header of a GGUF file of version 2 or 3. Throws base::error (input), also
+/// for two entries of one name and for tensors that overlap or are outside the file.
 gguf_header read_gguf_header(const shared_file& file);
 
 }  // namespace mx::io

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t piece_bytes = 64 << 10;  // stored, decoded at a time
 constexpr std::size_t longest_block = 256;       // elements
 
-// The values of `blocks`: F32, or the BF16 that each of them is.
+// The values of `blocks`: F32, or BF16 if each of them is one.
 class block_values final : public byte_source {
   public:
     block_values(shared_source blocks, const gguf_type& type, bool big_endian)
@@ -52,7 +52,7 @@ class block_values final : public byte_source {
     }
 
   private:
-    // Bytes [skip, skip + out.size()) of what a block stands for.
+    // Bytes [skip, skip + out.size()) of a block's values.
     void decode(const std::byte* block, std::size_t skip, std::span<std::byte> out) const {
         std::array<float, longest_block> values{};
         type_->decode({block, big_endian_}, std::span(values).first(type_->block_elements));

@@ -18,18 +18,17 @@ struct gguf_type {
     std::string_view name;
     std::uint32_t block_elements;  ///< consecutive elements of a row that are stored together
     std::uint32_t block_bytes;
-    /// What its tensors are presented as; none for the types that are only named.
+    /// The dtype of its decoded tensors; none for types that are only named.
     std::optional<tensor::dtype> read_as = {};
-    /// What makes values of a block, F32 or the BF16 that they are; none: stored as presented.
+    /// Decodes a block, to F32 or BF16; none: stored as the dtype itself.
     gguf_decoder* decode = nullptr;
 };
 
-/// The one type whose values another array scales once more (io/quantized/layouts.hpp).
+/// The one type whose values have a further scale in another array (io/quantized/layouts.hpp).
 inline constexpr std::string_view gguf_nvfp4 = "NVFP4";
 
-/// The IQ types that are only named look their values up in codebooks of thousands of entries; Q8_1
-/// is for activations in memory.
-/// Numbers that are missing here belonged to types that ggml has removed.
+/// The IQ types that are only named use codebooks of thousands of entries; Q8_1 is for activations
+/// in memory. Numbers that are missing here are types that ggml has removed.
 inline constexpr std::array gguf_types{
     gguf_type{0, "F32", 1, 4, tensor::dtype::f32},
     gguf_type{1, "F16", 1, 2, tensor::dtype::f16},

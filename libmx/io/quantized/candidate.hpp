@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes and scales that a name has brought together, and what stands beside them. For .cpp files of
-// this folder only.
+// Codes and scales whose names match, and the arrays with them. For .cpp files of this folder only.
 #pragma once
 
 #include <optional>
@@ -27,7 +26,7 @@ class array_index {
     const tensor_info& info(std::size_t i) const { return arrays_[i].info(); }
     std::size_t size() const { return arrays_.size(); }
     /// The array of that name which belongs to array `to`: in the same file, or the only one. None
-    /// otherwise; several give a reason.
+    /// otherwise; if there are several, with a reason.
     std::optional<std::size_t> beside(std::size_t to, const std::string& name,
                                       std::string& reason) const;
     /// All bytes of a small array.
@@ -49,8 +48,8 @@ struct candidate {
     std::optional<std::size_t> beside(const std::string& other, std::string& reason) const {
         return arrays.beside(codes, other, reason);
     }
-    /// Zero points and the groups of columns, where there are any. Compressed-tensors puts their
-    /// names behind the tensor's, others behind the stem.
+    /// Zero points and the groups of columns, if there are any. Compressed-tensors puts their names
+    /// after the tensor's, others after the stem.
     std::optional<std::size_t> zeros(std::string& reason) const;
     std::optional<std::size_t> groups(std::string& reason) const;
 
@@ -61,9 +60,8 @@ struct candidate {
 /// Extents that a tensor can have: neither empty nor too large to count its bytes.
 bool fits_memory(const tensor::shape& shape);
 
-// What confirms a layout whose shapes follow rules of their own. None, with the reason in `misfit`.
-// Contents are read where extents stand in them; numbers of groups are checked when the tensor is
-// opened.
+// Confirms a layout whose shapes follow special rules. None, with the reason in `misfit`. Contents
+// are read if they state extents; numbers of groups are checked when the tensor is opened.
 std::optional<pairing> confirm_words(const candidate& c, const quantized_layout& l,
                                      std::string& misfit);
 std::optional<pairing> confirm_table(const candidate& c, const quantized_layout& l,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the configuration beside a checkpoint says of it and its arrays cannot.
+// Facts of a quantized checkpoint that only its configuration states.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace mx::io {
 
 /// The member `checkpoint_format` of quantize_config.json in the folder of `path`, else that of
 /// `quantization_config` in config.json there, as GPTQModel writes them ("gptq", "gptq_v2", ...).
-/// Empty where neither says it; a file that cannot be read as JSON says nothing.
+/// Empty if neither has it; a file that is not readable as JSON counts as missing.
 std::string checkpoint_format(const std::string& path);
 
 }  // namespace mx::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a tensor that is kept as codes in blocks, computed as they are read.
+// Values of a tensor that is stored as codes in blocks, computed as they are read.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace mx::io {
 
-/// A source of T (float or double) that finds the block of every code; what a block makes of its
-/// codes is up to the class derived from it.
+/// A source of T (float or double) that finds the block of every code; the derived class computes
+/// the values of a block.
 template <class T>
 class coded_blocks : public byte_source {
   public:
@@ -52,7 +52,7 @@ class coded_blocks : public byte_source {
 
     virtual void decode(const run& r, std::span<T> out) const = 0;
     std::uint64_t block_cols() const { return grid_.block_cols; }
-    /// Blocks that a run lies in.
+    /// Blocks that a run is in.
     std::uint64_t blocks_of(const run& r) const {
         return (r.lead + r.codes.size() + grid_.block_cols - 1) / grid_.block_cols;
     }
@@ -80,7 +80,7 @@ class coded_blocks : public byte_source {
             const std::size_t count = std::min(bytes.size() / sizeof(T), piece);
             codes.resize(count);
             read_codes(*codes_, bits_, first, codes);
-            // Straight to where they go, unless that is no place for a T.
+            // Directly to the destination, unless it is not aligned for T.
             const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0;
             if (!aligned) values.resize(count);
             const std::span<T> to = aligned ? std::span(reinterpret_cast<T*>(bytes.data()), count)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LISTS of how checkpoints keep quantized tensors: the layouts, and the names under which
-// writers keep codes and scales. A name makes a candidate; dtypes and shapes must confirm it.
+// THE LISTS of how checkpoints store quantized tensors: the layouts, and the names under which
+// writers store codes and scales. A name makes a candidate; dtypes and shapes must confirm it.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace mx::io {
 
-/// What holds the element codes.
+/// What element codes are stored in.
 enum class code_array : std::uint8_t {
     fp4_blocks,  ///< U8 [..., G, 16]: E2M1, two per byte, low nibble first, a block per last axis
     fp4,         ///< F4, or U8 or I8 with half the last extent: two E2M1 per byte, low nibble
@@ -24,13 +24,13 @@ enum class code_array : std::uint8_t {
     awq_words,   ///< I32 [in, out/8]: unsigned integers of 4 bits, along the rows in the order of
                  ///< awq_places
     table4,  ///< two indices into a table of 16 values per byte, high nibble first, of any dtype
-    ggml_nvfp4,  ///< the values that GGUF's NVFP4 blocks stand for
+    ggml_nvfp4,  ///< the decoded values of GGUF's NVFP4 blocks
 };
 
-/// Nibble of a word, counted from its low end, that column i of eight is kept in.
+/// Nibble of a word, counted from its low end, that contains column i of eight.
 inline constexpr std::array<unsigned, 8> awq_places{0, 4, 1, 5, 2, 6, 3, 7};
 
-/// What holds the scales.
+/// What scales are stored in.
 enum class scale_array : std::uint8_t {
     e8m0,  ///< U8 or F8_E8M0: 2^(code-127), 255 is NaN
     e4m3,  ///< F8_E4M3; U8 beside codes in U32
@@ -40,7 +40,7 @@ enum class scale_array : std::uint8_t {
 /// A block extent of the whole axis.
 inline constexpr std::uint64_t whole_axis = 0;
 
-/// A block along the last axis, as long as the number of scales makes it.
+/// A block along the last axis, whose length follows from the number of scales.
 inline constexpr std::uint64_t equal_parts = ~std::uint64_t{0};
 
 /// A scale for each matrix of a stack, or one for all.
@@ -57,7 +57,7 @@ struct quantized_layout {
     std::uint64_t block_rows, block_cols;
     bool tensor_scale;  ///< whether there may be one (tensor_scale_names)
     std::string_view source;
-    std::string_view family = "";  ///< goes with the namings of this family only
+    std::string_view family = "";  ///< only with the names of this group
     double divisor = 1;            ///< of every value
 };
 
@@ -111,11 +111,11 @@ inline constexpr std::array quantized_layouts{
                      whole_matrix, whole_matrix, false, "ggml-org/ggml@d99724f", "ggml"},
 };
 
-/// A tensor STEM+tensor is kept as STEM+codes and STEM+scales.
+/// A tensor STEM+tensor is stored as STEM+codes and STEM+scales.
 struct quantized_naming {
     std::string_view codes, scales, tensor = "";
     std::string_view family = "";  ///< of layouts
-    /// What may stand beside them: zero points, and the group of each column.
+    /// Possible further arrays: zero points, and the group of each column.
     std::string_view zeros = "_zero_point", groups = "_g_idx";
 };
 
@@ -138,7 +138,7 @@ inline constexpr std::array quantized_namings{
     quantized_naming{".weight", ".scale", ".weight", "ggml"},
 };
 
-/// The array NAME+ending or STEM+ending holds one F32 for the whole tensor.
+/// The array NAME+ending or STEM+ending has one F32 for the whole tensor.
 struct tensor_scale_name {
     std::string_view ending;
     bool divides;  ///< values are divided by it; otherwise it is a factor
@@ -151,24 +151,24 @@ inline constexpr std::array tensor_scale_names{
     tensor_scale_name{"._weight_per_tensor_scale", false, "torchao"},
 };
 
-/// Endings of what may stand beside integers in words.
+/// Endings of possible further arrays of integers in words.
 inline constexpr std::string_view packed_shape_ending = "_shape";  ///< I64 [2]: rows and columns
-/// Of bitsandbytes, beside NAME: a table of 16 F32, the state (JSON in U8) under either name, and
-/// where the scales are indices themselves, what they are made of.
+/// Of bitsandbytes, beside NAME: a table of 16 F32, the state (JSON in U8) under either name, and,
+/// if the scales are indices themselves, the arrays that they are made of.
 inline constexpr std::string_view table_ending = ".quant_map";
 inline constexpr std::array table_state_endings{std::string_view(".quant_state.bitsandbytes__nf4"),
                                                 std::string_view(".quant_state.bitsandbytes__fp4")};
 inline constexpr std::string_view outer_scales_ending = ".nested_absmax";
 inline constexpr std::string_view outer_table_ending = ".nested_quant_map";
-/// Beside bitsandbytes' INT8: 0 where rows are stored as rows.
+/// Beside bitsandbytes' INT8: 0 if rows are stored as rows.
 inline constexpr std::string_view row_order_ending = "_format";
 
-/// A packing that is known by the names of its arrays and not decoded: STEM+codes beside STEM+mark.
-/// Codes are integers, and the array is none of a tensor that is decoded.
+/// A packing that is recognised by the names of its arrays and not decoded: STEM+codes beside
+/// STEM+mark. Codes are integers, and the array does not belong to a tensor that is decoded.
 struct unread_packing {
     std::string_view name;
     std::string_view codes, mark;
-    std::string_view others;  ///< endings of what belongs to it too, separated by spaces
+    std::string_view others;  ///< endings of further arrays of it, separated by spaces
 };
 
 inline constexpr std::array unread_packings{

@@ -28,8 +28,8 @@ bool in_words(const pairing& p) {
            kind == code_array::awq_words;
 }
 
-// What a code of words, or a zero point of them, stands for. GPTQ may store zero points less one,
-// in as many bits as codes.
+// The value of a code of words, or of a zero point of them. GPTQ may store zero points less one, in
+// as many bits as codes.
 code_values word_values(const pairing& p, bool zero_points) {
     const unsigned range = 1u << p.code_bits;
     code_values values{};
@@ -76,14 +76,14 @@ bool products_are_f32(const pairing& p, const tensor_info& scales) {
            (type == dtype::f8_e8m0 || type == dtype::f8_e4m3 || type == dtype::f16);
 }
 
-// What codes and scales become values by.
+// How codes and scales become values.
 struct factors {
     code_values values{};
     shared_source scales;
     dtype scale_type = dtype::f32;
     double tensor_scale = 1;
     bool divides = false;
-    shared_source zeros;  // a byte beside each scale; null: none
+    shared_source zeros;  // a byte for each scale; null: none
     code_values zero_values{};
     /// The scale of each column, of `scales_per_row`; empty: that of its block.
     std::vector<std::uint32_t> groups;
@@ -132,7 +132,7 @@ class scaled_codes final : public coded_blocks<T> {
     }
 
     T value(std::uint8_t code, float zero, float scale) const {
-        // No zero is taken away where there is none: -0 stays what it is, and -0 - 0 is -0.
+        // Without a zero point `zero` is +0, and -0 - 0 is -0.
         const auto of_code = static_cast<double>(by_.values[code]) - static_cast<double>(zero);
         const double product = of_code * static_cast<double>(scale);
         return static_cast<T>(by_.divides ? product / by_.tensor_scale
@@ -176,12 +176,12 @@ class scaled_values final : public byte_source {
 // Tiles read at a time: 32 KiB.
 constexpr std::uint64_t tiles_at_once = 64;
 
-// A part of `out` that lies in one row of tiles.
+// A part of `out` within one row of tiles.
 void read_band(const byte_source& source, std::uint64_t rows, std::uint64_t cols,
                std::uint64_t offset, std::span<std::byte> out) {
     const std::uint64_t first_row = offset / cols;
     const std::uint64_t last_row = (offset + out.size() - 1) / cols;
-    // A part of one row needs the tiles around it only.
+    // Only the tiles around a part of one row are needed.
     const bool one = first_row == last_row;
     const std::uint64_t begin = one ? offset % cols / block::swizzle_cols : 0;
     const std::uint64_t end = one ? (offset + out.size() - 1) % cols / block::swizzle_cols + 1
@@ -216,7 +216,7 @@ void read_band(const byte_source& source, std::uint64_t rows, std::uint64_t cols
 // block/scale_swizzle.hpp; read in C order, without the padding.
 shared_source unswizzled(shared_source source, std::uint64_t rows, std::uint64_t cols) {
     return make_source([=](std::uint64_t offset, std::span<std::byte> out) {
-        // Rows of one matrix that lie in one row of tiles share a read.
+        // Rows of one matrix in one row of tiles share a read.
         while (!out.empty()) {
             const std::uint64_t row = offset / cols;  // counted over all matrices
             const std::uint64_t in_matrix = row % rows;
@@ -261,7 +261,7 @@ class opener {
 
     const tensor_info& info(std::size_t i) const { return arrays_[i].info(); }
     shared_source open(std::size_t i) const { return arrays_[i].file->open(arrays_[i].index); }
-    // Everything of an array that is known to be small.
+    // All bytes of an array that is known to be small.
     template <class T>
     std::vector<T> all(std::size_t i) const {
         return read_run<T>(*open(i), 0, info(i).elements);
@@ -338,7 +338,7 @@ class opener {
         return groups;
     }
 
-    // GPTQ and AWQ keep a row of scales for each group of inputs.
+    // GPTQ and AWQ store a row of scales for each group of inputs.
     bool down_the_columns() const {
         return p_.layout->codes == code_array::gptq_words ||
                p_.layout->codes == code_array::awq_words;

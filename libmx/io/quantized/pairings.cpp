@@ -35,7 +35,7 @@ bool holds_codes(code_array kind, const tensor_info& t) {
         {code_array::table4, dtype::u8},       {code_array::table4, dtype::bf16},
         {code_array::table4, dtype::f16},      {code_array::table4, dtype::f32}};
     if (kind == code_array::ggml_nvfp4) return t.layout == "NVFP4";
-    // What a reader decodes already are values.
+    // Arrays that a reader decodes are already values.
     return t.layout.empty() && std::ranges::find(known, std::pair(kind, t.type)) != std::end(known);
 }
 
@@ -53,8 +53,8 @@ bool may_hold_codes(std::string_view family, const tensor_info& t) {
     });
 }
 
-// Codes whose values are the numbers of a dtype are taken for numbers where nothing says otherwise;
-// integers of whole words are not.
+// Codes whose values are the numbers of a dtype count as numbers unless another array says
+// otherwise; integers of whole words do not.
 bool is_integer(dtype t) {
     return t == dtype::u8 || t == dtype::i8 || t == dtype::i16 || t == dtype::u16 ||
            t == dtype::i32 || t == dtype::u32 || t == dtype::i64 || t == dtype::u64;
@@ -70,14 +70,14 @@ const format::element_format* element_of(code_array kind, dtype t) {
     return nullptr;
 }
 
-// Codes that an element of the array holds.
+// Codes in an element of the array.
 std::uint64_t codes_in(code_array kind, dtype t) {
     const std::uint64_t bytes = t == dtype::u32 ? 4 : 1;
     if (kind == code_array::fp4) return t == dtype::f4 ? 1 : 2 * bytes;
     return kind == code_array::fp8 ? bytes : 1;
 }
 
-// The shape of the tensor whose codes these are, or none with `reason`.
+// The shape of the tensor with these codes, or none with `reason`.
 std::optional<tensor::shape> logical_shape(const quantized_layout& l, const tensor_info& codes,
                                            std::string& reason) {
     tensor::shape shape = codes.shape;
@@ -126,7 +126,7 @@ block::grid grid_of(const quantized_layout& l, const tensor::shape& shape) {
             l.block_cols == whole_axis ? v.cols : l.block_cols};
 }
 
-// The shape that the scales must have, in the words of the reason too.
+// The required shape of the scales, also in the words of the reason.
 tensor::shape scale_shape(const quantized_layout& l, const tensor::shape& shape) {
     if (l.block_rows == whole_axis) return {1};
     tensor::shape s = shape;
@@ -147,7 +147,7 @@ bool can_be_swizzled(const quantized_layout& l) {
 
 std::uint64_t swizzled_size(const tensor::shape& shape, const tensor::shape& scales) {
     const block::view v = matrices(shape);
-    // Far from overflow: there are more codes than scales, and both are in the file.
+    // No overflow: there are more codes than scales, and both are in the file.
     return v.batch * block::swizzled_bytes(v.rows, scales.back());
 }
 
@@ -220,7 +220,7 @@ class search {
         result_.refused.push_back(std::move(refusal));
     }
 
-    // What stands beside codes and means nothing without them.
+    // Arrays that mean nothing without the codes.
     std::vector<std::size_t> companions(std::size_t codes, const quantized_naming& naming,
                                         const std::string& stem) const {
         std::vector<std::size_t> all;
@@ -237,7 +237,7 @@ class search {
         return all;
     }
 
-    // Integers whose names say how they are packed, though mx does not decode it.
+    // Integers whose names show how they are packed, though mx does not decode it.
     void leave_out(const unread_packing& u, std::size_t codes) {
         const std::string& name = info(codes).name;
         if (taken_[codes] || refused_.count(codes) != 0 || !is_integer(info(codes).type) ||
@@ -335,7 +335,7 @@ class search {
         return zeros_and_order_fit(p, of, misfit) ? std::optional(p) : std::nullopt;
     }
 
-    // Of integers the zero points of rows are read; nothing is read in another order.
+    // Of integers the zero points of rows are read; other orders are not.
     static bool zeros_and_order_fit(pairing& p, const candidate& of, std::string& misfit) {
         p.zeros = of.zeros(misfit);
         const auto groups = misfit.empty() ? of.groups(misfit) : std::nullopt;

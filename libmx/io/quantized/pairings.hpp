@@ -17,21 +17,22 @@
 namespace mx::io {
 
 /// Arrays whose dtypes and shapes confirm that they are one tensor. Members are indices into the
-/// arrays that were searched.
+/// searched arrays.
 struct pairing {
     std::string name;  ///< of the tensor
     const quantized_layout* layout = nullptr;
     std::size_t codes = 0, scales = 0;
     std::optional<std::size_t> tensor_scale;
-    std::optional<std::size_t> zeros;   ///< a zero point beside each scale
+    std::optional<std::size_t> zeros;   ///< a zero point for each scale
     std::optional<std::size_t> groups;  ///< the number of the scale, for each column
-    std::optional<std::size_t> table;   ///< what codes are indices into
-    /// Where scales are indices: what they are indices into, and a scale of each outer block.
+    std::optional<std::size_t> table;   ///< table that codes are indices into
+    /// If scales are indices: the table that they are indices into, and a scale of each outer
+    /// block.
     std::optional<std::size_t> outer_table, outer_scales;
-    std::vector<std::size_t> said;  ///< arrays that only say something about the tensor
+    std::vector<std::size_t> said;  ///< arrays that only describe the tensor
     bool divides = false;           ///< by the tensor scale
     bool swizzled = false;
-    bool zeros_less_one = false;  ///< of GPTQ: zero points are stored so
+    bool zeros_less_one = false;  ///< of GPTQ: zero points are stored less one
     tensor::shape shape;
     int code_bits = 8;
     const format::element_format* element = nullptr;  ///< none for integers and the FNUZ types
@@ -42,7 +43,7 @@ struct pairing {
 
     /// All its arrays.
     std::vector<std::size_t> parts() const;
-    /// The same pairing among its own arrays: an index is the place in parts().
+    /// The same pairing among its own arrays: an index is the position in parts().
     pairing alone() const;
 };
 
@@ -60,18 +61,18 @@ struct pairings {
     std::vector<refused_pairing> refused;
 };
 
-/// Looks through all arrays, across files; an array is the part of one tensor at most. Scales in
-/// the file of the codes come before those of other files. `swizzled`: block scales of one byte are
-/// in the 128x4 order (block/scale_swizzle.hpp). An array with `skip` set is left out.
+/// Searches all arrays, across files; an array is part of at most one tensor. Scales in the file of
+/// the codes come before those of other files. `swizzled`: block scales of one byte are in the
+/// 128x4 order (block/scale_swizzle.hpp). An array with `skip` set is left out.
 pairings find_pairings(std::span<const tensor_ref> arrays, bool swizzled,
                        const std::vector<bool>& skip = {});
 
-/// What is known about the tensor: dtype F32 where every value is one (but for scales that take it
-/// beyond the range, which become Inf), F64 otherwise, where every value is exact except quotients,
-/// which are rounded to F64 once.
+/// The description of the tensor: dtype F32 if every value is one (except that scales can take it
+/// beyond the range, to Inf), F64 otherwise; every value is exact except quotients, which are
+/// rounded to F64 once.
 tensor_info logical_info(const pairing& p, std::span<const tensor_ref> arrays);
 
-/// The values of a pairing, of the dtype that logical_info says. A NaN scale makes NaN.
+/// The values of a pairing, of the dtype of logical_info. A NaN scale gives NaN.
 std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tensor_ref> arrays);
 
 }  // namespace mx::io

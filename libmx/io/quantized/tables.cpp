@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes that are indices into a table beside them (bitsandbytes), and GGUF's NVFP4 under one more
-// scale. Which arrays confirm each other.
+// Codes that are indices into a table in another array (bitsandbytes), and GGUF's NVFP4 with a
+// further scale. Which arrays confirm each other.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 using tensor::dtype;
 
-constexpr std::uint64_t state_limit = 4096;  // bytes; real ones have some two hundred
+constexpr std::uint64_t state_limit = 4096;  // bytes; typical ones have some two hundred
 constexpr std::uint64_t block_limit = 1 << 20;
 
 struct table_state {
@@ -28,7 +28,7 @@ std::uint64_t natural(const nlohmann::json& state, const char* key) {
     return at != state.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
 
-// What the JSON says; none when it does not say enough.
+// What the JSON states; none if that is not enough.
 std::optional<table_state> parse_state(const std::string& text) {
     const nlohmann::json state = nlohmann::json::parse(text, nullptr, false);
     if (!state.is_object()) return std::nullopt;

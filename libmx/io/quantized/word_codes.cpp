@@ -26,7 +26,7 @@ std::unique_ptr<byte_source> codes_in_words(shared_source words, std::uint64_t r
                 std::min<std::uint64_t>({out.size(), cols - col, codes_at_once}));
             const std::uint64_t first = col * width / 32;
             const std::uint64_t last = ((col + count) * width + 31) / 32;
-            // A byte more than there is, so that a code can be taken from two.
+            // One byte more than needed, so that a code can be read from two.
             stored.assign(static_cast<std::size_t>((last - first) * word_bytes) + 1, std::byte{0});
             words->read((row * row_words + first) * word_bytes,
                         std::span(stored).first(stored.size() - 1));

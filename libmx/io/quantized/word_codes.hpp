@@ -9,7 +9,7 @@
 
 namespace mx::io {
 
-/// Where the codes of a row stand in its words.
+/// Where the codes of a row are in its words.
 enum class word_order : std::uint8_t {
     stream,  ///< one after the other from the low end on, across the borders of words
     awq,     ///< awq_places of quantized/layouts.hpp; 4 bits

@@ -21,7 +21,7 @@ std::uint64_t words_for(std::uint64_t count, std::uint64_t bits) {
 }
 
 // Bits of `count` codes that take `words` words: those that fill them, else the only ones that
-// leave less than a word; 0 where there are none.
+// leave less than a word; 0 if there are none.
 int bits_in_words(std::uint64_t count, std::uint64_t words) {
     int found = 0;
     for (const int bits : {4, 8, 2, 3, 5, 6}) {
@@ -54,8 +54,7 @@ bool fits_groups(const tensor_info& groups, std::uint64_t cols) {
     return groups.type == dtype::i32 && groups.elements == cols && cols <= most;
 }
 
-// Blocks of a row, each under one scale: equal parts, or whole rows where columns say themselves
-// which scale is theirs.
+// Blocks of a row, each under one scale: equal parts, or whole rows if columns name their scale.
 bool lay_out_groups(pairing& p, const candidate& c, std::uint64_t count, std::string& misfit) {
     p.groups = c.groups(misfit);
     if (!misfit.empty()) return false;

@@ -87,25 +87,27 @@ struct accumulator {
 
 // A tensor with its results, one per recipe.
 struct tensor_rows {
-    std::vector<const analysis::result*> results;
+    std::vector<std::size_t> results;  // indices
     // Operands of products before what keeps its precision, then by the share of elements that a
     // recipe loses, then by error.
     std::tuple<bool, double, double> harm{false, -1, -1};
 };
 
-std::vector<tensor_rows> by_tensor(const std::vector<analysis::result>& results) {
+std::vector<tensor_rows> by_tensor(const analysis::result_list& results) {
     std::vector<tensor_rows> tensors;
     using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
     std::map<full_name, std::size_t> places;
+    std::size_t next = 0;
     // The policy that keeps the fewest roles: all others have operands of products.
     const policy::policy by = policy::find_policy("training");
     for (const analysis::result& r : results) {
+        const std::size_t index = next++;
         if (r.elements == 0) continue;  // nothing to show; see left_out_of
         const auto [at, added] =
             places.emplace(full_name(r.of->file, r.of->tensor), tensors.size());
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
-        t.results.push_back(&r);
+        t.results.push_back(index);
         t.harm = std::max(t.harm, {by.kept(r.of->role) == nullptr, policy::lost_share(r),
                                    analysis::value_or(r.nrmse, -1)});
     }
@@ -149,12 +151,14 @@ report::record row_of(const analysis::result& r, bool with_file) {
     return row;
 }
 
-bool several_files(const std::vector<analysis::result>& results) {
-    return std::ranges::any_of(
-        results, [&](const analysis::result& r) { return r.of->file != results.front().of->file; });
+bool several_files(const analysis::result_list& results) {
+    if (results.empty()) return false;
+    const std::string first = results.front().of->file;
+    return std::ranges::any_of(results,
+                               [&](const analysis::result& r) { return r.of->file != first; });
 }
 
-report::section tensor_section(const std::vector<analysis::result>& results,
+report::section tensor_section(const analysis::result_list& results,
                                const std::vector<recipe_summary>& summary,
                                const view_options& view) {
     std::vector<tensor_rows> tensors = by_tensor(results);
@@ -191,11 +195,13 @@ report::section tensor_section(const std::vector<analysis::result>& results,
         }
     }
     for (std::size_t i = 0; i < count; ++i) {
-        for (const analysis::result* r : tensors[i].results) s.rows.push_back(row_of(*r, files));
+        for (const std::size_t r : tensors[i].results) {
+            s.rows.push_back(row_of(results[r], files));
+        }
     }
-    std::vector<const analysis::result*> all;
-    for (const analysis::result& r : results) all.push_back(&r);
-    s.notes = tensor_remarks(all);
+    tensor_remarks remarks;
+    for (const analysis::result& r : results) remarks.see(r);
+    s.notes = remarks.notes();
     return s;
 }
 
@@ -235,7 +241,7 @@ report::section left_out_of(const analysis::analysis& a) {
 
 }  // namespace
 
-std::vector<recipe_summary> summarize(const std::vector<analysis::result>& results) {
+std::vector<recipe_summary> summarize(const analysis::result_list& results) {
     std::vector<accumulator> sums;
     for (const analysis::result& r : results) {
         auto at = std::ranges::find_if(

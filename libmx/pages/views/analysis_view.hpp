@@ -30,7 +30,7 @@ struct recipe_summary {
 };
 
 /// One per recipe, in the order of their first appearance.
-std::vector<recipe_summary> summarize(const std::vector<analysis::result>& results);
+std::vector<recipe_summary> summarize(const analysis::result_list& results);
 
 /// The sections of the human table and of Markdown behind the verdict.
 std::vector<report::section> analysis_sections(const analysis::analysis& a,

@@ -90,7 +90,7 @@ std::string remedy(const finding& f) {
                        figure(m.rmse));
 }
 
-// Of saturated blocks, those of which no element lies beyond the largest value.
+// Of saturated blocks, those without an element beyond the largest value.
 std::string harmless(const finding& f) {
     const std::uint64_t lossy = f.survey.defective[static_cast<std::size_t>(f.what)];
     if (f.what != defect::saturation || f.survey.saturated <= lossy) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mx cluster` as people read it: findings first, then figures, mends, and the rest in short.
+// The tables of `mx cluster`: findings first, then figures, remedies, and the rest in short.
 #pragma once
 
 #include <vector>

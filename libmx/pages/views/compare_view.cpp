@@ -295,10 +295,10 @@ report::section left_out_of(const sweep_plan& plan, const comparison& c,
     left_out_rows rows;
     for (const left_out_cell& l : plan.left_out) rows.add("", l.recipe, l.reason);
     for (const engine::skipped_tensor& t : skipped) rows.add(t.tensor, t.recipe, t.reason);
-    for (const tensor_row& t : c.table.tensors) {
+    for (std::size_t t = 0; t < c.table.tensors.size(); ++t) {
         const bool empty = std::ranges::all_of(
-            t.at, [](const analysis::result* r) { return r == nullptr || r->elements == 0; });
-        if (empty) rows.add(t.of->tensor, "", "it has no elements");
+            c.table.all_of(t), [](const analysis::result& r) { return r.elements == 0; });
+        if (empty) rows.add(c.table.tensors[t].of->tensor, "", "it has no elements");
     }
     return rows.take();
 }

@@ -145,13 +145,11 @@ void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::
         notes.push_back(
             fmt::format("- Without a figure for any tensor: {}.", base::joined(without, ", ")));
     }
-    std::vector<const analysis::result*> results;
-    for (const tensor_row& t : c.table.tensors) {
-        std::ranges::copy_if(t.at, std::back_inserter(results), [](const analysis::result* r) {
-            return r != nullptr && r->phase.value_or(0) == 0;
-        });
+    tensor_remarks remarks;
+    for (std::size_t t = 0; t < c.table.tensors.size(); ++t) {
+        for (const analysis::result& r : c.table.all_of(t)) remarks.see(r);
     }
-    std::ranges::move(tensor_remarks(results), std::back_inserter(notes));
+    std::ranges::move(remarks.notes(), std::back_inserter(notes));
 }
 
 }  // namespace

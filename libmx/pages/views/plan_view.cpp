@@ -292,19 +292,21 @@ std::string dominance_sentence(const candidates& from) {
         return t->signal / static_cast<double>(t->elements);
     };
     std::ranges::stable_sort(all, [&](const auto* a, const auto* b) { return mean(a) > mean(b); });
+    const auto all_elements = static_cast<double>(from.elements());
+    const double all_signal = from.signal();
     double signal = 0, elements = 0;
     for (std::size_t n = 0; n < all.size(); ++n) {
         signal += all[n]->signal;
         elements += static_cast<double>(all[n]->elements);
-        if (elements > few_elements * static_cast<double>(from.elements())) break;
-        if (signal < most_squares * from.signal()) continue;
+        if (elements > few_elements * all_elements) break;
+        if (signal < most_squares * all_signal) continue;
         const std::string others = n == 0 ? "" : fmt::format(" and {} more", n);
         return fmt::format(
             "{}{} {} {} % of the sum of squares in {} % of the elements: the SQNR of all tensors "
             "says little about the others. --tensor plans some of them only.",
             all.front()->of->tensor, others, n == 0 ? "has" : "have",
-            report::percent_text(signal / from.signal()),
-            report::percent_text(elements / static_cast<double>(from.elements())));
+            report::percent_text(signal / all_signal),
+            report::percent_text(elements / all_elements));
     }
     return {};
 }
@@ -443,7 +445,8 @@ report::document plan_document(const std::vector<analysis::results_input>& input
     const std::vector<report::record> uses = use_records(from, p);
     const std::vector<report::record> uniform = uniform_records(from, p);
     std::vector<report::record> curve;
-    for (const plan_totals& t : p.curve) curve.push_back(totals_record(t, from.elements()));
+    const std::uint64_t elements = from.elements();
+    for (const plan_totals& t : p.curve) curve.push_back(totals_record(t, elements));
 
     report::document d;
     d.head = document_head("mx.plan/1");

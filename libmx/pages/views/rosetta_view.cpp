@@ -10,6 +10,7 @@
 
 #include "libmx/base/joined.hpp"
 #include "libmx/codec/best_scales.hpp"
+#include "libmx/format/decode.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -22,7 +23,7 @@ using report::share;
 using analysis::pair_index;
 using report::cell;
 
-// "torchao even", "microxcaling floor away": what tells recipes of one element and block apart.
+// "torchao even", "microxcaling floor away": what distinguishes recipes of one element and block.
 std::string label_of(const codec::recipe& r) {
     const auto& rounding = format::row_of(r.round);
     std::string label = fmt::format("{} {}", r.by->name, r.rule->name);
@@ -212,11 +213,13 @@ namespace {
 struct verdict_line {
     std::vector<std::string> labels;
     std::uint64_t excluded = 0, scales_differ = 0, codes_differ = 0;
+    std::uint64_t tensor_scales_differ = 0;
     std::string first;     // tensor and block
     std::string unlikely;  // "3 in 0 blocks instead of 54 or more"; empty: nothing is rare
     bool same_evidence(const verdict_line& o) const {
         return excluded == o.excluded && scales_differ == o.scales_differ &&
-               codes_differ == o.codes_differ && first == o.first && unlikely == o.unlikely;
+               codes_differ == o.codes_differ && first == o.first && unlikely == o.unlikely &&
+               tensor_scales_differ == o.tensor_scales_differ;
     }
 };
 
@@ -242,6 +245,9 @@ std::string rarity(const format::element_format& f,
 // Tensors of one element format, block shape and list of recipes.
 std::string kind_of(const rosetta::origin_result& r) {
     std::string key = fmt::format("{} in blocks of {}", r.tensor.element->name, r.tensor.block);
+    if (r.tensor.scale_format->is_number()) {
+        key += fmt::format(" under {} scales", r.tensor.scale_format->name);
+    }
     return r.tensor.has_recipe ? key + ", written as " + codec::to_string(r.tensor.recipe) : key;
 }
 
@@ -264,6 +270,24 @@ std::string order_note(const std::vector<const rosetta::origin_result*>& results
         "codes differ instead of {}.",
         report::grouped(static_cast<std::int64_t>(swapped)),
         report::grouped(static_cast<std::int64_t>(least)));
+}
+
+// The largest block scale of each tensor: whether the tensor scale leaves room, and how much.
+std::string largest_scales(const std::vector<const rosetta::origin_result*>& results) {
+    int least = 256, most = -1;
+    for (const rosetta::origin_result* r : results) {
+        if (r->largest_scale < 0 || !r->tensor.scale_format->is_number()) continue;
+        least = std::min(least, r->largest_scale);
+        most = std::max(most, r->largest_scale);
+    }
+    if (most < 0) return {};
+    const auto value = [&](int code) {
+        return format::decode_scale(*results.front()->tensor.scale_format,
+                                    static_cast<std::uint32_t>(code));
+    };
+    return least == most ? fmt::format("The largest block scale is {}.", value(most))
+                         : fmt::format("The largest block scale of a tensor is {} to {}.",
+                                       value(least), value(most));
 }
 
 report::section verdict_of(const std::string& kind,
@@ -294,6 +318,7 @@ report::section verdict_of(const std::string& kind,
             l.excluded += row.excluded;
             l.scales_differ += row.scales_differ;
             l.codes_differ += row.codes_differ;
+            l.tensor_scales_differ += row.tensor_scale_differs ? 1u : 0u;
         }
         if (l.excluded == 0) l.unlikely = rarity(*any.tensor.element, tops);
         const auto twin = std::ranges::find_if(
@@ -306,8 +331,9 @@ report::section verdict_of(const std::string& kind,
     }
     std::ranges::stable_sort(lines, [](const auto& a, const auto& b) {
         const bool rare_a = !a.unlikely.empty(), rare_b = !b.unlikely.empty();
-        return std::tie(a.excluded, rare_a, a.scales_differ, a.codes_differ) <
-               std::tie(b.excluded, rare_b, b.scales_differ, b.codes_differ);
+        return std::tie(a.excluded, rare_a, a.scales_differ, a.codes_differ,
+                        a.tensor_scales_differ) < std::tie(b.excluded, rare_b, b.scales_differ,
+                                                           b.codes_differ, b.tensor_scales_differ);
     });
 
     report::section s{.heading = fmt::format("{} {} of {}", results.size(),
@@ -315,12 +341,18 @@ report::section verdict_of(const std::string& kind,
                       .columns = {{"recipes", "dialect, rule and rounding"},
                                   {"excluded", "blocks that\nexclude it", cell::integer},
                                   {"rate", "%", cell::share}}};
+    const bool outer = any.compared && std::ranges::any_of(results, [](const auto* r) {
+                           return r->tensor.outer.has_value();
+                       });
     if (any.compared) {
         s.columns.push_back({"scales", "scales that\ndiffer", cell::integer});
         s.columns.push_back({"codes", "codes that\ndiffer", cell::integer});
     }
+    if (outer) {
+        s.columns.push_back({"tensor_scales", "tensor scales\nthat differ", cell::integer});
+    }
     s.columns.push_back({"first", "first block\nthat excludes it", cell::name});
-    std::vector<std::string> possible, identical;
+    std::vector<std::string> possible, identical, same_blocks;
     for (const verdict_line& l : lines) {
         report::record r{{"recipes", base::joined(l.labels, ", ")},
                          {"excluded", integer(l.excluded)},
@@ -329,20 +361,22 @@ report::section verdict_of(const std::string& kind,
         if (any.compared) {
             r.emplace_back("scales", integer(l.scales_differ));
             r.emplace_back("codes", integer(l.codes_differ));
+            r.emplace_back("tensor_scales", integer(l.tensor_scales_differ));
         }
         s.rows.push_back(std::move(r));
         if (l.excluded == 0 && l.unlikely.empty()) {
             possible.insert(possible.end(), l.labels.begin(), l.labels.end());
         }
         if (any.compared && l.scales_differ == 0 && l.codes_differ == 0) {
-            identical.insert(identical.end(), l.labels.begin(), l.labels.end());
+            auto& to = l.tensor_scales_differ == 0 ? identical : same_blocks;
+            to.insert(to.end(), l.labels.begin(), l.labels.end());
         }
     }
     const auto number = [](std::uint64_t n) {
         return report::grouped(static_cast<std::int64_t>(n));
     };
     s.notes.push_back(fmt::format(
-        "{} blocks, {} of zeros only, {} with scale 255, {} not judged for NaN codes. A block "
+        "{} blocks, {} of zeros only, {} with a NaN scale, {} not judged for NaN codes. A block "
         "excludes a recipe if no maximum gives its scale and its largest code.",
         number(blocks), number(zero), number(nan_scales), number(unjudged)));
     const bool rare =
@@ -360,12 +394,28 @@ report::section verdict_of(const std::string& kind,
     }
     if (rare) {
         s.notes.push_back(
-            "Unlikely: the probability of so few blocks is below 1e-6 even with two thirds of the "
-            "expected number. That number follows from the neighbouring codes, for block maxima "
-            "whose logarithms have a density with a single peak in every tensor.");
+            any.tensor.scale_format->is_number()
+                ? "Unlikely: the probability of so few blocks is below 1e-6 even with two thirds "
+                  "of "
+                  "the expected number, which is one block in 16: four-over-six takes each of its "
+                  "scales more often."
+                : "Unlikely: the probability of so few blocks is below 1e-6 even with two thirds "
+                  "of "
+                  "the expected number. That number follows from the neighbouring codes, for block "
+                  "maxima whose logarithms have a density with a single peak in every tensor.");
+    }
+    if (const std::string largest = largest_scales(results); !largest.empty()) {
+        s.notes.push_back(largest);
     }
     if (const std::string order = order_note(results); !order.empty()) s.notes.push_back(order);
-    if (any.compared) {
+    if (!same_blocks.empty()) {
+        s.notes.push_back(
+            "Recipes that give these bytes for the original under the file's tensor scales, some "
+            "of "
+            "which are not their own: " +
+            base::joined(same_blocks, ", ") + ".");
+    }
+    if (any.compared && (same_blocks.empty() || !identical.empty())) {
         s.notes.push_back(identical.empty()
                               ? "None of these recipes gives these bytes for the original."
                               : "Recipes that give exactly these bytes for the original: " +

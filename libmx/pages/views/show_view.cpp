@@ -38,7 +38,7 @@ constexpr const char* elements_heading = "Its elements";
 
 std::string percent(double share) { return report::percent_text(share) + " %"; }
 
-// What a map tells: of a cell, and of the block where it is largest.
+// The quantities of a map: of a cell, and of the block where it is largest.
 struct quantity {
     const char* id;
     const char* title;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor as `mx show` tells of it: its map, its worst rows and blocks, and single blocks.
+// The output of `mx show` for a tensor: its map, its worst rows and blocks, and single blocks.
 #pragma once
 
 #include <span>

@@ -179,7 +179,7 @@ std::string_view change_word(const products::error_ratio& r) {
     const double beyond = std::abs(r.value - 1);
     if (beyond <= same_within) return "same";
     if (beyond <= 2 * r.standard_error.value_or(0)) return "unsure";
-    return r.value > 1 ? "harms" : "mends";
+    return r.value > 1 ? "harms" : "helps";
 }
 
 std::vector<std::string> stages_not_finite(const std::vector<stage_result>& results) {

@@ -42,7 +42,7 @@ const stage_result& plain_of(const std::vector<stage_result>& results, const sta
     return r;
 }
 
-// "0.59 mends", in no more columns than the table has.
+// "0.59 helps", in no more columns than the table has.
 std::string in_words(const products::error_ratio& r) {
     const double ratio = r.value;
     const std::string_view word = change_word(r);

@@ -18,7 +18,7 @@ std::vector<report::section> stages_sections(const std::vector<products::stage_r
 std::vector<std::string> stages_not_finite(const std::vector<products::stage_result>& results);
 
 /// What a ratio of errors says: "same" within 2 % of 1, "unsure" within twice its standard error of
-/// 1, else "mends" or "harms". Without a standard error the 2 % alone count.
+/// 1, else "helps" or "harms". Without a standard error the 2 % alone count.
 std::string_view change_word(const products::error_ratio& r);
 
 /// Which stage breaks, what rotations do about it, and what is bias, in sentences.

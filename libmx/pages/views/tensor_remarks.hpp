@@ -3,6 +3,9 @@
 // mostly scale.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,15 +13,31 @@
 
 namespace mx::pages {
 
-/// A sentence per recipe under which tensors without NaN and Inf have poisoned elements: their
-/// block maximum is so near the largest float32 that the scale overflows.
-std::vector<std::string> nan_scale_notes(const std::vector<const analysis::result*>& results);
+/// Gathers them from results.
+class tensor_remarks {
+  public:
+    /// The results of a tensor follow one another.
+    void see(const analysis::result& r);
 
-/// Says which tensors have blocks so short that scales weigh more, and what they cost; empty where
-/// none has. A tensor counts under its first result.
-std::string short_block_note(const std::vector<const analysis::result*>& results);
+    /// As lines of a list.
+    std::vector<std::string> notes() const;
 
-/// Both, as lines of a list.
-std::vector<std::string> tensor_remarks(const std::vector<const analysis::result*>& results);
+  private:
+    // A sentence per recipe under which tensors without NaN and Inf have poisoned elements: their
+    // block maximum is so near the largest float32 that the scale overflows.
+    std::vector<std::string> nan_scale_notes() const;
+    // Says which tensors have blocks so short that scales weigh more, and what they cost; empty
+    // where none has. A tensor counts under its first result.
+    std::string short_block_note() const;
+
+    struct nan_scales {
+        std::string recipe, first;
+        std::uint64_t tensors = 0, poisoned = 0, elements = 0;
+    };
+    std::vector<nan_scales> nan_scales_;  // by recipe
+    std::shared_ptr<const analysis::tensor_identity> last_;
+    std::uint64_t short_tensors_ = 0;
+    std::optional<analysis::result> dearest_;
+};
 
 }  // namespace mx::pages

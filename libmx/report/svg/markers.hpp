@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells series apart without colour: shapes of points and hatching of areas.
+// Differences between series without colour: shapes of points and hatching of areas.
 #pragma once
 
 #include <cstddef>

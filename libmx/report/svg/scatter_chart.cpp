@@ -17,7 +17,7 @@ using mark = scatter_chart::mark;
 
 constexpr double scatter_height = 280;
 constexpr double longest_label = 170;
-constexpr std::size_t most_names = 120;  // more could not be told apart
+constexpr std::size_t most_names = 120;  // more are not legible
 
 bool finite(const std::pair<double, double>& at) {
     return std::isfinite(at.first) && std::isfinite(at.second);

@@ -105,7 +105,7 @@ std::string sheet() {
     css += "@media (prefers-color-scheme:dark){:root:not([data-theme=light]){" + night + "}}\n";
     css += ":root[data-theme=dark]{" + night + "}\n";
     css += std::string(rules);
-    // Browsers leave backgrounds out on paper unless told that they carry meaning.
+    // Browsers do not print backgrounds unless the style requires it.
     css += "@media print{:root,:root:not([data-theme=light]),:root[data-theme=dark]{" + day +
            "}svg.plot,svg.wide{min-width:0;break-inside:avoid;print-color-adjust:exact}}\n";
     return css;

@@ -8,8 +8,8 @@
 namespace mx::scale::rules {
 
 /// ceil(log2(amax / ((2 - 2^-m) 2^emax))): rceil with the all-ones significand as the largest
-/// value, which is 480 in E4M3 (amd/Quark `enhanced`, TetraJet's truncation-free scale).
-/// Inf or NaN gives 255; zero gives code 0.
+/// value, which is 480 in E4M3 (amd/Quark `enhanced`, TetraJet's truncation-free scale). Inf or NaN
+/// gives 255; zero gives code 0.
 MX_HD inline int all_ones(const rule_input& in) {
     if (in.amax_bits >= base::f32_infinity) return format::e8m0_nan;
     if (in.amax_bits == 0) return 0;

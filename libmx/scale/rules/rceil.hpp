@@ -7,7 +7,7 @@ namespace mx::scale::rules {
 
 /// ceil(log2(amax / max)): the smallest power of two under which the block maximum does not
 /// overflow. Exact; NVIDIA's float32 form differs on one input per format (numerics, section b).
-/// Inf or NaN gives 255; zero gives code 0. `emax` and int_emax do not enter.
+/// Inf or NaN gives 255; zero gives code 0. Does not use `emax` and int_emax.
 MX_HD inline int rceil(const rule_input& in) {
     if (in.amax_bits >= base::f32_infinity) return format::e8m0_nan;
     if (in.amax_bits == 0) return 0;

@@ -189,7 +189,7 @@ class block_tally {
     }
 
   private:
-    // Where the block's maximum lies, and how far apart its magnitudes.
+    // The position of the block's maximum, and the range of its magnitudes.
     void place(std::uint32_t amax, std::uint32_t least, std::uint32_t largest,
                const survey_recipe& recipe) {
         if (has_maximum(amax)) {

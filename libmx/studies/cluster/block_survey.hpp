@@ -48,7 +48,7 @@ struct block_survey {
     std::uint64_t saturated = 0;  ///< of them, as the metric saturated_block_rate counts them
     std::uint64_t defective[defect_count] = {};  ///< of the eligible blocks, by defect
 
-    /// Of blocks with a finite maximum: those whose maximum lies in the recipe's clamp zone.
+    /// Of blocks with a finite maximum: those whose maximum is in the recipe's clamp zone.
     report::value clamp_zone_block_rate;
     /// The closed-form verdicts (codec::block_judge) as shares of the eligible blocks; null
     /// where the recipe has none.

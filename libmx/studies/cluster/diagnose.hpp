@@ -13,7 +13,7 @@
 
 namespace mx::cluster {
 
-/// How a defect is told: "1 of 8 blocks saturates", "2 of 8 blocks saturate".
+/// A defect in words: "1 of 8 blocks saturates", "2 of 8 blocks saturate".
 struct defect_words {
     std::string_view one, many;
 };
@@ -65,7 +65,7 @@ struct unjudged_tensor {
 };
 
 struct cluster_report {
-    std::vector<analysis::result> measured;  ///< of analyze(), with error parts
+    analysis::result_list measured;  ///< of analyze(), with error parts
     /// Their records, and facts of blocks behind them: see the guide.
     report::record_list results;
     std::vector<engine::skipped_tensor> skipped;

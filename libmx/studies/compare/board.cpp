@@ -9,28 +9,38 @@
 
 namespace mx::compare {
 
-const analysis::result& board::of(std::size_t tensor, std::size_t run, std::size_t phase) const {
-    static const analysis::result left_out;
-    const analysis::result* r = tensors[tensor].at[run * phases + phase];
-    return r == nullptr ? left_out : *r;
+analysis::result board::of(std::size_t tensor, std::size_t run, std::size_t phase) const {
+    const tensor_row::place at = tensors[tensor].at[run * phases + phase];
+    return at.list == tensor_row::place::nowhere ? analysis::result() : lists[at.list][at.index];
 }
 
-board arrange(const std::vector<analysis::result>& results, const std::vector<std::string>& runs,
+std::vector<analysis::result> board::all_of(std::size_t tensor) const {
+    std::vector<analysis::result> all;
+    for (std::size_t run = 0; run < runs; ++run) {
+        if (tensors[tensor].at[run * phases].list == tensor_row::place::nowhere) continue;
+        all.push_back(of(tensor, run));
+    }
+    return all;
+}
+
+board arrange(const analysis::result_list& results, const std::vector<std::string>& runs,
               std::size_t phases) {
-    board b{runs.size(), phases, {}};
+    board b{runs.size(), phases, {}, {results}};
     std::unordered_map<std::string, std::size_t> places;
     for (std::size_t i = 0; i < runs.size(); ++i) places.emplace(runs[i], i);
+    std::uint32_t next = 0;
     for (const analysis::result& r : results) {
+        const std::uint32_t index = next++;
         const auto run = places.find(r.under->name);
         if (run == places.end()) continue;
         // The results of a tensor follow one another.
         const bool same = !b.tensors.empty() && b.tensors.back().of->tensor == r.of->tensor &&
                           b.tensors.back().of->file == r.of->file;
         if (!same) {
-            b.tensors.push_back({r.of, std::vector<const analysis::result*>(runs.size() * phases)});
+            b.tensors.push_back({r.of, std::vector<tensor_row::place>(runs.size() * phases)});
         }
         const auto phase = static_cast<std::uint64_t>(r.phase.value_or(0));
-        if (phase < phases) b.tensors.back().at[run->second * phases + phase] = &r;
+        if (phase < phases) b.tensors.back().at[run->second * phases + phase] = {0, index};
     }
     return b;
 }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libmx/analysis/result.hpp"
+#include "libmx/analysis/result_list.hpp"
 
 namespace mx::compare {
 
@@ -48,26 +48,32 @@ constexpr std::size_t rate_index(std::string_view name) {
 }
 
 struct tensor_row {
+    /// Where a result is: the index of a list of the board, and its index in that list.
+    struct place {
+        static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
+        std::uint32_t list = nowhere;
+        std::uint32_t index = 0;
+    };
     std::shared_ptr<const analysis::tensor_identity> of;
-    /// By run and phase, see board::of; null where the tensor was left out. Not owned.
-    std::vector<const analysis::result*> at;
+    std::vector<place> at;  ///< by run and phase, see board::of; nowhere: left out
 };
 
 struct board {
     std::size_t runs = 0;
     std::size_t phases = 1;
     std::vector<tensor_row> tensors;  ///< in the order of the files
+    std::vector<analysis::result_list> lists = {};
 
     /// A result without elements and figures where the tensor was left out.
-    const analysis::result& of(std::size_t tensor, std::size_t run, std::size_t phase = 0) const;
+    analysis::result of(std::size_t tensor, std::size_t run, std::size_t phase = 0) const;
+    /// Under the first factor by run: the results of a tensor, without those left out.
+    std::vector<analysis::result> all_of(std::size_t tensor) const;
 };
 
 /// Arranges results of the recipes named `runs` under `phases` factors. Results of other recipes
-/// are passed over. The board refers to the results.
-board arrange(const std::vector<analysis::result>& results, const std::vector<std::string>& runs,
+/// are passed over.
+board arrange(const analysis::result_list& results, const std::vector<std::string>& runs,
               std::size_t phases);
-board arrange(std::vector<analysis::result>&&, const std::vector<std::string>&,
-              std::size_t) = delete;
 
 /// Tensors whose names differ in the number of their layer only.
 struct layer_series {

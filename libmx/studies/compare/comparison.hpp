@@ -2,6 +2,7 @@
 // Everything a sweep says, from the results of its analysis.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,9 +56,8 @@ struct comparison {
 /// What `analyze` is to be asked for. Its recipes are those of the plan.
 analysis::analysis_request request_of(const sweep_plan& plan, bool phase_sweep);
 
-/// Evaluates what it answered, to which the comparison's table refers.
+/// Evaluates what it answered.
 comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep);
-comparison evaluate(const sweep_plan&, analysis::analysis&&, bool) = delete;
 
 /// Why the place of a cell and the next should not be trusted: their ratios differ by less than
 /// the seeds leave open.
@@ -71,8 +71,13 @@ report::value scale_difference(const comparison& c, std::size_t group, std::size
 /// A standing as a record: recipe, ratio with interval, wins, SQNR, bits, rates.
 report::record standing_record(const sweep_plan& plan, const standing& s);
 
-/// baseline, ranking, pareto, best_by_bits, roles, series, disagreement, phase (null without a
-/// sweep of phases), left_out.
+/// baseline, ranking, pareto, best_by_bits, roles, series (empty: see series_records),
+/// disagreement, phase (null without a sweep of phases), left_out.
 report::record comparison_members(const sweep_plan& plan, const comparison& c);
+
+/// The member `series`, with a figure for every tensor, cell and series_figure: made when it is
+/// read.
+report::record_list series_records(std::shared_ptr<const sweep_plan> plan,
+                                   std::shared_ptr<const comparison> c);
 
 }  // namespace mx::compare

@@ -2,6 +2,7 @@
 #include "libmx/studies/compare/comparison.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "libmx/analysis/scale_pairs.hpp"
 #include "libmx/report/members.hpp"
@@ -68,26 +69,20 @@ report::value roles_of(const sweep_plan& plan, const comparison& c) {
     });
 }
 
-report::value series_of(const sweep_plan& plan, const comparison& c) {
-    report::list all;
-    for (const layer_series& s : c.series) {
-        const report::list layers =
-            to_list(s.tensors, [&](std::size_t t) { return *c.table.tensors[t].of->layer; });
-        for (const cell& one : plan.cells) {
-            record r{{"file", s.file},
-                     {"series", s.name},
-                     {"role", s.role},
-                     {"recipe", one.name},
-                     {"layers", layers}};
-            for (const series_figure& f : series_figures) {
-                r.emplace_back(std::string(f.name), to_list(s.tensors, [&](std::size_t t) {
-                                   return to_value(figure_of(c.table, t, one, f.figure));
-                               }));
-            }
-            all.emplace_back(std::move(r));
-        }
+// The figures of a series under a cell.
+record series_record(const comparison& c, const layer_series& s, const cell& of) {
+    record r{{"file", s.file},
+             {"series", s.name},
+             {"role", s.role},
+             {"recipe", of.name},
+             {"layers",
+              to_list(s.tensors, [&](std::size_t t) { return *c.table.tensors[t].of->layer; })}};
+    for (const series_figure& f : series_figures) {
+        r.emplace_back(std::string(f.name), to_list(s.tensors, [&](std::size_t t) {
+                           return to_value(figure_of(c.table, t, of, f.figure));
+                       }));
     }
-    return all;
+    return r;
 }
 
 report::value disagreement_of(const sweep_plan& plan, const comparison& c) {
@@ -194,6 +189,15 @@ record standing_record(const sweep_plan& plan, const standing& s) {
     return r;
 }
 
+report::record_list series_records(std::shared_ptr<const sweep_plan> plan,
+                                   std::shared_ptr<const comparison> c) {
+    const std::size_t count = c->series.size() * plan->cells.size();
+    return {count, [plan = std::move(plan), c = std::move(c)](std::size_t i) {
+                const std::size_t cells = plan->cells.size();
+                return series_record(*c, c->series[i / cells], plan->cells[i % cells]);
+            }};
+}
+
 record comparison_members(const sweep_plan& plan, const comparison& c) {
     report::list ranking;
     for (std::size_t place = 0; place < c.overall.cells.size(); ++place) {
@@ -210,7 +214,7 @@ record comparison_members(const sweep_plan& plan, const comparison& c) {
             {"pareto", pareto_of(plan, c)},
             {"best_by_bits", classes_of(plan, c)},
             {"roles", roles_of(plan, c)},
-            {"series", series_of(plan, c)},
+            {"series", report::list()},
             {"disagreement", disagreement_of(plan, c)},
             {"phase", phase_of(plan, c)},
             {"left_out", to_list(plan.left_out, left_out)}};

@@ -51,7 +51,7 @@ void for_each_run(const engine::panel& p, const block::view& v, Write&& write) {
     for (std::uint64_t r = 0; r < p.rows; ++r) write(start + r * v.cols, r * p.cols, p.cols);
 }
 
-// Where the first element of a block of a segment lies in the panel.
+// The position in the panel of the first element of a block of a segment.
 std::size_t place_in_panel(const engine::quantized_segment& s, const engine::panel& where,
                            const codec::block_extent& e) {
     return static_cast<std::size_t>((s.at.batch * where.rows + s.at.row + e.row) * where.cols +

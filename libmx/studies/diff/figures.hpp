@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a comparison of dumps counts, and how that is told. Counts are exact and sums enter by
+// The counts of a comparison of dumps, and their records. Counts are exact and sums enter by
 // segments, so that the result does not depend on how a tensor was divided among threads. In
 // records, undefined is null: a share of nothing, a relative error against zeros, a clamp zone that
 // there is not.

@@ -90,7 +90,7 @@ search search_from(const objective& f, const std::vector<std::vector<double>>& s
     return best;
 }
 
-// The share `p` of sorted values lies below; linear between them.
+// The quantile `p` of sorted values; linear between them.
 double quantile(const std::vector<double>& sorted, double p) {
     const double at = p * static_cast<double>(sorted.size() - 1);
     const auto low = static_cast<std::size_t>(at);

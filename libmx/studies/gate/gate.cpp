@@ -123,9 +123,9 @@ class referee {
                 if (!d.whole_blocks || !analysis::concerns(rules_[rule], r)) continue;
                 if (!recipes.takes_all()) {
                     for (const policy::measurement& x : t.measured) {
-                        if (!recipes.takes(x.text)) continue;
-                        const auto v = verdicts.of(i, x.text);
-                        if (v) see_verdict(rule, t, x.text, v->is, v->why);
+                        if (!recipes.takes(x.text())) continue;
+                        const auto v = verdicts.of(i, x.text());
+                        if (v) see_verdict(rule, t, x.text(), v->is, v->why);
                     }
                 } else if (d.undecided) {
                     ++verdict_.rules[rule].checked;
@@ -134,7 +134,7 @@ class referee {
                     verdict_.breaches.push_back({rule, t.file, t.name, {}, {}, d.reason});
                 } else if (chosen != nullptr) {
                     const policy::trial& tried = chosen->trials[k];
-                    see_verdict(rule, t, tried.of->text, tried.is, tried.worst);
+                    see_verdict(rule, t, tried.of->text(), tried.is, tried.worst);
                 }
             }
         }

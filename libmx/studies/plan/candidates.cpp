@@ -12,6 +12,7 @@
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/base/task.hpp"
 #include "libmx/policy/recipe_verdicts.hpp"
 
 namespace mx::plan {
@@ -68,7 +69,11 @@ class gatherer {
 
     void add(const analysis::results_input& input) {
         analysis::result_reader reader(input.path);
-        for (const report::record& r : input.content.results) add(input.path, r, reader.read(r));
+        base::task comparing("comparing recipes", input.content.results.size());
+        for (const report::record& r : input.content.results) {
+            add(input.path, r, reader.read(r));
+            comparing.step();
+        }
     }
 
     candidates finish() {

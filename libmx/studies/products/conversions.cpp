@@ -34,7 +34,7 @@ std::uint32_t code_of(std::string_view name, float x) {
     if (name == "f16") return half_bits(x);
     const std::uint32_t bits = base::bits_of(x);
     if (name == "bf16") return std::isnan(x) ? 0x7fffu : bits >> 16;
-    // A NaN whose payload lies in the dropped bits alone would become Inf.
+    // A NaN whose payload is in the dropped bits alone would become Inf.
     return name == "tf32" && std::isnan(x) ? base::f32_magnitude_mask : bits;
 }
 

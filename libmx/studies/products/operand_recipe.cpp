@@ -52,12 +52,6 @@ void require_fitting(const codec::recipe& r) {
             "out",
             text);
     }
-    if (r.block.rows > 1 && r.block.cols == 1) {
-        base::refuse(
-            "recipe '{}': blocks of a product lie along the axis that is summed over; give "
-            "block=1x{}",
-            text, r.block.rows);
-    }
     codec::refuse_scale_files(r);
     codec::refuse_outer_areas(r, "which products here do not take; leave out outer");
     if (codec::bumps_positions(r)) {

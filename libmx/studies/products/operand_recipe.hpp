@@ -34,9 +34,8 @@ struct operand_recipe {
 
 /// Parses a block recipe (codec::parse_recipe), or `NAME` of a plain format: "none" is "f32",
 /// and "e4m3:scale=tensor" (any element format) divides by amax / largest value first. Throws
-/// base::error (usage): for what is neither, and for recipes that a product has no use for, which
-/// are those with an axis of their own, with columns (32x1) in place of rows, and with scales that
-/// differ inside a block.
+/// base::error (usage): for what is neither, and for recipes that a product cannot use, which are
+/// those with an axis of their own, and with scales that differ inside a block.
 operand_recipe parse_operand_recipe(const std::string& text);
 
 /// The canonical spelling; parse_operand_recipe reads it back.

@@ -20,7 +20,7 @@
 namespace mx::products {
 namespace {
 
-// Where an element of the stored matrix lies in the operand.
+// The position in the operand of an element of the stored matrix.
 struct place_in_operand {
     std::size_t depth;
     reduction over;
@@ -51,17 +51,17 @@ bool same_values(const codec::block_params& p, float scale, std::span<const std:
 void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
                      const codec::recipe& r, const engine::run_control& control,
                      quantized_operand& q) {
-    // Rows of the matrix as it is stored by columns; 1xN lies along the axis that is summed over.
+    // Rows of the matrix as it is stored by columns.
     std::size_t high = static_cast<std::size_t>(r.block.rows);
     std::size_t wide = static_cast<std::size_t>(r.block.cols);
-    const bool one_dimensional = high == 1;
+    const bool along = high == 1;
     const std::size_t length = wide;
-    if (one_dimensional && over == reduction::first) std::swap(high, wide);
+    if ((along || wide == 1) && over == reduction::first) std::swap(high, wide);
 
     const codec::block_params params = codec::params_of(r, {engine::finite_amax(x)});
     const place_in_operand to{q.depth, over};
     const gemm::operand_format* format = gemm::find_operand_format(r.element->name);
-    const std::uint32_t scaling = one_dimensional ? scaling_of(r, length) : 0;
+    const std::uint32_t scaling = along ? scaling_of(r, length) : 0;
     const bool coded = format != nullptr && scaling != 0;
     const std::size_t scales_per_row = (q.depth + length - 1) / length;
     if (coded) {

@@ -30,9 +30,9 @@ struct quantized_operand {
 };
 
 /// Quantizes `m`, of which axis `over` is summed over, after rotating it by `rotate` along that
-/// axis. Blocks 1xN lie along it; tiles lie in the matrix as it is stored. Random draws are keyed
-/// by an element's place in the stored tensor, as in `mx quantize`; the bytes do not depend on
-/// threads.
+/// axis. Blocks 1xN lie along it, blocks Nx1 across it; tiles lie in the matrix as it is stored.
+/// Random draws are keyed by an element's place in the stored tensor, as in `mx quantize`; the
+/// bytes do not depend on threads.
 quantized_operand quantize_operand(const matrix& m, reduction over, const operand_recipe& recipe,
                                    const transform::rotation& rotate,
                                    const engine::run_control& control);

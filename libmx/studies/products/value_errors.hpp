@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far an array of float32 results lies from what it should be.
+// The error of an array of float32 results.
 #pragma once
 
 #include <array>

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/packed_file.hpp"
+#include "libmx/io/packed_read.hpp"
+#include "libmx/io/quantized/layouts.hpp"
 #include "libmx/io/quantized/pairings.hpp"
 #include "libmx/studies/rosetta/scale_origin.hpp"
 
@@ -42,9 +48,48 @@ const format::element_format* element_of(tensor::dtype type) {
     return nullptr;
 }
 
+// The format of named scales: of F8_E4M3 UE4M3, of bytes E8M0 unless `named`.
+const format::scale_format& scale_format_of(const io::tensor_info& scales,
+                                            const std::string& named) {
+    const std::string e4m3 = "ue4m3", e8m0 = "e8m0";
+    const bool numbers = tensor::row_of(scales.type).name == "F8_E4M3";
+    const format::scale_format& f = base::row_named(format::scale_formats, "scale format",
+                                                    !named.empty() ? named
+                                                    : numbers      ? e4m3
+                                                                   : e8m0);
+    if (!f.has_codes()) fail(scales, "scales of one byte each are called for");
+    return f;
+}
+
+// The one number of an array; none where it scales nothing, as that of a tensor of zeros may.
+std::optional<codec::tensor_scale> tensor_scale_of(engine::tensor_ref from,
+                                                   codec::two_level_kind convention) {
+    const io::tensor_info& info = from.info();
+    if (info.type != tensor::dtype::f32 || info.elements != 1) {
+        fail(info, "a tensor scale of one F32 is called for");
+    }
+    const float stored = io::read_run<float>(*from.file->open(from.index), 0, 1).front();
+    const codec::tensor_scale t = codec::stored_tensor_scale(convention, stored);
+    const auto usable = [](float x) { return x > 0 && std::isfinite(x); };
+    if (!usable(t.stored) || !usable(t.decode)) return std::nullopt;
+    return t;
+}
+
+// Checkpoints divide by it or multiply by it.
+codec::two_level_kind convention_of(bool divides) {
+    return divides ? codec::two_level_kind::compressed_tensors : codec::two_level_kind::exact;
+}
+
+bool name_divides(std::string_view name) {
+    return std::ranges::any_of(io::tensor_scale_names, [&](const io::tensor_scale_name& n) {
+        return n.divides && name.ends_with(n.ending);
+    });
+}
+
 // Blocks along the last axis, as many as there are scale bytes.
 coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
-                        const format::element_format& element) {
+                        const format::element_format& element,
+                        const format::scale_format& scale_format) {
     const io::tensor_info& c = codes.info();
     const io::tensor_info& s = scales.info();
     if (tensor::row_of(c.type).bits > 8) {
@@ -61,15 +106,29 @@ coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
     const std::uint64_t size = elements / s.elements;
     const std::uint64_t along = s.shape.empty() ? 1 : s.shape.back();
     const block::grid grid{{1, s.elements / along, along * size}, 1, size};
-    return {c.name, codes, scales, &element, grid, fmt::format("1x{}", size), {}, false};
+    coded_tensor t;
+    t.name = c.name;
+    t.codes = codes;
+    t.scales = scales;
+    t.element = &element;
+    t.scale_format = &scale_format;
+    t.grid = grid;
+    t.block = fmt::format("1x{}", size);
+    return t;
 }
 
 // What the layouts of io/quantized confirm.
 void append_pairings(const std::vector<engine::tensor_ref>& arrays, const std::vector<bool>& skip,
                      const coded_request& how, std::vector<coded_tensor>& to) {
     for (const io::pairing& p : io::find_pairings(arrays, false, skip).found) {
-        if (p.layout->scales != io::scale_array::e8m0 || p.element == nullptr) continue;
+        if (p.layout->scales == io::scale_array::real || p.element == nullptr) continue;
         coded_tensor t;
+        if (p.layout->scales == io::scale_array::e4m3) {
+            t.scale_format = format::find_scale_format("ue4m3");
+        }
+        if (p.tensor_scale) {
+            t.outer = tensor_scale_of(arrays[*p.tensor_scale], convention_of(p.divides));
+        }
         t.name = p.name;
         t.codes = arrays[p.codes];
         t.scales = arrays[p.scales];
@@ -88,22 +147,28 @@ void append_pairings(const std::vector<engine::tensor_ref>& arrays, const std::v
 
 coded_tensor of_packed(const io::reader& file, const engine::packed_tensor& p) {
     const codec::recipe& r = p.recipe;
-    if (!r.scale_format->power_of_two() || r.offset != codec::offset_kind::none) {
-        throw base::error(
-            base::error_kind::input,
-            "only blocks with E8M0 scales and without an offset are judged by their bytes",
-            {engine::path_of(file), p.name, {}});
+    if (!r.scale_format->has_codes() || r.offset != codec::offset_kind::none) {
+        throw base::error(base::error_kind::input,
+                          "only blocks with scales of one byte and without an offset are judged by "
+                          "their bytes",
+                          {engine::path_of(file), p.name, {}});
     }
     std::string reason;
     const block::grid grid = engine::lay_out(p.shape, r, reason)->grid;
-    return {p.name,
-            {&file, p.codes},
-            {&file, p.scales},
-            r.element,
-            grid,
-            fmt::format("{}x{}", r.block.rows, r.block.cols),
-            r,
-            true};
+    coded_tensor t;
+    t.name = p.name;
+    t.codes = {&file, p.codes};
+    t.scales = {&file, p.scales};
+    t.element = r.element;
+    t.scale_format = r.scale_format;
+    t.grid = grid;
+    t.block = fmt::format("{}x{}", r.block.rows, r.block.cols);
+    t.recipe = r;
+    t.has_recipe = true;
+    if (p.tensor_scale && !codec::has_outer_areas(r)) {
+        t.outer = tensor_scale_of({&file, *p.tensor_scale}, r.by->two_level.value);
+    }
+    return t;
 }
 
 std::vector<coded_tensor> find_in(const reader_list& files, const coded_request& how) {
@@ -118,7 +183,13 @@ std::vector<coded_tensor> find_in(const reader_list& files, const coded_request&
             base::refuse("--codes {}: bytes do not say their format; name it with --element",
                          how.elements);
         }
-        found.push_back(named_pair(codes, scales, *element));
+        found.push_back(
+            named_pair(codes, scales, *element, scale_format_of(scales.info(), how.scale_format)));
+        if (!how.tensor_scale.empty()) {
+            const engine::tensor_ref of = need(files, "--tensor-scale", how.tensor_scale);
+            found.back().outer = tensor_scale_of(of, convention_of(name_divides(how.tensor_scale)));
+            if (!found.back().outer) fail(of.info(), "a finite and positive number is called for");
+        }
         return found;
     }
     std::vector<engine::tensor_ref> arrays;

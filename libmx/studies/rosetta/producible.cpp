@@ -7,6 +7,9 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/tensor_scale.hpp"
+#include "libmx/format/decode.hpp"
 
 namespace mx::rosetta {
 namespace {
@@ -16,6 +19,14 @@ int magnitude_code(const format::element_format& f, std::uint32_t code) {
     if (f.floating()) return static_cast<int>(code & ~f.sign_bit());
     return static_cast<int>(negative ? static_cast<std::uint32_t>(f.codes()) - code : code);
 }
+
+constexpr std::uint32_t quiet_nan = 0x7fc00000u;
+constexpr float four_target = 4.0f;
+
+// A scale and the least and the largest code that maxima have under it.
+struct outcome_range {
+    int scale_code, least, most;
+};
 
 // One element, the maximum of its block, under a recipe: by the reference, since each outcome
 // decides which one is asked for next.
@@ -28,6 +39,15 @@ class lone_element {
         int scale_code;  // -1: a scale that E8M0 does not hold
         int magnitude;
     };
+
+    int scale_code(std::uint32_t bits) const { return of(bits).scale_code; }
+
+    // Of all maxima from `low` to `high`, which have one scale.
+    outcome_range between(std::uint32_t low, std::uint32_t high) const {
+        const outcome from = of(low), to = of(high);
+        const auto [least, most] = std::minmax({from.magnitude, to.magnitude});
+        return {from.scale_code, least, most};
+    }
 
     outcome of(std::uint32_t bits) const {
         const float x = base::float_from_bits(bits);
@@ -50,6 +70,59 @@ class lone_element {
 
     const format::element_format& format_;
     codec::block_params params_;
+};
+
+// The same under a scale that is a number, for a maximum that becomes `target` (0: the largest
+// value): four-over-six chooses between two by the other elements.
+class block_maximum {
+  public:
+    block_maximum(const codec::recipe& r, float target)
+        : format_(*r.element),
+          params_(codec::params_of(r, {base::bits_of(codec::outer_rule_of(r).range)})),
+          target_(target == 0 ? params_.largest : target) {}
+
+    int scale_code(std::uint32_t bits) const {
+        return scale_of(bits & base::f32_magnitude_mask).code;
+    }
+
+    outcome_range between(std::uint32_t low, std::uint32_t high) const {
+        const std::uint32_t sign = low & base::f32_sign_mask;
+        const codec::fractional_scale scale = scale_of(low & base::f32_magnitude_mask);
+        if (base::is_nan(scale.value)) return {scale.code, 0, 0};
+        const std::uint32_t first = low & base::f32_magnitude_mask;
+        const std::uint32_t last = high & base::f32_magnitude_mask;
+        // Other outer scales move the ends by what a few roundings do.
+        const auto below = std::max(first, rounding_reach) - rounding_reach;
+        const bool finite = last < base::f32_infinity - rounding_reach;
+        const auto [least, most] = std::minmax(
+            {magnitude((first == 0 ? 0 : below) | sign, scale),
+             magnitude((finite && last != 0 ? last + rounding_reach : last) | sign, scale)});
+        return {scale.code, least, most};
+    }
+
+    // The code of the maximum where nothing is rounded.
+    int normal_top() const { return between(base::bits_of(target_), base::bits_of(target_)).most; }
+
+  private:
+    static constexpr std::uint32_t rounding_reach = 8;  // ulps
+
+    codec::fractional_scale scale_of(std::uint32_t amax) const {
+        const bool ignored = amax > base::f32_infinity && !codec::nan_decides(params_);
+        return codec::choose_scale(params_, ignored ? 0 : amax, target_);
+    }
+
+    int magnitude(std::uint32_t bits, const codec::fractional_scale& scale) const {
+        const float x = base::float_from_bits(bits);
+        codec::block_place place;
+        place.cols = 1;
+        const codec::fractional_encoder encoder(params_, scale, place);
+        return magnitude_code(
+            format_, std::isfinite(x) ? encoder.encode(x, 0).code : encoder.special_code(x));
+    }
+
+    const format::element_format& format_;
+    codec::block_params params_;
+    float target_;
 };
 
 // The first bits in [low, high) for which `reached` holds, which it does from there on; else high.
@@ -103,37 +176,56 @@ block_top top_of(const format::element_format& f, std::span<const std::uint8_t> 
     return top;
 }
 
-producible::producible(const codec::recipe& r) {
+producible::producible(const codec::recipe& r) : scale_format_(r.scale_format) {
     const auto refuse = [&](const char* why) { base::refuse(codec::to_string(r) + ": " + why); };
     if (r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic) {
         refuse("what it leaves behind depends on random numbers");
     }
     if (r.offset != codec::offset_kind::none) refuse("blocks with an offset are not judged");
-    if (!r.scale_format->power_of_two()) refuse("only E8M0 scales are judged");
+    if (!r.scale_format->has_codes()) refuse("float32 scales are not judged");
     if (scale::is_search(r.rule->id)) refuse("a searched scale does not follow from the maximum");
 
+    if (r.scale_format->is_number()) {
+        const block_maximum six(r, 0);
+        fill(six);
+        if (r.select == codec::four_over_six::none) return;
+        const block_maximum four(r, four_target);
+        fill(four);
+        const auto value = [&](int code) {
+            return format::decode_scale(*r.scale_format, static_cast<std::uint32_t>(code));
+        };
+        int last = nan_code_of(*r.scale_format) - 1;
+        const float reach = value(last) / 1.5f;
+        while (value(last) > reach) --last;
+        alternatives_ = {four.normal_top(), six.normal_top(), last};
+        return;
+    }
     const lone_element run(r);
+    fill(run);
+    intervals_ = intervals_of(run, 0);
+    const auto negative = intervals_of(run, base::f32_sign_mask);
+    if (!std::ranges::equal(intervals_, negative, alike)) intervals_.clear();
+}
+
+template <typename Run>
+void producible::fill(const Run& run) {
     constexpr std::uint32_t sign = base::f32_sign_mask;
+    const int nan_code = nan_code_of(*scale_format_);
     const auto note = [&](std::uint32_t low, std::uint32_t high) {
         for (const bool negative : {false, true}) {
             const std::uint32_t s = negative ? sign : 0u;
-            const auto from = run.of(low | s);
-            const auto to = run.of(high | s);
-            if (from.scale_code == format::e8m0_nan) gives_nan_scale_ = true;
-            if (from.scale_code < 0 || from.scale_code == format::e8m0_nan) continue;
-            auto& set =
-                (negative ? negative_ : positive_)[static_cast<std::size_t>(from.scale_code)];
+            const auto [code, least, most] = run.between(low | s, high | s);
+            if (code == nan_code) gives_nan_scale_ = true;
+            if (code < 0 || code == nan_code) continue;
+            auto& set = (negative ? negative_ : positive_)[static_cast<std::size_t>(code)];
             // Every code in between is the code of some maximum in between: its own value times
             // the scale.
-            for (int m = std::min(from.magnitude, to.magnitude);
-                 m <= std::max(from.magnitude, to.magnitude); ++m) {
-                set.set(static_cast<std::size_t>(m));
-            }
+            for (int m = least; m <= most; ++m) set.set(static_cast<std::size_t>(m));
         }
     };
-    // Within a binade the scale changes once or twice; bisection finds where.
+    // Within a binade the scale changes a few times; bisection finds where.
     const auto walk = [&](auto&& self, std::uint32_t low, std::uint32_t high) -> void {
-        if (run.of(low).scale_code == run.of(high).scale_code) return note(low, high);
+        if (run.scale_code(low) == run.scale_code(high)) return note(low, high);
         const std::uint32_t middle = low + (high - low) / 2;
         self(self, low, middle);
         self(self, middle + 1, high);
@@ -144,13 +236,15 @@ producible::producible(const codec::recipe& r) {
         walk(walk, field << 23, (field << 23) + base::f32_mantissa_mask);
     }
     note(base::f32_infinity, base::f32_infinity);
-    if (run.of(0x7fc00000u).scale_code == format::e8m0_nan) gives_nan_scale_ = true;
-    intervals_ = intervals_of(run, 0);
-    if (!std::ranges::equal(intervals_, intervals_of(run, sign), alike)) intervals_.clear();
+    const int of_nan = run.scale_code(quiet_nan);
+    if (of_nan == nan_code) gives_nan_scale_ = true;
+    if (of_nan == nan_code || scale_format_->power_of_two()) return;
+    // Beside a NaN that leaves the scale a number, the elements can have any code.
+    for (auto* side : {&positive_, &negative_}) (*side)[static_cast<std::size_t>(of_nan)].set();
 }
 
 bool producible::can_be(std::uint8_t scale_code, const block_top& top) const {
-    if (scale_code == format::e8m0_nan) return gives_nan_scale_;
+    if (scale_code == nan_code_of(*scale_format_)) return gives_nan_scale_;
     if (top.has_nan) return true;
     const auto fits = [&](const std::bitset<256>& own, int largest, const std::bitset<256>& other,
                           int beside) {

@@ -5,17 +5,27 @@
 // Under floor, for instance, an E2M1 block with scale S had its maximum in [4, 8) S, so that its
 // largest code is 4 or 6; a block whose largest element is 3 was not made that way. The sets follow
 // from running the recipe over every binade of block maxima, not from a table.
+//
+// UE4M3 and UE5M3 have eight scales per binade, so the largest element is 6 unless the scale is
+// small or four-over-six made it 4. There the ends of the range tell dialects apart: which scale a
+// block of zeros gets, and which the smallest is.
 #pragma once
 
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "libmx/codec/recipe.hpp"
 
 namespace mx::rosetta {
+
+/// The scale code that is NaN.
+constexpr int nan_code_of(const format::scale_format& f) {
+    return f.power_of_two() ? format::e8m0_nan : f.number.nan_code();
+}
 
 /// What a block shows of its maximum.
 struct block_top {
@@ -35,12 +45,13 @@ struct top_interval {
 
 class producible {
   public:
-    /// Throws base::error (usage) for recipes with random numbers, an offset, or scales other than
-    /// E8M0 and float32 powers of two.
+    /// Throws base::error (usage) for recipes with random numbers, an offset, searched scales, or
+    /// float32 scales other than powers of two. Under an outer scale, the sets are those of every
+    /// outer scale for which no intermediate result leaves the normal range of float32.
     explicit producible(const codec::recipe& r);
 
     /// Whether a block with this scale code and these extremes can come of the recipe. A block with
-    /// scale 255 can when some input gives it; one with NaN elements is not judged (true).
+    /// a NaN scale can when some input gives it; one with NaN elements is not judged (true).
     bool can_be(std::uint8_t scale_code, const block_top& top) const;
 
     /// The magnitude codes that the largest element can have under `scale_code`, for a maximum of
@@ -54,8 +65,20 @@ class producible {
     /// maximum matters.
     const std::vector<top_interval>& intervals() const { return intervals_; }
 
+    /// What four-over-six chooses between.
+    struct choice {
+        int four, six;          ///< largest codes of blocks
+        int last_scale_of_six;  ///< beyond it the other scale is out of range
+    };
+    const std::optional<choice>& alternatives() const { return alternatives_; }
+
   private:
+    template <typename Run>
+    void fill(const Run& run);
+
+    const format::scale_format* scale_format_;
     std::vector<top_interval> intervals_;
+    std::optional<choice> alternatives_;
     std::array<std::bitset<256>, 256> positive_, negative_;
     bool gives_nan_scale_ = false;
 };

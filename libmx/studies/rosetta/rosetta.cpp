@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "libmx/base/status.hpp"
+#include "libmx/base/suggest.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/format/block_formats.hpp"
@@ -99,8 +100,9 @@ class panel_pairs final : public engine::panel_visitor {
             reading& to = readings_[r];
             to.codes = std::span(d.codes + block * d.stride, size);
             to.scale = codec::scale_of_block(*params_[r], d, block);
-            to.factor =
-                static_cast<double>(to.scale) * static_cast<double>(params_[r]->tensor.decode);
+            const codec::tensor_scale& outer =
+                params_[r]->outer_areas ? s.by_recipe[r].outer : params_[r]->tensor;
+            to.factor = static_cast<double>(to.scale) * static_cast<double>(outer.decode);
             to.alike = r;
             for (std::size_t k = 0; k < r && to.alike == r; ++k) {
                 if (readings_[k].alike == k && same_codes(k, r) && same_values(k, r)) to.alike = k;
@@ -124,8 +126,8 @@ class panel_pairs final : public engine::panel_visitor {
 
     // Codes mean the same in both.
     bool same_values(std::size_t a, std::size_t b) const {
-        const float* va = params_[a]->conversion.value;
-        const float* vb = params_[b]->conversion.value;
+        const float* va = params_[a]->value;
+        const float* vb = params_[b]->value;
         return std::ranges::all_of(readings_[a].codes,
                                    [&](std::uint8_t c) { return same_scale(va[c], vb[c]); });
     }
@@ -165,8 +167,8 @@ class panel_pairs final : public engine::panel_visitor {
         }
         const std::size_t at = from * params_.size() + by;
         if (!known_[at]) {
-            errors_[at] = squared_error(x, readings_[from].codes, params_[from]->conversion.value,
-                                        readings_[by].factor);
+            errors_[at] =
+                squared_error(x, readings_[from].codes, params_[from]->value, readings_[by].factor);
             known_[at] = true;
         }
         return errors_[at];
@@ -225,6 +227,11 @@ class pair_visitor final : public engine::visitor {
     std::deque<shared_counts> counts_;  // by tensor of the batch
 };
 
+// What shares an outer scale.
+codec::outer_choice areas_of(const codec::recipe& r) {
+    return codec::has_outer_areas(r) ? r.outer : codec::outer_choice{};
+}
+
 void check(const std::vector<codec::recipe>& recipes) {
     const auto refuse = [](const codec::recipe& r, std::string_view why) {
         base::refuse(codec::to_string(r) + ": " + std::string(why));
@@ -241,7 +248,11 @@ void check(const std::vector<codec::recipe>& recipes) {
         }
         if (codec::bumps_positions(r)) refuse(r, "its scales differ inside a block; leave it out");
         codec::refuse_scale_files(r);
-        codec::refuse_outer_areas(r, "which the bytes do not tell; leave it out");
+        if (!(codec::has_outer_areas(r) || codec::has_outer_areas(recipes.front()))) continue;
+        if (!(areas_of(r) == areas_of(recipes.front()))) {
+            refuse(r,
+                   "give recipes whose outer scales are those of the same rows, columns or tiles");
+        }
     }
     if (recipes.size() < 2) base::refuse("give at least two recipes to compare");
 }
@@ -251,35 +262,67 @@ report::value ratio(double crossed, double own) {
     return std::sqrt(crossed / own);
 }
 
-// A preset whose element the recipe may replace.
-constexpr std::string_view any_preset = "mxfp8";
+// Presets whose element the recipe may replace.
+constexpr std::string_view any_preset = "mxfp8", any_number_preset = "nvfp4";
 
-std::string_view preset_of(const std::string& element) {
+std::string_view preset_of(const std::string& element, const format::scale_format& scales) {
+    if (scales.is_number()) return any_number_preset;
     for (const format::block_format& f : format::block_formats) {
         if (f.element == element && f.scale == "e8m0") return f.name;
     }
     return any_preset;
 }
 
+// Four-over-six in every kind that the dialect of `plain` has.
+void append_selections(const codec::recipe& plain, std::vector<codec::recipe>& to) {
+    using codec::candidate_kind, codec::four_over_six, codec::scale_bound;
+    const bool te = plain.by->id == codec::dialect_id::te;
+    if (plain.element->name != "e2m1" || plain.rule->id != scale::rule_id::two_level) return;
+    if (!te && plain.by->id != codec::dialect_id::ocp) return;
+    for (const auto select : {four_over_six::mse, four_over_six::mae, four_over_six::abs_max}) {
+        if (te && select == four_over_six::abs_max) continue;
+        for (const auto bound : {scale_bound::power_of_two, scale_bound::largest}) {
+            for (const auto kind : {candidate_kind::exact, candidate_kind::fp16}) {
+                const bool fp16 = te && plain.scale_format->name == "ue4m3";
+                if (kind == candidate_kind::fp16 && !fp16) continue;
+                to.push_back(plain);
+                to.back().select = select;
+                to.back().bound = bound;
+                to.back().candidates = kind;
+            }
+        }
+    }
+}
+
 }  // namespace
 
-std::vector<codec::recipe> recipes_of_element(const std::string& element,
-                                              const std::string& block) {
+std::vector<codec::recipe> recipes_of_element(const std::string& element, const std::string& block,
+                                              const std::string& scale_format) {
+    const format::scale_format& scales =
+        base::row_named(format::scale_formats, "scale format", scale_format);
+    if (!scales.has_codes()) base::refuse("scale format {}: its scales have no codes", scales.name);
     std::vector<codec::recipe> recipes;
-    const std::string start =
-        fmt::format("{}:element={},block={}", preset_of(element), element, block);
-    recipes.push_back(codec::parse_recipe(start));
+    const std::string start = fmt::format("{}:element={},block={},scale_format={}",
+                                          preset_of(element, scales), element, block, scales.name);
+    const codec::recipe first = codec::parse_recipe(start);
+    recipes.push_back(first);
+    append_selections(first, recipes);
     for (const codec::dialect& d : codec::dialects()) {
         if (!d.blocks || (!d.elements.empty() && !codec::lists(d.elements, element))) continue;
+        const bool ocp = d.id == codec::dialect_id::ocp;
+        if (scales.is_number() && !ocp && element != "e2m1") continue;
+        if (scales.is_number() && !codec::lists(d.number_scales, scales.name)) continue;
         for (const scale::scale_rule& rule : scale::scale_rules) {
-            if (!codec::lists(d.rules, rule.name) || rule.scale_format != "e8m0") continue;
+            if (!codec::lists(d.rules, rule.name)) continue;
+            if (!codec::lists(rule.scale_format, scales.name)) continue;
             const bool inside =
                 d.id == codec::dialect_id::systems_scaling && rule.id == scale::rule_id::floor_bump;
             if (rule.id == scale::rule_id::stochastic || inside) continue;
             const codec::recipe r = codec::parse_recipe(
                 fmt::format("{},scale={},dialect={}", start, rule.name, d.name));
-            if (r == recipes.front()) continue;
+            if (r == first) continue;
             recipes.push_back(r);
+            append_selections(r, recipes);
         }
     }
     return recipes;

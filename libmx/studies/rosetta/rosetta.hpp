@@ -55,10 +55,13 @@ report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b
                            const std::vector<std::string>& names);
 
 /// The recipes that `mx rosetta` compares by default: every scale rule and every dialect that
-/// applies to E8M0 blocks of `element`, without those that draw random numbers and without
-/// systems-scaling's floor-bump, whose scales differ inside a block. The rounding of ocp is rtne,
-/// that of the others their default. Throws base::error (usage) for an unknown element or block.
-std::vector<codec::recipe> recipes_of_element(const std::string& element, const std::string& block);
+/// applies to blocks of `element` under scales of `scale_format`, without those that draw random
+/// numbers and without systems-scaling's floor-bump, whose scales differ inside a block. Under
+/// UE4M3 and UE5M3 also each kind of four-over-six. The rounding of ocp is rtne, that of the others
+/// their default. Throws base::error (usage) for an unknown element, block or scale format, and for
+/// float32 scales.
+std::vector<codec::recipe> recipes_of_element(const std::string& element, const std::string& block,
+                                              const std::string& scale_format = "e8m0");
 
 /// Compares the recipes, two or more of one element format and block shape without offset, on every
 /// tensor, in one pass (two where a recipe needs the tensor's maximum and it is large). The result

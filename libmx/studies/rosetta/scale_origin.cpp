@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <memory>
@@ -12,6 +13,8 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
+#include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/prologue.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/format/decode.hpp"
@@ -27,12 +30,22 @@ namespace {
 struct candidate {
     codec::recipe recipe;
     std::unique_ptr<producible> possible;
-    codec::block_params params;
 };
 using candidates = std::vector<candidate>;
 
 candidates candidates_of(const coded_tensor& t) {
-    std::vector<codec::recipe> recipes = recipes_of_element(std::string(t.element->name), t.block);
+    std::vector<codec::recipe> recipes = recipes_of_element(std::string(t.element->name), t.block,
+                                                            std::string(t.scale_format->name));
+    const bool areas = t.has_recipe && codec::has_outer_areas(t.recipe);
+    if (areas || t.outer) {
+        // That there are outer scales is known, and what shares one, as blocks are.
+        std::erase_if(recipes, [](const codec::recipe& r) {
+            return r.rule->id != scale::rule_id::two_level;
+        });
+    }
+    if (areas) {
+        for (codec::recipe& r : recipes) r.outer = t.recipe.outer;
+    }
     if (t.has_recipe) {
         codec::recipe own = t.recipe;
         own.axis = {};
@@ -44,10 +57,31 @@ candidates candidates_of(const coded_tensor& t) {
     // Whose scales do not follow from the maximum.
     std::erase_if(recipes, [](const codec::recipe& r) { return scale::is_search(r.rule->id); });
     candidates all;
-    for (const codec::recipe& r : recipes) {
-        all.push_back({r, std::make_unique<producible>(r), codec::params_of(r)});
-    }
+    for (const codec::recipe& r : recipes) all.push_back({r, std::make_unique<producible>(r)});
     return all;
+}
+
+// The tensor scale of a file in another convention than that of the file.
+codec::tensor_scale in_convention(codec::two_level_kind convention, const codec::tensor_scale& t) {
+    const codec::tensor_scale same = codec::stored_tensor_scale(convention, t.stored);
+    if (same.decode == t.decode) return same;
+    return codec::stored_tensor_scale(convention, 1.0f / t.stored);
+}
+
+// The parameters of a recipe beside an original with these facts: its own tensor scale, or that of
+// the file where it is another one (`differs`).
+codec::block_params params_beside(const coded_tensor& t, const codec::recipe& r,
+                                  const codec::tensor_facts& facts, bool& differs) {
+    constexpr float near = 0x1p-21f;  // what conversions between conventions leave
+    codec::block_params p = codec::params_of(r, facts);
+    if (!t.outer || !codec::has_tensor_scale(r)) return p;
+    const float own = p.tensor.decode, stored = t.outer->decode;
+    if (std::abs(own - stored) <= near * stored) return p;
+    differs = codec::needs_tensor_facts(r);
+    p.tensor = in_convention(r.by->two_level.value, *t.outer);
+    // What te's four-over-six computes errors from.
+    p.tensor.amax = p.outer.range * p.tensor.decode;
+    return p;
 }
 
 // The codes of a panel and the scales of its blocks.
@@ -126,7 +160,7 @@ void exclude(origin_row& row, std::uint64_t count, std::uint64_t zero, std::uint
 // Blocks of one tensor, from every thread.
 class origin_search {
   public:
-    origin_search(const coded_tensor& t, const candidates& by)
+    origin_search(const coded_tensor& t, const candidates& by, const codec::tensor_facts& facts)
         : candidates_(by),
           codes_(t.codes.file->open(t.codes.index)),
           scales_(t.scales.file->open(t.scales.index)),
@@ -136,9 +170,13 @@ class origin_search {
         const bool even = t.grid.over.cols % 2 == 0 && t.grid.block_cols % 2 == 0;
         total_.nibbles = even && block::packed_bits(t.element->bits()) == 4;
         for (const candidate& c : by) {
-            requests_.push_back({&c.params, codec::detail::codes, false, false, false, false});
             total_.rows.push_back({});
             total_.rows.back().recipe = c.recipe;
+            params_.push_back(
+                params_beside(t, c.recipe, facts, total_.rows.back().tensor_scale_differs));
+        }
+        for (const codec::block_params& p : params_) {
+            requests_.push_back({&p, codec::detail::codes, false, false, false, false});
         }
         nothing_ = total_.rows;
     }
@@ -169,16 +207,19 @@ class origin_search {
         total_.nibbles = total_.nibbles && compared;
         for (std::size_t i = 0; i < candidates_.size(); ++i) {
             total_.rows[i].tops = frequencies_of(*candidates_[i].possible, tops_);
+            total_.rows[i].tensor_scale_differs &= compared;
         }
         return std::move(total_);
     }
 
   private:
     void judge_bytes(const coded_panel& panel, origin_result& to, top_counts& tops) const {
+        const int nan_code = nan_code_of(*total_.tensor.scale_format);
         panel.for_each(
             [&](std::uint64_t index, std::uint8_t scale, std::span<const std::uint8_t> codes) {
                 const block_top top = top_of(*total_.tensor.element, codes);
-                const bool nan_scale = scale == format::e8m0_nan;
+                const bool nan_scale = scale == nan_code;
+                if (!nan_scale) to.largest_scale = std::max<int>(to.largest_scale, scale);
                 const bool zero = top.positive == 0 && top.negative == 0 && !nan_scale;
                 ++to.blocks;
                 to.elements += codes.size();
@@ -195,12 +236,15 @@ class origin_search {
 
     void compare(const engine::quantized_segment& s, std::size_t block, std::uint8_t scale,
                  std::span<const std::uint8_t> codes, origin_result& to) const {
-        const float stored = static_cast<float>(format::decode_e8m0(scale));
+        const bool power = total_.tensor.scale_format->power_of_two();
+        const float stored = format::decode_scale(*total_.tensor.scale_format, scale);
         for (std::size_t i = 0; i < candidates_.size(); ++i) {
             const codec::block_results& d = s.by_recipe[i].of_blocks;
-            const float own = codec::scale_of_block(candidates_[i].params, d, block);
+            // Not all dialects keep a power of two as a code.
+            const float own = power ? codec::scale_of_block(params_[i], d, block) : 0.0f;
             const bool both_nan = own != own && stored != stored;
-            to.rows[i].scales_differ += own == stored || both_nan ? 0u : 1u;
+            const bool same = power ? own == stored || both_nan : d.scale_code[block] == scale;
+            to.rows[i].scales_differ += same ? 0u : 1u;
             const std::uint8_t* own_codes = d.codes + block * d.stride;
             for (std::size_t k = 0; k < codes.size(); ++k) {
                 to.rows[i].codes_differ += own_codes[k] != codes[k] ? 1u : 0u;
@@ -220,6 +264,7 @@ class origin_search {
         total_.zero_blocks += here.zero_blocks;
         total_.nan_scales += here.nan_scales;
         total_.unjudged += here.unjudged;
+        total_.largest_scale = std::max(total_.largest_scale, here.largest_scale);
         for (std::size_t i = 0; i < here.rows.size(); ++i) {
             const origin_row& row = here.rows[i];
             exclude(total_.rows[i], row.excluded, row.excluded_zero, row.first_excluded);
@@ -232,6 +277,7 @@ class origin_search {
     const candidates& candidates_;
     std::unique_ptr<io::byte_source> codes_, scales_;
     std::uint64_t tensor_id_;
+    std::vector<codec::block_params> params_;      // by candidate
     std::vector<codec::recipe_request> requests_;  // by candidate
     std::vector<origin_row> nothing_;              // by candidate
     std::mutex guard_;
@@ -262,6 +308,24 @@ engine::tensor_ref original_of(const coded_tensor& t, const engine::model& origi
     return *found;
 }
 
+// The largest magnitude of each original, where a tensor scale may follow from it.
+std::vector<codec::tensor_facts> facts_of(const std::vector<coded_tensor>& tensors,
+                                          const std::vector<engine::tensor_ref>& originals,
+                                          const engine::run_control& control) {
+    std::vector<std::vector<engine::facts_wanted>> wanted(originals.size());
+    for (std::size_t i = 0; i < originals.size(); ++i) {
+        if (tensors[i].scale_format->is_number()) wanted[i].push_back({{}, tensors[i].grid});
+    }
+    engine::run_control once = control;
+    once.kept_elements = 0;
+    const engine::prologue found = engine::run_prologue(originals, wanted, once);
+    std::vector<codec::tensor_facts> facts(tensors.size());
+    for (std::size_t i = 0; i < originals.size(); ++i) {
+        if (!found.facts[i].empty()) facts[i] = found.facts[i].front();
+    }
+    return facts;
+}
+
 }  // namespace
 
 std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors,
@@ -271,6 +335,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
     if (original != nullptr) {
         for (const coded_tensor& t : tensors) originals.push_back(original_of(t, *original));
     }
+    const std::vector<codec::tensor_facts> facts = facts_of(tensors, originals, control);
     std::uint64_t all = 0;
     for (const coded_tensor& t : tensors) all += t.grid.over.elements();
     std::uint64_t finished = 0;
@@ -280,13 +345,15 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
     std::vector<origin_result> results;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const coded_tensor& t = tensors[i];
-        const std::string kind =
-            fmt::format("{} {} {}", t.element->name, t.block,
-                        t.has_recipe ? codec::to_string(t.recipe) : std::string());
+        const std::string kind = fmt::format(
+            "{} {} {} {} {}", t.element->name, t.block, t.scale_format->name, t.outer.has_value(),
+            t.has_recipe ? codec::to_string(t.recipe) : std::string());
         const auto known = by_kind.find(kind);
-        origin_search search(t, known != by_kind.end()
-                                    ? known->second
-                                    : by_kind.emplace(kind, candidates_of(t)).first->second);
+        origin_search search(t,
+                             known != by_kind.end()
+                                 ? known->second
+                                 : by_kind.emplace(kind, candidates_of(t)).first->second,
+                             facts[i]);
         const std::uint64_t elements = t.grid.over.elements();
         if (elements != 0 && original != nullptr) {
             const engine::pass once{
@@ -332,6 +399,14 @@ report::record origin_record(const origin_result& result, const origin_row& row)
          rare != nullptr ? value_of_top(*result.tensor.element, *rare) : report::value()},
         {"rare_code_blocks", rare != nullptr ? tally(rare->found) : report::value()},
         {"rare_code_expected", rare != nullptr ? report::to_value(rare->least) : report::value()},
+        {"largest_scale",
+         result.largest_scale < 0
+             ? report::value()
+             : report::to_value(format::decode_scale(
+                   *result.tensor.scale_format, static_cast<std::uint32_t>(result.largest_scale)))},
+        {"tensor_scale_differs", result.compared && result.tensor.outer
+                                     ? report::value(row.tensor_scale_differs)
+                                     : report::value()},
         {"scales_differ", compared(row.scales_differ)},
         {"codes_differ", compared(row.codes_differ)},
         {"codes_differ_swapped",

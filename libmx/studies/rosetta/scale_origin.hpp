@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,16 @@
 
 namespace mx::rosetta {
 
-/// A tensor stored as element codes and E8M0 scale bytes.
+/// A tensor stored as element codes and scale bytes (E8M0, UE4M3 or UE5M3).
 struct coded_tensor {
     std::string name;
     engine::tensor_ref codes{}, scales{};
     const format::element_format* element = nullptr;
-    block::grid grid;      ///< the blocks, in the order of the scale bytes
-    std::string block;     ///< "1x32"
-    codec::recipe recipe;  ///< that the file names (has_recipe)
+    const format::scale_format* scale_format = format::find_scale_format("e8m0");
+    std::optional<codec::tensor_scale> outer{};  ///< the tensor scale beside them
+    block::grid grid;                            ///< the blocks, in the order of the scale bytes
+    std::string block;                           ///< "1x32"
+    codec::recipe recipe;                        ///< that the file names (has_recipe)
     bool has_recipe = false;
 };
 
@@ -31,10 +34,12 @@ struct coded_request {
     std::string element;   ///< "" or the element format of the codes, of as many bits as stored
     std::string elements;  ///< name of the array of codes, with `scales`
     std::string scales;
+    std::string scale_format = "";  ///< of the named scales: of bytes E8M0 by default
+    std::string tensor_scale = "";  ///< "" or the name of the array that holds it
 };
 
 /// The coded tensors of a model: those of our packed files; pairs of arrays that io::find_pairings
-/// confirms and whose scales are E8M0; or the pair that `how` names, whose blocks run along the
+/// confirms and whose scales are bytes; or the pair that `how` names, whose blocks run along the
 /// last axis. Empty when the model holds none. Throws base::error: input when sizes do not fit,
 /// usage for names that do not exist.
 std::vector<coded_tensor> find_coded_tensors(const engine::model& of, const coded_request& how);
@@ -50,6 +55,9 @@ struct origin_row {
     std::uint64_t codes_differ = 0;    ///< with the original: elements whose codes differ
     /// The same when the codes of each byte change places, see origin_result::nibbles.
     std::uint64_t codes_differ_swapped = 0;
+    /// With the original: the file's tensor scale is not the one that the recipe gives it. Bytes
+    /// are then compared under the one of the file.
+    bool tensor_scale_differs = false;
     std::vector<top_frequency> tops;  ///< how often its largest codes occur
 };
 
@@ -57,16 +65,17 @@ struct origin_result {
     coded_tensor tensor;
     std::uint64_t blocks = 0, elements = 0;
     std::uint64_t zero_blocks = 0;  ///< all codes are zero
-    std::uint64_t nan_scales = 0;   ///< scale byte 255
+    std::uint64_t nan_scales = 0;   ///< the scale is NaN
     std::uint64_t unjudged = 0;     ///< blocks with NaN codes under a finite scale
+    int largest_scale = -1;         ///< largest scale code that is no NaN, -1 where there is none
     bool compared = false;          ///< the original was there
     bool nibbles = false;           ///< and bytes hold two codes of one block each
     std::vector<origin_row> rows;
 };
 
-/// Judges every recipe that applies to the element format against every block; with `original`
-/// (tensors of the same name and number of elements) also compares the bytes. One pass over each
-/// file. Throws base::error.
+/// Judges every recipe that applies to the formats of elements and scales against every block; with
+/// `original` (tensors of the same name and number of elements) also compares the bytes. One pass
+/// over each file. Throws base::error.
 std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors,
                                         const engine::model* original,
                                         const engine::run_control& control);

@@ -11,6 +11,7 @@ namespace mx::rosetta {
 namespace {
 
 constexpr int first_scale = 2, last_scale = 252;
+constexpr double alternative_share = 1.0 / 16;
 constexpr double allowance = 2.0 / 3;         // of what is expected: densities may have valleys
 constexpr double unlikely = 13.815510557964;  // -ln 1e-6
 
@@ -39,6 +40,12 @@ void top_counts::merge(const top_counts& other) {
     for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i] += other.blocks_[i];
 }
 
+std::uint64_t top_counts::with(int magnitude, int last_scale) const {
+    std::uint64_t count = 0;
+    for (int scale = 0; scale <= last_scale; ++scale) count += at(scale, magnitude);
+    return count;
+}
+
 double value_of_top(const format::element_format& f, const top_frequency& t) {
     return std::abs(static_cast<double>(format::decode(f, static_cast<std::uint32_t>(t.code))));
 }
@@ -47,6 +54,14 @@ std::vector<top_frequency> frequencies_of(const producible& recipe, const top_co
     const std::vector<top_interval>& intervals = recipe.intervals();
     const auto n = static_cast<int>(intervals.size());
     std::vector<top_frequency> all;
+    if (const auto& two = recipe.alternatives()) {
+        const std::uint64_t chosen =
+            counts.with(two->four) + counts.with(two->six, two->last_scale_of_six);
+        for (const int code : {two->four, two->six}) {
+            all.push_back(
+                {code, alternative_share * static_cast<double>(chosen), counts.with(code)});
+        }
+    }
     for (const top_interval& i : intervals) all.push_back({i.code, 0, 0});
     // Blocks per octave. Interval -1 is the last one of the scale below, n the first of the next.
     const auto neighbour = [&](int scale, int j) {

@@ -17,6 +17,8 @@ class top_counts {
     explicit top_counts(const format::element_format& f);
     void add(std::uint8_t scale_code, const block_top& top);
     void merge(const top_counts& other);
+    /// Blocks with this largest code and at most this scale.
+    std::uint64_t with(int magnitude, int last_scale = 255) const;
     std::uint64_t at(int scale_code, int magnitude) const {
         return blocks_[static_cast<std::size_t>(scale_code) * codes_ +
                        static_cast<std::size_t>(magnitude)];
@@ -29,7 +31,9 @@ class top_counts {
 
 /// A largest code: blocks that have it, and how many there are at the least if the recipe made them
 /// and the logarithms of a tensor's block maxima have a density with a single peak. Between two
-/// intervals of maxima such a density is nowhere below the smaller of their densities.
+/// intervals of maxima such a density is nowhere below the smaller of their densities. Of
+/// four-over-six: at the least if it chooses each of its two scales for one block in 16 of those
+/// for which both are in range.
 struct top_frequency {
     int code = 0;
     double least = 0;
@@ -39,7 +43,7 @@ struct top_frequency {
 /// The magnitude that the code stands for.
 double value_of_top(const format::element_format& f, const top_frequency& t);
 
-/// By interval of the recipe, in their order; empty where it has none.
+/// By interval of the recipe, in their order, or by alternative; empty where it has none.
 std::vector<top_frequency> frequencies_of(const producible& recipe, const top_counts& counts);
 
 /// The code that speaks most against the recipe; nullptr where none does. One does when so few

@@ -15,7 +15,7 @@ namespace mx::show {
 /// block, unless it is the rule of `r`.
 std::vector<codec::recipe> scale_family(const codec::recipe& r);
 
-/// What tells the members of a family apart: "even", "two-level", "four_over_six=mse".
+/// What distinguishes the members of a group: "even", "two-level", "four_over_six=mse".
 std::string rule_words(const codec::recipe& r);
 
 }  // namespace mx::show

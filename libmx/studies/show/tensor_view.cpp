@@ -24,7 +24,7 @@ namespace {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-// Where a block lies.
+// The position of a block.
 struct block_position {
     std::uint64_t first;  // index of its first element
     std::uint64_t rows, cols;
@@ -237,7 +237,8 @@ tensor_view view_tensor(const engine::tensor_ref& t, const show_request& request
     static_cast<engine::run_request&>(all) = request;
     all.recipes = v.family;
     block_mapper map(request.worst, request.block, request.map_rows, request.map_columns);
-    v.results = analysis::analyze({t}, all, control, &map).results;
+    const analysis::result_list found = analysis::analyze({t}, all, control, &map).results;
+    v.results.assign(found.begin(), found.end());
     v.layout = map.layout;
     v.cells = std::move(map.cells);
     v.bands = std::move(map.bands);

@@ -87,7 +87,7 @@ def dtype_name(x: Any) -> str:
 
 
 def narrow_type(x: Any) -> str:
-    """In which type results for x leave the compiled part."""
+    """The type in which the compiled part returns results for x."""
     known = is_torch(x) or isinstance(x, (np.ndarray, np.generic))
     return dtype_name(x) if known and dtype_name(x) in ("BF16", "F16") else "F32"
 
@@ -98,9 +98,9 @@ def of_bits(y: Any, kind: str) -> Any:
 
 
 def bits_of(out: Any, x: Any) -> Any:
-    """A NumPy array over the memory of `out` to be written in place, None where that cannot be:
-    tensors of PyTorch, which keep count of changes, other types and layouts than results have, and
-    memory that is x's in part."""
+    """A NumPy array over the memory of `out` for writing in place, or None: for tensors of PyTorch,
+    which count changes, for other types and layouts than those of results, and for memory that overlaps
+    x."""
     if not isinstance(out, np.ndarray) or not out.flags.c_contiguous or not out.flags.writeable:
         return None
     if dtype_name(out) not in ("F32", "BF16", "F16"):
@@ -112,8 +112,8 @@ def bits_of(out: Any, x: Any) -> Any:
 
 
 def like(x: Any, y: Any) -> Any:
-    """Results in the library and floating type of x: `y` is of it already, has the bits of it, or
-    is float32, which stays for integers."""
+    """Results in the library and floating type of x: `y` has this type already, or its bits, or is
+    float32, which stays for integers."""
     if is_torch(x):
         torch = _torch()
         t = torch.from_numpy(y)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mx finds, as documents: the JSON of the command, its tables and its pages."""
+"""Results of mx as documents: the JSON of the command, its tables and its pages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _reading = {"as_": "as", "shape": "shape", "dtype": "dtype", "offset": "offset",
 
 
 def reading_options(given: Mapping[str, Any]) -> Dict[str, Any]:
-    """Keyword arguments that say how files are read, by the names of the compiled part."""
+    """Keyword arguments for reading files, by the names of the compiled part."""
     options: Dict[str, Any] = {}
     for key, value in given.items():
         if key not in _reading:
@@ -50,8 +50,8 @@ def reading_options(given: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 class Document:
-    """A result of mx: `records` as dictionaries, undefined figures as None; `content` has all of
-    it. Printing shows the table of the command. Documents can be pickled."""
+    """A result of mx: `records` as dictionaries, undefined figures as None; `content` is the whole JSON
+    object. Printing shows the table of the command. Documents can be pickled."""
 
     def __init__(self, text: bytes, table: str) -> None:
         self._text, self._table = text, table
@@ -74,7 +74,7 @@ class Document:
         return len(self.records)
 
     def table(self) -> str:
-        """What the command prints, 100 columns wide."""
+        """The output of the command, 100 columns wide."""
         return self._table
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Document:
 
 
 class Gate(Document):
-    """What became of rules; true where all of them hold."""
+    """The outcome of rules; true if all of them hold."""
 
     def __init__(self, text: bytes, table: str, holds: bool) -> None:
         super().__init__(text, table)
@@ -120,7 +120,7 @@ class Gate(Document):
 
 
 class Analysis(Document):
-    """What analyze, compare, cluster and diff found."""
+    """The results of analyze, compare, cluster and diff."""
 
     def __init__(self, text: Any, table: Any = "") -> None:
         # Records that were made elsewhere become a document as well.
@@ -142,15 +142,14 @@ class Analysis(Document):
 
     def report(self, path: Any = None, *, title: str = "", policy: str = "", target: str = "",
                eval: str = "") -> str:
-        """Writes the page that `mx report` makes of these results, for a browser, to `path`.
-        Returns the verdict in one line. The page has all of its figures where the results come from
-        analyze(..., page=True): it is the page of `mx analyze --html` then. policy, target, eval:
-        as --policy, --target and --eval."""
+        """Writes the page that `mx report` makes of these results to `path`. Returns the verdict in one
+        line. If the results come from analyze(..., page=True), the page has all of its figures: it is
+        that of `mx analyze --html`. policy, target, eval: as --policy, --target and --eval."""
         return report([self], path, title=title, policy=policy, target=target, eval=eval)
 
     def gate(self, rules: Texts, *, recipes: Any = (), policy: str = "", target: str = "",
              eval: str = "") -> Gate:
-        """Holds the results against rules, as `mx gate`: "clamp_rate<0.001",
+        """Checks the results against rules, as `mx gate`: "clamp_rate<0.001",
         "norm:saturated_block_rate==0 or null", "policy"."""
         return gate([self], rules, recipes=recipes, policy=policy, target=target, eval=eval)
 
@@ -186,7 +185,7 @@ def report(results: Any, path: Any = None, *, title: str = "", policy: str = "",
 
 def gate(results: Any, rules: Texts, *, recipes: Any = (), policy: str = "", target: str = "",
          eval: str = "") -> Gate:
-    """Holds results, documents or paths, against rules, as `mx gate`."""
+    """Checks results, documents or paths, against rules, as `mx gate`."""
     return Gate(*_libmx.gate(_kept(results), {
         "rules": texts(rules), "recipes": texts(recipes), "policy": policy, "target": target,
         "eval": os.fspath(eval)}))
@@ -207,11 +206,11 @@ class Model:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Closes the files."""
         self._files, self._views = None, {}
 
     def keys(self) -> List[str]:
-        """Names of the tensors that hold real numbers, in the order of the files."""
+        """Names of the tensors of real numbers, in the order of the files."""
         return list(self._views)
 
     def __len__(self) -> int:
@@ -225,7 +224,7 @@ class Model:
 
     @property
     def left_out(self) -> Dict[str, str]:
-        """Tensors that are no real numbers, or no weights, and why."""
+        """Tensors that are not real numbers, or not weights, and why."""
         return dict(self._files.left_out()) if self._files else {}
 
     @property
@@ -274,7 +273,7 @@ def source_of(source: Any) -> Any:
 
 
 def name_of(dump: Any, at: int) -> str:
-    """What a dump is called."""
+    """The name of a dump."""
     return str(at) if isinstance(dump, (Mapping, Model)) else os.fspath(dump)
 
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training with emulated formats in PyTorch: quantized copies with a straight-through gradient,
-linear layers whose six operands have a recipe each, and figures and dumps of a training under way.
+"""Training with emulated formats in PyTorch: quantized copies with a straight-through gradient, linear
+layers with a recipe for each of six operands, and figures and dumps of a training run.
 
-Products of quantized operands are torch.matmul's, in the tensors' own type, unless an accumulator
-model is named. Tensors on another device are copied to the host and back.
-"""
+Products of quantized operands are those of torch.matmul, in the tensors' own type, unless an accumulator
+model is given. Tensors on another device are copied to the host and back."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ def _outermost(by: Recipe) -> Tuple[int, int]:
 
 
 def _beyond(x: torch.Tensor, by: Recipe, name: str) -> torch.Tensor:
-    """Where an element lies beyond the largest or smallest value of its block."""
+    """Where x is beyond the largest or smallest value of its block."""
     if "transform=" in str(by):
         raise Error(f"ste='clip' with {by}: a rotated block does not clamp single elements")
     host = _on_host(x)
@@ -90,9 +89,9 @@ class _FakeQuantize(torch.autograd.Function):
 
 def fake_quantize(x: torch.Tensor, r: RecipeLike, name: str = "",
                   ste: str = "identity") -> torch.Tensor:
-    """x quantized and back, in x's type and on x's device. The gradient passes as it is; with
-    ste="clip" it is zero where |x| lies beyond the largest value that its block has. Stochastic
-    rounding draws by `name` and index. Raises Error as libmx.fake_quantize does."""
+    """x quantized and dequantized, in x's type and on x's device. The gradient passes unchanged; with
+    ste="clip" it is zero where |x| is beyond the largest value of its block. Stochastic rounding draws
+    by `name` and index. Raises Error as libmx.fake_quantize does."""
     if ste not in ("identity", "clip"):
         raise Error(f"ste {ste!r} is neither 'identity' nor 'clip'")
     y: torch.Tensor = _FakeQuantize.apply(x, str(recipe(r)), name, ste)
@@ -149,8 +148,8 @@ class LinearConfig:
 
 
 def _rotated(x: torch.Tensor, size: int) -> torch.Tensor:
-    """Rows of x rotated by Hadamard matrices of `size`, what is left by the largest that fit: the
-    butterflies of libmx/transform/rotation.hpp, in float32."""
+    """Rows of x rotated by Hadamard matrices of `size`, and the rest of a row by the largest that fit:
+    the butterflies of libmx/transform/rotation.hpp, in float32."""
     y = x.detach().float()
     parts, at, length = [], 0, int(y.shape[-1])
     while at < length:
@@ -169,8 +168,8 @@ def _rotated(x: torch.Tensor, size: int) -> torch.Tensor:
 
 
 def _drawn(r: Optional[str]) -> str:
-    """A name to draw random roundings by, from PyTorch's generator: anew in every step, the same
-    after torch.manual_seed and when activation checkpointing repeats a forward pass."""
+    """A name for the draws of stochastic rounding, from PyTorch's generator: another one in every step,
+    the same one after torch.manual_seed and when activation checkpointing repeats a forward pass."""
     if r is None or "round=stochastic" not in r:
         return ""
     return str(int(torch.randint(2 ** 62, ()).item()))
@@ -182,7 +181,7 @@ def _quantized(x: torch.Tensor, r: Optional[str]) -> torch.Tensor:
 
 def _product(config: LinearConfig, which: str, a: torch.Tensor,
              b: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """a (M, K) times b (N, K) transposed, and both as they were quantized."""
+    """a (M, K) times the transpose of b (N, K), and the quantized a and b."""
     recipes: _Recipes = getattr(config, which)
     if getattr(config, which + "_transform"):
         a, b = _rotated(a, config.transform_size), _rotated(b, config.transform_size)
@@ -224,7 +223,7 @@ class _LinearFunction(torch.autograd.Function):
 
 
 def _autocast_type(device: str) -> Optional[torch.dtype]:
-    """What autocast would compute a linear layer in."""
+    """The type in which autocast computes a linear layer."""
     if hasattr(torch, "get_autocast_dtype"):  # 2.4 and later
         return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
     if device == "cpu":
@@ -233,8 +232,8 @@ def _autocast_type(device: str) -> Optional[torch.dtype]:
 
 
 class Linear(torch.nn.Linear):
-    """torch.nn.Linear with a LinearConfig. The bias is added in the tensors' type; its gradient is
-    that of torch. Under autocast, input and parameters are cast first, as torch.nn.Linear does."""
+    """torch.nn.Linear with a LinearConfig. The bias is added in the tensors' type; its gradient is that
+    of torch. Under autocast, input and parameters are cast first, as in torch.nn.Linear."""
 
     config: LinearConfig
 
@@ -262,8 +261,8 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 def convert_(model: torch.nn.Module, config: LinearConfig,
              skip: Sequence[str] = ("lm_head", "*router*", "*gate")) -> List[str]:
-    """Makes every torch.nn.Linear whose name matches no pattern of `skip` a libmx.torch.Linear, in
-    place: parameters, hooks and optimizers stay as they are. Returns the names of those."""
+    """Replaces in place every torch.nn.Linear whose name matches no pattern of `skip` by a
+    libmx.torch.Linear; parameters, hooks and optimizers stay. Returns the names of the replaced layers."""
     done = []
     for name, module in model.named_modules():
         if type(module) is torch.nn.Linear and not _matches(name, skip):
@@ -285,11 +284,11 @@ _no_effect = {"custom_cuda", "round", "round_m", "round_weight", "round_output",
 
 
 def from_mx_specs(specs: Mapping[str, Any]) -> LinearConfig:
-    """microxcaling's dictionary, as finalize_mx_specs() takes it, as a LinearConfig with
-    dialect=microxcaling. Raises Error for what it asks of operands and no recipe does. Warns of
-    what it asks of anything else, such as bfloat=16 and its roundings: that is not emulated. Inputs
-    of three axes: microxcaling's blocks of Wgrad end with a sequence, those here may go on over it;
-    lengths that are multiples of the block make no difference."""
+    """microxcaling's dictionary, as for finalize_mx_specs(), as a LinearConfig with
+    dialect=microxcaling. Raises Error for settings of operands that no recipe has. Warns of other
+    settings that are not emulated, such as bfloat=16 and its roundings. For inputs of three axes,
+    microxcaling's blocks of wgrad end with a sequence, and those of libmx may continue in the next one;
+    there is no difference if lengths are multiples of the block."""
     left = []
     for key, value in specs.items():
         if key in _outside:
@@ -348,15 +347,15 @@ def _is_norm(module: torch.nn.Module) -> bool:
 
 
 def _in_backward() -> bool:
-    """False in PyTorch before 2.0, which does not say."""
+    """False in PyTorch before 2.0, which does not provide it."""
     task = getattr(torch._C, "_current_graph_task_id", None)
     return task is not None and task() != -1
 
 
 class _Hooks:
-    """Hands weights, activations and gradients of linear layers, and the gains of norms, to
-    `take(kind, name, tensor)` while `active()`. What activation checkpointing repeats counts once,
-    and nothing under torch.no_grad()."""
+    """Passes weights, activations and gradients of linear layers, and the gains of norms, to `take(kind,
+    name, tensor)` while `active()`. A forward pass that activation checkpointing repeats counts once,
+    and passes under torch.no_grad() do not count."""
 
     def __init__(self, model: torch.nn.Module, kinds: Iterable[str], layers: Sequence[str],
                  active: Callable[[], bool],
@@ -404,7 +403,7 @@ _shown = ("sqnr_db", "underflow_rate", "saturated_block_rate", "gain")
 
 
 class Watch:
-    """Figures of a training under way; made by watch()."""
+    """Figures of a training run; made by watch()."""
 
     def __init__(self, model: torch.nn.Module, recipes: Sequence[RecipeLike],
                  tensors: Sequence[str], every: int, layers: Sequence[str]) -> None:
@@ -435,8 +434,8 @@ class Watch:
                 self.statistics[key] = theirs
 
     def scalars(self, step: Optional[int] = None) -> Iterator[Tuple[str, float]]:
-        """Ends a step: (tag, value) of what was measured in it, for any writer of scalars; nothing
-        in steps between. Tags: mx/RECIPE/TENSOR/FIGURE. Parts of a batch count together."""
+        """Ends a step: (tag, value) of its measurements, for any writer of scalars; empty in steps that
+        are not measured. Tags: mx/RECIPE/TENSOR/FIGURE. Parts of a batch count together."""
         at = self.step if step is None else step
         tags = []
         for (name, r), s in self.statistics.items():
@@ -456,7 +455,7 @@ class Watch:
         Analysis(list(latest.values()), []).save(path)
 
     def close(self) -> None:
-        """Takes the hooks off."""
+        """Removes the hooks."""
         self._hooks.remove()
 
 
@@ -470,8 +469,8 @@ def watch(model: torch.nn.Module, recipes: Sequence[RecipeLike],
 
 
 def save(path: Any, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Writes tensors of floating types as a safetensors file, which the command reads. The file is
-    put in place whole."""
+    """Writes tensors of floating types as a safetensors file, which the command reads. The file appears
+    whole or not at all."""
     header: Dict[str, Any] = {}
     at = 0
     for name, x in tensors.items():
@@ -500,7 +499,8 @@ class capture:
         with capture(model, "dumps", steps=[0, 100]) as c:
             for ...: loss.backward(); optimizer.step(); c.step()
 
-    Of a batch in parts, the first one. The tensors of a step are kept until it ends."""
+    If a batch is processed in parts, the first one is written. The tensors of a step are in memory until
+    it ends."""
 
     def __init__(self, model: torch.nn.Module, folder: Any, steps: Iterable[int],
                  tensors: Sequence[str] = ("weight", "activation", "gradient"),
@@ -531,11 +531,12 @@ class capture:
 
 @dataclass(frozen=True)
 class NormAlert:
-    """What the gains of a norm do under a recipe. what: "approaches" (block maxima drift towards
-    where the recipe clamps), "saturates" (whole blocks take the largest code), "collapses" (whole
-    blocks take one other code). Shares are of blocks. distance: mean log2 of the block
-    maxima's mantissas over the lower edge of the clamp zone; negative below it, None where the
-    recipe has no such zone. crossing: the step that a straight line through the distances gives."""
+    """The effect of a recipe on the gains of a norm. what: "approaches" (block maxima drift towards the
+    mantissas at which the recipe clamps), "saturates" (all elements of a block get the largest code),
+    "collapses" (all elements of a block get one other code). Shares are of blocks. distance: mean log2
+    of the block maxima's mantissas over the lower edge of the clamp zone; negative below it, None if the
+    recipe has no such zone. crossing: the step at which a straight line through the distances reaches
+    zero."""
 
     step: int
     tensor: str
@@ -556,7 +557,7 @@ class NormAlert:
 
 @functools.lru_cache(maxsize=None)
 def _zone(by: Recipe) -> Tuple[int, Optional[float]]:
-    """The block of a vector, and the mantissa from which on its maximum clamps."""
+    """The block of a vector, and the mantissa from which its maximum clamps."""
     ones = np.ones(4096, np.float32)
     histogram = analyze({"": ones}, by, histograms=True).records[0]["amax_mantissa_histogram"]
     block = 4096 // int(np.prod(quantize(ones, by).scales.shape))
@@ -564,7 +565,7 @@ def _zone(by: Recipe) -> Tuple[int, Optional[float]]:
 
 
 class NormWatch:
-    """Looks after the gains of norms; made by watch_norms()."""
+    """Monitors the gains of norms; made by watch_norms()."""
 
     def __init__(self, model: torch.nn.Module, recipes: Sequence[RecipeLike],
                  callback: Callable[[NormAlert], Any], every: int, what: Sequence[str]) -> None:
@@ -584,7 +585,7 @@ class NormWatch:
         self._told: Set[Tuple[str, str, str]] = set()
 
     def step(self, step: Optional[int] = None) -> List[NormAlert]:
-        """Ends a step: measures the gains if it is its turn, and calls back for what is new."""
+        """Ends a step: measures the gains if this step is measured, and calls back for new alerts."""
         at = self.at if step is None else step
         self.at += 1
         if (self.at - 1) % self.every:
@@ -628,8 +629,8 @@ class NormWatch:
     @staticmethod
     def _crossing(kept: List[Tuple[int, np.ndarray]], place: np.ndarray,
                   edge: float) -> Optional[int]:
-        """The step at which half of the blocks have their maxima in the clamp zone, if their drift
-        over three measurements, all in one direction, takes them there within ten times as long."""
+        """The step at which half of the blocks will have their maxima in the clamp zone, if their drift
+        over three measurements, all in one direction, reaches it within ten times as long."""
         (first, a), (_, b), (last, c) = kept
         drift = (c - a) / max(last - first, 1)
         steady = (b - a) * (c - b) > 0
@@ -647,9 +648,9 @@ def _warn(alert: NormAlert) -> None:
 def watch_norms(model: torch.nn.Module, recipes: Sequence[RecipeLike],
                 callback: Callable[[NormAlert], Any] = _warn, every: int = 1,
                 what: Sequence[str] = ("approaches", "saturates")) -> NormWatch:
-    """Looks at the gains of every norm (LayerNorm, RMSNorm, ...) in every `every`-th step: call
-    .step() once a step. `callback` gets a NormAlert when blocks of a norm begin to do one of
-    `what`, once until it has passed; without a callback, a warning is given. "collapses" is left
-    out unless asked for, since the gains of a new model all lie near 1. `records` has the latest
-    figures, members of mx.analysis/1. Raises Error for a model without norms."""
+    """Measures the gains of every norm (LayerNorm, RMSNorm, ...) in every `every`-th step: call .step()
+    once a step. `callback` receives a NormAlert when blocks of a norm begin to do one of `what`, and
+    again only after it has ended; without a callback, a warning is issued. "collapses" is off by
+    default, because all gains of a new model are near 1. `records` has the latest figures, members of
+    mx.analysis/1. Raises Error for a model without norms."""
     return NormWatch(model, recipes, callback, every, what)

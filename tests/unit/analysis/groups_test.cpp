@@ -110,20 +110,20 @@ TEST_CASE("a group of experts has the figures of the stack of them") {
     const analysis::analysis together = analysis::analyze(parts.all(), request, {});
     REQUIRE(together.results.size() == 3);
     for (std::size_t i = 0; i < 3; ++i) {
-        const analysis::result &r = together.results[i], &w = whole.results[i];
+        const analysis::result r = together.results[i], w = whole.results[i];
         CAPTURE(r.under->name);
         REQUIRE(r.group);
         CHECK(r.group->members == 5);
         CHECK(r.elements == w.elements);
         CHECK(r.blocks == w.blocks);
-        const analysis::result* worst = &alone.results[i];
+        analysis::result worst = alone.results[i];
         for (std::size_t e = 1; e < 5; ++e) {
-            const analysis::result& other = alone.results[3 * e + i];
-            if (other.nrmse > worst->nrmse) worst = &other;
+            const analysis::result other = alone.results[3 * e + i];
+            if (other.nrmse > worst.nrmse) worst = other;
         }
-        CHECK(r.group->worst_member == worst->of->tensor);
-        CHECK(r.group->worst_nrmse == worst->nrmse);
-        CHECK(r.group->worst_sqnr_db == worst->sqnr_db);
+        CHECK(r.group->worst_member == worst.of->tensor);
+        CHECK(r.group->worst_nrmse == worst.nrmse);
+        CHECK(r.group->worst_sqnr_db == worst.sqnr_db);
         if (i == 1) {  // NVFP4: a tensor scale for each expert
             CHECK(std::isnan(r.tensor_scale));
             continue;

@@ -62,6 +62,25 @@ TEST_CASE("exact_sum is the same for every grouping of the terms") {
     }
 }
 
+TEST_CASE("exact_sum adds a term many times as it adds it one by one") {
+    std::mt19937_64 random(8);
+    for (int i = 0; i < 200; ++i) {
+        double term = std::ldexp(static_cast<double>(random() >> 11),
+                                 static_cast<int>(random() % 2000) - 1074);
+        if (random() % 2 == 0) term = -term;
+        // times = a * 2^k: the term is added a times, scaled by doubling sums.
+        const std::uint64_t a = random() % 50;
+        const auto k = static_cast<int>(random() % 58);
+        exact_sum expected, at_once;
+        for (std::uint64_t n = 0; n < a; ++n) expected.add(term);
+        for (int n = 0; n < k; ++n) expected.merge(exact_sum(expected));
+        at_once.add(1.0);
+        at_once.add(term, a << k);
+        at_once.add(-1.0);
+        CHECK(at_once == expected);
+    }
+}
+
 TEST_CASE("Philox4x32-10 gives the published answers") {
     // Random123 known-answer tests.
     const philox_words zero = philox4x32_10({{0, 0, 0, 0}}, 0, 0);

@@ -193,7 +193,6 @@ TEST_CASE("FP8 without blocks is cast, or scaled by the tensor's maximum", "[gem
 
 TEST_CASE("recipes that a product has no use for are refused", "[gemm]") {
     CHECK(has(refusal("mxfp4:axis=0"), "leave axis out"));
-    CHECK(has(refusal("mxfp4:block=32x1"), "block=1x32"));
     CHECK(has(refusal("mxfp8:dialect=systems-scaling,scale=floor-bump"), "inside a block"));
     CHECK(has(refusal("bf61"), "did you mean 'bf16'"));
     CHECK(has(refusal("bf16:scale=tensor"), "takes no keys"));
@@ -205,6 +204,22 @@ TEST_CASE("recipes that a product has no use for are refused", "[gemm]") {
     CHECK_THROWS_AS(common_rotation(parse_operand_recipe("mxfp4:transform=hadamard"),
                                     parse_operand_recipe("mxfp4")),
                     mx::base::error);
+}
+
+TEST_CASE("columns run across the axis that is summed over, and have no codes for models",
+          "[gemm]") {
+    const matrix m = normal("w", 44, 52, 0);
+    const auto stored = [&](reduction over, const char* recipe) {
+        return values_as_stored(quantized(m, over, recipe), over);
+    };
+    CHECK(stored(reduction::last, "mxfp4:block=16x1") ==
+          stored(reduction::first, "mxfp4:block=1x16"));
+    CHECK(stored(reduction::first, "mxfp4:block=16x1") ==
+          stored(reduction::last, "mxfp4:block=1x16"));
+    CHECK(stored(reduction::last, "mxfp4:block=16x1") !=
+          stored(reduction::last, "mxfp4:block=1x16"));
+    CHECK(quantized(m, reduction::last, "mxfp4:block=32x1").coded.format == nullptr);
+    CHECK(quantized(m, reduction::last, "mxfp4").coded.format != nullptr);
 }
 
 TEST_CASE("models get what they take, and what fits is named", "[gemm]") {

@@ -68,7 +68,7 @@ struct document {
         {"inputs", report::list{report::record{{"path", std::string("a/model")},
                                                {"bytes", std::int64_t{7}}}}}};
     report::record_list records;
-    mutable std::vector<result> results;
+    mutable mx::analysis::result_list results;
     report::record tail;
 
     explicit document(const std::vector<made_up>& all) {
@@ -468,7 +468,7 @@ TEST_CASE("series of mx diff become lines over steps") {
         {"labels", report::list{std::string("10"), std::string("20"), std::string("40")}},
         {"steps", report::list{std::int64_t{10}, std::int64_t{20}, std::int64_t{40}}}};
     const report::record tail{{"series", std::move(series)}};
-    const std::vector<result> results;
+    const mx::analysis::result_list results;
     const result_set set{"drift.json", &head, &results, &tail};
     const report::document page = make_review({&set, 1}, {}).page;
     const report::section& s = *section_of(page, "From dump to dump");

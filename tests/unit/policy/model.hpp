@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,13 +26,13 @@ inline metrics::row normal_row(const std::string& recipe) {
 }
 
 inline measurement measured(const std::string& recipe) {
-    measurement m;
-    m.recipe = codec::parse_recipe(recipe);
-    m.text = codec::to_string(m.recipe);
-    codec::recipe plain = m.recipe;
+    codec::recipe plain = codec::parse_recipe(recipe);
+    analysis::result r;
+    r.under = std::make_shared<analysis::named_recipe>(
+        analysis::named_recipe{codec::to_string(plain), plain});
     plain.axis = {};
-    m.figures = normal_row(codec::to_string(plain));
-    return m;
+    static_cast<metrics::row&>(r) = normal_row(codec::to_string(plain));
+    return {{r}, 0};
 }
 
 /// A tensor of normal data stored as float32.
@@ -52,9 +54,21 @@ inline measured_tensor normal_tensor(const std::string& name, const std::string&
 
 inline measurement& under(measured_tensor& t, const std::string& recipe) {
     for (measurement& m : t.measured) {
-        if (m.text == codec::to_string(codec::parse_recipe(recipe))) return m;
+        if (m.text() == codec::to_string(codec::parse_recipe(recipe))) return m;
     }
     throw std::out_of_range(recipe);
+}
+
+/// Changes what was measured: `how` is given the result.
+template <typename How>
+void alter(measurement& m, How how) {
+    analysis::result r = m.result();
+    how(r);
+    m = measurement({r}, 0);
+}
+template <typename How>
+void alter(measured_tensor& t, const std::string& recipe, How how) {
+    alter(under(t, recipe), how);
 }
 
 /// Ten layers of four projections, 4096 elements each.

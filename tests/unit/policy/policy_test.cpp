@@ -139,10 +139,10 @@ TEST_CASE("norms are judged by their spread") {
            {"rule": "candidate", "role": "norm", "recipe": "mxfp8:scale=rceil", "verdict": "safe"})");
     std::vector<measured_tensor> tensors{normal_tensor("norm.weight", "norm", {64})};
     measurement& m = under(tensors[0], "mxfp8:scale=rceil");
-    m.figures.spread_error = 0.09;
+    alter(m, [](analysis::result& f) { f.spread_error = 0.09; });
     CHECK(judge(tensors, p, find_target("any")).decisions[0].recipe == "mxfp8:scale=rceil");
     // As good an SQNR, of values that lie closer together.
-    m.figures.spread_error = 0.45;
+    alter(m, [](analysis::result& f) { f.spread_error = 0.45; });
     const judgement j = judge(tensors, p, find_target("any"));
     CHECK(j.decisions[0].recipe == keep_choice);
     CHECK(j.decisions[0].veto->of->name == "error_of_spread");
@@ -151,7 +151,7 @@ TEST_CASE("norms are judged by their spread") {
     // Also of norms that a policy keeps, when somebody asks.
     const policy::policy keeps = find_policy("inference");
     const trial t = judge_tensor(keeps.vetoes("norm"), keeps.setting("dominated"), tensors[0], m,
-                                 normal_row("mxfp8:scale=rceil"));
+                                 m.result(), normal_row("mxfp8:scale=rceil"));
     CHECK(t.is == verdict::no);
 }
 
@@ -224,12 +224,13 @@ TEST_CASE("results become tensors") {
     CHECK(tensors[0].bytes == 4096);
     CHECK(tensors[0].shape == std::vector<std::uint64_t>{64, 32});
     REQUIRE(tensors[0].measured.size() == 2);  // a second result of one is left out
-    CHECK(tensors[0].measured[0].figures.sqnr_db == 31.5);
-    CHECK(tensors[0].measured[0].figures.exact == 0);
-    CHECK(std::isnan(tensors[0].measured[0].figures.gain));
-    CHECK(std::isnan(tensors[0].measured[0].figures.clamp_rate));
-    CHECK(tensors[0].measured[1].text == "nvfp4");
-    CHECK(tensors[0].measured[1].poisoned == 32);
+    const analysis::result first = tensors[0].measured[0].result();
+    CHECK(first.sqnr_db == 31.5);
+    CHECK(first.exact == 0);
+    CHECK(std::isnan(first.gain));
+    CHECK(std::isnan(first.clamp_rate));
+    CHECK(tensors[0].measured[1].text() == "nvfp4");
+    CHECK(tensors[0].measured[1].result().poisoned == 32);
 }
 
 }  // namespace

@@ -153,9 +153,34 @@ TEST_CASE("a code that a recipe uses often and that is not there makes the recip
     CHECK(rosetta::evidence_against(few) == nullptr);
 }
 
+TEST_CASE("under number scales the largest code is 6, or 4 by four-over-six, but near zero") {
+    const auto tops = [](const char* recipe, std::uint8_t scale) {
+        return producible(codec::parse_recipe(recipe)).largest(scale, false).to_ulong();
+    };
+    constexpr unsigned long zero = 1, two = 1 << 4, three = 1 << 5, four = 1 << 6, six = 1 << 7;
+    for (const char* recipe : {"nvfp4", "nvfp4:dialect=te", "nvfp4:dialect=torchao",
+                               "nvfp4:dialect=ggml", "amdfp4", "amdfp4:dialect=quark"}) {
+        CAPTURE(recipe);
+        CHECK(tops(recipe, 0x39) == six);
+        // Beyond 2^24 or so ggml's float32 distances are all equal, and the first of them wins.
+        const bool ggml = std::string(recipe) == "nvfp4:dialect=ggml";
+        CHECK(tops(recipe, 0x7e) == (ggml ? 0xff : six));
+    }
+    CHECK(tops("nvfp4:four_over_six=mse", 0x39) == (four | six));
+    // The smallest scale s is that of maxima from 3 s to 9 s, a zero that of maxima up to 3 s.
+    CHECK(tops("nvfp4", 0x01) == (three | four | six));
+    CHECK(tops("nvfp4", 0x00) == zero);
+    CHECK(tops("nvfp4:four_over_six=mse", 0x01) == (two | three | four | six));
+    CHECK(tops("nvfp4:dialect=torchao", 0x07) == 0);
+    CHECK((tops("nvfp4:dialect=torchao", 0x08) & (zero | two | six)) == (zero | two | six));
+    CHECK(tops("nvfp4:dialect=modelopt", 0x38) == (zero | six));
+    CHECK(tops("nvfp4", 0x80) == 0);
+}
+
 TEST_CASE("recipes whose bytes cannot be judged are refused") {
     for (const char* text :
-         {"mxfp4:round=stochastic", "mxfp4:offset=fp16", "nvfp4", "mxfp4:scale=search"}) {
+         {"mxfp4:round=stochastic", "mxfp4:offset=fp16", "fp8_1x128", "mxfp4:scale=search",
+          "nvfp4:scale=search", "nvfp4:round=stochastic"}) {
         CAPTURE(text);
         CHECK_THROWS_AS(producible(codec::parse_recipe(text)), base::error);
     }

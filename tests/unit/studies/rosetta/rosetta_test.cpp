@@ -89,6 +89,54 @@ TEST_CASE("a pair of recipes is counted as block by block") {
     CHECK(number(r, "cost_a_read_by_b") > 1);
 }
 
+TEST_CASE("outer scales of rows and tiles enter the errors of a comparison") {
+    std::vector<float> x = gaussian(8 * 64, 9);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] *= std::exp2(static_cast<float>(i / 64));
+    tests::memory_model model;
+    model.add("w", tensor::dtype::f32, {8, 64}, x);
+    for (const auto& [a, b] :
+         {std::pair("nvfp4:outer=row", "nvfp4:outer=row,four_over_six=mse"),
+          std::pair("nvfp4:outer=4x32", "nvfp4:outer=4x32,four_over_six=mse")}) {
+        CAPTURE(a);
+        const report::record r = compare(model, {a, b}).results.front();
+        // The same from values.
+        const auto rmse = [&](const char* recipe) {
+            double sum = 0;
+            const std::size_t rows = std::string(a) == "nvfp4:outer=row" ? 1 : 4;
+            const std::size_t cols = rows == 1 ? 64 : 32;
+            codec::block_params p = codec::params_of(codec::parse_recipe(recipe));
+            for (std::size_t row = 0; row < 8; row += rows) {
+                for (std::size_t col = 0; col < 64; col += cols) {
+                    float amax = 0;
+                    const auto each = [&](auto&& visit) {
+                        for (std::size_t i = row; i < row + rows; ++i) {
+                            for (std::size_t j = col; j < col + cols; j += 16) {
+                                visit(std::span<const float>(x).subspan(i * 64 + j, 16));
+                            }
+                        }
+                    };
+                    each([&](auto block) {
+                        for (const float v : block) amax = std::max(amax, std::abs(v));
+                    });
+                    p.tensor = codec::outer_scale(p.outer, amax);
+                    each([&](auto block) {
+                        std::vector<std::uint8_t> codes(16);
+                        std::vector<float> values(16);
+                        codec::quantize_block(p, block, {}, codes, values);
+                        for (std::size_t i = 0; i < 16; ++i) {
+                            sum += std::pow(double{values[i]} - double{block[i]}, 2);
+                        }
+                    });
+                }
+            }
+            return std::sqrt(sum / 512);
+        };
+        CHECK(number(r, "rmse_a") == Approx(rmse(a)).epsilon(1e-6));
+        CHECK(number(r, "rmse_b") == Approx(rmse(b)).epsilon(1e-6));
+        CHECK(number(r, "scales_differ") > 0);
+    }
+}
+
 TEST_CASE("comparisons do not depend on threads or on other recipes") {
     tests::memory_model model;
     model.add("wide", tensor::dtype::f32, {3, 150000}, gaussian(450000, 1));
@@ -126,6 +174,8 @@ TEST_CASE("recipes that cannot be set against each other are refused") {
         {"mxfp4", "mxfp4:block=1x16"},
         {"mxfp4", "mxfp4:offset=fp16"},
         {"mxfp8", "mxfp8:dialect=systems-scaling"},
+        {"nvfp4", "nvfp4:outer=row"},
+        {"nvfp4:outer=4x32", "nvfp4:outer=2x32,dialect=te"},
     };
     for (const auto& recipes : refused) {
         CAPTURE(recipes);
@@ -150,6 +200,20 @@ TEST_CASE("every rule and dialect of an element format is compared by default") 
     CHECK(has(int8, "mxint8:block=1x16,dialect=microxcaling"));
     for (const codec::recipe& r : int8) CHECK(r.by->name != "torchao");
     CHECK_THROWS_AS(rosetta::recipes_of_element("e9m9", "1x32"), base::error);
+    const auto nvfp4 = rosetta::recipes_of_element("e2m1", "1x16", "ue4m3");
+    CHECK(has(nvfp4, "nvfp4:dialect=te"));
+    CHECK(has(nvfp4, "nvfp4:dialect=ggml"));
+    CHECK(has(nvfp4, "nvfp4:scale=single-level"));
+    CHECK(has(nvfp4, "nvfp4:four_over_six=mae,bound=448,candidates=fp16,dialect=te"));
+    CHECK(has(nvfp4, "nvfp4:four_over_six=abs_max"));
+    const auto amdfp4 = rosetta::recipes_of_element("e2m1", "1x32", "ue5m3");
+    CHECK(has(amdfp4, "amdfp4:block=1x32,dialect=quark"));
+    for (const codec::recipe& r : amdfp4) CHECK(r.by->name != "ggml");
+    for (const auto& all : {nvfp4, amdfp4}) {
+        for (const codec::recipe& r : all) CHECK(codec::parse_recipe(codec::to_string(r)) == r);
+    }
+    CHECK(rosetta::recipes_of_element("int4", "1x16", "ue4m3").size() == 4);
+    CHECK_THROWS_AS(rosetta::recipes_of_element("e2m1", "1x16", "f32"), base::error);
 }
 
 TEST_CASE("a pair of arrays tells which rules can have made it") {

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/counted_totals.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "libmx/codec/block_kernel.hpp"
+
+namespace mx::codec {
+namespace {
+
+// The numbers of a table, of one sign or of both, from the smallest to the largest magnitude, and
+// sums of all before each of them.
+class word_list {
+  public:
+    /// `sign`: of the numbers; their signs alone differ where it stands for both.
+    explicit word_list(double sign) : sign_(sign) {}
+
+    void add(float magnitude, std::uint64_t plus, std::uint64_t minus) {
+        const base::decomposed d = base::decompose(base::bits_of(magnitude));
+        if (magnitudes_.empty() || d.exponent != binades_.back().exponent) {
+            binades_.push_back({d.exponent, magnitudes_.size(), 0});
+        }
+        magnitudes_.push_back(magnitude);
+        const before& last = before_.back();
+        const std::uint64_t n = plus + minus, m = d.significand >> unused_bits;
+        before_.push_back({last.count + n, last.balance + plus - minus, last.x + n * m,
+                           last.balanced_x + (plus - minus) * m, last.x2 + n * m * m});
+        binades_.back().end = magnitudes_.size();
+    }
+
+    std::size_t size() const { return magnitudes_.size(); }
+    double sign() const { return sign_; }
+    /// With its sign.
+    float number(std::size_t i) const { return static_cast<float>(sign_) * magnitudes_[i]; }
+    std::uint64_t count(std::size_t first, std::size_t end) const {
+        return before_[end].count - before_[first].count;
+    }
+    /// Positive numbers less negative ones.
+    std::int64_t balance(std::size_t first, std::size_t end) const {
+        return static_cast<std::int64_t>(before_[end].balance - before_[first].balance);
+    }
+
+    /// Calls f(unit, x, balanced x, x^2) for each binade of [first, end): the sums of magnitudes
+    /// and of numbers in units of a power of two, those of squares in units of its square.
+    template <typename F>
+    void each_binade(std::size_t first, std::size_t end, F&& f) const {
+        auto b = std::ranges::upper_bound(binades_, first, {}, &binade::end);
+        for (; first < end; ++b) {
+            const std::size_t stop = std::min(end, b->end);
+            const before &from = before_[first], &to = before_[stop];
+            f(base::exact_pow2(b->exponent + unused_bits), to.x - from.x,
+              static_cast<std::int64_t>(to.balanced_x - from.balanced_x), to.x2 - from.x2);
+            first = stop;
+        }
+    }
+
+  private:
+    // Significands of 16-bit numbers have 11 bits at most. 2^41 numbers fit.
+    static constexpr int unused_bits = 13;
+    struct before {
+        std::uint64_t count = 0, balance = 0, x = 0, balanced_x = 0, x2 = 0;
+    };
+    struct binade {
+        int exponent;
+        std::size_t begin, end;
+    };
+    double sign_;
+    std::vector<float> magnitudes_;
+    std::vector<before> before_ = std::vector<before>(1);
+    std::vector<binade> binades_;
+};
+
+void add_signed(base::exact_sum& to, double value, std::int64_t times) {
+    if (times < 0) {
+        to.add(-value, static_cast<std::uint64_t>(-times));
+    } else {
+        to.add(value, static_cast<std::uint64_t>(times));
+    }
+}
+
+// to += times * value^2.
+void add_square(base::exact_sum& to, double value, std::uint64_t times) {
+    const double square = value * value;
+    to.add(square, times);
+    const double rest = std::fma(value, value, -square);
+    if (rest != 0) to.add(rest, times);
+}
+
+void add_counts(block::element_counts& to, const block::block_counts& of_each, std::uint64_t n) {
+    block::each_count([&](std::uint64_t& sum, std::uint32_t c) { sum += c * n; }, to, of_each);
+    to.dequant_overflow += of_each.dequant_overflow * n;
+}
+
+// Adds the elements [first, end) of a list, all with this outcome.
+void add_run(const word_list& list, std::size_t first, std::size_t end, const word_outcome& each,
+             bool parts, block::segment_stats& to) {
+    const std::uint64_t n = list.count(first, end);
+    add_counts(to.count, each.count, n);
+    // The error is largest at one of the ends.
+    for (const std::size_t i : {first, end - 1}) {
+        const double error = std::abs(each.product - static_cast<double>(list.number(i)));
+        to.max_error = std::max(to.max_error, error);
+    }
+    const block::error_part part = each.part();
+    const double product = list.sign() * each.product;  // of a positive number
+    if (product != 0) {
+        add_signed(to.sum.d, product, list.balance(first, end));
+        add_square(to.sum.d2, product, n);
+        list.each_binade(first, end,
+                         [&](double unit, std::uint64_t x, std::int64_t, std::uint64_t) {
+                             to.sum.xd.add(product * unit, x);
+                         });
+    }
+    if (!parts || part == block::error_part::grid) return;
+    base::exact_sum& sum = part == block::error_part::clamp ? to.sum.clamp : to.sum.underflow;
+    add_square(sum, product, n);
+    list.each_binade(first, end, [&](double unit, std::uint64_t x, std::int64_t, std::uint64_t x2) {
+        sum.add(unit * unit, x2);
+        sum.add(-2 * product * unit, x);
+    });
+}
+
+// Finds runs of elements with one outcome, which follows magnitudes in one direction.
+class run_finder {
+  public:
+    run_finder(const word_list& list, const word_outcomes& outcomes, bool parts,
+               block::segment_stats& to)
+        : list_(list), outcomes_(outcomes), parts_(parts), to_(to) {}
+
+    void run() {
+        if (list_.size() == 0) return;
+        run_ = at(0);
+        split(0, run_, list_.size() - 1, at(list_.size() - 1));
+        add_run(list_, first_, list_.size(), run_, parts_, to_);
+    }
+
+  private:
+    word_outcome at(std::size_t i) const { return outcomes_.of(list_.number(i)); }
+
+    void split(std::size_t low, const word_outcome& at_low, std::size_t high,
+               const word_outcome& at_high) {
+        if (at_low == at_high) return;
+        if (high - low == 1) {
+            add_run(list_, first_, high, run_, parts_, to_);
+            first_ = high;
+            run_ = at_high;
+            return;
+        }
+        const std::size_t middle = low + (high - low) / 2;
+        const word_outcome at_middle = at(middle);
+        split(low, at_low, middle, at_middle);
+        split(middle, at_middle, high, at_high);
+    }
+
+    const word_list& list_;
+    const word_outcomes& outcomes_;
+    bool parts_;
+    block::segment_stats& to_;
+    std::size_t first_ = 0;
+    word_outcome run_;
+};
+
+// The same table of several threads.
+struct joint_table {
+    std::vector<const word_table*> of;
+    std::uint64_t blocks = 0, single = 0, zeros = 0, elements = 0;
+    std::uint16_t least = 0xffff, largest = 0;
+
+    void add(const word_table& t) {
+        of.push_back(&t);
+        blocks += t.blocks;
+        single += t.single;
+        least = std::min(least, t.least);
+        largest = std::max(largest, t.largest);
+        for (std::uint32_t i = 0; i < word_counters::zero_count; ++i) {
+            zeros += t.count[word_counters::zeros + i];
+        }
+    }
+    std::uint64_t count(std::uint32_t counter) const {
+        std::uint64_t n = 0;
+        for (const word_table* t : of) n += t->count[counter];
+        return n;
+    }
+};
+
+class evaluation {
+  public:
+    explicit evaluation(std::span<const word_counts* const> parts)
+        : parts_(parts),
+          recipes_(parts.front()->recipes()),
+          even_signs_(!parts.front()->signs_matter()),
+          out_(recipes_.size()) {}
+
+    std::vector<block::segment_stats> run() {
+        std::map<std::uint16_t, joint_table> tables;  // by the smallest maximum of the class
+        std::map<std::array<std::uint16_t, 4>, std::uint64_t> recorded;
+        std::uint64_t zero_blocks = 0, zero_elements = 0;
+        for (const word_counts* const p : parts_) {
+            for (const word_table& t : p->counted()) {
+                if (t.largest != 0) tables[t.first].add(t);
+            }
+            for (const auto& [e, n] : p->recorded()) {
+                recorded[{e.largest[0], e.least[0], e.largest[1], e.least[1]}] += n;
+            }
+            zero_blocks += p->zero_blocks();
+            zero_elements += p->zero_elements();
+            for (std::size_t r = 0; r < out_.size(); ++r) {
+                merge(out_[r], p->by_reference()[r]);
+            }
+        }
+        for (const auto& [first, t] : tables) add_table(first, t);
+        for (const auto& [e, n] : recorded) add_recorded(e, n);
+        if (zero_blocks != 0) add_zero_blocks(zero_blocks, zero_elements);
+        return std::move(out_);
+    }
+
+  private:
+    float value_of(std::uint32_t word) const {
+        return parts_.front()->value_of(static_cast<std::uint16_t>(word));
+    }
+
+    static void merge(block::segment_stats& to, const block::segment_stats& from) {
+        to.count += from.count;
+        to.block += from.block;
+        to.sum.merge(from.sum);
+        to.max_error = std::max(to.max_error, from.max_error);
+        to.counted_max = std::max(to.counted_max, from.counted_max);
+    }
+
+    std::vector<word_list> lists_of(const joint_table& t) const {
+        std::vector<word_list> lists;
+        lists.emplace_back(1.0);
+        if (!even_signs_) lists.emplace_back(-1.0);
+        for (std::uint32_t w = t.least; w <= t.largest; ++w) {
+            const std::uint64_t plus = t.count(2 * w), minus = t.count(2 * w + 1);
+            if (plus + minus == 0) continue;
+            if (even_signs_) {
+                lists[0].add(value_of(w), plus, minus);
+            } else {
+                if (plus != 0) lists[0].add(value_of(w), plus, 0);
+                if (minus != 0) lists[1].add(value_of(w), 0, minus);
+            }
+        }
+        return lists;
+    }
+
+    void add_table(std::uint16_t first, const joint_table& t) {
+        const std::vector<word_list> lists = lists_of(t);
+        base::exact_sum x, x2;
+        std::uint64_t numbers = 0;
+        for (const word_list& list : lists) {
+            numbers += list.count(0, list.size());
+            list.each_binade(
+                0, list.size(),
+                [&](double unit, std::uint64_t, std::int64_t balanced_x, std::uint64_t squares) {
+                    add_signed(x, unit, balanced_x);
+                    x2.add(unit * unit, squares);
+                });
+        }
+        for (std::size_t r = 0; r < recipes_.size(); ++r) {
+            block::segment_stats& to = out_[r];
+            to.block.blocks += t.blocks + t.single;
+            const word_outcomes outcomes(*recipes_[r].params, value_of(first));
+            if (outcomes.poisoned()) {
+                to.count.elements += numbers + t.zeros;
+                to.count.poisoned += numbers + t.zeros;
+                continue;
+            }
+            to.sum.x.merge(x);
+            to.sum.x2.merge(x2);
+            to.counted_max = std::max(to.counted_max, base::bits_of(value_of(t.largest)));
+            add_zeros(outcomes, t.zeros, to);
+            for (const word_list& list : lists) {
+                run_finder(list, outcomes, recipes_[r].parts, to).run();
+            }
+            to.block.eligible += t.blocks;
+            // Those that some of the maxima turn into zeros are recorded.
+            if (outcomes.of(value_of(first)).q == 0) to.block.dead += t.blocks;
+        }
+    }
+
+    void add_recorded(const std::array<std::uint16_t, 4>& e, std::uint64_t n) {
+        std::vector<float> x;
+        for (std::size_t i = 0; i < 4; ++i) {
+            if (e[i] != 0) x.push_back(i < 2 ? value_of(e[i]) : -value_of(e[i]));
+        }
+        std::array<std::uint8_t, 4> codes{};
+        const block_place place{.cols = static_cast<int>(x.size())};
+        for (std::size_t r = 0; r < recipes_.size(); ++r) {
+            const block::block_stats s =
+                quantize_block(*recipes_[r].params, x, place, std::span(codes).first(x.size()));
+            out_[r].block.blocks += n;
+            block::each_flag([&](std::uint64_t& to, bool is) { to += is ? n : 0; }, out_[r].block,
+                             s.is);
+        }
+    }
+
+    // Zeros times an infinite factor are no zeros in some dialects.
+    static void add_zeros(const word_outcomes& outcomes, std::uint64_t n,
+                          block::segment_stats& to) {
+        const word_outcome each = outcomes.of(0);
+        add_counts(to.count, each.count, n);
+        if (n == 0 || each.product == 0) return;
+        to.sum.d.add(each.product, n);
+        add_square(to.sum.d2, each.product, n);
+        to.max_error = std::max(to.max_error, std::abs(each.product));
+    }
+
+    void add_zero_blocks(std::uint64_t blocks, std::uint64_t elements) {
+        for (std::size_t r = 0; r < recipes_.size(); ++r) {
+            out_[r].block.blocks += blocks;
+            out_[r].block.zero += blocks;
+            const word_outcomes outcomes(*recipes_[r].params, 0);
+            add_zeros(outcomes, elements, out_[r]);
+        }
+    }
+
+    std::span<const word_counts* const> parts_;
+    std::span<const recipe_request> recipes_;
+    bool even_signs_;
+    std::vector<block::segment_stats> out_;
+};
+
+}  // namespace
+
+std::vector<block::segment_stats> counted_totals(std::span<const word_counts* const> parts) {
+    return evaluation(parts).run();
+}
+
+}  // namespace mx::codec

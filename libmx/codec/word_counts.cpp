@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/codec/word_counts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+#include "libmx/base/parallel.hpp"
+#include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/dialect_scale.hpp"
+#include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/general_block.hpp"
+
+namespace mx::codec {
+namespace {
+
+// Normal data need some twenty tables, or under float32 scales one for each of some two hundred
+// maxima; with more, counting is no faster than quantizing.
+constexpr std::size_t most_tables = 256;
+// From one table to the next, so that the counters of large numbers lie in different cache sets.
+constexpr std::size_t table_stride = word_counters::all + 197 * 16;
+constexpr std::size_t most_recorded = std::size_t{1} << 14;
+// 32-bit counters hold as many, and those of a rectangle.
+constexpr std::uint64_t most_elements = std::uint64_t{3} << 30;
+
+// What elements depend on besides their words.
+struct scale_facts {
+    int code = 0;
+    std::uint32_t value = 0, factor = 0;
+    bool zeroed = false;    // blocks of subnormals that a dialect turns into zeros
+    bool referred = false;  // words do not tell what elements become
+    friend bool operator==(const scale_facts&, const scale_facts&) = default;
+};
+
+scale_facts facts_of_power(const block_params& p, std::uint32_t amax) {
+    if (p.plain) {
+        scale::rule_input in = p.facts;
+        in.amax_bits = amax;
+        return {.code = scale::scale_code(p.rule, in)};
+    }
+    const std::uint32_t held =
+        dialect_steps::magnitude_of(dialect_steps::as_held(p, base::float_from_bits(amax)));
+    const chosen_scale s = dialect_scale(p, held);
+    return {s.code, base::bits_of(s.value), 0, dialect_steps::flushed(p, held), s.nan_quotients};
+}
+
+scale_facts facts_of_number(const block_params& p, std::uint32_t amax) {
+    const fractional_scale s = choose_scale(p, amax, p.largest);
+    // ggml takes the nearest value by float32 distances, which are all the same far beyond it.
+    const bool far = p.by->two_level.value == two_level_kind::ggml && s.value > 0 &&
+                     base::float_from_bits(amax) > 0x1p16f * s.value;
+    return {s.code, base::bits_of(s.value), base::bits_of(s.factor), false, far};
+}
+
+scale_facts facts_of(const block_params& p, float largest) {
+    const std::uint32_t amax = base::bits_of(largest);
+    return p.scale_format->power_of_two() ? facts_of_power(p, amax) : facts_of_number(p, amax);
+}
+
+// S, as fractional_encoder has it.
+double exact_scale_of(const block_params& p, float scale) {
+    if (p.scale_format->power_of_two()) return static_cast<double>(scale);
+    const scale_product s = product_of(p, scale);
+    const bool positive =
+        s.block > 0 && s.tensor > 0 && base::is_finite(s.block) && base::is_finite(s.tensor);
+    return positive ? static_cast<double>(s.block) * static_cast<double>(s.tensor) : 0;
+}
+
+bool has_even_signs(const block_params& p) {
+    const format::element_params& f = p.element;
+    return f.has_sign && f.max_positive == f.max_negative;
+}
+
+}  // namespace
+
+bool counts_words(const block_params& p, tensor::dtype stored) {
+    using format::rounding;
+    if (stored != tensor::dtype::bf16 && stored != tensor::dtype::f16) return false;
+    if (p.has_offset || p.bumps || p.outer_areas || p.select != four_over_six::none) return false;
+    if (scale::is_search(p.rule) || p.rule == scale::rule_id::stochastic) return false;
+    const rounding how = p.mode.how;
+    if (how != rounding::rtne && how != rounding::away && how != rounding::ties_to_zero &&
+        how != rounding::zero) {
+        return false;
+    }
+    const dialect& by = *p.by;
+    if (by.id == dialect_id::ocp || !p.scale_format->power_of_two()) return true;
+    // Shifts that wrap around, a log2 that is rounded up: larger elements get smaller codes.
+    if (by.arithmetic.value == element_kind::fbgemm) return false;
+    if (by.arithmetic.value == element_kind::bfloat16 && how == rounding::zero) return false;
+    // Elements that become NaN do not count; their blocks do.
+    return !by.e4m3_overflow_is_nan.value || p.element.nan_code < 0;
+}
+
+void count_words(const std::uint16_t* words, std::size_t size, std::size_t blocks,
+                 word_tables& to) {
+    for (std::size_t b = 0; b < blocks; ++b, words += size) {
+        std::uint32_t largest = 0, least = 0xffff;
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::uint32_t magnitude = words[i] & 0x7fffu;
+            largest = std::max(largest, magnitude);
+            least = std::min(least, (magnitude - 1u) & 0xffffu);  // zero never wins
+        }
+        least = (least + 1u) & 0xffffu;
+        word_table& t = to.tables[to.table_of[largest]];
+        if (least >= t.near) {
+            to.attend(words, size);
+            continue;
+        }
+        ++t.blocks;
+        t.largest = std::max(t.largest, static_cast<std::uint16_t>(largest));
+        t.least = std::min(t.least, static_cast<std::uint16_t>(least));
+        for (std::size_t i = 0; i < size; ++i) ++t.count[word_counters::of(words[i], i)];
+    }
+}
+
+std::size_t hash_of_extremes::operator()(const word_extremes& e) const {
+    return static_cast<std::size_t>(std::bit_cast<std::uint64_t>(e) * 0x9e3779b97f4a7c15u >> 16);
+}
+
+word_counts::word_counts(tensor::dtype type, std::span<const recipe_request> recipes,
+                         word_pass pass)
+    : type_(type),
+      recipes_(recipes.begin(), recipes.end()),
+      pass_(pass),
+      signs_matter_(!std::ranges::all_of(
+          recipes, [](const recipe_request& r) { return has_even_signs(*r.params); })),
+      infinity_(type == tensor::dtype::bf16 ? 0x7f80 : 0x7c00),
+      binade_bits_(type == tensor::dtype::bf16 ? 7 : 10),
+      known_(std::size_t{infinity_} >> binade_bits_),
+      begins_(infinity_),
+      numbers_(0x8000),
+      by_reference_(recipes.size()) {
+    tables_.reserve(most_tables + 1);
+    tables_.push_back({});
+    table_of = numbers_.data();
+    tables = tables_.data();
+}
+
+word_counts::~word_counts() { std::free(room_); }
+
+bool word_counts::full() const {
+    return tables_.size() > most_tables || recorded_.size() > most_recorded ||
+           elements_ > most_elements;
+}
+
+void word_counts::clear() {
+    for (word_table& t : std::span(tables_).subspan(1)) {
+        if (t.least <= t.largest) {
+            std::fill(t.count + 2u * t.least, t.count + 2u * t.largest + 2, 0u);
+        }
+        std::fill(t.count + word_counters::zeros, t.count + word_counters::all, 0u);
+        t.least = 0xffff;
+        t.largest = 0;
+        t.blocks = t.single = 0;
+    }
+    // Other values may need others.
+    if (tables_.size() > most_tables / 2) {
+        tables_.resize(1);
+        std::ranges::fill(numbers_, std::uint16_t{0});
+    }
+    zero_blocks_ = zero_elements_ = elements_ = 0;
+    recorded_.clear();
+    std::ranges::fill(by_reference_, block::segment_stats{});
+}
+
+void word_counts::add(const value_rectangle& values, std::span<const placed_segment> segments,
+                      const std::atomic<bool>* cancel) {
+    for (const placed_segment& s : segments) {
+        base::stop_if(cancel);
+        const stored_values from = values.values.from(s.row * values.values.stride + s.col);
+        const auto* const words = reinterpret_cast<const std::uint16_t*>(from.data);
+        if (s.place.block_rows == 1) {
+            add_rows(words, from.stride, s.place);
+        } else {
+            add_tiles(words, from.stride, s.place);
+        }
+        elements_ += s.place.elements();
+    }
+}
+
+void word_counts::add_rows(const std::uint16_t* at, std::uint64_t stride,
+                           const segment_place& place) {
+    const auto size = static_cast<std::size_t>(place.block_cols);
+    const auto whole = static_cast<std::size_t>(place.cols / place.block_cols);
+    const auto rest = static_cast<std::size_t>(place.cols % place.block_cols);
+    if (rest == 0 && place.cols == stride) {
+        return pass_(at, size, whole * static_cast<std::size_t>(place.rows), *this);
+    }
+    for (std::uint64_t row = 0; row < place.rows; ++row, at += stride) {
+        if (whole != 0) pass_(at, size, whole, *this);
+        if (rest != 0) pass_(at + whole * size, rest, 1, *this);
+    }
+}
+
+// Blocks of several rows are laid out one after the other.
+void word_counts::add_tiles(const std::uint16_t* at, std::uint64_t stride,
+                            const segment_place& place) {
+    const auto wide = static_cast<std::size_t>(place.block_cols);
+    const auto whole = static_cast<std::size_t>(place.cols / place.block_cols);
+    const auto rest = static_cast<std::size_t>(place.cols % place.block_cols);
+    tiles_.resize(static_cast<std::size_t>(place.block_rows * place.cols));
+    for (std::uint64_t row = 0; row < place.rows; row += place.block_rows) {
+        const auto tall = static_cast<std::size_t>(std::min(place.block_rows, place.rows - row));
+        const std::size_t size = tall * wide;
+        for (std::size_t r = 0; r < tall; ++r) {
+            const std::uint16_t* const from = at + (row + r) * stride;
+            std::uint16_t* const to = tiles_.data() + r * wide;
+            if (wide == 1) {
+                for (std::size_t b = 0; b < whole; ++b) to[b * size] = from[b];
+            } else {
+                for (std::size_t b = 0; b < whole; ++b) {
+                    std::copy_n(from + b * wide, wide, to + b * size);
+                }
+            }
+            std::copy_n(from + whole * wide, rest, tiles_.data() + whole * size + r * rest);
+        }
+        if (whole != 0) pass_(tiles_.data(), size, whole, *this);
+        if (rest != 0) pass_(tiles_.data() + whole * size, tall * rest, 1, *this);
+    }
+}
+
+void word_counts::attend(const std::uint16_t* words, std::size_t size) {
+    word_extremes e{{0, 0}, {0xffff, 0xffff}};
+    std::uint16_t largest = 0, least = 0xffff;
+    std::size_t nonzero = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        const auto magnitude = static_cast<std::uint16_t>(words[i] & 0x7fffu);
+        if (magnitude == 0) continue;
+        ++nonzero;
+        const std::size_t sign = signs_matter_ ? words[i] >> 15 : 0;
+        e.largest[sign] = std::max(e.largest[sign], magnitude);
+        e.least[sign] = std::min(e.least[sign], magnitude);
+        largest = std::max(largest, magnitude);
+        least = std::min(least, magnitude);
+    }
+    if (nonzero == 0) {
+        ++zero_blocks_;
+        zero_elements_ += size;
+        return;
+    }
+    const std::uint16_t number = largest < infinity_ ? find_table(largest) : std::uint16_t{0};
+    if (number == 0) return refer(words, size);
+    word_table& t = tables_[number];
+    for (std::size_t i = 0; i < size; ++i) ++t.count[word_counters::of(words[i], i)];
+    t.largest = std::max(t.largest, largest);
+    t.least = std::min(t.least, least);
+    if (nonzero == 1) {
+        ++t.single;
+    } else if (least >= t.near) {
+        for (std::uint16_t& v : e.least) v = v == 0xffff ? std::uint16_t{0} : v;
+        ++recorded_[e];
+    } else {
+        ++t.blocks;
+    }
+}
+
+void word_counts::refer(const std::uint16_t* words, std::size_t size) {
+    std::vector<float> x(size);
+    for (std::size_t i = 0; i < size; ++i) x[i] = value_of(words[i]);
+    std::vector<std::uint8_t> codes(size);
+    for (std::size_t r = 0; r < recipes_.size(); ++r) {
+        const recipe_request& asked = recipes_[r];
+        block::segment_stats& to = by_reference_[r];
+        block::add_counts(to, quantize_block(*asked.params, x, {.cols = static_cast<int>(size)},
+                                             codes, {}, &to.sum, asked.parts));
+    }
+}
+
+// The number of the table of blocks with this largest magnitude; 0: the reference does them.
+std::uint16_t word_counts::find_table(std::uint16_t largest) {
+    if (numbers_[largest] != 0) return numbers_[largest];
+    if (tables_.size() > most_tables) return 0;
+    if (!known_[std::size_t{largest} >> binade_bits_]) find_classes(largest);
+    std::uint16_t first = largest, last = largest;
+    while (!begins_[first]) --first;
+    while (last + 1 < infinity_ && !begins_[last + 1u]) ++last;
+    for (const recipe_request& r : recipes_) {
+        if (facts_of(*r.params, value_of(first)).referred) return 0;
+    }
+    if (room_ == nullptr) {
+        // Memory that nothing was counted in costs nothing.
+        room_ = static_cast<std::uint32_t*>(
+            std::calloc(most_tables * table_stride, sizeof(std::uint32_t)));
+        if (room_ == nullptr) throw std::bad_alloc();
+    }
+    const auto number = static_cast<std::uint16_t>(tables_.size());
+    tables_.push_back({.count = room_ + (number - 1u) * table_stride,
+                       .near = near_of(first, last),
+                       .least = 0xffff,
+                       .largest = 0,
+                       .first = first,
+                       .last = last,
+                       .blocks = 0,
+                       .single = 0});
+    std::fill(numbers_.begin() + first, numbers_.begin() + last + 1, number);
+    return number;
+}
+
+// Marks where classes of largest magnitudes begin in a binade. Scales follow maxima in one
+// direction, so that the scale of two maxima is that of all between them.
+void word_counts::find_classes(std::uint16_t largest) {
+    const std::uint32_t binade = static_cast<std::uint32_t>(largest) >> binade_bits_;
+    const std::uint32_t from = std::max(1u, binade << binade_bits_);
+    const std::uint32_t to = ((binade + 1) << binade_bits_) - 1u;
+    known_[binade] = true;
+    begins_[from] = true;
+    if (to + 1 < infinity_) begins_[to + 1] = true;
+    for (const recipe_request& r : recipes_) {
+        const auto facts_at = [&](std::uint32_t magnitude) {
+            return facts_of(*r.params, value_of(static_cast<std::uint16_t>(magnitude)));
+        };
+        const scale_facts at_end = facts_at(to);
+        std::uint32_t at = from;
+        scale_facts here = facts_at(at);
+        while (here != at_end) {
+            std::uint32_t low = at, high = to;  // low has these facts, high does not
+            scale_facts above = at_end;
+            while (high - low > 1) {
+                const std::uint32_t middle = low + (high - low) / 2;
+                const scale_facts facts = facts_at(middle);
+                if (facts == here) {
+                    low = middle;
+                } else {
+                    high = middle;
+                    above = facts;
+                }
+            }
+            begins_[high] = true;
+            at = high;
+            here = above;
+        }
+    }
+}
+
+// The smallest magnitude that may share its code with a largest magnitude of the class.
+std::uint16_t word_counts::near_of(std::uint16_t first, std::uint16_t last) const {
+    std::uint16_t near = first;
+    for (const recipe_request& r : recipes_) {
+        const word_outcomes outcomes(*r.params, value_of(first));
+        if (outcomes.poisoned()) continue;
+        const auto size = [&](std::uint32_t magnitude, bool negative) {
+            const float x = value_of(static_cast<std::uint16_t>(magnitude));
+            return std::abs(outcomes.of(negative ? -x : x).q);
+        };
+        const double least = size(first, false);
+        if (least == 0) {
+            // Some blocks of the class become zeros, and some do not.
+            if (size(last, false) != 0 || size(last, true) != 0) return 0;
+            continue;
+        }
+        std::uint32_t low = 0, high = near;  // high is near enough
+        while (high - low > 1) {
+            const std::uint32_t middle = low + (high - low) / 2;
+            if (std::max(size(middle, false), size(middle, true)) >= least) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        near = static_cast<std::uint16_t>(high);
+    }
+    return near;
+}
+
+bool operator==(const word_outcome& a, const word_outcome& b) {
+    bool equal = a.q == b.q && a.product == b.product &&
+                 a.count.dequant_overflow == b.count.dequant_overflow;
+    block::each_count([&](std::uint32_t m, std::uint32_t n) { equal = equal && m == n; }, a.count,
+                      b.count);
+    return equal;
+}
+
+word_outcomes::word_outcomes(const block_params& p, float largest) : p_(p), largest_(largest) {
+    std::uint8_t code = 0;
+    alone_ = quantize_block(p, std::span(&largest, 1), {}, std::span(&code, 1));
+}
+
+word_outcome word_outcomes::of(float x) const {
+    const std::array<float, 2> both{largest_, x};
+    std::array<std::uint8_t, 2> codes{};
+    const block::block_stats s = quantize_block(p_, both, {.cols = 2}, codes);
+    word_outcome out{s.count, 0, 0};
+    block::each_count([](std::uint32_t& to, std::uint32_t n) { to -= n; }, out.count, alone_.count);
+    out.count.dequant_overflow -= alone_.count.dequant_overflow;
+    if (out.count.poisoned != 0) return out;
+    out.q = static_cast<double>(p_.value[codes[1]]);
+    out.product = exact_scale_of(p_, s.scale) * out.q;
+    return out;
+}
+
+}  // namespace mx::codec

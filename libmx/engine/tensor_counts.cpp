@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/engine/tensor_counts.hpp"
+
+#include <algorithm>
+
+namespace mx::engine {
+namespace {
+
+// Nanoseconds, of one of the machines in docs/design/counting.md; their ratios matter.
+constexpr double counting = 0.55;  // an element, whatever the number of recipes
+
+// An element under a recipe.
+double quantizing(const codec::backend& b, const codec::block_params& p) {
+    constexpr double vectors = 0.9, general = 1.6, own_scales = 2, reference = 30;
+    if (b.takes != nullptr && !b.takes(p)) return reference;
+    if (p.plain) return vectors;
+    return codec::scales_have_codes(p) ? general : own_scales;
+}
+
+// Nearly every largest magnitude has a table of its own where its scale has no code.
+double evaluating(const codec::block_params& p) {
+    return codec::scales_have_codes(p) || p.scale_format->power_of_two() ? 0.5e6 : 12e6;
+}
+
+bool are_alike(std::span<const codec::recipe_request> a, std::span<const codec::recipe_request> b) {
+    return std::ranges::equal(a, b, [](const auto& s, const auto& t) {
+        return s.params == t.params && s.parts == t.parts;
+    });
+}
+
+}  // namespace
+
+bool is_counted(const run_control& control, std::uint64_t elements,
+                std::span<const codec::recipe_request> recipes) {
+    if (control.counted_elements) return elements >= *control.counted_elements;
+    double saved = -counting, spent = 0;
+    for (const codec::recipe_request& r : recipes) {
+        saved += quantizing(control.chosen_backend(), *r.params);
+        spent += evaluating(*r.params);
+    }
+    return static_cast<double>(elements) * saved > spent;
+}
+
+codec::word_counts& count_pool::of(counted_jobs& jobs, std::size_t thread) {
+    std::unique_ptr<codec::word_counts>& own = jobs.by_thread[thread];
+    if (own) return *own;
+    if (jobs.lasting) {
+        const std::lock_guard lock(guard_);
+        const auto at = std::ranges::find_if(free_, [&](const auto& c) {
+            return c->type() == jobs.type && are_alike(c->recipes(), jobs.recipes);
+        });
+        if (at != free_.end()) {
+            own = std::move(*at);
+            free_.erase(at);
+            return *own;
+        }
+    }
+    own = std::make_unique<codec::word_counts>(jobs.type, jobs.recipes, pass_);
+    return *own;
+}
+
+std::vector<block::segment_stats> count_pool::finish(counted_jobs& jobs) {
+    std::vector<const codec::word_counts*> parts;
+    for (const auto& c : jobs.by_thread) {
+        if (c) parts.push_back(c.get());
+    }
+    std::vector<block::segment_stats> totals;
+    if (!parts.empty()) totals = codec::counted_totals(parts);
+    for (auto& c : jobs.by_thread) {
+        if (!c || !jobs.lasting) {
+            c.reset();
+            continue;
+        }
+        c->clear();
+        const std::lock_guard lock(guard_);
+        free_.push_back(std::move(c));
+    }
+    return totals;
+}
+
+}  // namespace mx::engine
