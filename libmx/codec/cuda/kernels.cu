@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments
     __syncwarp();
     segment_tally& out = l.tallies[std::uint64_t{r} * l.segment_count + s];
     if (recipe.parts) {
-        quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks,
-                               *recipe.totals, out);
+        quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks, *recipe.totals,
+                               out);
     } else {
         quantize_segment<false>(shared[warp], l.segments[s], l.values, recipe.blocks,
                                 *recipe.totals, out);

@@ -14,57 +14,56 @@
 #include "libmx/codec/segment_kernel.hpp"
 #include "libmx/scale/rule_step.hpp"
 
-#define MX_KERNELS(space)                                                                         \
-    namespace space {                                                                             \
-    int lanes();                                                                                  \
-    void load(const stored_values&, const segment_place&, block_run&);                            \
-    void draw(block_run&, std::uint64_t);                                                         \
-    void centre(const block_run&, range_kind, centred_blocks&);                                   \
-    void scale(const element_grid&, const block_extremes&, std::size_t, block_scales&);           \
-    void elements(const element_grid&, const block_run&, const block_scales&,                     \
-                  const element_outputs&, grid_counts&);                                          \
-    void centred_elements(const element_grid&, const block_run&, const centred_blocks&,           \
-                          const block_scales&, const element_outputs&, grid_counts&);             \
-    void general_elements(const element_grid&, quotient_kind, const block_run&,                   \
-                          const general_scales&, const block_scales&, const element_outputs&,     \
-                          grid_counts&);                                                          \
-    void codes(const element_grid&, const block_run&, const float*, const block_scales&,          \
-               std::uint8_t*);                                                                    \
-    void general_codes(const element_grid&, quotient_kind, const block_run&,                      \
-                       const general_scales&, const block_scales&, std::uint8_t*);                \
-    std::size_t cast(const element_grid&, bool, const stored_values&, std::size_t, std::uint8_t*, \
-                     float*);                                                                     \
-    void measure_trials(const element_grid&, four_over_six, const block_run&, trial_scales&);     \
-    void search(const element_grid&, const search_plan&, const block_run&, block_trials&);        \
-    void choose_as_te(const element_grid&, const te_plan&, const block_run&, block_trials&);      \
-    void judge(const element_grid&, const block_extremes&, std::size_t, const block_scales&,      \
-               block_verdicts&, std::uint8_t*);                                                   \
-    void judge_general(const element_grid&, quotient_kind, const block_extremes&, std::size_t,    \
-                       const general_scales&, const block_scales&, block_verdicts&,               \
-                       std::uint8_t*);                                                            \
-    void sum_values(block_run&);                                                                  \
-    double multiply_elements(const product_plan&, const block_run&, product_sums&);               \
-    void add_products(const product_plan&, const block_run&, product_sums&,                       \
-                      block::exact_totals&);                                                      \
-    constexpr kernels table{lanes,                                                                \
-                            load,                                                                 \
-                            draw,                                                                 \
-                            centre,                                                               \
-                            scale,                                                                \
-                            elements,                                                             \
-                            centred_elements,                                                     \
-                            general_elements,                                                     \
-                            codes,                                                                \
-                            general_codes,                                                        \
-                            cast,                                                                 \
-                            measure_trials,                                                       \
-                            search,                                                               \
-                            choose_as_te,                                                         \
-                            judge,                                                                \
-                            judge_general,                                                        \
-                            sum_values,                                                           \
-                            multiply_elements,                                                    \
-                            add_products};                                                        \
+#define MX_KERNELS(space)                                                                          \
+    namespace space {                                                                              \
+    int lanes();                                                                                   \
+    void load(const stored_values&, const segment_place&, block_run&);                             \
+    void draw(block_run&, std::uint64_t);                                                          \
+    void centre(const block_run&, range_kind, centred_blocks&);                                    \
+    void scale(const element_grid&, const block_extremes&, std::size_t, block_scales&);            \
+    void elements(const element_grid&, const block_run&, const block_scales&,                      \
+                  const element_outputs&, grid_counts&);                                           \
+    void centred_elements(const element_grid&, const block_run&, const centred_blocks&,            \
+                          const block_scales&, const element_outputs&, grid_counts&);              \
+    void general_elements(const element_grid&, quotient_kind, const block_run&,                    \
+                          const general_scales&, const block_scales&, const element_outputs&,      \
+                          grid_counts&);                                                           \
+    void codes(const element_grid&, const block_run&, const float*, const block_scales&,           \
+               std::uint8_t*);                                                                     \
+    void general_codes(const element_grid&, quotient_kind, const block_run&,                       \
+                       const general_scales&, const block_scales&, std::uint8_t*);                 \
+    std::size_t cast(const element_grid&, bool, const stored_values&, std::size_t, std::uint8_t*,  \
+                     float*);                                                                      \
+    void measure_trials(const element_grid&, four_over_six, const block_run&, trial_scales&);      \
+    void search(const element_grid&, const search_plan&, const block_run&, block_trials&);         \
+    void choose_as_te(const element_grid&, const te_plan&, const block_run&, block_trials&);       \
+    void judge(const element_grid&, const block_extremes&, std::size_t, const block_scales&,       \
+               block_verdicts&, std::uint8_t*);                                                    \
+    void judge_general(const element_grid&, quotient_kind, const block_extremes&, std::size_t,     \
+                       const general_scales&, const block_scales&, block_verdicts&,                \
+                       std::uint8_t*);                                                             \
+    void sum_values(block_run&);                                                                   \
+    double multiply_elements(const product_plan&, const block_run&, product_sums&);                \
+    void add_products(const product_plan&, const block_run&, product_sums&, block::exact_totals&); \
+    constexpr kernels table{lanes,                                                                 \
+                            load,                                                                  \
+                            draw,                                                                  \
+                            centre,                                                                \
+                            scale,                                                                 \
+                            elements,                                                              \
+                            centred_elements,                                                      \
+                            general_elements,                                                      \
+                            codes,                                                                 \
+                            general_codes,                                                         \
+                            cast,                                                                  \
+                            measure_trials,                                                        \
+                            search,                                                                \
+                            choose_as_te,                                                          \
+                            judge,                                                                 \
+                            judge_general,                                                         \
+                            sum_values,                                                            \
+                            multiply_elements,                                                     \
+                            add_products};                                                         \
     }
 
 namespace mx::codec::simd {
@@ -522,8 +521,7 @@ void leave_wide_blocks(const block_params& p, const block_run& run, block_scales
 
 // The exact sums, the parts and the largest error of the blocks that are not slow.
 void add_sums(const kernels& k, const block_params& p, const element_grid& grid,
-              const block_run& run, workspace& space, bool with_parts,
-              block::segment_stats& out) {
+              const block_run& run, workspace& space, bool with_parts, block::segment_stats& out) {
     if (!p.plain) {
         std::copy_n(space.general.scale.data(), run.blocks, space.scale.data());
     } else {

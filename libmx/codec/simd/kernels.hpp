@@ -89,10 +89,10 @@ grid_range range_of(const block_params& p);
 /// about half a unit, or the range of x was looked at (element_grid::least, leave_wide_blocks).
 struct product_plan {
     grid_range range;
-    bool power_of_two;          ///< all scales
-    const std::uint8_t* slow;   ///< of blocks
-    const double* scale;        ///< of blocks
-    const float* offset;        ///< of blocks, or null
+    bool power_of_two;         ///< all scales
+    const std::uint8_t* slow;  ///< of blocks
+    const double* scale;       ///< of blocks
+    const float* offset;       ///< of blocks, or null
     const float* q;
 };
 

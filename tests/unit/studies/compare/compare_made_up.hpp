@@ -23,7 +23,7 @@ struct result {
     double clamp_rate = 0;
 };
 
-inline void add(std::vector<analysis::result>& to, const result& r) {
+inline void add(analysis::result_list& to, const result& r) {
     analysis::result one;
     one.of = std::make_shared<analysis::tensor_identity>(
         analysis::tensor_identity{"f", r.tensor, "F32", r.role, {64}, r.layer});
