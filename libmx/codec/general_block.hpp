@@ -158,8 +158,8 @@ MX_HD inline block::block_stats quantize_dialect_block(
             c.element, c.mode, base::bits_of(x[at]), exponent + raised, draw);
         converted q{};
         if (ours) {
-            q.code = static_cast<int>(
-                format::with_sign(c.element, exact.magnitude, exact.negative));
+            q.code =
+                static_cast<int>(format::with_sign(c.element, exact.magnitude, exact.negative));
             q.value = p.value[q.code];
         } else {
             q = element_of(c, zeroed ? 0.0f : y, draw);

@@ -154,7 +154,7 @@ TEST_CASE("a sweep of phases moves what a binade decides, and nothing at phase 0
 
 TEST_CASE("a tensor that a factor carries beyond float32 is left out of the phases") {
     const sweep_plan plan = plan_sweep({{"mxfp8", "mxfp4"}, {}, ""});
-    std::vector<analysis::result> results;
+    analysis::result_list results;
     for (const std::string tensor : {"a", "huge"}) {
         for (const cell& c : plan.cells) {
             for (std::int64_t p = 0; p < 16; ++p) {
