@@ -6,6 +6,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
+#include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/panel_quantizer.hpp"
 #include "tests/catch.hpp"
@@ -45,7 +46,7 @@ struct work {
         const mx::engine::panel all{0, 1, 0, matrix.rows, 0, matrix.cols};
         mx::engine::for_each_segment(g, all, [&](const segment_in_panel& s) {
             segments.push_back({mx::engine::place_of(s, g, 5), s.row, s.col});
-            bytes += segments.back().place.blocks() * (32 + 15) + sizeof(mx::block::segment_stats);
+            bytes += segments.back().place.blocks() * (32 + 15) + sizeof(cuda::segment_tally);
         });
     }
 
