@@ -262,10 +262,10 @@ TEST_CASE("series hold the layers in order") {
     REQUIRE(c.series.size() == 1);
     CHECK(c.series[0].name == "l.*.w");
     CHECK(c.series[0].tensors == std::vector<std::size_t>{1, 2, 0});
-    const report::record members = comparison_members(plan, c);
-    const auto& series = std::get<report::list>(*report::find(members, "series"));
+    const report::record_list series = series_records(std::make_shared<const sweep_plan>(plan),
+                                                      std::make_shared<const comparison>(c));
     REQUIRE(series.size() == 1);
-    const auto& one = std::get<report::record>(series[0]);
+    const report::record one = *series.begin();
     CHECK(*report::find(one, "layers") ==
           report::value(report::list{std::int64_t{2}, std::int64_t{9}, std::int64_t{10}}));
     CHECK(*report::find(one, "rmse") == report::value(report::list{0.02, std::monostate{}, 0.10}));
