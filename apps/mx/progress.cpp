@@ -80,9 +80,12 @@ std::function<void(const engine::progress&)> progress_bar(bool quiet, progress_u
 void follow_tasks(bool quiet) {
     const bool shows = !quiet && stderr_is_terminal();
     const auto shown = std::make_shared<std::optional<bar>>();
+    // What a stopped run leaves is written after the signal.
+    const auto stopped_before = std::make_shared<bool>(false);
     base::watch_tasks([=](const base::task_state& t) {
         if (t.ended) return shown->reset();
-        base::stop_if(&interrupted());
+        if (t.begins) *stopped_before = interrupted().load();
+        if (!*stopped_before) base::stop_if(&interrupted());
         if (!shows || t.total == 0) return;
         if (!*shown) shown->emplace(progress_unit::none, t.what);
         (*shown)->update({t.done, t.total});

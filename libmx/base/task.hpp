@@ -14,6 +14,7 @@ struct task_state {
     std::string_view what;    ///< "reading"
     std::uint64_t done = 0;   ///< steps
     std::uint64_t total = 0;  ///< 0: unknown
+    bool begins = false;      ///< the first call of a task
     bool ended = false;       ///< the last call of a task, also after an error
 };
 

@@ -149,7 +149,7 @@ cp part-1.json kept
 refused 'asked for' merge part-*.json
 "$mx" analyze hostile.safetensors -r mxfp4 --shard 1/8 --json part-1.json --quiet
 refused 'the other of 8' merge part-2.json part-1.json
-sed 's/"version":"[0-9.]*","page/"version":"9.9","page/' kept >part-1.json
+sed 's/"version":"[0-9.]*","layout/"version":"9.9","layout/' kept >part-1.json
 refused 'mx 9.9' merge part-*.json
 cp kept part-1.json
 printf 'x' | dd of=hostile.safetensors bs=1 seek=5000 conv=notrunc 2>/dev/null
