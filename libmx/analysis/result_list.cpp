@@ -29,13 +29,14 @@ enum head : std::size_t {
     heads
 };
 constexpr std::uint64_t is_decomposed = 1, has_regret = 2;
-constexpr std::array counts{&result::elements,      &result::blocks, &result::nan,
-                            &result::inf,           &result::passes, &result::poisoned,
-                            &result::inexact_inputs};
+constexpr std::array count_members{&result::elements,      &result::blocks, &result::nan,
+                                   &result::inf,           &result::passes, &result::poisoned,
+                                   &result::inexact_inputs};
 constexpr std::array figures{&result::tensor_scale, &result::clamp_error_share,
                              &result::underflow_error_share, &result::grid_error_share};
 constexpr std::size_t errors = std::tuple_size_v<decltype(result::squared_error)>;
-constexpr std::size_t all_words = heads + counts.size() + figures.size() + errors + row_words;
+constexpr std::size_t all_words =
+    heads + count_members.size() + figures.size() + errors + row_words;
 
 // The index of `x` in a list to which it is added unless it is its last; 0: null.
 template <typename T>
@@ -108,7 +109,7 @@ decltype(result_list::cursor::now) result_list::storage::words_of(const result& 
     if (r.phase) to[phase_word] = static_cast<std::uint64_t>(*r.phase) + 1;
     to[flag_word] = (r.decomposed ? is_decomposed : 0) | (r.with_regret ? has_regret : 0);
     std::size_t i = heads;
-    for (const auto member : counts) to[i++] = r.*member;
+    for (const auto member : count_members) to[i++] = r.*member;
     for (const auto member : figures) to[i++] = std::bit_cast<std::uint64_t>(r.*member);
     for (const double e : r.squared_error) to[i++] = std::bit_cast<std::uint64_t>(e);
     const auto row =
@@ -132,7 +133,7 @@ result result_list::storage::result_of(const decltype(cursor::now)& from, std::s
         r.regret_share = regrets[index][2];
     }
     std::size_t i = heads;
-    for (const auto member : counts) r.*member = from[i++];
+    for (const auto member : count_members) r.*member = from[i++];
     for (const auto member : figures) r.*member = std::bit_cast<double>(from[i++]);
     for (double& e : r.squared_error) e = std::bit_cast<double>(from[i++]);
     std::array<std::uint64_t, row_words> row;
