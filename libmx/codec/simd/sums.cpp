@@ -25,8 +25,6 @@ HWY_BEFORE_NAMESPACE();
 namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
-using wide_tag = hn::RebindToUnsigned<double_tag>;
-
 HWY_INLINE doubles lower(floats v) {
     return hn::PromoteTo(double_tag(), hn::LowerHalf(half_tag(), v));
 }
@@ -211,8 +209,9 @@ struct centred_error {
     }
 };
 
-// q, q^2 and x q. Below 2^(base + most), x lies with an offset, and 2^(base + 3 + 2 most) is above
-// x q without one.
+// q, q^2 and x q. |q| < 2^most. Without an offset |x q| < 2^(e + 3 + 2 most), where 2^e is the
+// binade of the scale; with one |x| < 2^(e + 1) and |x q| < 2^(e + 1 + most), where 2^e is that of
+// the largest x. 32 terms add 5.
 template <std::size_t chunk, int of_q2, int of_xq, bool centred>
 HWY_ATTR double multiply_pieces(const product_plan& plan, const block_run& run, product_sums& to) {
     const float_tag df;
