@@ -21,13 +21,7 @@ struct road_recipe {
 std::vector<road_recipe> road_recipes();
 
 /// THE LIST of those that no backend has vector kernels for: the portable reference does them.
-inline constexpr std::array<std::string_view, 25> scalar_recipes{
-    "nvfp4:round=away",
-    "nvfp4:round=zero",
-    "nvfp4:round=up",
-    "nvfp4:round=down",
-    "nvfp4:round=stochastic",
-    "nvfp4:round=nearest-ties-to-zero",
+inline constexpr std::array<std::string_view, 19> scalar_recipes{
     "mxfp4_e3m0:ties=even",
     "mxfp4:dialect=microxcaling",
     "mxfp8:dialect=microxcaling",

@@ -41,12 +41,15 @@ float floor_float(double b) {
 bool takes_general(const block_params& p) {
     const format::element_params& f = p.element;
     if (p.plain || p.bumps || p.has_offset || !f.floating || !f.has_sign) return false;
-    if (p.mode.how != format::rounding::rtne || p.mode.round_fraction) return false;
-    if (f.mantissa_bits == 0) return false;
+    if (f.mantissa_bits == 0 || p.mode.round_fraction) return false;
     const dialect& by = *p.by;
     if (!p.scale_format->power_of_two()) {
-        return by.two_level.value != two_level_kind::ggml;
+        const bool chosen = p.select != four_over_six::none || scale::is_search(p.rule);
+        const bool any_rounding = by.two_level.value == two_level_kind::exact && !chosen;
+        return by.two_level.value != two_level_kind::ggml &&
+               (any_rounding || p.mode.how == format::rounding::rtne);
     }
+    if (p.mode.how != format::rounding::rtne) return false;
     const bool exact = by.arithmetic.value == element_kind::exact ||
                        by.arithmetic.value == element_kind::fraction_even;
     return exact && !by.e4m3_overflow_is_nan.value && p.rule != scale::rule_id::stochastic;

@@ -117,7 +117,7 @@ HWY_ATTR void judge_blocks(const element_grid& g, const block_extremes& e, std::
     out.amax = hn::GetLane(hn::MaxOfLanes(du, largest));
 }
 
-template <quotient_kind kind>
+template <quotient_kind kind, rounding_kind how>
 HWY_ATTR void judge_general_blocks(const element_grid& g, const block_extremes& e,
                                    std::size_t blocks, const general_scales& general,
                                    const block_scales& scales, block_verdicts& out,
@@ -136,8 +136,7 @@ HWY_ATTR void judge_general_blocks(const element_grid& g, const block_extremes& 
         const auto rounded = [&](const std::uint32_t* bits) HWY_ATTR {
             const floats x = hn::BitCast(df, hn::Load(du, bits + b));
             if constexpr (kind == quotient_kind::exact) {
-                return exactly.round(hn::PromoteTo(dd, hn::LowerHalf(half_tag(), x)),
-                                     hn::PromoteTo(dd, hn::UpperHalf(half_tag(), x)), low, high);
+                return exactly.round(x, low, high);
             } else {
                 const floats y = float_quotient<kind>(x, factor);
                 return grid.round(y, y, hn::Zero(du));
@@ -146,8 +145,17 @@ HWY_ATTR void judge_general_blocks(const element_grid& g, const block_extremes& 
         const words slow = hn::PromoteTo(du, hn::LoadU(byte_tag(), scales.slow.data() + b));
         const auto fast = hn::Eq(slow, hn::Zero(du));
         largest = hn::Max(largest, hn::IfThenElseZero(fast, hn::Load(du, e.amax + b)));
-        state.add_monotone(hn::Load(du, e.nonzero + b), slow, rounded(e.amin), rounded(e.amax), out,
-                           doubtful + b);
+        const words nonzero = hn::Load(du, e.nonzero + b);
+        if constexpr (how == rounding_kind::nearest) {
+            state.add_monotone(nonzero, slow, rounded(e.amin), rounded(e.amax), out, doubtful + b);
+        } else {
+            const floats least = hn::BitCast(df, hn::Load(du, e.amin + b));
+            const floats most = hn::BitCast(df, hn::Load(du, e.amax + b));
+            floats most_below, least_above, other;
+            exactly.neighbours(least, low, high, other, least_above);
+            exactly.neighbours(most, low, high, most_below, other);
+            state.add_either_way(nonzero, slow, least_above, most_below, out, doubtful + b);
+        }
     }
     out.amax = hn::GetLane(hn::MaxOfLanes(du, largest));
 }
@@ -210,8 +218,8 @@ void judge(const element_grid& g, const block_extremes& e, std::size_t blocks,
 void judge_general(const element_grid& g, quotient_kind kind, const block_extremes& e,
                    std::size_t blocks, const general_scales& general, const block_scales& scales,
                    block_verdicts& out, std::uint8_t* doubtful) {
-    by_quotient(kind, [&]<quotient_kind of>() {
-        judge_general_blocks<of>(g, e, blocks, general, scales, out, doubtful);
+    by_quotient(g, kind, [&]<quotient_kind of, rounding_kind how>() {
+        judge_general_blocks<of, how>(g, e, blocks, general, scales, out, doubtful);
     });
 }
 

@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <limits>
+
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
 #include "libmx/codec/simd/kernels.hpp"
@@ -21,6 +23,9 @@ namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
 using byte_tag = hn::Rebind<std::uint8_t, bits_tag>;
+
+// Of blocks whose elements are zeros: no element reaches a number under it.
+constexpr double no_scale = std::numeric_limits<double>::infinity();
 
 template <bool fixed, rounding_kind kind>
 class code_maker {
@@ -127,7 +132,7 @@ HWY_ATTR void write_plain(const element_grid& g, const block_run& run, const flo
     }
 }
 
-template <quotient_kind kind>
+template <quotient_kind kind, rounding_kind how>
 HWY_ATTR void write_general(const element_grid& g, const block_run& run,
                             const general_scales& general, const block_scales& scales,
                             std::uint8_t* codes) {
@@ -145,6 +150,8 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (scales.slow.data()[b] != 0) continue;
         const doubles inverse = hn::Set(double_tag(), general.inverse.data()[b]);
+        const double factor_of_q = general.scale.data()[b];
+        const doubles scale = hn::Set(double_tag(), factor_of_q == 0 ? no_scale : factor_of_q);
         const floats factor = hn::Set(df, general.factor.data()[b]);
         const std::size_t end = (b + 1) * run.stride;
         for (std::size_t i = b * run.stride; i < end; i += float_lanes) {
@@ -152,7 +159,9 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
             floats y = x;
             words code;
             if constexpr (kind == quotient_kind::exact) {
-                code = maker.codes_on_grid(exactly.round(lower(x), upper(x), inverse, inverse));
+                words draw = hn::Zero(du);
+                if constexpr (how == rounding_kind::stochastic) draw = hn::LoadU(du, run.draws + i);
+                code = maker.codes_on_grid(exactly.template round<how>(x, inverse, scale, draw));
             } else {
                 y = float_quotient<kind>(x, factor);
                 code = maker.magnitude_codes(y, hn::Zero(du));
@@ -223,7 +232,9 @@ void codes(const element_grid& g, const block_run& run, const float* offset,
 
 void general_codes(const element_grid& g, quotient_kind kind, const block_run& run,
                    const general_scales& general, const block_scales& scales, std::uint8_t* to) {
-    by_quotient(kind, [&]<quotient_kind of>() { write_general<of>(g, run, general, scales, to); });
+    by_quotient(g, kind, [&]<quotient_kind of, rounding_kind how>() {
+        write_general<of, how>(g, run, general, scales, to);
+    });
 }
 
 std::size_t cast(const element_grid& g, bool saturate, const stored_values& from, std::size_t count,

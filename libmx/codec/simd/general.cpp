@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include "libmx/base/bits.hpp"
@@ -20,11 +21,11 @@ HWY_BEFORE_NAMESPACE();
 namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
-template <quotient_kind kind, bool with_codes>
-class general_kernel : public element_rounder<false, rounding_kind::nearest, with_codes> {
+template <quotient_kind kind, rounding_kind how, bool with_codes>
+class general_kernel : public element_rounder<false, how, with_codes> {
   public:
     HWY_INLINE general_kernel(const element_grid& g, const general_scales& scales)
-        : element_rounder<false, rounding_kind::nearest, with_codes>(g),
+        : element_rounder<false, how, with_codes>(g),
           scales_(scales),
           exactly_(g),
           zero_sign_(g.sign_of_zero),
@@ -32,12 +33,16 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
 
     HWY_INLINE void set_block(std::size_t block) {
         inverse_ = hn::Set(double_tag(), scales_.inverse.data()[block]);
+        // Under a scale of zero no element reaches a number.
+        const double scale = scales_.scale.data()[block];
+        scale_ = hn::Set(double_tag(), scale == 0 ? never : scale);
         factor_ = hn::Set(float_tag(), scales_.factor.data()[block]);
         overflow_from_ = hn::Set(float_tag(), scales_.overflow.data()[block]);
         clamp_from_ = hn::Set(float_tag(), scales_.clamp.data()[block]);
     }
 
-    HWY_INLINE element_vector take(const float* from, const std::uint32_t*, std::uint8_t* codes) {
+    HWY_INLINE element_vector take(const float* from, const std::uint32_t* draws,
+                                   std::uint8_t* codes) {
         const float_tag df;
         const floats x = hn::LoadU(df, from);
         element_vector e;
@@ -45,7 +50,9 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
         e.limit = this->grid_.max_positive;
         e.y = x;
         if constexpr (kind == quotient_kind::exact) {
-            e.unbounded = exactly_.round(lower(x), upper(x), inverse_, inverse_);
+            words draw = hn::Zero(bits_tag());
+            if constexpr (how == rounding_kind::stochastic) draw = hn::LoadU(bits_tag(), draws);
+            e.unbounded = exactly_.template round<how>(x, inverse_, scale_, draw);
         } else {
             e.y = float_quotient<kind>(x, factor_);
             // What is beyond is told by `clamp_from_`.
@@ -53,16 +60,20 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
             e.unbounded = hn::Min(rounded, e.limit);
         }
         const floats magnitude = hn::Min(e.unbounded, e.limit);
-        e.clamped = hn::Ge(e.a, clamp_from_);
         count(this->overflow_, hn::Ge(e.a, overflow_from_));
-        if constexpr (kind != quotient_kind::exact) count(clamped_, e.clamped);
+        if constexpr (kind == quotient_kind::exact) {
+            e.clamped = hn::Gt(e.unbounded, e.limit);
+        } else {
+            e.clamped = hn::Ge(e.a, clamp_from_);
+            count(clamped_, e.clamped);
+        }
         if constexpr (with_codes) this->store_codes(signed_as(e.y, magnitude), magnitude, codes);
         e.q = hn::CopySignToAbs(magnitude, x);
         return e;
     }
 
     HWY_INLINE void finish(grid_counts& out) {
-        element_rounder<false, rounding_kind::nearest, with_codes>::finish(out);
+        element_rounder<false, how, with_codes>::finish(out);
         out.clamp += this->total(clamped_);
     }
 
@@ -87,7 +98,9 @@ class general_kernel : public element_rounder<false, rounding_kind::nearest, wit
     exact_quotients exactly_;
     zero_sign zero_sign_;
     words clamped_;
-    doubles inverse_;
+    static constexpr double never = std::numeric_limits<double>::infinity();
+
+    doubles inverse_, scale_;
     floats factor_, overflow_from_, clamp_from_;
 };
 
@@ -169,11 +182,11 @@ void measure_trials(const element_grid& g, four_over_six by, const block_run& ru
 void general_elements(const element_grid& g, quotient_kind kind, const block_run& run,
                       const general_scales& general, const block_scales& scales,
                       const element_outputs& to, grid_counts& counts) {
-    by_quotient(kind, [&]<quotient_kind of>() {
+    by_quotient(g, kind, [&]<quotient_kind of, rounding_kind how>() {
         if (to.codes != nullptr || to.parts != nullptr) {
-            run_kernel<general_kernel<of, true>>(run, scales, to, counts, g, general);
+            run_kernel<general_kernel<of, how, true>>(run, scales, to, counts, g, general);
         } else {
-            run_kernel<general_kernel<of, false>>(run, scales, to, counts, g, general);
+            run_kernel<general_kernel<of, how, false>>(run, scales, to, counts, g, general);
         }
     });
 }

@@ -358,6 +358,19 @@ void find_scales(const kernels& k, const element_grid& grid, const block_params&
     for (std::size_t b = 0; b < batch; ++b) rows.put(run.blocks + b, left_to_reference, false);
 }
 
+// The same where small numbers are for the reference (element_grid::least).
+void leave_small_numbers(const element_grid& grid, const block_run& run, workspace& space) {
+    if (grid.least == 0) return;
+    const scaling_rows rows(space.general, space.scales);
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const auto least = static_cast<double>(base::float_from_bits(run.amin.data()[b]));
+        const double bound = static_cast<double>(grid.least) * space.general.scale.data()[b];
+        if (space.scales.slow.data()[b] != 0 || least == 0 || least >= bound) continue;
+        rows.put(b, left_to_reference, false);
+        ++space.scales.slow_blocks;
+    }
+}
+
 // Dequantized values of general blocks as their dialect returns them, where codes do not tell.
 void put_values(const block_params& p, const block_run& run, const general_scales& general,
                 const block_scales& scales, const block_results& to) {
@@ -627,6 +640,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     }
     if (general) {
         find_scales(k, grid, p, run, space);
+        leave_small_numbers(grid, run, space);
     } else {
         k.scale(grid, extremes, run.blocks, space.scales);
     }
