@@ -19,7 +19,7 @@ using namespace compare;
 
 using report::plural;
 
-// Whether bits print as different figures.
+// A smaller difference in bits does not show in print.
 constexpr double same_bits = 0.005;
 
 std::string cost_words(const standing& s, const standing* baseline) {
