@@ -172,9 +172,10 @@ MX_HD inline special_terms specials_of(const step_rule& r, const factor* a, cons
     return special;
 }
 
-/// The sum of the products plus the accumulator: the larger exponent keeps F2 + 1 bits, the other
-/// operand F bits below it, and the result F2 bits below its own exponent, all rounded down; then
-/// converted. `far`: an accumulator more than F + 1 below the larger exponent is dropped.
+/// The sum of the products plus the accumulator: below the larger exponent, the sum is kept to
+/// F2 + 1 bits and the accumulator to F bits; the result is kept to F2 bits below its own exponent.
+/// All are rounded down; then the result is converted. `far`: an accumulator more than F + 1 below
+/// the larger exponent is dropped.
 MX_HD inline std::uint32_t add_accumulator(const step_rule& r, const aligned_products& s,
                                            const factor& c, bool far) {
     const int floor_or_c = c.significand == 0 ? r.exponent_floor : int{c.exponent};
