@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which backend a run uses, and what is said of backends and cards.
+// Selects the backend of a run, and describes backends and GPUs.
 #pragma once
 
 #include <span>
@@ -11,16 +11,16 @@
 
 namespace mx::app {
 
-/// The backend that --backend (empty when not given) or a setting asks for, else the fastest one
-/// here. Throws base::error saying which of them named it: usage when no backend has that
-/// name, unavailable when it cannot run here.
+/// The backend given by --backend (empty if not given) or a setting, else the fastest available.
+/// Throws base::error with the source of the name: usage if no backend has it, unavailable if it
+/// cannot run here.
 const codec::backend& chosen_backend(const std::string& option);
 
-/// What --verbose says on stderr: "mx: backend avx512, 2 threads", and a line for each of `recipes`
-/// that it leaves to the scalar one.
+/// Output of --verbose on stderr: "mx: backend avx512, 2 threads", and a line for each of `recipes`
+/// that the backend leaves to the scalar one.
 void say_backend(const codec::backend& b, int threads, std::span<const codec::recipe> recipes);
 
-/// A card as people know it: "NVIDIA H200, sm_90, 132 SMs, up to 1980 MHz, 139.8 GiB".
+/// Description of a GPU: "NVIDIA H200, sm_90, 132 SMs, up to 1980 MHz, 139.8 GiB".
 std::string device_words(const base::cuda::device_facts& f);
 
 /// "13.0" of 13000.

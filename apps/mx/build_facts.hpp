@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this program was built as.
+// Properties of this build.
 #pragma once
 
 #include "libmx/documents/build_facts.hpp"
@@ -10,7 +10,7 @@ using documents::build_type;
 using documents::compiler;
 using documents::version;
 
-/// Whether it holds the oracle: that needs Boost, and builds with tests have it.
+/// Whether the build includes the oracle, which needs Boost; builds with tests include it.
 extern const bool has_oracle;
 
 }  // namespace mx::app

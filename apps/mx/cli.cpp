@@ -34,7 +34,7 @@ std::string spelling_of(const CLI::Option& option) {
     return text;
 }
 
-// Refuses what `why` finds fault with.
+// Throws base::error (usage) with the text of `why`, unless it is empty.
 CLI::Validator check(std::string (*why)(const std::string& text)) {
     return {[why](const std::string& text) { return why(text); }, ""};
 }
@@ -79,7 +79,7 @@ std::vector<std::string> arguments_given(const CLI::App& app, const std::vector<
     return given;
 }
 
-// Every name that an option of `app` goes by, with its dashes.
+// All names of the options of `app`, with their dashes.
 std::vector<std::string> option_names(const CLI::App& app) {
     std::vector<std::string> names;
     for (const CLI::Option* option : app.get_options()) {
@@ -90,7 +90,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
     return names;
 }
 
-// What is left over: the first that looks like an option, else the first argument too many.
+// The unexpected argument: the first that looks like an option, else the first surplus one.
 std::string unexpected(const CLI::App& app) {
     const std::vector<std::string> rest = app.remaining();
     const auto found =
@@ -122,7 +122,7 @@ std::string wrong_count(const CLI::App& app, const std::string& text) {
     return fmt::format("{} is given {} times; it takes one value", name, option->count());
 }
 
-// What CLI11 found wrong, in a line: its own words where they are as clear as ours would be.
+// A CLI11 error as one line: its own text where that is clear.
 std::string in_words(const CLI::App& app, const CLI::ParseError& e) {
     std::string text = e.what();
     std::ranges::replace(text, '\n', ' ');
@@ -138,10 +138,11 @@ std::string in_words(const CLI::App& app, const CLI::ParseError& e) {
     return text;
 }
 
-// Settings of the environment and of the file stand for options that are not given.
+// Applies settings of the environment and of the file to options that were not given.
 void apply_settings(CLI::App& app) {
     for (const setting& s : settings) {
-        if (s.name == "backend") continue;  // chosen_backend() asks, and says where it was named
+        if (s.name == "backend")
+            continue;  // chosen_backend() handles it and reports where it was named
         CLI::Option* option = app.get_option_no_throw(fmt::format("--{}", s.name));
         if (option == nullptr || option->count() != 0) continue;
         const std::optional<setting_value> said = setting_of(s.name);
@@ -200,7 +201,7 @@ struct parser::state {
     CLI::App app;
     std::string group;
     std::deque<option> options;
-    std::vector<std::string>* arguments = nullptr;  // where those that were given are kept
+    std::vector<std::string>* arguments = nullptr;  // receives the given arguments
     std::vector<std::string> not_kept;
 };
 
@@ -216,11 +217,11 @@ option* parser::add_option(const std::string& spelling, T& value, const std::str
     const std::size_t word = spelling.find(' ');
     CLI::Option* added = state_->app.add_option(spelling.substr(0, word), value, text);
     if (word != std::string::npos) added->type_name(spelling.substr(word + 1));
-    // Otherwise an option with a list would swallow the FILE after it.
+    // Otherwise an option with a list would also take the FILE after it.
     if (!added->get_positional()) added->allow_extra_args(false);
     return keep(added->group(state_->group));
 }
-// THE LIST of types that an option's value can have.
+// THE LIST of value types of options.
 #define MX_OPTION_TYPE(...) \
     template option* parser::add_option(const std::string&, __VA_ARGS__&, const std::string&)
 MX_OPTION_TYPE(std::string);

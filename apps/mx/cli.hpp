@@ -17,7 +17,7 @@ class Option;
 
 namespace mx::app {
 
-/// An option or argument as help, the man page and docs/reference print it.
+/// An option or argument as printed by help, the man page and docs/reference.
 struct option_line {
     std::string group;
     std::string spelling;  ///< "-t,--tensor GLOB", "FILE..."
@@ -32,7 +32,7 @@ class option {
     explicit option(CLI::Option* of) : of_(of) {}
 
     option* required();
-    /// How many values: exactly `n` words, or `least` to `most`.
+    /// The number of values: exactly `n` words, or `least` to `most`.
     option* expected(int n);
     option* expected(int least, int most);
     /// Splits a value at `c`.
@@ -45,13 +45,13 @@ class option {
     option* in_range(T least, T most);
     option* one_of(std::initializer_list<int> values);
     option* one_of(std::initializer_list<std::string> values);
-    /// Refuses NaN and Inf, which pass every range.
+    /// Refuses NaN and Inf, which pass range checks.
     option* finite();
-    /// Refuses what an unsigned number would wrap around (-1) or cut.
+    /// Refuses values that an unsigned number would wrap around (-1) or truncate.
     option* not_negative();
-    /// Refuses an empty name of an output, which would mean none.
+    /// Refuses an empty output name, which would mean no output.
     option* file_name();
-    /// Takes 4GiB or 500MB for a number of bytes; units of 1000 and of 1024 differ.
+    /// Accepts a number of bytes such as 4GiB or 500MB; units of 1000 and of 1024 differ.
     option* size_in_bytes();
 
   private:
@@ -70,20 +70,19 @@ class parser {
     parser(const parser&) = delete;
     parser& operator=(const parser&) = delete;
 
-    /// The heading that help lists the options under which are declared from here on; "" hides
-    /// them.
+    /// The help heading of the options declared from here on; "" hides them.
     void group(const std::string& name);
-    /// `spelling`: "-r,--recipe RECIPE", the value's word in help last, or "FILE" for an argument.
-    /// What is parsed goes into `value`, which has to live as long as the parser; a list gets one
-    /// value for each occurrence of an option, and every word that is left for an argument. The
-    /// types of values are listed in cli.cpp.
+    /// `spelling`: "-r,--recipe RECIPE" with the value's word in help last, or "FILE" for an
+    /// argument. The parsed value is stored in `value`, which must outlive the parser; a list gets
+    /// one value per occurrence of an option, or all remaining words for an argument. The value
+    /// types are listed in cli.cpp.
     template <class T>
     option* add_option(const std::string& spelling, T& value, const std::string& text);
     option* add_flag(const std::string& names, bool& value, const std::string& text);
-    /// What parse() was given, without the options named in `but`: one spelling whatever the order
-    /// and the names used.
+    /// The arguments of parse() without the options named in `but`, in one spelling for any order
+    /// and any of the names used.
     std::vector<std::string> given(const std::vector<std::string>& but) const;
-    /// Adds that to `arguments`, which has to live as long as the parser, when it is parsed.
+    /// Appends these to `arguments`, which must outlive the parser, when parsing.
     void keep_arguments(std::vector<std::string>& arguments, std::vector<std::string> but);
     /// Whether an option of this name (with dashes) is declared.
     bool has_option(const std::string& name) const;
@@ -97,13 +96,13 @@ class parser {
 
     std::string description() const;
     std::string examples() const;
-    /// What is not hidden, in the order of declaration.
+    /// The options that are not hidden, in the order of declaration.
     std::vector<option_line> options() const;
 
-    /// False when help is asked for. Throws base::error (usage) with one line: what is wrong.
+    /// Returns false if help is requested. Throws base::error (usage) with one line.
     bool parse(int argc, char** argv);
-    /// Settings (settings.hpp) stand for options that were not given. Throws as setting_of() does,
-    /// and base::error (usage) for a value that its option does not take.
+    /// Applies settings (settings.hpp) to options that were not given. Throws as setting_of() does,
+    /// and base::error (usage) for a value that its option does not accept.
     void take_settings();
 
   private:
@@ -113,8 +112,8 @@ class parser {
     std::unique_ptr<state> state_;
 };
 
-/// Names and values of a file of settings in TOML; `path` is named in errors. Throws base::error
-/// (input) where it is no such file.
+/// The names and values in a TOML file of settings; errors contain `path`. Throws base::error
+/// (input) if it is not such a file.
 std::vector<std::pair<std::string, std::string>> parse_settings_file(std::istream& file,
                                                                      const std::string& path);
 

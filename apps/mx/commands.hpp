@@ -11,12 +11,12 @@
 
 namespace mx::app {
 
-/// What a command does once its options are parsed; returns the exit code. Failures are thrown
+/// Runs a command with its parsed options; returns the exit code. Failures are thrown
 /// (base::error), never printed here.
 using runner = std::function<int()>;
 
-/// Declares options, description and examples (as the footer) on `cmd`, and returns what to run.
-/// The options' storage lives in the returned function (a shared_ptr), not in a global.
+/// Declares options, description and examples (as the footer) on `cmd`, and returns the function to
+/// run. It owns the options' storage (a shared_ptr); there are no globals.
 using declare_function = runner (*)(parser& cmd);
 
 runner declare_analyze(parser& cmd);
@@ -146,8 +146,8 @@ inline constexpr std::array commands{
     command{"help", "About", "what mx does; help COMMAND for one command", declare_help},
 };
 
-/// Parses and returns what to run (help and --version included). Throws base::error (usage) with
-/// one line: what is wrong and where help is.
+/// Parses the command line and returns the function to run (also for help and --version). Throws
+/// base::error (usage) with one line that names the error and the help page.
 runner parse_command_line(int argc, char** argv);
 
 }  // namespace mx::app

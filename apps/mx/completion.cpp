@@ -29,7 +29,7 @@ namespace {
 using candidates = std::vector<candidate>;
 using words_before = std::span<const std::string>;
 
-// A shell that shows more helps nobody.
+// A longer list is not useful in a shell.
 constexpr std::size_t most_tensors = 2000;
 
 template <typename Rows>
@@ -53,7 +53,7 @@ candidates values_of(const codec::recipe_key& key) {
         return {{"1x16", {}},  {"1x32", {}},  {"1x64", {}},
                 {"1x128", {}}, {"16x16", {}}, {"32x1", {}}};
     }
-    candidates values;  // "none, fp16": the rest is said in words
+    candidates values;  // "none, fp16": the rest of the word is a description
     for (std::string_view rest = key.values; !rest.empty();) {
         const std::string_view value = rest.substr(0, rest.find(", "));
         if (value.find(' ') != std::string_view::npos) return {};
@@ -63,7 +63,7 @@ candidates values_of(const codec::recipe_key& key) {
     return values;
 }
 
-// PRESET[:KEY=VALUE,...], as far as it is typed.
+// PRESET[:KEY=VALUE,...], as typed so far.
 candidates recipes(std::string_view typed) {
     const std::size_t colon = typed.find(':');
     if (colon == std::string_view::npos) {
@@ -90,12 +90,12 @@ candidates recipes(std::string_view typed) {
     return found;
 }
 
-// Of the files that are named on the line.
+// The tensors of the files on the line.
 candidates tensors(words_before words) {
     candidates names;
     for (const std::string& word : words) {
         std::error_code none;
-        // A pipe would be waited for.
+        // Opening a pipe would block.
         if (word.empty() || word.front() == '-' ||
             !(std::filesystem::is_regular_file(word, none) ||
               std::filesystem::is_directory(word, none))) {
@@ -113,7 +113,7 @@ candidates tensors(words_before words) {
     return names;
 }
 
-// What may stand for the word that help shows in an option's or an argument's place.
+// The candidates for a value's word in help.
 candidates values(std::string_view command, std::string_view option, std::string_view value,
                   words_before before, std::string_view typed) {
     if (value == "RECIPE") return recipes(typed);
@@ -139,8 +139,8 @@ candidates values(std::string_view command, std::string_view option, std::string
     return {};
 }
 
-// "-t, --tensor GLOB" is the names "-t" and "--tensor" and the value's word "GLOB"; "FILE..." is a
-// value's word alone.
+// "-t, --tensor GLOB" consists of the names "-t" and "--tensor" and the value's word "GLOB";
+// "FILE..." is only a value's word.
 struct spelt {
     std::vector<std::string> names;
     std::string value;
@@ -174,7 +174,7 @@ candidates options_and_values(const command& chosen, words_before before,
         }
         return found;
     }
-    for (const option_line& line : lines) {  // the value of the option before
+    for (const option_line& line : lines) {  // the value of the preceding option
         const spelt option = parts_of(line);
         if (line.positional || option.value.empty()) continue;
         if (std::ranges::find(option.names, before.back()) == option.names.end()) continue;
@@ -209,7 +209,7 @@ std::vector<candidate> completions(std::span<const std::string> words) {
 std::string completion_lines(std::span<const std::string> words) {
     std::string text;
     for (const candidate& c : completions(words)) {
-        // A shell reads lines and a tab; names in files may be any bytes.
+        // Shells parse lines and tabs, but names in files may contain any bytes.
         if (c.word.find_first_of("\n\t\r\x1b") != std::string::npos) continue;
         text += c.meaning.empty() ? fmt::format("{}\n", c.word)
                                   : fmt::format("{}\t{}\n", c.word, c.meaning);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may follow on a command line, for shells: `mx --complete WORD...` prints it, and the scripts
-// in completions/ ask for it.
+// Completions of a command line for shells: printed by `mx --complete WORD...` and read by the
+// scripts in completions/.
 #pragma once
 
 #include <span>
@@ -9,18 +9,18 @@
 
 namespace mx::app {
 
-/// One way to go on: the whole last word, and what it means where that is known.
+/// One completion: the whole last word, and its description if known.
 struct candidate {
     std::string word;
     std::string meaning;
 };
 
-/// Ways to complete the last of `words`, which are those after `mx`; empty where a file name may
-/// stand, or nothing is known. What ends in ':', ',' or '=' goes on. Opens the files among the
-/// words for the names of tensors. Never throws for what is typed.
+/// Completions of the last of `words`, which are those after `mx`; empty if a file name may follow
+/// or nothing is known. A completion that ends in ':', ',' or '=' can be continued. Opens the files
+/// among the words to read names of tensors. Never throws for incomplete or wrong input.
 std::vector<candidate> completions(std::span<const std::string> words);
 
-/// What `mx --complete WORD...` prints: a line each, the meaning after a tab.
+/// The output of `mx --complete WORD...`: one per line, the description after a tab.
 std::string completion_lines(std::span<const std::string> words);
 
 }  // namespace mx::app

@@ -32,12 +32,12 @@ int guarded(const std::function<int()>& body) {
         finish_stdout();
         return code;
     } catch (const base::error& e) {
-        // The reader has gone: there is nothing to say.
+        // The reader has closed the pipe: no message.
         if (e.kind() == base::error_kind::closed_pipe) {
             io::discard_unfinished_outputs();
             return exit_code::fine;
         }
-        // A signal ends a wait for a pipe with an error, which is none of its own.
+        // A signal interrupts a wait for a pipe with an unrelated error.
         if (e.kind() == base::error_kind::cancelled || interrupted()) {
             return complain(exit_code::interrupted, "interrupted");
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of exit codes, and how failures become one.
+// THE LIST of exit codes, and how failures map to them.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ inline constexpr std::array exit_codes{
     exit_code_row{exit_code::interrupted, "interrupted (Ctrl-C); no incomplete output is left"},
 };
 
-/// Runs `body` and turns what it throws into one line on stderr and an exit code.
+/// Runs `body`. Prints an exception as one line on stderr and returns its exit code.
 int guarded(const std::function<int()>& body);
 
 }  // namespace mx::app

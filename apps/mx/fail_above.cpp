@@ -18,7 +18,7 @@ fail_limit parse_fail_limit(const std::string& text) {
     const std::size_t at = text.find('=');
     if (at != std::string::npos) {
         try {
-            // Numbers are written as in the rules of mx gate.
+            // Numbers have the syntax of mx gate rules.
             const analysis::gate_rule rule =
                 analysis::parse_gate_rule(text.substr(0, at) + "<=" + text.substr(at + 1));
             return {text, rule.metric, rule.limit};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --fail-above of commands that measure: the result that is farthest above a limit.
+// --fail-above of measuring commands: finds the result that exceeds a limit most.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct fail_limit {
     double limit = 0;
 };
 
-/// Parses FIGURE=LIMIT, in which LIMIT is a number and may end with %. Throws base::error (usage).
+/// Parses FIGURE=LIMIT; LIMIT is a number that may end with %. Throws base::error (usage).
 fail_limit parse_fail_limit(const std::string& text);
 
 struct limit_check {
@@ -26,7 +26,7 @@ struct limit_check {
     std::optional<report::record> worst;  ///< the farthest above the limit, the first of equals
 };
 
-/// Throws base::error (usage), naming the nearest, for a figure that no result knows.
+/// Throws base::error (usage) with the nearest name for a figure that no result has.
 limit_check check_limit(const report::record_list& results, const fail_limit& limit);
 
 }  // namespace mx::app

@@ -38,7 +38,7 @@ void set_up(parser& cmd, const command& c) {
 
 std::vector<option_line> option_lines(const parser& cmd) {
     std::vector<option_line> lines = cmd.options();
-    // The help flag is declared last but belongs to the last group; arguments come first.
+    // The help flag is declared last, but belongs in the last group; arguments come first.
     std::stable_partition(lines.begin(), lines.end(),
                           [](const option_line& l) { return l.positional; });
     std::vector<option_line> sorted;

@@ -18,14 +18,14 @@ std::vector<option_line> option_lines(const parser& cmd);
 /// "mx cast FILE... -o OUT --element F [options]".
 std::string synopsis(const parser& cmd, const command& c);
 
-/// What `mx help` prints.
+/// The output of `mx help`.
 std::string overview(std::size_t width);
 
-/// What `mx help NAME` and `mx NAME --help` print.
+/// The output of `mx help NAME` and `mx NAME --help`.
 std::string help_text(const parser& cmd, const command& c, std::size_t width);
 std::string help_text(const command& c, std::size_t width);
 
-/// Columns of help on pages, and at most on a terminal: longer lines are hard to read.
+/// Columns of help on pages, and the maximum on a terminal: longer lines are hard to read.
 inline constexpr std::size_t help_width = 100;
 
 /// Columns of help on standard output.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files and tensors that a command works on: options, opening, and records of what was read.
+// The files and tensors of a command: options, opening, and records of what was read.
 #pragma once
 
 #include <string>
@@ -18,22 +18,22 @@ using documents::input_options;
 using documents::role_options;
 using documents::skipped_list;
 
-/// FILE..., --tensor, what a file cannot say about itself, and how its tensors are seen.
+/// Declares FILE..., --tensor, properties that files do not contain, and views of tensors.
 void declare_inputs(parser& cmd, input_options& in);
 /// The same without FILE and --tensor, for commands that name one tensor.
 void declare_views(parser& cmd, input_options& in);
 
-/// Opens the files; errors name the file. Refuses (base::error, usage) a path of `outputs` that is
-/// one of them, or of the files (shards) that the model turns out to consist of.
+/// Opens the files; errors name the file. Throws base::error (usage) if a path of `outputs` is one
+/// of them or a shard of the model.
 engine::model open_inputs(const input_options& in, const std::vector<std::string>& outputs);
 
-/// --role, --role-pattern, --norm-bias: the choice of tensors by what they are in the model.
+/// --role, --role-pattern, --norm-bias: selection of tensors by role.
 void declare_roles(parser& cmd, role_options& o);
 
 /// A shape as a list of integers.
 report::list shape_value(const tensor::shape& shape);
 
-/// Paths of every file that the model consists of.
+/// Paths of all files of the model.
 std::vector<std::string> paths_of(const engine::model& model);
 
 }  // namespace mx::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verdicts rest on, as options: --policy, --target and --eval of every command that gives one.
+// Options of all commands with a verdict: --policy, --target and --eval.
 #pragma once
 
 #include "apps/mx/cli.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx: block-scaled formats, bit for bit, on the tensors of a checkpoint. The story: watch for
-// Ctrl-C, find the command in the list, run it, and turn any failure into one line and an exit
-// code.
+// mx: block-scaled formats, bit for bit, on the tensors of a checkpoint. Installs signal handlers,
+// finds the command in the list, runs it, and turns any failure into one line and an exit code.
 #include "apps/mx/commands.hpp"
 #include "apps/mx/exit_code.hpp"
 #include "apps/mx/ranks.hpp"

@@ -81,7 +81,7 @@ std::string commands_page() {
     return out;
 }
 
-// Text as roff wants it: backslashes, hyphens that are minus signs, and leading dots escaped.
+// Escapes text for roff: backslashes, hyphens that are minus signs, and leading dots.
 std::string roff(std::string_view text) {
     std::string out;
     bool line_start = true;
@@ -140,7 +140,7 @@ std::string man_page() {
     return out + ". Variables go before it, options before both.\n";
 }
 
-// Path below the docs folder and text of every page.
+// Path below the docs folder, and text of every page.
 std::vector<std::pair<std::string, std::string>> manual_pages() {
     return {{"reference/commands.md", commands_page()},
             {"reference/formats.md", page_of("Formats", documents::formats())},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/reference, docs/man and two pages of docs/design, made from the lists. Prose is in the files
-// of manual/, which name the tables that go into them.
+// Generates docs/reference, docs/man and two pages of docs/design from the lists. Prose is in the
+// files of manual/, which name the tables to insert.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,10 +13,10 @@
 
 namespace mx::app {
 
-/// Writes the pages below `directory`, making folders as needed. Throws base::error (output).
+/// Writes the pages below `directory`, creating folders as needed. Throws base::error (output).
 void write_manual(const std::string& directory);
 
-// What commands print or know that the pages show.
+// Content of the pages that commands also print.
 report::document rules_document();
 std::string dialects_page();      ///< its disagreements are answered by running the code
 std::string accumulators_page();  ///< docs/design/gemm.md
@@ -26,10 +26,10 @@ std::string members_schema();     ///< docs/reference/schemas/members.json
 inline constexpr std::string_view made_by =
     "<!-- Made by `mx help --write-manual docs` from the lists of the program; do not edit. -->";
 
-/// Markdown that would be a tag, a table cell or an emphasis, as it stands.
+/// Escapes text that Markdown would read as a tag, a table cell or emphasis.
 std::string plain(std::string_view text);
 
-/// line(row) of every row, one below the other.
+/// line(row) of every row, one per line.
 template <typename List, typename Line>
 std::string lines_of(const List& list, Line line) {
     std::string out;
@@ -42,7 +42,7 @@ asset dialects_md();
 asset gemm_md();
 asset metrics_md();
 
-/// A file of manual/ with what it names in braces filled in.
+/// A file of manual/ with the names in braces replaced.
 template <typename... Args>
 std::string filled(const asset& page, const Args&... args) {
     return fmt::format(fmt::runtime(page.text), fmt::arg("made_by", made_by), args...);

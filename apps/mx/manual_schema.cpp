@@ -24,7 +24,7 @@ std::string quoted(std::string_view text) {
     return out + '"';
 }
 
-// The forms of metrics that are not one number.
+// The schemas of metrics that are not a single number.
 struct nested_metric {
     std::string_view name;
     std::string_view keywords;
@@ -61,7 +61,7 @@ constexpr std::array nested_metrics{
 std::string_view keywords_of(const metrics::metric& m) {
     if (const auto* n = base::find_named(nested_metrics, m.name)) return n->keywords;
     if (m.member == &metrics::row::exact) return R"("type": ["boolean", "null"])";
-    // A regret can be below 0.
+    // A regret can be negative.
     const bool compares = m.collected == metrics::when::regret;
     if (m.unit == "share" && !compares)
         return R"("type": ["number", "null"], "minimum": 0, "maximum": 1)";

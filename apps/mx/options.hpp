@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What commands are made with: the options of a run, names, refusals. Includes inputs, outputs and
-// exit codes, which every command needs as well.
+// Common to all commands: the options of a run, names, refusals. Includes inputs, outputs and exit
+// codes, which every command needs.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,12 +29,12 @@ struct run_options {
     bool verbose = false;
     bool quiet = false;
 };
-/// `with_verbose`: of commands that quantize or multiply, which is what a backend does.
+/// `with_verbose`: for commands that quantize or multiply, which use a backend.
 void declare_run(parser& cmd, run_options& run, bool with_verbose = true);
 
-/// Thread count, backend, cancel flag, progress bar and notices for the library; with --verbose
-/// says which backend it is, and which of `recipes` another one quantizes. Throws base::error when
-/// the backend asked for is unknown or cannot run here.
+/// Thread count, backend, cancel flag, progress bar and notices for the library. With --verbose,
+/// prints the backend and which of `recipes` another one quantizes. Throws base::error if the
+/// requested backend is unknown or unavailable.
 engine::run_control control_of(const run_options& run, std::span<const codec::recipe> recipes = {});
 
 /// -o, --output FILE of a converting command.
@@ -42,7 +42,8 @@ void declare_destination(parser& cmd, std::string& out, const std::string& what)
 
 using base::refuse;
 
-/// The recipes of --recipe, each once (two spellings of one recipe are one); `defaults` without it.
+/// The recipes of --recipe without duplicates (two spellings of one recipe are one); `defaults`
+/// without the option.
 std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,
                                       std::span<const char* const> defaults);
 
@@ -51,7 +52,7 @@ using base::names_of;
 /// Refuses: "--round: unknown rounding 'foo'; did you mean 'x'? ...".
 [[noreturn]] void unknown_name(std::string_view option, std::string_view what,
                                const std::string& name, const std::vector<std::string_view>& valid);
-/// The same unless `name` is one of the `valid` ones.
+/// The same unless `name` is one of `valid`.
 void require_one_of(std::string_view option, std::string_view what, const std::string& name,
                     const std::vector<std::string_view>& valid);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's recipe in the oracle's terms, for `mx analyze --exact` and the tests. By name where
-// the two have lists of their own.
+// Converts a library recipe to the oracle's types, for `mx analyze --exact` and the tests. By name
+// where both have lists of their own.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace mx::app {
 
 inline std::optional<oracle::scale_rule> oracle_rule(const scale::scale_rule& rule) {
-    // Of one name with the rule of power-of-two scales.
+    // Has the same name as the rule of power-of-two scales.
     if (rule.id == scale::rule_id::search_two_level) return oracle::scale_rule::search_two_level;
     for (const auto& [name, id] : oracle::scale_rule_names) {
         if (name == rule.name) return id;
@@ -48,9 +48,9 @@ inline oracle::selection oracle_selection(codec::four_over_six select) {
     return oracle::selection::none;
 }
 
-/// `r` for the oracle, in a tensor whose largest finite magnitude is `tensor_amax` (which matters
-/// where codec::needs_tensor_facts). Throws std::bad_optional_access for a scale rule or a
-/// dialect that the oracle does not state.
+/// `r` for the oracle, in a tensor whose largest finite magnitude is `tensor_amax` (used if
+/// codec::needs_tensor_facts). Throws std::bad_optional_access for a scale rule or a dialect that
+/// the oracle lacks.
 inline oracle::recipe oracle_recipe(const codec::recipe& r, float tensor_amax = 0) {
     oracle::recipe o;
     o.by = oracle::find_dialect(r.by->name);

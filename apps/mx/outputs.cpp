@@ -21,10 +21,11 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view table_writer = "table";
 
-// A path as far as it exists with links resolved, so that two spellings of one file compare equal.
+// The path with links resolved as far as it exists, so that two spellings of one file compare
+// equal.
 fs::path resolved(const std::string& path) {
     std::error_code failure;
-    // Made absolute first: weakly_canonical leaves a relative path whose file is new as it is.
+    // Made absolute first: weakly_canonical does not change a relative path of a new file.
     const fs::path full = fs::weakly_canonical(fs::absolute(path, failure), failure);
     return failure ? fs::path(path) : full;
 }
@@ -40,7 +41,7 @@ bool same_file(const std::string& a, const std::string& b) {
     return resolved(a) == resolved(b) || fs::equivalent(a, b, failure);
 }
 
-// One line per tensor, and one for all with the same reason where they are many.
+// One line per tensor; a single line for many tensors with the same reason.
 void print_left_out(std::string_view what, const std::vector<engine::skipped_tensor>& tensors) {
     constexpr std::size_t many = 5;
     std::map<std::string_view, std::size_t> with;  // reason, tensors
@@ -136,7 +137,7 @@ void outputs::finish(const report::document& d, bool quiet, const std::vector<pa
         to.writer->write(document_for(*to.writer), layout,
                          [&](std::string_view text) { to.file.append(text); });
     }
-    // Files first: a reader of stdout that goes away must not cost the files.
+    // Files first: a closed stdout must not prevent them from being written.
     for (destination& to : files_) to.file.commit();
     if (on_stdout_ != nullptr) {
         on_stdout_->write(document_for(*on_stdout_), layout, print);
@@ -165,7 +166,7 @@ int print_document(const output_options& options, const std::function<report::do
 }
 
 void report_conversion(const convert::conversion& done, const std::string& out, bool quiet) {
-    // With the data on stdout there is no room for words.
+    // With data on stdout, no messages may be written there.
     if (quiet || out == "-") return;
     const auto count = [](std::uint64_t n) {
         return report::grouped(static_cast<std::int64_t>(n));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where results go: a human table on stdout and one file per writer asked for.
+// Outputs of results: a human table on stdout, and one file per requested writer.
 #pragma once
 
 #include <array>
@@ -36,29 +36,29 @@ struct output_options {
 };
 void declare_outputs(parser& cmd, output_options& out);
 
-/// The opened destinations. Opening them before the work starts makes an unwritable path fail at
-/// once; nothing appears under its final name before finish().
+/// The opened destinations. They are opened before the work starts, so that an unwritable path
+/// fails immediately; files get their final names in finish() only.
 class outputs {
   public:
-    /// Throws base::error: usage when two outputs are one file, or an output is one of `inputs`
-    /// (`more` are outputs that the command itself writes); output when a path cannot be written.
+    /// Throws base::error: usage if two outputs are the same file, or an output is one of `inputs`
+    /// (`more` are outputs written by the command itself); output if a path cannot be written.
     outputs(const output_options& options, const std::vector<std::string>& inputs,
             const std::vector<std::string>& more = {});
 
     /// Every file that is written.
     const std::vector<std::string>& paths() const { return paths_; }
 
-    /// Whether something goes through the writer of this name.
+    /// Whether the writer of this name has a destination.
     bool wants(std::string_view writer) const;
 
-    /// What a writer is given instead of the document that the others get.
+    /// Replaces the document for one writer.
     struct page {
         std::string_view writer;
         const report::document* of;
     };
 
-    /// Writes every destination. The table goes to stdout unless another writer took stdout or
-    /// `quiet`.
+    /// Writes every destination. The table goes to stdout unless another writer uses stdout or
+    /// `quiet` is set.
     void finish(const report::document& d, bool quiet, const std::vector<page>& pages = {});
 
   private:
@@ -74,20 +74,20 @@ class outputs {
     std::vector<destination> files_;
 };
 
-/// Finishes a command whose page is made of its document (pages::document_page).
+/// Finishes a command whose page is generated from its document (pages::document_page).
 void write_with_page(outputs& to, const report::document& d, bool quiet);
-/// The same once the verdict is added to the document's tail, from the section of that name.
+/// The same, after adding the verdict from the section of that name to the document's tail.
 void finish_with_page(outputs& to, report::document& d, bool quiet);
 
-/// All of a command that only prints what make() returns. Returns the exit code.
+/// Runs a command that only prints the result of make(). Returns the exit code.
 int print_document(const output_options& options, const std::function<report::document()>& make,
                    bool quiet = false);
 
-/// Prints what cast, quantize and dequantize did: one line about the output and one per skipped
-/// tensor, unless `quiet`.
+/// Prints the result of cast, quantize and dequantize: one line about the output and one per
+/// skipped tensor, unless `quiet`.
 void report_conversion(const convert::conversion& done, const std::string& out, bool quiet);
 
-/// Refuses (base::error, usage) an output that is also an input or another output. "-", devices
+/// Throws base::error (usage) for an output that is also an input or another output. "-", devices
 /// and pipes may be named twice.
 void require_distinct(const std::vector<std::string>& inputs,
                       const std::vector<std::string>& outputs);

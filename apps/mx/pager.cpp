@@ -19,15 +19,15 @@ std::string pager_command() {
     return shared.empty() ? "less" : shared;
 }
 
-// Whether a command of that name ended well; what it showed is then on the screen.
+// Whether a command of that name succeeded; its output is then on the screen.
 bool shown_by(const std::string& command, const std::string& text) {
-    // As git has it: quit where all fits, leave the text on the screen.
+    // As in git: quit if everything fits, and leave the text on the screen.
     ::setenv("LESS", "FRX", 0);  // NOLINT(concurrency-mt-unsafe): no thread was started
     FILE* pipe = ::popen(command.c_str(), "w");  // NOLINT(cert-env33-c): the user's own words
     if (pipe == nullptr) return false;
-    // A reader that quits early is a normal end.
+    // A pager that the user quits early is not an error.
     std::fwrite(text.data(), 1, text.size(), pipe);
-    // 126 and 127 are the shell's: there is no such command.
+    // 126 and 127 come from the shell: there is no such command.
     const int status = ::pclose(pipe);
     return WIFEXITED(status) && WEXITSTATUS(status) < 126;
 }

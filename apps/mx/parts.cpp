@@ -16,7 +16,7 @@ void declare_parts(parser& cmd, part_options& o, std::string_view command, bool 
     }
     cmd.group("");
     cmd.add_option("--parts FILE", o.merged, "parts that are merged")->file_name();
-    cmd.group("Output");  // as before, for what follows
+    cmd.group("Output");  // restore the heading for later options
     o.command = {std::string(command)};
     std::vector<std::string> outputs{"title", "summary", "threads", "backend",   "verbose",
                                      "quiet", "shard",   "parts",   "page-sums", "output"};

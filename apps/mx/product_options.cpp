@@ -48,7 +48,7 @@ engine::tensor_ref find_tensor(const engine::model& model, const matrix_place& a
     }
     std::vector<engine::skipped_tensor> skipped;
     std::vector<engine::tensor_ref> numeric = engine::numeric_only(all, skipped);
-    // Indices are an operand only where they are named, or alone.
+    // Index tensors are operands only if named, or if the file has no other tensor.
     if (numeric.size() > 1) {
         std::erase_if(numeric, [](const engine::tensor_ref& t) {
             return engine::is_wide_integer(t.info().type);

@@ -47,7 +47,7 @@ class bar {
     progress_unit unit_;
     std::string_view what_;
     clock::time_point start_ = clock::now();
-    // The first tenth of a second draws nothing, so that short runs leave the terminal alone.
+    // Draws nothing in the first tenth of a second, so that short runs do not flicker.
     clock::time_point last_ = start_;
 };
 
@@ -80,7 +80,7 @@ std::function<void(const engine::progress&)> progress_bar(bool quiet, progress_u
 void follow_tasks(bool quiet) {
     const bool shows = !quiet && stderr_is_terminal();
     const auto shown = std::make_shared<std::optional<bar>>();
-    // What a stopped run leaves is written after the signal.
+    // A stopped run writes its output after the signal.
     const auto stopped_before = std::make_shared<bool>(false);
     base::watch_tasks([=](const base::task_state& t) {
         if (t.ended) return shown->reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress bar on stderr: share, rate and time left. Nothing when stderr is no terminal.
+// A progress bar on stderr: share, rate and time left. Nothing if stderr is not a terminal.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace mx::app {
 
-/// What progress counts.
+/// The unit of progress.
 enum class progress_unit : std::uint8_t {
     elements,
     none,  ///< parts of the whole: no rate is shown
 };
 
-/// The callback for run_control::on_progress; empty when there is nothing to draw on or `quiet`.
-/// The bar vanishes with the first output, at the latest when the last copy of the callback does.
+/// The callback for run_control::on_progress; empty if stderr is not a terminal or `quiet` is set.
+/// The bar disappears with the first output, at the latest when the last copy of the callback is
+/// destroyed.
 std::function<void(const engine::progress&)> progress_bar(
     bool quiet, progress_unit unit = progress_unit::elements);
 
-/// Lets signals end the tasks of this thread (base/task.hpp), by base::error (cancelled), and shows
-/// a bar for each as progress_bar does.
+/// Lets signals cancel the tasks of this thread (base/task.hpp) with base::error (cancelled), and
+/// shows a bar for each, as progress_bar does.
 void follow_tasks(bool quiet);
 
-/// The bar of work that is counted in steps; step() is safe to call from any thread.
+/// The bar of work counted in steps; step() is thread-safe.
 class step_bar {
   public:
     step_bar(bool quiet, std::uint64_t total)
@@ -46,7 +47,7 @@ class step_bar {
     std::mutex guard_;
 };
 
-/// One line of fewer than `width` columns, as far as a bar of one cell allows:
+/// One line of fewer than `width` columns, unless a bar of one cell needs more:
 /// "[#####.....]  42%  1.23 G elements/s  0:12 left".
 std::string progress_text(const engine::progress& p, double seconds, progress_unit unit, int width);
 

@@ -5,7 +5,7 @@
 
 #if defined(MX_HAS_MPI)
 
-// MPI is written in C and its C++ bindings are long gone.
+// Excludes MPI's obsolete C++ bindings.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -28,13 +28,13 @@
 namespace mx::app {
 namespace {
 
-// Parts for each copy: enough that one that is slower takes fewer of them.
+// Parts per process: enough for slower processes to take fewer.
 constexpr std::uint64_t parts_for_each = 4;
 constexpr int part_tag = 1;
 // A message has at most 2^31 - 1 bytes.
 constexpr std::uint64_t most_at_once = std::uint64_t{1} << 30;
 
-// A file in memory, which has a path: the part of a run on its way to another copy.
+// An in-memory file with a path: a part of a run on its way to another process.
 class memory_file {
   public:
     memory_file() : descriptor_(::memfd_create("mx-part", 0)) {
@@ -70,7 +70,7 @@ class memory_file {
     int descriptor_;
 };
 
-// The numbers 0, 1, ..., each to one of the copies that ask.
+// Hands out the numbers 0, 1, ... to the processes on request.
 class shared_counter {
   public:
     shared_counter() {
@@ -125,16 +125,15 @@ int run_words(std::vector<std::string> words) {
     return parse_command_line(static_cast<int>(arguments.size()), arguments.data())();
 }
 
-// What is run: the words of the whole command line, and of each of its parts.
+// The command lines of the whole run and of each part.
 struct divided_command {
     std::vector<std::string> whole, part;
     std::string arrays;  // the file that mx quantize writes; else empty
     bool quiet = false;
 };
 
-// The folder for parts of arrays, which are too large for messages: beside the file that they
-// become, so on a file system that all copies see. It goes with the object, and so in time when a
-// copy fails.
+// The folder for parts of arrays, which are too large for messages. It is next to the output, on a
+// file system that all processes share, and is removed with the object, also if a process fails.
 class part_folder {
   public:
     explicit part_folder(const std::string& beside) {
@@ -161,7 +160,7 @@ class part_folder {
     std::string part(std::uint64_t number) const {
         return fmt::format("{}/part-{}.safetensors", path_, number);
     }
-    void leave() { path_.clear(); }  // to another copy
+    void leave() { path_.clear(); }  // another process removes it
 
   private:
     std::string path_;
@@ -199,7 +198,7 @@ divided_command divide(int argc, char** argv) {
     return d;
 }
 
-// Takes parts until there is none; make(words of a part, its number) makes one.
+// Takes parts until none is left; make(words of a part, its number) computes one.
 int make_parts(const divided_command& d, std::uint64_t count, bool shows,
                const std::function<int(std::vector<std::string>, std::uint64_t)>& make) {
     const auto show = shows ? progress_bar(d.quiet, progress_unit::none)
@@ -292,7 +291,8 @@ int run_in_ranks(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const int code = guarded([&] { return share_run(argc, argv, rank, ranks); });
-    // What the command finds (--fail-above) is no failure of the job, and rank 0 alone says it.
+    // A result such as that of --fail-above is not a failure of the job, and only rank 0 reports
+    // it.
     if (code != exit_code::fine && code != exit_code::difference) MPI_Abort(MPI_COMM_WORLD, code);
     MPI_Finalize();
     return code;

@@ -59,7 +59,7 @@ measured_run::measured_run(documents::measuring_options& o, const measured_outpu
         }
     }
     if (to.sha256 || o.page) {
-        // A page does without the digest of a remote file.
+        // The page omits the digest of a remote file.
         o.digest = [](const std::string& path) {
             return io::is_remote(path) ? std::string() : io::sha256_of(path, &interrupted());
         };

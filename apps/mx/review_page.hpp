@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of a review, as `mx report` makes it and the option --html of the commands that measure
-// a model: analyze, compare and cluster. What these have in common.
+// The page of a review, from `mx report` or the option --html of analyze, compare and cluster; the
+// code that these have in common.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@
 
 namespace mx::app {
 
-/// --policy, --target, --eval, and --summary: one line in place of tables.
+/// --policy, --target, --eval, and --summary: one line instead of tables.
 void declare_review(parser& cmd, judging_options& judging, bool& summary);
 
-/// What --summary prints, unless another output is stdout.
+/// The output of --summary, unless another output uses stdout.
 void print_summary(const std::string& summary, const output_options& out);
 
-/// Options of a command that measures a model, beside those of the document.
+/// Options of a command that measures a model, besides those of the document.
 struct measured_outputs {
     output_options out;
     run_options run;
@@ -33,17 +33,17 @@ void declare_measured_outputs(parser& cmd, documents::measuring_options& o, meas
 /// --group: which tensors share a record.
 void declare_groups(parser& cmd, documents::measuring_options& o);
 
-/// A model opened to be measured: outputs first, so that a path that cannot be written ends a run
-/// before it begins. `more`: outputs that the command itself writes.
+/// A model opened for measurement. Outputs are opened first, so that an unwritable path ends the
+/// run immediately. `more`: outputs written by the command itself.
 class measured_run {
   public:
-    /// Says in `o` what the outputs ask for. Both outlive the run.
+    /// Sets in `o` what the outputs require. Both must outlive the run.
     measured_run(documents::measuring_options& o, const measured_outputs& to,
                  std::vector<std::string> more = {});
 
     /// Opens outputs, then the model.
     documents::surroundings around();
-    /// Writes the document; what --html names becomes the page.
+    /// Writes the document; --html gets the page.
     void finish(const documents::measured& m);
 
   private:

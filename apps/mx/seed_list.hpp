@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --seeds of commands that train.
+// --seeds of training commands.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace mx::app {
 
-/// The whole number that the value of `option` spells. Throws base::error (usage).
+/// The integer in the value of `option`. Throws base::error (usage).
 std::uint64_t whole_number(const std::string& option, std::string_view text);
 
-/// Seeds of "1..32" or "1,5,9..12". Throws base::error (usage).
+/// The seeds in "1..32" or "1,5,9..12". Throws base::error (usage).
 std::vector<std::uint64_t> seeds_of(const std::string& text);
 
 }  // namespace mx::app

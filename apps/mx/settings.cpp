@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file of settings, and whether it must exist; none if no folder for it is known.
+// The settings file, and whether it must exist; nullopt if its folder is unknown.
 std::string settings_path(bool& named) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): read before any thread is started
     named = std::getenv("MX_CONFIG") != nullptr;
@@ -32,7 +32,7 @@ std::map<std::string, setting_value> read_file() {
     const std::string path = settings_path(named);
     if (path.empty()) return {};
     std::error_code failure;
-    // A folder, a device or a pipe is no list of settings.
+    // Folders, devices and pipes are not settings files.
     if (!fs::is_regular_file(path, failure)) {
         if (!named) return {};
         throw base::error(base::error_kind::input, "MX_CONFIG names no file of settings",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of settings: what a user says once, in the environment or in a file, because no figure
-// and no byte of an output depends on it. What does is said on the command line only, so that a
-// command repeats its run wherever it is typed.
+// THE LIST of settings, which a user sets once in the environment or in a file. No figure and no
+// byte of an output depends on them: options that affect results exist on the command line only, so
+// that a command gives the same results everywhere.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ inline constexpr std::array settings{
     setting{"pager", "MX_PAGER", "what long help is shown with; cat or nothing: without"},
 };
 
-/// Variables that other programs share with mx.
+/// Variables that other programs use as well.
 struct shared_variable {
     std::string_view name;
     std::string_view text;
@@ -38,7 +38,7 @@ inline constexpr std::array shared_variables{
     shared_variable{"OMP_NUM_THREADS", "worker threads where nothing of mx says how many"},
 };
 
-/// The file of settings, NAME = VALUE a line, with # for comments (TOML).
+/// The settings file: NAME = VALUE per line, # for comments (TOML).
 inline constexpr std::string_view settings_file_text =
     "$MX_CONFIG, else $XDG_CONFIG_HOME/mx/config.toml, else ~/.config/mx/config.toml; an empty "
     "MX_CONFIG means none";
@@ -48,11 +48,11 @@ struct setting_value {
     std::string origin;  ///< "MX_THREADS", or "PATH: threads"
 };
 
-/// What the environment says, else the file. Throws base::error: input when the file that MX_CONFIG
-/// names cannot be read or the file is no list of settings, usage for a name that is none.
+/// The value from the environment, else from the file. Throws base::error: input if the file named
+/// by MX_CONFIG cannot be read or is not a settings file, usage for an unknown name.
 std::optional<setting_value> setting_of(std::string_view name);
 
-/// A variable of the environment; empty when it is not set.
+/// An environment variable; empty if it is not set.
 std::string environment(std::string_view name);
 
 }  // namespace mx::app

@@ -25,7 +25,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler
 
 void on_signal(int) { interrupted_flag.store(true); }
 
-// Whether a status is on the screen; the guard is held while stderr is written to.
+// Whether a status line is on the screen; writes to stderr hold the guard.
 bool status_shown = false;
 std::mutex status_guard;
 
@@ -42,8 +42,8 @@ void clear_shown() {
                       fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
-// The size of the terminal behind stdout; none where there is no terminal, or one without a size,
-// as mpirun reports for a pipe.
+// The size of the terminal on stdout; none if stdout is not a terminal or has no size, as mpirun
+// reports for a pipe.
 std::optional<winsize> terminal_size() {
     winsize size{};
     if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
@@ -112,13 +112,13 @@ bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
 
 void watch_signals() {
     std::signal(SIGPIPE, SIG_IGN);
-    std::signal(SIGXFSZ, SIG_IGN);  // a write past the limit on file sizes fails with EFBIG
+    std::signal(SIGXFSZ, SIG_IGN);  // writing beyond the file size limit fails with EFBIG
     struct sigaction stop {};
     stop.sa_handler = on_signal;
-    // Without SA_RESTART: who waits for the other end of a pipe is woken, and the run ends.
+    // Without SA_RESTART, so that a wait for a pipe is interrupted and the run ends.
     stop.sa_flags = static_cast<int>(SA_RESETHAND);
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-        // A signal that the parent had ignored (nohup, a background job) stays ignored.
+        // A signal ignored by the parent (nohup, a background job) stays ignored.
         struct sigaction before {};
         sigaction(number, nullptr, &before);
         if (before.sa_handler != SIG_IGN) sigaction(number, &stop, nullptr);

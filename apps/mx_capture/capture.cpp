@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 using report::tally;
 
-// What a folder holds and where it comes from: manifest.json, schema mx.capture/1.
+// The contents and origin of a folder: manifest.json, schema mx.capture/1.
 struct manifest {
     struct failure {
         std::string part, reason;
@@ -42,7 +42,7 @@ struct manifest {
     std::vector<report::record> files;
     std::vector<failure> failures;
 
-    // Takes size and SHA-256 of `folder`/`file`.
+    // Reads size and SHA-256 of `folder`/`file`.
     void add_file(const std::string& folder, const std::string& file) {
         const std::string path = (fs::path(folder) / file).string();
         files.push_back({{"file", file},
@@ -84,10 +84,10 @@ struct manifest {
 };
 
 constexpr unsigned part_seconds = 300;
-// A card that answers no more is not asked for hours.
+// Limits the time spent on a GPU that no longer responds.
 constexpr std::size_t most_late = 8;
 
-// The facts cross from one process to another as lines.
+// Facts are passed between processes as lines of text.
 std::string to_lines(const device_facts& f) {
     return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", f.name, f.major, f.minor, f.driver, f.runtime,
                        f.cublaslt);
@@ -110,7 +110,7 @@ device_facts from_lines(const std::string& text) {
 device_facts card_facts() {
     const auto ask = [] {
         const device_facts facts = cuda_facts();
-        make_cuda_device();  // where the card is busy or forbidden, this says so
+        make_cuda_device();  // throws if the GPU is busy or access is denied
         return to_lines(facts);
     };
     const outcome o = run_isolated(ask, part_seconds);
@@ -158,7 +158,7 @@ void say(const std::string& line) {
     std::fflush(stderr);
 }
 
-// What a process that was killed left of a file: io::output_file writes under ".NAME." and more.
+// Removes temporary files of a killed process: io::output_file writes under ".NAME." plus a suffix.
 void remove_unfinished(const fs::path& file) {
     std::error_code failure;
     const std::string beginning = "." + file.filename().string() + ".";
@@ -174,14 +174,14 @@ void write_manifest(const manifest& m, const std::string& folder) {
     m.write((fs::path(folder) / conformance::verify::capture_manifest).string());
 }
 
-// Opening a card takes longer than most parts: a process records one part after the other, until
-// one fails and takes its context with it. What failed behind others is asked once more, first in a
-// process.
+// Opening a GPU takes longer than most parts, so a process records one part after the other until
+// one fails, which destroys its context. A part that failed after others is retried once, first in
+// a process.
 void record_parts(const std::vector<part>& parts, const open_device& open,
                   const std::string& folder, const io::metadata_map& common, manifest& m) {
     std::size_t next = 0;
     std::size_t late = 0;
-    // The parts from `from` on, as failures.
+    // Marks the parts from `from` on as failed.
     const auto write_with_rest = [&](std::size_t from, std::string_view reason) {
         manifest whole = m;
         for (; from < parts.size(); ++from) {
@@ -214,7 +214,7 @@ void record_parts(const std::vector<part>& parts, const open_device& open,
                 say(fmt::format("[{}/{}] {}: not recorded: {}", next, parts.size(), p.file,
                                 base::printable(o.text)));
             }
-            // A recording that is ended from outside has a manifest of what it has.
+            // An interrupted recording still writes a manifest of its files.
             write_with_rest(next, "not asked: the recording was ended before");
         };
         run_series(parts.size() - next, record, part_seconds, ended);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of a recording: part by part into a folder, its manifest at the end.
+// Makes a recording: part by part into a folder, its manifest at the end.
 #pragma once
 
 #include <string>

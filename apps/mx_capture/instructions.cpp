@@ -102,9 +102,9 @@ void put_bits(std::span<std::uint8_t> bytes, std::size_t first, int count, std::
     }
 }
 
-// The first bit of element `k` of a slice. In shared memory 16 fp6 or fp4 codes of the kinds that
-// mix widths are packed into the beginning of 16 bytes (PTX ISA, packing formats of tcgen05; what
-// TMA's 16U6_ALIGN16B and 16U4_ALIGN16B make); in registers each has a byte, fp4 in its middle bits
+// The first bit of element `k` of a slice. In shared memory, 16 fp6 or fp4 codes of the mixed-width
+// kinds are packed into the beginning of 16 bytes (PTX ISA, packing formats of tcgen05; the result
+// of TMA's 16U6_ALIGN16B and 16U4_ALIGN16B). In registers each has a byte, fp4 in its middle bits
 // (NVIDIA/cutlass, include/cute/atom/mma_traits_sm120.hpp: fp4_shift_A).
 std::size_t first_bit(const instruction& i, const gemm::operand_format& f, std::size_t k) {
     const auto bits = static_cast<std::size_t>(f.code_bits());
@@ -119,8 +119,8 @@ std::size_t first_bit(const instruction& i, const gemm::operand_format& f, std::
     return k * 8 + (where == code_layout::high_bits ? 8 - bits : 0);
 }
 
-// Pairs of blocks multiply as one block does, as far as anyone says: a few pairs of formats show
-// whether.
+// Pairs of blocks are documented to multiply like one block; a few pairs of formats are recorded to
+// confirm that.
 struct format_pair {
     std::string_view a, b;
 };

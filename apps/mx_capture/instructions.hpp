@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of matrix instructions that are recorded, by chip, and how their operands are laid out.
+// THE LIST of recorded matrix instructions by chip, and the layouts of their operands.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace mx::capture {
 
 namespace vectors = conformance::vectors;
 
-/// What reads the operands, and from where.
+/// The unit that reads the operands, and from which memory.
 enum class unit : std::uint8_t {
     mma_sync,  ///< registers of a warp
     wgmma,     ///< shared memory
@@ -30,7 +30,7 @@ struct instruction {
     std::uint32_t descriptor = 0;  ///< tcgen05: the instruction descriptor
     placement where{};             ///< of its operands
 
-    /// Whether it has a flag for not reading the accumulator.
+    /// Whether it has a flag to ignore the accumulator.
     bool can_discard() const { return by != unit::mma_sync; }
 };
 
@@ -38,20 +38,20 @@ struct instruction {
 std::vector<instruction> instructions_of(const chip& c);
 
 /// tcgen05.mma computes 128 x 16 outputs (a pair of blocks twice as many rows and columns), wgmma
-/// 64 x 8: a tile takes part of them.
+/// 64 x 8: a tile uses some of them.
 inline constexpr std::size_t tcgen05_rows = 128;
 inline constexpr std::size_t tcgen05_columns = 16;
 
-/// Bytes of K of one row in one instruction, whatever the elements.
+/// Bytes of K per row in one instruction, for any element format.
 inline constexpr std::size_t slice_bytes = 32;
 
-/// `codes` (rows x depth) as the instruction reads them: steps x rows x slice_bytes.
+/// `codes` (rows x depth) in the instruction's layout: steps x rows x slice_bytes.
 std::vector<std::uint8_t> packed_slices(const instruction& i, const gemm::operand_format& format,
                                         std::span<const std::uint32_t> codes, std::size_t rows,
                                         std::size_t steps);
 
 /// `scales` (rows x blocks) as words: steps x rows, the first block of a step in the lowest byte.
-/// Fewer than four repeat, so that whichever bytes of the word are selected hold them.
+/// Fewer than four are repeated, so that any selected bytes contain them.
 std::vector<std::uint32_t> packed_scales(const vectors::mma_case& what,
                                          std::span<const std::uint8_t> scales, std::size_t rows,
                                          std::size_t steps);

@@ -22,7 +22,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// A driver may keep a process that was killed, for ever where the card no longer answers.
+// The driver may block a killed process indefinitely if the GPU no longer responds.
 constexpr std::chrono::seconds most_ending{60};
 
 bool send(int out, const std::string& answer) {
@@ -39,7 +39,7 @@ bool send(int out, const std::string& answer) {
 // Answers are '+' or '-', a text and '\0'.
 [[noreturn]] void run_child(int out, std::size_t count,
                             const std::function<std::string(std::size_t)>& body) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a recording that was ended must not hold the card
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child must not keep the GPU if the recording is killed
     for (std::size_t n = 0; n < count; ++n) {
         std::string answer;
         try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a recording in a process of their own: an instruction that a card refuses ends the
-// context, and one that waits for what never comes would end the recording.
+// Runs parts of a recording in a separate process: an instruction that a GPU rejects destroys the
+// context, and one that never completes would block the recording.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ struct outcome {
 };
 
 /// Calls body(0), body(1), ... in one forked child, each for at most `seconds`, until one fails or
-/// there were `count`; after each calls ended(n, outcome) here. Returns how many ended. Neither
-/// CUDA nor threads may have been used in this process before.
+/// `count` calls were made. After each call, calls ended(n, outcome) in this process. Returns the
+/// number of calls that ended. This process must not have used CUDA or threads before.
 std::size_t run_series(std::size_t count, const std::function<std::string(std::size_t)>& body,
                        unsigned seconds,
                        const std::function<void(std::size_t, const outcome&)>& ended);
 
-/// The same of one body.
+/// The same for a single body.
 outcome run_isolated(const std::function<std::string()>& body, unsigned seconds);
 
 }  // namespace mx::capture

@@ -17,7 +17,7 @@ namespace {
 using namespace conformance::vectors;
 using namespace conformance::verify;
 
-// Enough for every place that a tile has in an instruction's outputs.
+// Enough for every position of a tile in an instruction's outputs.
 constexpr std::uint64_t tiles_at_once = 64;
 
 constexpr std::array<int, 5> elements{0, 1, -1, 2, -2};
@@ -44,7 +44,7 @@ struct chooser {
     int accumulator() { return static_cast<int>(words.between(0, 200)) - 100; }
 };
 
-// A zero's sign is for the recording to show.
+// The recording tests the sign of zeros.
 bool same(std::uint32_t x, std::uint32_t y, bool f16) {
     const std::uint32_t magnitude = f16 ? 0x7fffu : 0x7fffffffu;
     return x == y || ((x | y) & magnitude) == 0;
@@ -106,7 +106,7 @@ known_product known_product_of(const mma_case& what, std::uint64_t index) {
 std::string settle(instruction& i, const mma_case& what, device& d) {
     const std::vector<placement> places = placements_of(i);
     i.where = places.front();
-    // Where there is nothing to choose, a product that is not the known one is for the recording.
+    // Without a choice of placements, a wrong product is left to the recording.
     if (places.size() == 1) return to_string(i.where);
     const std::vector<known_product> known = known_products_of(what);
     std::string refused;
@@ -115,7 +115,7 @@ std::string settle(instruction& i, const mma_case& what, device& d) {
         try {
             if (gives(d, i, what, known)) return to_string(p);
         } catch (const base::error& e) {
-            // Another may do; where the card answers no more, none will.
+            // Another placement may work, unless the GPU no longer responds.
             if (refused.empty())
                 refused = fmt::format("placement '{}': {}", to_string(p), e.what());
         }

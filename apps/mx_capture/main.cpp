@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_capture: records what the first card answers to conversions and matrix instructions, for
-// `mx verify` to compare the emulator with.
+// mx_capture: records the results of conversions and matrix instructions on the first GPU, for
+// comparison with the emulator by `mx verify`.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>

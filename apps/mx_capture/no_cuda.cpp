@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of cuda/ in a build without CUDA.
+// Replaces cuda/ in builds without CUDA.
 #include "apps/mx_capture/device.hpp"
 #include "libmx/base/status.hpp"
 

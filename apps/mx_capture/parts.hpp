@@ -16,7 +16,7 @@
 
 namespace mx::capture {
 
-/// How much is recorded.
+/// The extent of a recording.
 struct amounts {
     std::uint64_t seed = 1;
     std::size_t tiles = 16;        ///< per distribution, outputs in full
@@ -27,18 +27,18 @@ struct amounts {
     std::size_t stochastic = std::size_t{1} << 20;
     std::size_t largest_product = 4096;  ///< k of a library's products
 };
-/// Less of everything, for a first look and for tests.
+/// A reduced extent, for a quick check and for tests.
 amounts quick_amounts();
 
-/// Tiles in a group of hashes.
+/// Tiles per group of hashes.
 inline constexpr std::size_t hash_tiles = 64;
-/// Instructions in a chain.
+/// Instructions per chain.
 inline constexpr std::size_t chain_steps = 8;
 
-/// Opens what answers; called once per process.
+/// Opens the device; called once per process.
 using open_device = std::function<std::unique_ptr<device>()>;
 
-/// A file of vectors: what a part fills.
+/// The vector file that a part fills.
 struct recording {
     io::metadata_map metadata;
     std::vector<io::planned_array> plan = {};
@@ -49,11 +49,11 @@ struct recording {
              std::span<const std::uint32_t> words);
     /// 64-bit words as U32 of n x 2, low half first.
     void add_words64(std::string name, std::span<const std::uint64_t> words);
-    /// A number into the metadata.
+    /// Adds a number to the metadata.
     void note(const std::string& key, std::uint64_t n) { metadata[key] = std::to_string(n); }
-    /// What is known of inputs that are made from a seed.
+    /// Adds the metadata of generated inputs.
     void note_generator(std::string_view version, std::uint64_t seed);
-    /// The operands of `what`, along k as instructions take them.
+    /// Adds the operands of `what`, in instruction order along k.
     void note_operands(const vectors::mma_case& what);
     /// Throws base::error (output).
     void write(const std::string& path) const;
@@ -61,7 +61,7 @@ struct recording {
 
 struct part {
     std::string file;  ///< "mma/tcgen05.f16.bf16.bf16.f32.single.safetensors"
-    /// Asks the device; the metadata that all parts have in common are there.
+    /// Queries the device; the metadata common to all parts are already set.
     std::function<void(device& d, recording& to)> record;
 };
 
@@ -69,7 +69,7 @@ struct part {
 void append_conversions(std::vector<part>& parts, const chip& c, const amounts& a);
 void append_instructions(std::vector<part>& parts, const chip& c, const amounts& a);
 void append_products(std::vector<part>& parts, const chip& c, const amounts& a);
-/// The inputs of the vector files of matrix instructions in `folder` that `c` has.
+/// Parts for the vector files of matrix instructions in `folder` that `c` supports.
 void append_replays(std::vector<part>& parts, const chip& c, const std::string& folder);
 
 }  // namespace mx::capture

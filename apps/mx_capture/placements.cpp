@@ -17,7 +17,7 @@ int deviations(const placement& p) {
            (p.results != result_layout::documented ? 1 : 0);
 }
 
-// What each layout is called, in the order of its enumeration; nothing is said of documented ones.
+// The name of each layout in the order of its enumeration; empty for documented ones.
 constexpr std::array<std::string_view, 3> matrix_words{"", "offsets of matrices swapped",
                                                        "matrices swizzled by 32 bytes"};
 constexpr std::array<std::string_view, 5> code_words{

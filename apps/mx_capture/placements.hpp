@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of places where operands of an instruction may lie: what documents say, then the other
-// readings of them. No card had decided when this was written, so that the recorder asks the card:
-// the first placement that gives known products is used and named in the file.
+// THE LIST of possible placements of an instruction's operands: the documented one, then other
+// readings of the documents. None had been confirmed on hardware when this was written, so the
+// recorder tests them: it uses the first placement that gives known products, and names it in the
+// file.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ enum class matrix_layout : std::uint8_t {
     swizzled,         ///< rows of 32 bytes, 32-byte swizzle
 };
 
-/// fp6 and fp4 codes of the kinds that mix widths.
+/// fp6 and fp4 codes of the mixed-width kinds.
 enum class code_layout : std::uint8_t {
     documented,   ///< tcgen05: 16 in the beginning of 16 bytes; mma.sync: a byte, fp4 in its middle
     low_bits,     ///< a byte each, in its low bits
@@ -47,10 +48,11 @@ struct placement {
     result_layout results = result_layout::documented;
 };
 
-/// Where the operands of `i` may lie: as documented, then with one deviation, then with more.
+/// Possible placements of the operands of `i`: as documented, then with one deviation, then with
+/// more.
 std::vector<placement> placements_of(const instruction& i);
 
-/// "documented", or what deviates: "codes in high bits, scales reversed".
+/// "documented", or the deviations: "codes in high bits, scales reversed".
 std::string to_string(const placement& p);
 
 }  // namespace mx::capture

@@ -51,7 +51,7 @@ void record(const widening& row, const amounts& a, device& d, recording& to) {
 }
 
 void record(const stochastic_narrowing& row, const amounts& a, device& d, recording& to) {
-    // The plain conversions show how random bits are used; of the others a part is enough.
+    // The plain conversions show how random bits are used; a part of the others is enough.
     const bool plain = !row.relu && row.saturate == (row.values == 4);
     const std::size_t count = plain ? a.stochastic : a.stochastic / 16;
     const auto inputs = stochastic_inputs(row, a.seed, count);

@@ -15,7 +15,7 @@ namespace {
 using namespace conformance::vectors;
 using namespace conformance::verify;
 
-// Tiles made and multiplied at a time.
+// Tiles generated and multiplied at a time.
 constexpr std::size_t pairs_per_batch = 1024;
 
 struct plan {

@@ -10,14 +10,15 @@ namespace {
 
 using namespace conformance::vectors;
 
-// What cuBLASLt may multiply: MXFP8, MXFP4, NVFP4, and on Hopper fp8 with a scale per tensor.
+// The products recorded from cuBLASLt: MXFP8, MXFP4, NVFP4, and on Hopper fp8 with one scale per
+// tensor.
 struct product_kind {
     std::string_view name;
     std::string_view a, b;
     std::string_view scale;
     std::size_t block;
     std::size_t instruction_k;
-    std::string_view instruction;  // that such a product is expected to be made of
+    std::string_view instruction;  // the instruction that the library is expected to use
     bool fast = false;
 
     bool hopper() const { return scale.empty(); }
@@ -70,10 +71,10 @@ void record(const product_kind& kind, const library_problem& p, const chip& c, d
 
 void append_products(std::vector<part>& parts, const chip& c, const amounts& a) {
     for (const product_kind& kind : product_kinds) {
-        // Block scales in the library begin with Blackwell.
+        // The library supports block scales from Blackwell on.
         if (kind.hopper() ? !c.wgmma : !c.narrow_cvt) continue;
         for (const shape& s : shapes) {
-            // The smallest and the largest of what is not about block scales.
+            // The smallest and the largest shape of products without block scales.
             if (kind.hopper() && (s.rows == 128) != (s.columns == 128)) continue;
             for (const std::size_t depth : depths) {
                 if (depth > a.largest_product) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of vector files of kind `mma`, asked again of the card: the file with other outputs.
+// Repeats the inputs of vector files of kind `mma` on the GPU: the same files with new outputs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,13 +18,13 @@ namespace {
 using namespace conformance::vectors;
 using namespace conformance::verify;
 
-// How instructions of a unit are called in vector files.
+// Names of a unit's instructions in vector files.
 std::string_view word_of(unit u) {
     if (u == unit::tcgen05) return "tcgen05";
     return u == unit::wgmma ? "wgmma" : "mma.sync";
 }
 
-// The chip's instruction that a file is about, if it has it.
+// The chip's instruction that a file describes, if it has it.
 std::optional<instruction> instruction_for(const vector_file& file, const chip& c) {
     const std::string* kind = file.find("kind");
     if (kind == nullptr || *kind != "mma" || has_generated_inputs(file)) return {};
@@ -39,7 +39,7 @@ std::optional<instruction> instruction_for(const vector_file& file, const chip& 
     return {};
 }
 
-// `rows` x `depth` values of tile `t`, filled up with zero rows.
+// `rows` x `depth` values of tile `t`, padded with zero rows.
 template <typename T>
 std::vector<T> padded(const std::vector<T>& all, std::size_t t, std::size_t rows, std::size_t width,
                       std::size_t padded_rows) {

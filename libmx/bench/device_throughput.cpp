@@ -21,7 +21,7 @@ constexpr std::array outputs{pass_output::sums, pass_output::codes};
 
 double element_bytes(tensor::dtype type) { return tensor::row_of(type).bits / 8.0; }
 
-// The segments of a whole matrix, and its columns as the recipe sees it.
+// The segments of a whole matrix, and its columns after the recipe's reshaping.
 struct layout {
     std::vector<codec::placed_segment> segments;
     std::uint64_t cols;
@@ -58,7 +58,7 @@ class device_measurement {
         result_.elements = rows_ * columns;
         std::vector<std::size_t> chosen;
         for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
-            // Rotations are made on the processor.
+            // The CPU performs rotations.
             if (request_.recipes[r].rotate.what == transform::kind::none) chosen.push_back(r);
         }
         const double share =
@@ -69,7 +69,7 @@ class device_measurement {
             if (!on_share_) continue;
             on_share_(static_cast<double>(i + 1) / static_cast<double>(chosen.size()));
         }
-        // Not before: the roofs are the best of all rounds.
+        // Only now: the bandwidth limits are the best of all rounds.
         for (placed_rate& r : result_.rates) {
             const bool copies = r.bound == roof::device_copy;
             r = rate_below(copies ? result_.bandwidth.copy : result_.bandwidth.read,
@@ -87,7 +87,7 @@ class device_measurement {
             const bool codes = writes == pass_output::codes;
             const auto wanted = codes ? codec::detail::codes : codec::detail::none;
             meter_.prepare(request_.type, l.cols, l.segments, {&params, wanted, false});
-            meter_.run_once();  // warms up
+            meter_.run_once();  // warm-up
             double best = 0;
             measure_roofs(staged, seconds / static_cast<double>(outputs.size()), [&] {
                 const double elements = static_cast<double>(result_.elements);
@@ -104,7 +104,7 @@ class device_measurement {
         }
     }
 
-    // Rounds of the roofs and of `once` until the time is used up.
+    // Runs rounds of the bandwidth limits and of `once` until the time is used up.
     void measure_roofs(std::uint64_t staged, double seconds, const std::function<void()>& once) {
         const auto all = static_cast<double>(result_.memory);
         device_bandwidth& b = result_.bandwidth;

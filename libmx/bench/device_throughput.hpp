@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a device goes through values that lie in its memory, next to how fast that memory is.
+// Throughput of a device for values in its memory, compared with the bandwidth of that memory.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace mx::bench {
 
-/// Best of all passes, in bytes per second.
+/// The best of all passes, in bytes per second.
 struct device_bandwidth {
     double read;
     double copy;    ///< bytes read and bytes written together
@@ -36,10 +36,10 @@ struct device_request {
     double seconds;
 };
 
-/// Kernels over a matrix of 4096 columns of normally distributed values that fills the memory
-/// measured with, one launch a pass. Passes of a recipe and of plain reading and copying take
-/// turns. `on_share` is told the part done, 0 to 1. Throws base::error: unavailable when the device
-/// fails or has no room, cancelled soon after `cancel` is raised.
+/// Times kernels over a matrix of 4096 columns of normally distributed values that fills the
+/// measured memory, one launch per pass. Passes of recipes alternate with plain reads and copies.
+/// `on_share` receives the fraction done, 0 to 1. Throws base::error: unavailable if the device
+/// fails or lacks memory, cancelled soon after `cancel` is set.
 device_throughput measure_device(codec::device_meter& meter, const device_request& request,
                                  const std::atomic<bool>* cancel,
                                  const std::function<void(double)>& on_share);

@@ -15,8 +15,8 @@
 namespace mx::bench {
 namespace {
 
-// Calls body(part) for every part, part i on thread i. base::parallel_for hands parts to whichever
-// thread comes first.
+// Calls body(part) for every part, part i on thread i. base::parallel_for assigns parts to
+// whichever thread is free.
 template <typename Body>
 void on_each_part(std::size_t parts, Body&& body) {
     base::run_team(static_cast<int>(parts),
@@ -27,14 +27,15 @@ void on_each_part(std::size_t parts, Body&& body) {
 
 measured_memory::measured_memory(std::size_t bytes, int threads)
     : parts_(static_cast<std::size_t>(std::max(1, threads))) {
-    constexpr std::size_t step = 2 * memory_step;  // the halves are whole steps too
+    constexpr std::size_t step = 2 * memory_step;  // so that the halves are whole steps too
     part_ = (bytes / parts_ / step + 1) * step;
     const std::size_t all = part_ * parts_;
     void* const got =
         mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-    madvise(got, all, MADV_HUGEPAGE);  // only advice: without it the figures are a little lower
+    madvise(got, all,
+            MADV_HUGEPAGE);  // only a hint: without huge pages the figures are slightly lower
 #endif
     data_ = static_cast<std::byte*>(got);
     on_each_part(parts_, [this](std::size_t i) { std::memset(data_ + i * part_, 0, part_); });

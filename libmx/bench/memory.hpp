@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory to measure with: how fast this machine reads and copies it.
+// Buffers for measuring read and copy bandwidth of main memory.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace mx::bench {
 
-/// Zeroed memory in one part per thread, each part first touched by its thread, so that it lies
-/// near that thread's core. In large pages where the system grants them.
+/// Zeroed memory with one part per thread. Each thread first touches its own part, so that the part
+/// is allocated near its core. Uses huge pages if the system grants them.
 class measured_memory {
   public:
-    /// At least `bytes`; throws std::bad_alloc when there is not as much.
+    /// Allocates at least `bytes`. Throws std::bad_alloc if that fails.
     measured_memory(std::size_t bytes, int threads);
     ~measured_memory();
     measured_memory(const measured_memory&) = delete;
@@ -21,10 +21,10 @@ class measured_memory {
     std::span<std::byte> bytes() { return {data_, part_ * parts_}; }
     std::span<const std::byte> bytes() const { return {data_, part_ * parts_}; }
 
-    /// Every thread reads its part once. Seconds it took.
+    /// Every thread reads its part once. Returns seconds.
     double read_once() const;
-    /// Every thread copies the first half of its part over the second. Seconds it took; half of
-    /// the bytes were read and as many written.
+    /// Every thread copies the first half of its part to the second. Returns seconds; half of the
+    /// bytes are read and as many written.
     double copy_once();
 
   private:
@@ -33,17 +33,18 @@ class measured_memory {
     std::size_t parts_;
 };
 
-/// Bytes that the two loops below take at a time; counts are multiples of it, addresses of 64.
+/// The step of the two loops below, in bytes: counts are multiples of it, addresses multiples of
+/// 64.
 inline constexpr std::size_t memory_step = 4096;
 
-/// Loads every byte, in the widest vectors of this processor; the return value depends on all of
-/// them, so that no load can be left out.
+/// Loads every byte with the widest vectors of this CPU. The return value depends on all of them,
+/// so that the compiler cannot remove loads.
 std::uint64_t read_all(const std::byte* from, std::size_t bytes);
 
-/// Copies, past the caches where the processor can.
+/// Copies with non-temporal stores if the CPU has them.
 void copy_all(const std::byte* from, std::byte* to, std::size_t bytes);
 
-/// Bytes of this processor's largest cache, 0 when the system does not tell.
+/// Bytes of this CPU's largest cache, 0 if the system does not report it.
 std::uint64_t largest_cache();
 
 }  // namespace mx::bench

@@ -17,7 +17,7 @@ using tag = hn::ScalableTag<std::uint64_t>;
 
 }  // namespace
 
-// Sixteen accumulators: more loads in flight than any core waits for.
+// Sixteen accumulators allow more loads in flight than any core supports.
 std::uint64_t read_words(const std::uint64_t* from, std::size_t words) {
     const tag d;
     const std::size_t lanes = hn::Lanes(d);

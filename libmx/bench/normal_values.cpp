@@ -13,11 +13,11 @@
 namespace mx::bench {
 namespace {
 
-// A prime, so that rows of a matrix do not begin alike.
+// A prime, so that the rows of a matrix do not start alike.
 constexpr std::uint32_t period = 524287;
 
-// The sum of sixteen uniform numbers is nearly normal, and made of integers: no library's logarithm
-// has a say in it.
+// The sum of sixteen uniform numbers is nearly normal and needs only integers, so that it does not
+// depend on a library's logarithm.
 float normal(std::uint32_t index) {
     std::int32_t sum = 0;
     for (std::uint32_t half = 0; half < 2; ++half) {
@@ -26,7 +26,7 @@ float normal(std::uint32_t index) {
             sum += static_cast<std::int32_t>(u >> 16) + static_cast<std::int32_t>(u & 0xffffu);
         }
     }
-    // Odd, hence never zero; the deviation of the sum is 2^16 * sqrt(16 / 12).
+    // Odd, hence never zero. The standard deviation of the sum is 2^16 * sqrt(16 / 12).
     const std::int32_t centred = 2 * (sum - 8 * 65535) + 1;
     return static_cast<float>(centred) * (0.8660254f / 131072.0f / 32.0f);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values for measuring: the same on every machine, and shaped like weights.
+// Input values for benchmarks: the same on every machine, distributed like weights.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace mx::bench {
 
-/// Fills `out` with numbers of `type` (f32, bf16 or f16) that are nearly normally distributed with
-/// standard deviation 1/32. They repeat after some hundred thousand.
+/// Fills `out` with approximately normal numbers of `type` (f32, bf16 or f16) with standard
+/// deviation 1/32. They repeat after 524287 numbers.
 void fill_normal(tensor::dtype type, std::span<std::byte> out);
 
 }  // namespace mx::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of recipes whose values come from somewhere else than the processor's memory, or go to work
-// on a device, each next to what bounds it.
+// Rates of recipes whose values are not in main memory or are processed on a device, each with the
+// bandwidth that bounds it.
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@
 
 namespace mx::bench {
 
-/// Where the values lie before a pass.
+/// Where the values are before a pass.
 enum class values_place : std::uint8_t {
     device,  ///< in the device's memory; only its kernels are timed
     memory,  ///< in the processor's memory; the way to the device and back is timed
     files,   ///< in files that the system holds in memory; what 'mx analyze' does with them
 };
 
-/// What a pass leaves besides the sums of every segment.
+/// What a pass writes besides the sums of every segment.
 enum class pass_output : std::uint8_t {
     sums,   ///< nothing
     codes,  ///< codes and the facts of every scale
 };
 
-/// What no pass can be faster than, in bytes per second.
+/// Upper bounds of a pass, in bytes per second.
 enum class roof : std::uint8_t {
     memory_read,  ///< reads of the processor's memory
     device_read,  ///< reads of the device's memory
@@ -33,7 +33,7 @@ enum class roof : std::uint8_t {
     pinned_copy,  ///< copies of pinned memory to the device
 };
 
-/// THE LIST of roofs as programs and people read them.
+/// THE LIST of bounds, with their names in records and in text.
 struct roof_row {
     roof which;
     std::string_view name;
@@ -60,8 +60,8 @@ struct placed_rate {
     double fraction;  ///< bytes_per_second, of that roof; 1 is the roof
 };
 
-/// The rate with what follows from it: `of_roof` is the roof in bytes per second, `bytes` those of
-/// an element as it is stored.
+/// Completes a rate: `of_roof` is the bound in bytes per second, `bytes` the size of a stored
+/// element.
 placed_rate rate_below(double of_roof, double bytes, placed_rate r);
 
 }  // namespace mx::bench

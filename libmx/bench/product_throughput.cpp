@@ -14,7 +14,7 @@
 namespace mx::bench {
 namespace {
 
-constexpr std::size_t row_step = 32;  // a tile's
+constexpr std::size_t row_step = 32;  // rows of a tile
 
 gemm::operand first_rows(const gemm::operand& o, std::size_t rows) {
     gemm::operand part = o;
@@ -24,7 +24,7 @@ gemm::operand first_rows(const gemm::operand& o, std::size_t rows) {
     return part;
 }
 
-// A model with its operands, against the others of its backend and thread count.
+// A model and its operands, compared with the others of its backend and thread count.
 struct product_contestant {
     const gemm::accumulator* model;
     gemm::operand a, b;
@@ -73,9 +73,9 @@ class product_measurement {
     }
 
   private:
-    // Rounds of all models until the time is used up.
+    // Runs rounds of all models until the time is used up.
     void measure(const gemm::backend& b, int threads) {
-        // Warms up, and measures how much a model can do in its share of the time.
+        // Warm-up; also estimates how much a model can do in its share of the time.
         for (product_contestant& c : all_) {
             c.best = 0;
             time_once(c, b, threads, row_step);
@@ -127,7 +127,7 @@ product_operands operands_for(const gemm::accumulator& m) {
     for (const gemm::operand_format& f : gemm::operand_formats) {
         const auto taken = [&](std::uint32_t scaling) { return takes(m, f, f, scaling); };
         for (const gemm::operand_scale& s : gemm::operand_scales) {
-            // float32 is what scaled elements are dequantized to.
+            // Scaled elements are dequantized to float32.
             if (f.member != gemm::takes_f32 && taken(s.bit)) found = {&f, &s};
         }
         if (found.format == nullptr && taken(0)) found = {&f, nullptr};
@@ -136,8 +136,8 @@ product_operands operands_for(const gemm::accumulator& m) {
     base::refuse("accumulator '" + std::string(m.name) + "' takes no two equal formats");
 }
 
-// With float32's exponents, sums of arbitrary codes soon end in infinity, where the plain loop has
-// nothing left to do: such codes get one of sixteen exponents around that of one.
+// With float32's exponents, sums of random codes soon become infinite, and the plain loop then has
+// no work left. Such codes get one of sixteen exponents around that of 1.
 static std::uint32_t near_one(const gemm::operand_format& f, std::uint32_t code) {
     if (f.exponent_bits < 8) return code;
     const int at = f.mantissa_bits + f.dropped_bits;
@@ -155,7 +155,7 @@ gemm::operand make_operand(const product_operands& of, std::size_t rows, std::si
     const std::uint32_t mask = 0xffffffffu >> (32 - of.format->code_bits());
     for (std::size_t i = 0; i < o.codes.size(); ++i) {
         const auto index = static_cast<std::uint32_t>(i);
-        // A few draws of which one is finite; zero if none is.
+        // Takes the first finite one of a few draws, or zero.
         for (const std::uint32_t word : base::philox4x32_10({{index, 0, 0, 0}}, seed, 0).word) {
             const std::uint32_t code = near_one(*of.format, word & mask);
             const gemm::factor x =

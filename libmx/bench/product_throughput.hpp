@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast emulated matrix products go on this machine.
+// Throughput of emulated matrix products on this machine.
 #pragma once
 
 #include <atomic>
@@ -26,20 +26,20 @@ struct product_throughput_request {
     double seconds = 3;  ///< aimed at for each backend and thread count, warming up left out
 };
 
-/// What backends on a device are compared with, in the same run: the fastest backend of the
-/// processor with as many threads.
+/// Backends on a device are compared with the fastest CPU backend with this number of threads, in
+/// the same run.
 inline constexpr int processor_threads = 2;
 
-/// What a model is measured with: both operands in the first format that it takes, fp8 before fp6
-/// and fp4, under the finest scales that it takes.
+/// The operands of a model: both in the first format that it takes, fp8 before fp6 and fp4, with
+/// the finest scales that it takes.
 struct product_operands {
     const gemm::operand_format* format = nullptr;
     const gemm::operand_scale* scale = nullptr;  ///< null: none
 };
 product_operands operands_for(const gemm::accumulator& m);
 
-/// Finite codes that are all alike likely (near one in formats with float32's exponents), under
-/// scales near one.
+/// Uniformly distributed finite codes (close to one in formats with float32's exponents), with
+/// scales close to one.
 gemm::operand make_operand(const product_operands& of, std::size_t rows, std::size_t depth,
                            std::uint32_t seed);
 
@@ -49,18 +49,18 @@ struct product_rate {
     int threads;
     bool by_kernels;                  ///< false: the plain loop, whatever the backend
     double multiply_adds_per_second;  ///< best of all passes
-    /// Times the processor's rate (processor_threads); 0 for backends of the processor.
+    /// Multiple of the CPU's rate (processor_threads); 0 for CPU backends.
     double times_processor = 0;
 };
 
-/// Fills in times_processor: of every backend on a device, the rate of the same model by a backend
-/// of the processor with processor_threads; the fastest one where there are several.
+/// Sets times_processor for every backend on a device: its rate divided by that of the fastest CPU
+/// backend with processor_threads for the same model.
 void compare_with_processor(std::vector<product_rate>& rates);
 
-/// Runs gemm::multiply over such operands; what the codes are hardly matters to the time. Passes of
-/// all models take turns. By thread count, backend, then model; where a backend has a device and
-/// none of the processor is asked for with processor_threads, its fastest comes first. Throws
-/// base::error (cancelled) soon after `cancel` is raised.
+/// Times gemm::multiply with such operands; the time hardly depends on the codes. Passes of all
+/// models alternate. Results are ordered by thread count, backend, then model. If a backend has a
+/// device and no CPU backend is requested with processor_threads, the fastest CPU backend is added
+/// first. Throws base::error (cancelled) soon after `cancel` is set.
 std::vector<product_rate> measure_product_throughput(
     const product_throughput_request& request, const std::atomic<bool>* cancel,
     const std::function<void(const engine::progress&)>& on_progress);

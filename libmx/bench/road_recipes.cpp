@@ -20,7 +20,7 @@ class recipe_list {
                                        [&](const road_recipe& other) { return other.recipe == r; });
         if (!known) all.push_back({std::move(family), std::move(r)});
     }
-    /// Unless there is no such combination.
+    /// Does nothing if the combination does not exist.
     void add_if_any(std::string family, const std::string& text) {
         try {
             add(std::move(family), text);

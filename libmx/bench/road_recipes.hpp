@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parity list: a recipe for each thing that a kernel can find easy or hard.
+// The recipes of the parity list: one for each property that may make a kernel fast or slow.
 #pragma once
 
 #include <array>
@@ -16,11 +16,12 @@ struct road_recipe {
     codec::recipe recipe;
 };
 
-/// Every block format under every rule of its scale, every rounding, form of NVFP4, shape of block,
-/// dialect with blocks, offset, rotation; each recipe once, mxfp4 first.
+/// Every block format with every scale rule, every rounding, form of NVFP4, shape of block, dialect
+/// with blocks, offset and rotation; each recipe once, mxfp4 first.
 std::vector<road_recipe> road_recipes();
 
-/// THE LIST of those that no backend has vector kernels for: the portable reference does them.
+/// THE LIST of recipes without vector kernels in any backend, which the portable reference
+/// computes.
 inline constexpr std::array<std::string_view, 19> scalar_recipes{
     "mxfp4_e3m0:ties=even",
     "mxfp4:dialect=microxcaling",

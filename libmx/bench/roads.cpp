@@ -14,7 +14,7 @@
 namespace mx::bench {
 namespace {
 
-// What figures beside the always-on ones are measured with.
+// Recipes with which optional figures are timed.
 constexpr std::array figure_recipes{"mxfp4", "mxfp8", "nvfp4"};
 
 double rate_of_pass(const road& r, const analysis::matrix& m) {
@@ -77,7 +77,7 @@ road_table measure_roads(const std::vector<road>& roads, const road_request& req
     part_progress progress(on_progress);
     progress.add_parts(1);
     std::vector<double> best(roads.size());
-    // Warms up, and measures how much each can do in its share of the time.
+    // Warm-up; also estimates how much each path can do in its share of the time.
     for (std::size_t i = 0; i < roads.size(); ++i) {
         base::stop_if(cancel);
         best[i] = rate_of_pass(roads[i], rows.next(0));

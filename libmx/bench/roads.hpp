@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code paths of mx, timed in turns in one run: every group of recipes, and others that the
+// Times the code paths of mx alternately in one run: every group of recipes, and paths that the
 // caller adds.
 #pragma once
 
@@ -37,8 +37,8 @@ struct road_rate {
     double elements_per_second = 0;  ///< best of all passes
     double of_first = 0;             ///< times the rate of the first path
     double of_read_bandwidth = 0;    ///< bytes read per second, of what this memory is read with
-    /// Bytes read and written per second, of what memory is copied with; of what it is read with
-    /// where nothing is written.
+    /// Bytes read and written per second, as a fraction of the copy bandwidth; of the read
+    /// bandwidth if nothing is written.
     double of_roof = 0;
 };
 
@@ -49,21 +49,21 @@ struct road_table {
     std::vector<road_rate> rates;  ///< by path
 };
 
-/// A rate with what follows from it.
+/// Completes a rate.
 road_rate rate_of(const road& r, double elements_per_second, double first, const bandwidth& b);
 
-/// Times every path over normally distributed values. All take turns, each with as many rows as
-/// suit its share of the time. Throws base::error (cancelled) soon after `cancel` is raised.
+/// Times every path over normally distributed values. Paths alternate, each with as many rows as
+/// fit its share of the time. Throws base::error (cancelled) soon after `cancel` is set.
 road_table measure_roads(const std::vector<road>& roads, const road_request& request,
                          const std::atomic<bool>* cancel,
                          const std::function<void(const engine::progress&)>& on_progress);
 
-/// The analysis of each of road_recipes(), the first one mxfp4, and of some of them with
-/// histograms and with the parts of the squared error; with the pass that finds a tensor's maximum,
-/// for recipes that need one. `control` outlives them.
+/// The analysis of each of road_recipes(), starting with mxfp4, and of some of them with histograms
+/// and with the parts of the squared error. Includes the pass that finds a tensor's maximum if a
+/// recipe needs it. `control` must outlive the result.
 std::vector<road> recipe_roads(tensor::dtype type, const engine::run_control& control);
 
-/// The backend whose kernels quantize under `r` where `b` is asked for: `b`, or "scalar".
+/// The backend that quantizes under `r` if `b` is requested: `b`, or "scalar".
 std::string_view serving_backend(const codec::backend& b, const codec::recipe& r);
 
 }  // namespace mx::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How passes are timed: what is compared takes turns, so that a change of the machine's speed hits
-// all alike.
+// Timing of passes: contestants alternate, so that a change of the machine's speed affects all of
+// them alike.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,9 @@ double seconds_of(Body&& body) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// round() least_rounds times, and again until `seconds` are over. `on_share`, if there is one, is
-/// told the part done, 0 to 1, before each. Throws base::error (cancelled) where `cancel` is raised
+/// Calls round() least_rounds times, then until `seconds` have passed. Before each call,
+/// `on_share`, if set, receives the fraction done, 0 to 1. Throws base::error (cancelled) if
+/// `cancel` is set before a call.
 /// before one.
 template <typename Round>
 void take_turns(double seconds, const std::atomic<bool>* cancel,
@@ -39,13 +40,13 @@ void take_turns(double seconds, const std::atomic<bool>* cancel,
     }
 }
 
-/// Progress of a measurement of equal parts.
+/// Progress of a measurement that consists of equal parts.
 class part_progress {
   public:
     explicit part_progress(const std::function<void(const engine::progress&)>& hear)
         : hear_(hear) {}
     void add_parts(std::size_t count) { parts_ += count; }
-    /// The share of the present part.
+    /// Reports the fraction done of the current part.
     void report(double share) const {
         if (!hear_) return;
         const double done = (static_cast<double>(done_) + share) * 1000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix that passes go through, and how large it is.
+// The matrix that passes read, and its size.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,17 @@
 
 namespace mx::bench {
 
-/// Bytes that bandwidths are measured over: 512 MiB, or twice the largest cache.
+/// Bytes over which bandwidth is measured: 512 MiB, or twice the largest cache.
 std::uint64_t memory_to_measure();
 
-/// Elements of a matrix that fills that memory.
+/// The number of elements that fill that memory.
 std::uint64_t default_elements(tensor::dtype type);
 
 constexpr std::uint64_t bytes_of(tensor::dtype type) {
     return static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
 }
 
-/// A matrix in memory of which every pass takes the next rows, so that none finds its
-/// values in a cache.
+/// A matrix in memory. Every pass takes the next rows, so that no pass finds its values in a cache.
 class row_source {
   public:
     row_source(tensor::dtype type, std::span<const std::byte> values, std::uint64_t elements)
@@ -34,7 +33,7 @@ class row_source {
 
     std::uint64_t elements() const { return rows_ * cols_; }
 
-    /// At least one row and at most all of them, about `elements`.
+    /// About `elements` elements: at least one row, at most all of them.
     analysis::matrix next(double elements) {
         std::uint64_t rows = rows_;
         if (elements < static_cast<double>(this->elements())) {

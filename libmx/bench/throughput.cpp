@@ -18,7 +18,7 @@
 namespace mx::bench {
 namespace {
 
-// What is measured against the others of its backend and thread count.
+// A measurement that is compared with the others of its backend and thread count.
 struct pass_contestant {
     std::vector<std::size_t> indices;
     std::vector<codec::recipe> recipes;
@@ -51,7 +51,7 @@ struct amount {
     double elements = 0, bytes = 0;
 };
 
-// What was analysed of the files, as it is stored.
+// The elements analysed and their stored bytes.
 amount analysed(const std::vector<engine::tensor_ref>& tensors, const analysis::analysis& a) {
     std::set<std::pair<std::string, std::string>> left_out;
     for (const engine::skipped_tensor& s : a.skipped) left_out.emplace(s.file, s.tensor);
@@ -103,8 +103,8 @@ class pass_measurement {
         return control;
     }
 
-    // analyze() under one recipe after the other; a pass before them brings the files into memory.
-    // Before the matrix takes memory: all that the system has left keeps the files.
+    // analyze() with one recipe after the other, after a pass that brings the files into the page
+    // cache. Runs before the matrix is allocated, so that the remaining memory can cache the files.
     void from_files(int threads, const codec::backend& b) {
         const engine::run_control control = control_of(threads, b);
         const auto recipes = static_cast<double>(request_.recipes.size());
@@ -130,7 +130,7 @@ class pass_measurement {
         progress_.end_part();
     }
 
-    // What is left to be said when all roofs are known.
+    // Adds the rates that depend on all bandwidths.
     void add_placed() {
         std::vector<placed_rate>& placed = result_.placed;
         for (const device_throughput& d : result_.devices) {
@@ -190,10 +190,10 @@ class pass_measurement {
         result_.bandwidths.push_back(b);
     }
 
-    // Rounds of all contestants until the time is used up; `between` runs once a round.
+    // Runs rounds of all contestants until the time is used up; `between` runs once per round.
     void measure(std::vector<pass_contestant>& all, row_source& rows,
                  const engine::run_control& control, const std::function<void()>& between) {
-        // Warms up, and measures how much a pass_contestant can do in its share of time.
+        // Warm-up; also estimates how much each contestant can do in its share of the time.
         for (pass_contestant& c : all) time_once(c, rows.next(0), control);
         const double share = request_.seconds / least_rounds / static_cast<double>(all.size());
         take_turns(
@@ -222,7 +222,7 @@ class pass_measurement {
     const throughput_request& request_;
     const std::atomic<bool>* cancel_;
     part_progress progress_;
-    std::vector<std::pair<placed_rate, double>> files_;       // with the bytes of an element
+    std::vector<std::pair<placed_rate, double>> files_;       // with the bytes per element
     std::map<const codec::backend*, std::size_t> device_of_;  // index into result_.devices
     throughput result_{};
 };

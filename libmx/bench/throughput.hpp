@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast recipes go on this machine, next to how fast its memory is, measured in one run.
+// Throughput of recipes on this machine and its memory bandwidth, measured in one run.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ struct throughput_request {
         files;  ///< analyse these too, every recipe in a pass of its own
 };
 
-/// Best of all passes, in bytes per second.
+/// The best of all passes, in bytes per second.
 struct bandwidth {
     int threads;
     double read;
@@ -45,7 +45,8 @@ struct throughput_row {
     bool histograms;
     double elements_per_second;  ///< of the matrix, best of all passes
     double fraction;             ///< bytes of the matrix per second, of bandwidth::read
-    /// Time of the pass as a part of the time that a pass for each recipe takes; 1 for one recipe.
+    /// Time of the pass divided by the total time of separate passes for each recipe; 1 for one
+    /// recipe.
     double of_separate_passes;
 };
 
@@ -55,13 +56,12 @@ struct throughput {
     std::vector<bandwidth> bandwidths;       ///< one per thread count
     std::vector<throughput_row> rows;        ///< by thread count, backend, then recipe
     std::vector<device_throughput> devices;  ///< of backends that have one
-    /// By place of the values. From memory: of backends with a device, the rows above again.
+    /// By location of the values. From memory: for backends with a device, the rows above again.
     std::vector<placed_rate> placed;
 };
 
-/// Runs analyze_matrix over normally distributed values, and measure_device and analyze over
-/// files where there is something to measure. Throws base::error
-/// (cancelled) soon after `cancel` is raised.
+/// Times analyze_matrix over normally distributed values, measure_device on each device, and
+/// analyze over files, if requested. Throws base::error (cancelled) soon after `cancel` is set.
 throughput measure_throughput(const throughput_request& request, const std::atomic<bool>* cancel,
                               const std::function<void(const engine::progress&)>& on_progress);
 

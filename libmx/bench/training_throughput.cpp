@@ -16,10 +16,10 @@
 namespace mx::bench {
 namespace {
 
-// A product by itself, or runs of the proxy side by side. `settings` is "" for a product.
+// A product by itself, or concurrent runs of the proxy. `settings` is "" for a product.
 struct workload {
     std::string_view what;
-    std::string_view group;  // what times are compared within
+    std::string_view group;  // times are compared within a group
     std::size_t rows, columns, depth;
     std::string_view settings;
     std::uint64_t runs = 0;
@@ -36,7 +36,7 @@ constexpr std::array workloads{
     workload{"32 seeds, mxfp8", "seeds", 64, 64, 4, "all=mxfp8", 32},
 };
 
-// One of them, ready to go.
+// A workload ready to run.
 class contestant {
   public:
     contestant(const workload& w, int threads, std::string_view backend)
@@ -60,7 +60,7 @@ class contestant {
             r.seed = seed;
             runs_.push_back(std::make_unique<lab::training>(r, within, backend));
         }
-        // Three products a layer of the student, one of the teacher.
+        // Three products per layer of the student, one per layer of the teacher.
         const double width = static_cast<double>(w.columns);
         const double weights = 2 * static_cast<double>(r.shape.hidden()) * width;
         multiply_adds_ = static_cast<double>(w.runs) * static_cast<double>(w.rows) *

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast trainings of the lab go on this machine, and their products.
+// Throughput of the training runs of the lab and of their products on this machine.
 #pragma once
 
 #include <atomic>
@@ -22,14 +22,15 @@ struct training_rate {
     int threads = 1;
     double multiply_adds_per_second = 0;  ///< of the products; best of all passes
     double steps_per_second = 0;          ///< of all runs together; 0 for a product alone
-    /// Time as a multiple of that of the first row of the group with as many threads; 1 for itself.
+    /// Time divided by that of the first row of the group with the same thread count; 1 for that
+    /// row.
     double time_ratio = 1;
 };
 
-/// Products of two shapes, then steps of the proxy of width 512 (depth 4, batch 512) with all six
-/// operands in float32, MXFP8, MXFP4 and NVFP4, then 32 seeds of width 64 (depth 4, batch 64) side
-/// by side. What is of one thread count takes turns. Throws base::error (cancelled) soon after
-/// `cancel` is raised.
+/// Times products of two shapes; steps of the proxy of width 512 (depth 4, batch 512) with all six
+/// operands in float32, MXFP8, MXFP4 and NVFP4; and 32 concurrent seeds of width 64 (depth 4, batch
+/// 64). Workloads with the same thread count alternate. Throws base::error (cancelled) soon after
+/// `cancel` is set.
 std::vector<training_rate> measure_training_throughput(
     const training_throughput_request& request, const std::atomic<bool>* cancel,
     const std::function<void(const engine::progress&)>& on_progress);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantizing one block leaves behind for the metrics: exact counts and sums.
+// Exact counts and sums of one quantized block, for the metrics.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct block_counts {
 };
 
 /// Sums over the finite, unpoisoned elements, each rounded once; d is the exact dequantized value.
-/// Zeros but for max_error unless they are asked for (codec::measure_block).
+/// All but max_error are zero unless requested (codec::measure_block).
 struct block_sums {
     double error2;     ///< sum of (d - x)^2
     double x2;         ///< sum of x^2
@@ -35,8 +35,8 @@ struct block_sums {
     double max_error;  ///< max |d - x|
 };
 
-/// Where the error of an element comes from: it saturates (what clamp counts), or else underflows
-/// (what underflow counts), or else lies between two numbers of the grid.
+/// The source of an element's error: it saturates (counted by clamp), else underflows (counted by
+/// underflow), else lies between two values of the grid.
 enum class error_part : std::uint8_t { grid, clamp, underflow };
 
 /// Verdicts on a block (design, section 4).
@@ -61,8 +61,8 @@ struct block_stats {
     std::uint32_t counted_max;  ///< float32 bits of max |x| over what sums are over, 0 if nothing
 };
 
-/// Calls f(member of a, member of b, ...) for each figure of this name that adds up: over elements
-/// (those that all kinds of recipes have), over blocks.
+/// Calls f(member of a, member of b, ...) for each additive figure of this name: over elements
+/// (those of all kinds of recipes), over blocks.
 template <typename F, typename... T>
 MX_HD constexpr void each_count(F&& f, T&&... of) {
     f(of.elements...);
@@ -85,7 +85,7 @@ MX_HD constexpr void each_flag(F&& f, T&&... of) {
     f(of.dead...);
 }
 
-/// to += n, for the above.
+/// Adds n, for use with the above.
 struct plus {
     template <typename To, typename N>
     MX_HD constexpr void operator()(To& to, N n) const {

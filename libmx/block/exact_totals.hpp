@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums behind the metrics, without rounding: they do not depend on the order of elements, on
-// segments, threads, parts or backends (docs/design/determinism.md).
+// The sums behind the metrics, without rounding: independent of the order of elements and of
+// segments, threads, parts and backends (docs/design/determinism.md).
 #pragma once
 
 #include <cmath>
@@ -10,14 +10,14 @@
 
 namespace mx::block {
 
-/// An exact dequantized value, d = offset + product: both are doubles, their sum need not be one.
+/// An exact dequantized value, d = offset + product: both are doubles, their sum may not be.
 struct exact_value {
     double offset;   ///< O, 0 without one
     double product;  ///< S * q
 };
 
 /// Adds the exact product a * b. Neither it nor its rounding error may leave the range of normal
-/// doubles: products of numbers of float32's range do not.
+/// doubles; products of float32 never do.
 template <typename Sum>
 MX_HD inline void add_product(Sum& to, double a, double b) {
     const double high = a * b;
@@ -26,12 +26,12 @@ MX_HD inline void add_product(Sum& to, double a, double b) {
 }
 
 /// Exact sums over finite, unpoisoned elements; d is the exact dequantized value. Trivially
-/// copyable; all zeros for nothing.
+/// copyable; all zeros if empty.
 struct exact_totals {
     base::exact_sum x, x2, d, d2, xd;
     base::exact_sum clamp, underflow;  ///< (d - x)^2 of these parts; zeros unless asked for
 
-    /// Adds an element. `with_part`: also to the sum of its part.
+    /// Adds an element; with `with_part`, also to the sum of its part.
     MX_HD_CALL void add(float x, const exact_value& d, error_part part, bool with_part);
 
     /// Adds (d - x)^2 of an element to the sum of its part.
@@ -43,7 +43,7 @@ struct exact_totals {
     base::exact_sum error2() const;
     /// Sum of d - x.
     base::exact_sum error() const;
-    /// What clamp and underflow leave of error2.
+    /// error2 without the parts of clamp and underflow.
     base::exact_sum grid() const;
 
     friend bool operator==(const exact_totals& a, const exact_totals& b);
@@ -61,10 +61,10 @@ constexpr void each_exact_sum(F&& f, T&&... of) {
     f(of.underflow...);
 }
 
-/// Each sum rounded once; `max_error` is left as it is.
+/// Each sum rounded once; `max_error` is unchanged.
 void round_to(const exact_totals& from, block_sums& to);
 
-// The same for sums of another type: any with add(double).
+// The same for sums of any type with add(double).
 
 template <typename Totals>
 MX_HD inline void add_part(Totals& totals, float element, const exact_value& value,

@@ -7,7 +7,7 @@ namespace mx::block {
 
 namespace {
 
-// Whole bytes of two codes: a loop that compilers turn into vector code.
+// Two codes per byte, in a loop that compilers vectorize.
 void pack_pairs(const std::uint8_t* codes, std::size_t pairs, std::byte* out) {
     for (std::size_t i = 0; i < pairs; ++i) {
         const unsigned both = codes[2 * i] | static_cast<unsigned>(codes[2 * i + 1]) << 4;
@@ -15,7 +15,7 @@ void pack_pairs(const std::uint8_t* codes, std::size_t pairs, std::byte* out) {
     }
 }
 
-// The way back.
+// Inverse of the above.
 void unpack_pairs(const std::byte* bytes, std::size_t pairs, std::uint8_t* codes) {
     for (std::size_t i = 0; i < pairs; ++i) {
         const auto both = std::to_integer<unsigned>(bytes[i]);

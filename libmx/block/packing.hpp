@@ -18,15 +18,16 @@ constexpr std::uint64_t packed_bytes(int bits, std::uint64_t count) {
     return count / 8 * width + (count % 8 * width + 7) / 8;
 }
 
-/// Codes that fill a whole number of bytes: a run starting at a multiple of this is byte-aligned.
+/// The number of codes that fill whole bytes: a run that starts at a multiple of it is
+/// byte-aligned.
 constexpr std::uint64_t packing_unit(int bits) {
     return packed_bits(bits) == 4 ? 2 : packed_bits(bits) == 6 ? 4 : 1;
 }
 
-/// Packs codes that start at a byte border into out (packed_bytes(bits, codes.size()) bytes).
+/// Packs codes that start at a byte boundary into out (packed_bytes(bits, codes.size()) bytes).
 void pack(int bits, std::span<const std::uint8_t> codes, std::span<std::byte> out);
 
-/// The way back: codes.size() codes from the bytes that pack() made. Reads no further.
+/// Inverse of pack(): reads codes.size() codes, and no bytes beyond them.
 void unpack(int bits, std::span<const std::byte> bytes, std::span<std::uint8_t> codes);
 
 }  // namespace mx::block

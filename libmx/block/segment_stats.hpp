@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of one segment (view.hpp) add up to: what a backend delivers.
+// Totals over the blocks of one segment (view.hpp), as delivered by backends.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct segment_stats {
     std::uint32_t counted_max;  ///< float32 bits of max |x| over what sums are over
 };
 
-/// Counts (and the maxima) of one block added to those of its segment; its sums are not.
+/// Adds the counts and maxima of one block to those of its segment, but not its sums.
 MX_HD inline void add_counts(segment_stats& to, const block_stats& b) {
     each_count(plus{}, to.count, b.count);
     to.count.dequant_overflow += b.count.dequant_overflow;

@@ -17,18 +17,18 @@ struct view {
     friend bool operator==(const view&, const view&) = default;
 };
 
-/// Blocks of `block_rows` x `block_cols`; the last of an axis may be short.
+/// Blocks of `block_rows` x `block_cols`; the last along an axis may be smaller.
 struct grid {
     view over;
     std::uint64_t block_rows = 1;
     std::uint64_t block_cols = 1;
     bool whole_rows = false;  ///< blocks of a grid row depend on one another
-    /// How many rows and columns a transform keeps together, counted from the first one of a
-    /// matrix; 1 and 1 without.
+    /// The number of rows and columns that a transform combines, counted from the first of a
+    /// matrix; 1 and 1 without a transform.
     std::uint64_t joint_rows = 1;
     std::uint64_t joint_cols = 1;
-    /// Extents, multiples of the block's or the whole matrix, of the areas that have an outer scale
-    /// each; 0 and 0 without.
+    /// Extents of the areas with an outer scale each, multiples of the block's extents or the whole
+    /// matrix; 0 and 0 without areas.
     std::uint64_t outer_rows = 0;
     std::uint64_t outer_cols = 0;
 
@@ -36,11 +36,11 @@ struct grid {
     std::uint64_t cols() const { return (over.cols + block_cols - 1) / block_cols; }
     std::uint64_t blocks() const { return over.batch * rows() * cols(); }
     bool has_areas() const { return outer_cols != 0; }
-    /// Areas along a column and along a row of a matrix, where there are any.
+    /// Areas along a column and along a row of a matrix, if there are any.
     std::uint64_t area_rows() const { return (over.rows + outer_rows - 1) / outer_rows; }
     std::uint64_t area_cols() const { return (over.cols + outer_cols - 1) / outer_cols; }
     std::uint64_t areas() const { return over.batch * area_rows() * area_cols(); }
-    /// The linear index of the area that the block with this index lies in.
+    /// The linear index of the area that contains the block with this index.
     std::uint64_t area_of(std::uint64_t block) const {
         const std::uint64_t line = block / cols();
         const std::uint64_t row = line % rows() * block_rows / outer_rows;
@@ -50,8 +50,8 @@ struct grid {
     friend bool operator==(const grid&, const grid&) = default;
 };
 
-// Which blocks share a segment of the sums: fixed by the block's index in its tensor alone, never
-// by panels, threads or other recipes (docs/design/determinism.md).
+// The segments over which sums are formed. They depend only on the block's index in its tensor,
+// never on panels, threads or other recipes (docs/design/determinism.md).
 
 /// Segments are rectangles of the block grid, inside one matrix, aligned to their own extents:
 /// a run of `cols` blocks of one grid row when rows are long, several whole grid rows otherwise.
@@ -60,8 +60,8 @@ struct segmentation {
     std::uint64_t cols = 1;  ///< grid columns of a segment (the whole row where rows > 1)
 };
 
-/// About this many elements share a segment (one block, where a block holds more; one grid row,
-/// where the grid asks for whole rows). An area with an outer scale is a segment.
+/// The approximate number of elements per segment; one block if blocks are larger, one grid row if
+/// the grid requires whole rows. An area with an outer scale is one segment.
 inline constexpr std::uint64_t segment_elements = 4096;
 
 /// The segments of a grid.

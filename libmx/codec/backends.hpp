@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of what backends (base/backends.hpp) quantize and cast with.
+// THE LIST of quantizers and casters of the backends (base/backends.hpp).
 #pragma once
 
 #include <memory>
@@ -17,23 +17,23 @@ namespace mx::codec {
 
 struct backend : base::backend {
     std::unique_ptr<quantizer> (*make_quantizer)();
-    /// `notices` (not owned) hears when the processor takes over because a device has no room;
-    /// null: that is an error.
+    /// `notices` (non-owning) is called if the CPU replaces a device that lacks memory; null: that
+    /// is an error.
     std::unique_ptr<caster> (*make_caster)(base::notices* notices);
-    /// Of a device: what measures it. Null for processors.
+    /// The meter of a device. Null for CPU backends.
     std::unique_ptr<device_meter> (*make_meter)() = nullptr;
-    /// Whether it has kernels for such blocks; backend scalar quantizes others in its place. Null:
+    /// Whether it has kernels for such blocks; otherwise the scalar backend quantizes them. Null:
     /// for all.
     bool (*takes)(const block_params& p) = nullptr;
     bool (*takes_cast)(const element_cast& to) = nullptr;  ///< the same for casts
-    /// The pass that counts words. Null: such a backend quantizes.
+    /// The pass that counts words. Null: this backend always quantizes.
     word_pass (*counts)() = nullptr;
 };
 
 /// In the order of base::backends.
 std::span<const backend> backends();
 
-/// The fastest one available here of those that are no devices.
+/// The fastest available backend that is not a device.
 const backend& best_backend();
 
 /// The backend named `name`. Throws as base::backend_named does.

@@ -8,7 +8,7 @@ namespace mx::codec {
 std::optional<recipe> with_best_scales(const recipe& r) {
     if (r.offset != offset_kind::none || !r.scale_format->has_codes()) return std::nullopt;
     if (r.outer.what != outer_choice::kind::by_rule) return std::nullopt;
-    // Scales are searched for elements to nearest: of others they are not the best.
+    // Searched scales are optimal only for elements rounded to nearest.
     if (r.round == format::rounding::stochastic) return std::nullopt;
     const bool numbers_alone = r.scale_format->is_number() && !scale::has_tensor_scale(r.rule->id);
     recipe best = r;

@@ -19,7 +19,7 @@ block_survey look_at(std::span<const float> x) {
     return s;
 }
 
-// What the scale rule sees when there is an offset.
+// The input of the scale rule if there is an offset.
 std::uint32_t range_bits(const block_params& p, const block_survey& s, std::span<const float> x,
                          float offset) {
     if (p.range == range_kind::half) return base::bits_of(half_range(s));

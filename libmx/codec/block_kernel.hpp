@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizing one block: the readable reference that every faster backend must equal byte for byte.
+// Quantizes one block: the reference that every backend must equal byte for byte.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 
 namespace mx::codec {
 
-/// Where the elements of a block lie in their tensor (C order); random numbers are keyed by it.
+/// The position of a block's elements in their tensor (C order), which is the key of random
+/// numbers.
 struct block_place {
     std::uint64_t tensor_id = 0;   ///< base::tensor_id(name)
     std::uint64_t first = 0;       ///< index of the block's first element
     std::uint64_t row_stride = 0;  ///< elements from one row of the block to the next
     int cols = 1;                  ///< columns of this block
-    /// Dialect systems-scaling: whether the exponent is one higher, per column; else null.
+    /// Dialect systems-scaling: per column, whether the exponent is raised by one; else null.
     const std::uint8_t* bump = nullptr;
 
     MX_HD std::uint64_t index(int position) const {
@@ -30,15 +31,15 @@ struct block_place {
 
 /// Quantizes the block `x` (row-major, 1 to max_block_elements values) into `codes` (as many).
 ///
-/// The exact sums of its finite, unpoisoned elements, with d = O + S*q, are added to `sums` unless
-/// it is null, those of the parts of the squared error where `parts` says so. Of block_stats::sum
-/// only max_error is written, d - x with one rounding (error_of).
+/// Adds the exact sums of the finite, unpoisoned elements, with d = O + S*q, to `sums` unless it is
+/// null; those of the parts of the squared error if `parts` is set. Of block_stats::sum only
+/// max_error is written, from d - x with one rounding (error_of).
 ///
-/// Where `values` is not empty it receives the dequantized values as the dialect returns them, also
-/// those that have no code. Recipes that are not plain: general_block.hpp.
+/// If `values` is not empty, it receives the dequantized values as the dialect returns them,
+/// including those without a code. For recipes that are not plain see general_block.hpp.
 ///
 /// A NaN or Inf element gives scale code 255; finite elements are then `poisoned`, codes are the
-/// format's NaN (or what it encodes NaN as) and the block takes part in no sum and no rate.
+/// format's NaN (or its encoding of NaN), and the block is excluded from all sums and rates.
 block::block_stats quantize_block(const block_params& p, std::span<const float> x,
                                   const block_place& place, std::span<std::uint8_t> codes,
                                   std::span<float> values = {}, block::exact_totals* sums = nullptr,
@@ -50,12 +51,12 @@ block::block_stats measure_block(const block_params& p, std::span<const float> x
                                  std::span<float> values = {}, block::exact_totals* sums = nullptr,
                                  bool parts = false);
 
-/// Whether dequantize_block returns what `values` of quantize_block receive: dialects other than
-/// ocp may return under E8M0 what has no code (Quark under UE5M3, too) and raise the scale of some
-/// elements, and rows may have an outer scale each.
+/// Whether dequantize_block returns the same as `values` of quantize_block. Dialects other than ocp
+/// may return values without a code under E8M0 (Quark also under UE5M3) or raise the scale of some
+/// elements, and rows may have separate outer scales.
 bool codes_tell_values(const block_params& p);
 
-/// Dequantized values d = O + S*q rounded to float32 once; NaN when the scale is NaN. `scale` is
+/// Dequantized values d = O + S*q rounded to float32 once; NaN if the scale is NaN. `scale` is
 /// block_stats::scale.
 void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
                       std::span<const std::uint8_t> codes, std::span<float> values);

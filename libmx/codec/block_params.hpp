@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recipe boiled down to what the kernels of blocks need.
+// The parameters of a recipe that block kernels need.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ struct block_params : plain_params {
     outer_rule outer;        ///< what `tensor` follows from
 };
 
-/// Whether dialect te is followed as its reference quantizer has it, and not as its first kernels:
-/// a zero block scale makes elements saturate, and values are multiplied with the maximum first
+/// Whether dialect te follows its reference quantizer instead of its first kernels: a zero block
+/// scale saturates elements, and values are multiplied by the maximum first
 /// (NVIDIA/TransformerEngine@d0067d0).
 MX_HD inline bool follows_te_reference(const block_params& p) {
     return p.by->two_level.value == two_level_kind::te &&
@@ -60,12 +60,11 @@ inline bool scales_have_codes(const block_params& p) {
     return p.scale_format->has_codes() && p.by->storage.value == scale_storage::code;
 }
 
-/// The parameters of `r` in a tensor with these facts (which matter where needs_tensor_facts).
+/// The parameters of `r` in a tensor with these facts (used if needs_tensor_facts).
 block_params params_of(const recipe& r, const tensor_facts& facts = {});
 
-/// Gives `p` the tensor scale that a file holds, in the dialect's own convention, in place of the
-/// one that follows from the facts. Throws base::error (input) unless it is finite and not
-/// negative.
+/// Replaces the tensor scale computed from the facts by one from a file, in the dialect's
+/// convention. Throws base::error (input) unless it is finite and not negative.
 void set_tensor_scale(block_params& p, float stored);
 
 }  // namespace mx::codec

@@ -11,13 +11,13 @@
 namespace mx::codec {
 namespace {
 
-// What a cast gives for all values of a 16-bit type; or for every upper half of a float32, once
-// where the lower half is zero and once where it is not. Thresholds of dialect ocp lie between
-// these classes: its formats have at most 7 bits after the leading one, and conversions are
-// monotone, so that equal results at both ends of a class hold for all of it.
+// Table of a cast for all values of a 16-bit type, or for every upper half of a float32, once with
+// a zero and once with a non-zero lower half. Thresholds of dialect ocp lie between these classes:
+// its formats have at most 7 bits after the leading one, and conversions are monotone, so equal
+// results at both ends of a class apply to all of it.
 class cast_table {
   public:
-    // Elements that are worth a table, which takes as long as casting some 10^5 of them.
+    // A table takes as long as casting some 10^5 elements; fewer do not justify one.
     static constexpr std::uint64_t worth = std::uint64_t{1} << 17;
 
     static bool suits(const element_cast& to, tensor::dtype from) {
@@ -51,7 +51,7 @@ class cast_table {
 
     bool usable() const { return usable_; }
 
-    // As caster::cast, from the first value on.
+    // Like caster::cast, from the first value on.
     std::size_t cast(const element_run& from, const element_results& to) const {
         return from_ == tensor::dtype::f32 ? look_up<std::uint32_t>(from, to)
                                            : look_up<std::uint16_t>(from, to);
@@ -113,7 +113,8 @@ class host_caster final : public caster {
                      const element_results& results) override {
         if (!begun_ || from.values.type != type_ || !same(to, to_)) begin(to, from.values.type);
         if (!vectors_) return by_value(from, results);
-        // What the kernels stop at is left to the reference, with what fills a vector behind it.
+        // Values that the kernels do not handle go to the reference, together with the rest of
+        // their vector.
         constexpr std::size_t left_over = 16;
         std::size_t without_code = from.count;
         for (std::size_t at = 0; at < from.count;) {
@@ -161,7 +162,7 @@ class host_caster final : public caster {
         return without_code;
     }
 
-    // The table of the cast, once so many values have been cast that it is worth its making.
+    // The table of the cast, made once enough values were cast.
     const cast_table* table_after(std::size_t count) {
         if (!cast_table::suits(to_, type_)) return nullptr;
         seen_ += count;

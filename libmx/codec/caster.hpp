@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values without blocks, many at once: what casts ask of a backend.
+// Casts of values without blocks, many at once.
 #pragma once
 
 #include <cstddef>
@@ -22,30 +22,30 @@ struct element_run {
     base::random_key key;
 };
 
-/// Where the results go, one for each value; null: not wanted.
+/// The outputs, one for each value; null: not requested.
 struct element_results {
     std::uint8_t* codes = nullptr;  ///< 255 where the result has no code
     float* values = nullptr;
 };
 
-/// Of one thread. Every one leaves the same bytes.
+/// Used by one thread. All implementations give the same bytes.
 class caster {
   public:
     virtual ~caster() = default;
-    /// Casts the values. Returns the place of the first result that has no code, or their count.
-    /// Throws base::error (unavailable) when a device fails.
+    /// Casts the values. Returns the index of the first result without a code, or the number of
+    /// values. Throws base::error (unavailable) if a device fails.
     virtual std::size_t cast(const element_cast& to, const element_run& from,
                              const element_results& results) = 0;
 };
 
-/// Of the processor: value by value, or by a table where the input's bits allow one.
+/// On the CPU: value by value, or by table if the input's bits allow one.
 std::unique_ptr<caster> make_host_caster(base::notices* notices = nullptr);
 
-/// Casts the first values of a run, all of which have codes, and returns how many; 0 where the
-/// first one is not for it.
+/// Casts the first values of a run, all of which must have codes, and returns their number; 0 if it
+/// does not support the first one.
 using vector_cast = std::function<std::size_t(const element_run&, const element_results&)>;
 
-/// The same with vector kernels: `kernels` makes what it has for a cast, or nothing.
+/// The same with vector kernels: `kernels` returns its kernel for a cast, or nothing.
 std::unique_ptr<caster> make_cpu_caster(vector_cast (*kernels)(const element_cast& to));
 
 }  // namespace mx::codec

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a block maximum overflows the element format it was scaled for.
+// The interval of block maxima that overflow the element format after scaling.
 #pragma once
 
 #include "libmx/codec/recipe.hpp"
 
 namespace mx::codec {
 
-/// Block maxima whose mantissa m in [1, 2) satisfies from < m < to lie beyond the largest element
-/// after scaling. Empty (from == to) when the rule never lets that happen, and for scales that are
-/// no powers of two: what overflows there depends on the scale's rounding, not on the mantissa
-/// alone.
+/// Block maxima with a mantissa m in [1, 2) such that from < m < to exceed the largest element
+/// after scaling. Empty (from == to) if the rule prevents that, and for scales that are not powers
+/// of two, for which the overflow depends on the rounding of the scale as well.
 struct clamp_zone {
     double from = 0;
     double to = 0;
-    /// In the zone, maxima above this round beyond the largest element as well, so that the limit
-    /// changes them; == to: none does.
+    /// In the zone, maxima above this value also round beyond the largest element, so that clamping
+    /// changes them; == to: there are none.
     double clamps_from = 0;
     bool empty() const { return from >= to; }
-    /// The share of block maxima that lie in it when their logarithms are uniform: log2(to / from),
-    /// 0 when it is empty.
+    /// The share of block maxima in the zone if their logarithms are uniform: log2(to / from), 0 if
+    /// it is empty.
     double share() const;
-    /// Likewise of maxima that the limit changes: log2(to / clamps_from).
+    /// The share of maxima that clamping changes: log2(to / clamps_from).
     double clamped_share() const;
 };
 

@@ -9,7 +9,7 @@
 namespace mx::codec {
 namespace {
 
-// E4M3 with 480 as its largest value and no NaN.
+// E4M3 with largest value 480 and no NaN.
 void extend_to_480(conversion& c) {
     c.element.nan_code = -1;
     c.element.max_positive = c.element.max_negative = 0x7f;
@@ -33,7 +33,7 @@ conversion conversion_of(const dialect& by, const format::element_format& f,
     conversion c{&by, format::params_of(f, full_range), mode, saturate, {}};
     for (std::uint32_t code = 0; code < 256; ++code) c.value[code] = format::decode(f, code);
     if (by.e4m3_reaches_480.value && f.name == "e4m3") extend_to_480(c);
-    // FBGEMM's table of values holds one zero, without a sign.
+    // FBGEMM's table of values has one zero without a sign.
     if (by.arithmetic.value == element_kind::fbgemm) c.value[c.element.max_positive + 1u] = 0.0f;
     return c;
 }

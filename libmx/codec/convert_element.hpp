@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion of one value to an element or scale format as a dialect does it: one body for host and
-// device. What a conversion is made from: conversion_of.
+// Converts one value to an element or scale format as a dialect does; for host and device.
+// conversion_of makes the parameters.
 #pragma once
 
 #include <cmath>
@@ -39,7 +39,7 @@ MX_HD inline std::uint8_t ggml_ue4m3(float x) {
         const int quanta = static_cast<int>(base::float_from_bits(bits) * 512.0f + 0.5f);
         return static_cast<std::uint8_t>(quanta < 7 ? quanta : 7);
     }
-    // Half of the last place up; a carry walks into the exponent.
+    // Adds half of the last place; a carry propagates into the exponent.
     const int code = (field << 3) + static_cast<int>(((bits >> 19 & 15u) + 1) >> 1);
     return static_cast<std::uint8_t>(code >= 15 << 3 ? 0x7e : code);
 }
@@ -148,13 +148,13 @@ MX_HD inline float microxcaling_element(const format::element_params& f, format:
     return q > largest ? largest : q < -largest ? -largest : q;  // NaN stays
 }
 
-/// What a value became.
+/// The result of a conversion.
 struct converted {
     int code;     ///< -1 where the result has no code (Inf kept in FP4, say)
     float value;  ///< the result as a number, with the sign of zero and of Inf; NaN as such
 };
 
-/// How values are converted.
+/// The parameters of a conversion.
 struct conversion {
     const dialect* by;  ///< on a device, of a copy that lies there
     format::element_params element;
@@ -236,7 +236,7 @@ MX_HD inline bool negative_zero(const conversion& c, bool negative, bool zero_in
     return negative;
 }
 
-// How a dialect rounds where it says something else by the name of a rounding.
+// The rounding of a dialect that deviates from the name of the rounding.
 MX_HD inline format::rounding_mode mode_of(const conversion& c) {
     format::rounding_mode mode = c.mode;
     mode.round_fraction = c.by->stochastic.value == stochastic_kind::rounded_delta;
@@ -373,7 +373,7 @@ MX_HD inline int convert_e8m0(const dialect& by, std::uint32_t x, bool toward_ze
 conversion conversion_of(const dialect& by, const format::element_format& f,
                          const format::rounding_mode& mode, bool saturate, bool full_range);
 
-/// Throws base::error (usage) when the dialect has no conversion to E8M0.
+/// Throws base::error (usage) if the dialect has no conversion to E8M0.
 void require_e8m0(const dialect& by);
 
 // Conversion of a value without a block, to a number or to a scale's power of two: one body for

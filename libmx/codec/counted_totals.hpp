@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of values under recipes, from the counts of their words.
+// Results of quantization, computed from counts of words.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace mx::codec {
 
-/// The totals by recipe of all that `parts`, which have the same type and recipes, counted: what
-/// the reference finds for these blocks.
+/// The totals by recipe of everything counted in `parts`, which must have the same type and
+/// recipes. Equal to the results of the reference for these blocks.
 std::vector<block::segment_stats> counted_totals(std::span<const word_counts* const> parts);
 
 }  // namespace mx::codec

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx bench` asks of a device: how fast it is with values that lie in its memory.
+// Timing of a device for `mx bench`, with values in its memory.
 #pragma once
 
 #include <cstddef>
@@ -12,34 +12,34 @@
 
 namespace mx::codec {
 
-/// Times are seconds by the device's clock, of what is done there alone. Every method throws
-/// base::error (unavailable) when the device fails or has no room.
+/// Times are in seconds by the device's clock, without transfers unless stated. Every method throws
+/// base::error (unavailable) if the device fails or lacks memory.
 class device_meter {
   public:
     virtual ~device_meter() = default;
-    /// Of a device without room, too; all else comes after open().
+    /// Also works if the device lacks memory; all other members require open().
     virtual base::cuda::device_facts facts() const = 0;
 
-    /// Takes memory to measure with. The caller fills what is returned, pinned memory of the host,
-    /// with values.
+    /// Allocates memory for measuring. The caller fills the returned pinned host memory with
+    /// values.
     virtual std::span<std::byte> open() = 0;
-    /// Copies them to the device, again and again until resident() bytes are full.
+    /// Copies them to the device repeatedly until resident() bytes are filled.
     virtual void spread() = 0;
     virtual std::uint64_t resident() const = 0;
 
     /// Reads all resident bytes.
     virtual double read_once() = 0;
-    /// Copies the first half of them over the second: half are read and as many written.
+    /// Copies the first half of them to the second: half of the bytes are read and as many written.
     virtual double copy_once() = 0;
     /// Copies what open() returned to the device once.
     virtual double receive_once() = 0;
 
-    /// Makes ready to quantize `segments` of a matrix of `cols` columns that begins with the
+    /// Prepares the quantization of `segments` of a matrix of `cols` columns that begins with the
     /// resident values.
     virtual void prepare(tensor::dtype type, std::uint64_t cols,
                          std::span<const placed_segment> segments,
                          const recipe_request& recipe) = 0;
-    /// Runs the kernels of what was prepared; nothing is copied there or back.
+    /// Runs the prepared kernels, without transfers.
     virtual double run_once() = 0;
 };
 

@@ -7,7 +7,7 @@
 namespace mx::codec {
 namespace {
 
-// The words of an enumeration's values, in their order.
+// The names of an enumeration's values, in order.
 template <typename Trait>
 constexpr auto words = nullptr;
 
@@ -203,13 +203,13 @@ dialect_answer say(const dialect& d) {
     return {words_of(known.value), known.mark, true};
 }
 
-// What only blocks have.
+// Properties of blocks only.
 template <auto Member>
 dialect_answer of_blocks(const dialect& d) {
     return d.blocks ? say<Member>(d) : lacks("no blocks");
 }
 
-// What only blocks under E8M0 scales have.
+// Properties of blocks with E8M0 scales only.
 constexpr std::string_view e8m0_rules =
     "floor ceil even rceil nearest enhanced ceil-div-max floor-bump stochastic";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of columns of the dialect table: the questions a dialect answers, and its answers in
-// words. `mx dialects`, docs/design/dialects.md and the tests fold over it.
+// THE LIST of columns of the dialect table: properties of dialects and their values as text. `mx
+// dialects`, docs/design/dialects.md and the tests read it.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct trait_words {
     std::string_view meaning;  ///< the whole answer
 };
 
-/// How a dialect answers a question.
+/// The value of a property for a dialect.
 struct dialect_answer {
     trait_words words;
     evidence mark;
@@ -30,13 +30,13 @@ struct dialect_column {
     dialect_answer (*answer)(const dialect&);
 };
 
-/// Every question, those about scales first.
+/// Every property, those of scales first.
 std::span<const dialect_column> dialect_columns();
 
 /// The column named `name`, or nullptr.
 const dialect_column* find_dialect_column(std::string_view name);
 
-/// What an evidence mark stands for.
+/// The meaning of an evidence mark.
 trait_words words_of(evidence mark);
 
 /// Every mark, best first.

@@ -12,11 +12,11 @@
 
 namespace mx::codec {
 
-// The behaviours in which implementations of one block format differ: each an enumeration whose
-// words are what the tables print. A dialect is one value of each (dialects.hpp); the kernels of
-// dialect_scale.hpp and convert_element.hpp obey them. Background: docs/design/dialects.md.
+// The behaviours in which implementations of a block format differ: each an enumeration whose names
+// appear in the tables. A dialect has one value of each (dialects.hpp), and the kernels of
+// dialect_scale.hpp and convert_element.hpp implement them. Background: docs/design/dialects.md.
 
-/// How well a behaviour is known.
+/// The evidence for a behaviour.
 enum class evidence : char {
     run = 'R',          ///< seen by running the implementation; its vectors are in the tests
     transcribed = 'T',  ///< its logic transcribed into a program and run
@@ -25,14 +25,14 @@ enum class evidence : char {
     choice = 'C',       ///< undefined there; what we chose
 };
 
-/// How log2 of the block maximum is formed where a rule asks for its floor or ceiling.
+/// How log2 of the block maximum is computed if a rule needs its floor or ceiling.
 enum class log2_kind : std::uint8_t {
     exact,     ///< exponent bits: never misrounds
     float32,   ///< correctly rounded float32 log2: off by one next to powers of two
     bfloat16,  ///< rounded to bfloat16
 };
 
-/// What `scale=even` rounds, and where ties and carries go.
+/// What `scale=even` rounds, and how ties and carries are handled.
 enum class even_kind : std::uint8_t {
     element,         ///< at the element's precision, ties to even; 2^128 gives NaN
     element_capped,  ///< the same, 2^128 gives the largest scale
@@ -40,7 +40,7 @@ enum class even_kind : std::uint8_t {
     one_bit,         ///< at one mantissa bit for every element format
 };
 
-/// What the rules subtract from the exponent of the maximum.
+/// The value that rules subtract from the exponent of the maximum.
 enum class emax_kind : std::uint8_t {
     format,         ///< the exponent of the largest element
     exponent_bits,  ///< the number of exponent bits of the element format
@@ -64,7 +64,7 @@ enum class inf_amax : std::uint8_t {
     finite_max,  ///< as if the maximum were the largest float32
 };
 
-/// What a NaN in the block does to its scale.
+/// The effect of a NaN in the block on its scale.
 enum class nan_amax : std::uint8_t {
     nan,      ///< code 255: the block is NaN
     ignored,  ///< the maximum is that of the other elements
@@ -79,13 +79,13 @@ enum class zero_block : std::uint8_t {
     as_1e_8,      ///< as if the maximum were 1e-8
 };
 
-/// What holds the scale.
+/// The type that stores the scale.
 enum class scale_storage : std::uint8_t {
     code,     ///< an E8M0 byte
     float32,  ///< a float32, not clamped to the range of E8M0
 };
 
-/// How an element is found.
+/// How an element is computed.
 enum class element_kind : std::uint8_t {
     exact,          ///< the rounded exact quotient
     microxcaling,   ///< float32 arithmetic: floor(|y| * 2^-e + 1/2), e from a float32 log2
@@ -102,14 +102,14 @@ enum class zero_sign : std::uint8_t {
     input_plus,   ///< +0 for a zero input, the input's sign on underflow
 };
 
-/// An infinite element, where the scale does not decide.
+/// The result for an infinite element, unless the scale decides it.
 enum class inf_element : std::uint8_t {
     saturate,  ///< the largest value of its sign
     special,   ///< NaN (E4M3) or Inf (E5M2) also when saturating; the largest value elsewhere
     keep,      ///< stays Inf in the result, which has no code for it
 };
 
-/// A NaN element, where the scale does not decide.
+/// The result for a NaN element, unless the scale decides it.
 enum class nan_element : std::uint8_t {
     nan_or_max,    ///< positive NaN code, +max where there is none
     nan_or_zero,   ///< NaN code, a zero of the opposite sign where there is none
@@ -126,7 +126,7 @@ enum class stochastic_kind : std::uint8_t {
     none,            ///< not offered
 };
 
-/// Which convention of two-level scaling (NVFP4) is followed.
+/// The convention of two-level scaling (NVFP4).
 enum class two_level_kind : std::uint8_t {
     exact,               ///< exact quotients, each rounded once
     torchao,             ///< block scales clamped to at least 2^-6
@@ -155,7 +155,7 @@ enum class int_range : std::uint8_t {
     symmetric,  ///< -(2^(n-1)-1) for all
 };
 
-/// A behaviour and how well it is known.
+/// A behaviour and its evidence.
 template <typename T>
 struct known {
     T value;
@@ -185,8 +185,8 @@ enum class dialect_id : std::uint8_t {
     alto,
 };
 
-/// A row for each version whose bits are known: the newest has the implementation's name, older
-/// ones NAME@VERSION, VERSION the last one that did so.
+/// One row for each version whose bits are known: the newest has the implementation's name, older
+/// ones NAME@VERSION, where VERSION is the last release with this behaviour.
 struct dialect {
     dialect_id id;
     std::string_view name;
@@ -222,9 +222,10 @@ struct dialect {
     known<bool> e4m3_reaches_480;
     /// A finite value beyond the largest one becomes NaN in E4M3 even when saturating.
     known<bool> e4m3_overflow_is_nan;
-    /// A scale code out of range keeps its low byte (a cast undefined in C, as seen on x86).
+    /// A scale code out of range keeps its low byte (a cast that is undefined in C; observed on
+    /// x86).
     known<bool> low_byte_of_code;
-    /// Elements of a block whose scale code is 0 are not scaled (as if the scale were 1).
+    /// Elements of a block with scale code 0 are not scaled (as if the scale were 1).
     known<bool> unscaled_at_code_0;
     /// Random bits of stochastic rounding unless the recipe says otherwise; 0: 23 - m.
     known<int> random_bits;
@@ -236,8 +237,8 @@ std::span<const dialect> dialects();
 /// The row of `id`.
 const dialect& row_of(dialect_id id);
 
-/// The row named `name`, or nullptr. NAME@VERSION also finds a row by the whole release or, of the
-/// newest, by its commit.
+/// The row named `name`, or nullptr. NAME@VERSION also accepts the full release number or, for the
+/// newest row, its commit.
 const dialect* find_dialect(std::string_view name);
 
 /// The name without a version: that of the newest row.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of disagreements: inputs that two implementations of one format answer differently.
-// docs/design/dialects.md prints what each answers; tests/conformance holds it against what was
-// seen of the implementations.
+// THE LIST of disagreements: inputs for which two implementations of a format give different
+// results. docs/design/dialects.md prints the results; tests/conformance compares them with
+// observed results of the implementations.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace mx::codec {
 
-/// What the input is given to.
+/// The operation that is applied to the input.
 enum class probe : std::uint8_t {
     row,      ///< a row of a tensor of its own, in blocks of a recipe; the last block answers
     element,  ///< the saturating conversion of one value to an element format
     e8m0,     ///< the conversion of one value to E8M0
 };
 
-/// One of the two who are asked.
+/// One of the two implementations that are compared.
 struct respondent {
     std::string_view dialect;
     std::string_view question;  ///< a recipe, or element format and rounding ("e2m1 rtne")
@@ -33,7 +33,7 @@ struct disagreement {
     respondent a, b;
 };
 
-/// What a respondent makes of the input. Of a row: the last block's scale and its first element.
+/// The result of an implementation. For a row: the last block's scale and its first element.
 struct response {
     int scale_code;  ///< -1 where there is no scale, or it is a float32
     float scale;
@@ -44,8 +44,8 @@ struct response {
 /// Every disagreement, by number.
 std::span<const disagreement> disagreements();
 
-/// The answer of `who`; stochastic rounding draws zero. Throws base::error (usage) for a question
-/// that the dialect cannot take.
+/// The result of `who`; stochastic rounding draws zero. Throws base::error (usage) for an operation
+/// that the dialect does not have.
 response ask(const disagreement& d, const respondent& who);
 
 /// "scale 0x7f = 1, element 0x7 = 6".

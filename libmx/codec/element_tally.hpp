@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the elements of a block add to its counts and verdicts (docs: the definitions of the rates).
+// Adds the elements of a block to its counts and verdicts (docs: the definitions of the rates).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantizes on any backend: segments and recipes in; statistics and, if asked for, codes out.
+// The interface of quantization on any backend: segments and recipes in; statistics and, if
+// requested, codes out.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,7 @@
 
 namespace mx::codec {
 
-/// Rows of values that are handed over together.
+/// Rows of values that are passed together.
 struct value_rectangle {
     stored_values values;
     std::uint64_t rows = 0, cols = 0;
@@ -29,7 +30,7 @@ struct placed_segment {
     std::uint64_t row = 0, col = 0;
 };
 
-/// What is wanted of every block besides the sums of the segment.
+/// The results requested for every block besides the sums of the segment.
 enum class detail : std::uint8_t {
     none,
     codes,  ///< codes and the facts of a scale
@@ -45,7 +46,7 @@ struct recipe_request {
     bool sums = true;     ///< false: backends may leave segment_result::stats empty
 };
 
-/// Calls visit(array, entries per block) for the arrays of `r` that a request asks for.
+/// Calls visit(array, elements per block) for the arrays of `r` that a request includes.
 template <typename Visit>
 void for_each_array(block_results& r, const recipe_request& asked, Visit&& visit) {
     if (asked.wanted != detail::none) {
@@ -60,27 +61,27 @@ void for_each_array(block_results& r, const recipe_request& asked, Visit&& visit
     if (asked.values && !codes_tell_values(*asked.params)) visit(r.values, r.stride);
 }
 
-/// block_stats::scale of a block, where codes were asked for.
+/// block_stats::scale of a block; requires codes.
 float scale_of_block(const block_params& p, const block_results& d, std::size_t block);
 
-/// Writes the dequantized values of a block, where codes and `values` were asked for.
+/// Writes the dequantized values of a block; requires codes and `values`.
 void values_of_block(const block_params& p, const block_results& d, std::size_t block,
                      std::span<float> values);
 
-/// What became of a segment under one recipe. Counts and maxima are those of the segment; the exact
-/// sums may come later, together with those of a following segment of the same run.
+/// The results for a segment under one recipe. Counts and maxima are those of the segment; the
+/// exact sums may be delivered later, together with those of a following segment of the same run.
 struct segment_result {
     const block::segment_stats* stats;
     block_results of_blocks;
     tensor_scale outer{};  ///< where areas have one each: that of the segment, which is one
 };
 
-/// Called for each segment with its place in the list and a result per recipe, in their order. What
-/// the results point to lasts until it returns.
+/// Called for each segment with its index in the list and one result per recipe, in their order.
+/// Pointers in the results are valid until it returns.
 using segment_visitor =
     std::function<void(std::size_t segment, std::span<const segment_result> by_recipe)>;
 
-/// Of one thread. Every backend leaves the same bytes.
+/// Used by one thread. Every backend gives the same bytes.
 class quantizer {
   public:
     quantizer() = default;
@@ -88,15 +89,16 @@ class quantizer {
     quantizer& operator=(const quantizer&) = delete;
     virtual ~quantizer() = default;
 
-    /// `notices` hears when another backend takes over because a device has no room; raising
-    /// `cancel` stops a run early. Neither is owned; without notices, a lack of room is an error.
+    /// `notices` is called if another backend takes over because a device lacks memory; setting
+    /// `cancel` stops a run early. Both are non-owning; without notices, lack of memory is an
+    /// error.
     void steer(base::notices* notices, const std::atomic<bool>* cancel) {
         notices_ = notices;
         cancel_ = cancel;
     }
 
-    /// Quantizes all segments, which share their block extents, under all recipes, and calls
-    /// `visit` for each of them in order. Throws base::error: unavailable when a device fails,
+    /// Quantizes all segments, which must have the same block extents, under all recipes, and calls
+    /// `visit` for each of them in order. Throws base::error: unavailable if a device fails,
     /// cancelled.
     virtual void run(const value_rectangle& values, std::span<const placed_segment> segments,
                      std::span<const recipe_request> recipes, const segment_visitor& visit) = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recipe: everything that decides what a block becomes. No figure is printed without one.
+// A recipe: everything that determines a quantized block. Every figure is printed with its recipe.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,15 @@
 namespace mx::codec {
 
 enum class offset_kind : std::uint8_t { none, fp16 };
-/// What the scale rule sees when there is an offset O.
+/// The input of the scale rule if there is an offset O.
 enum class range_kind : std::uint8_t {
     max,   ///< max over the block of |x - O| in float32: nothing escapes when O was rounded
     half,  ///< float32 (max - min) * 0.5
 };
 enum class int_min : std::uint8_t { full, symmetric };
 
-/// What `int_min` is unless said otherwise: what the dialect says, by default full for int8 (OCP
-/// MX 1.0) and symmetric for other integers; without meaning for floating formats, which get
-/// symmetric.
+/// The default of `int_min`: the dialect's, or full for int8 (OCP MX 1.0) and symmetric for other
+/// integers. Has no meaning for floating-point formats, which get symmetric.
 int_min default_int_min(const format::element_format& f, const dialect& by);
 
 struct recipe;
@@ -35,11 +34,11 @@ struct recipe;
 /// Whether the scales of `r` are bytes (E8M0 or UE4M3 codes); otherwise they are float32.
 bool scales_have_codes(const recipe& r);
 
-/// Whether the scale of `r` is raised position by position (systems-scaling's exponent bump as
-/// coded), which takes whole rows of blocks.
+/// Whether the scale of `r` is raised per position (systems-scaling's exponent bump as in its
+/// code), which requires whole rows of blocks.
 bool bumps_positions(const recipe& r);
 
-/// The width of the random numbers of the dialect's stochastic rounding unless said otherwise.
+/// The default width of the random numbers of the dialect's stochastic rounding.
 int default_random_bits(const dialect& by, const format::element_format& f);
 
 /// Four-over-six: the block scale is tried so that the largest element becomes 6 and so that it
@@ -51,19 +50,19 @@ enum class four_over_six : std::uint8_t {
     abs_max,  ///< largest absolute error
 };
 
-/// Which largest block scale the outer scale of four-over-six leaves room for.
+/// The largest block scale that the outer scale of four-over-six leaves room for.
 enum class scale_bound : std::uint8_t {
     power_of_two,  ///< 256 (UE5M3: 65536): 1.5 times the scale still fits
     largest,       ///< 448 (UE5M3: 114688): it may not
 };
 
-/// How dialect te finds the error of a candidate of four-over-six.
+/// How dialect te computes the error of a candidate of four-over-six.
 enum class candidate_kind : std::uint8_t {
     exact,  ///< of the dequantized float32
     fp16,   ///< of the FP16 product of element and block scale, before the outer scale
 };
 
-/// What shares the outer scale of scale=two-level.
+/// The part of a tensor that shares the outer scale of scale=two-level.
 struct outer_choice {
     enum class kind : std::uint8_t {
         by_rule,  ///< the tensor under scale=two-level, nothing else
@@ -81,10 +80,10 @@ struct outer_choice {
     friend bool operator==(const outer_choice&, const outer_choice&) = default;
 };
 
-/// What scale=search makes small: the sum over a block of squared or of absolute errors.
+/// The objective of scale=search: the sum over a block of squared or of absolute errors.
 enum class search_measure : std::uint8_t { mse, mae };
 
-/// Codes that scale=search tries either side of the one it begins with.
+/// The number of codes that scale=search tries on either side of its starting code.
 inline constexpr int all_codes = 256;
 
 /// Block extents; `rows`x`cols` along the last two axes unless `axis` says otherwise.
@@ -109,8 +108,8 @@ struct axis_choice {
 /// Largest number of elements in a block.
 inline constexpr int max_block_elements = 1 << 20;
 
-/// Members that cannot matter (a seed without randomness, ...) hold their defaults, so that equal
-/// behaviour compares equal; `normalize` establishes that.
+/// Members without effect (a seed without randomness, ...) hold their defaults, so that equal
+/// behaviour compares equal; see `normalize`.
 struct recipe {
     std::string_view preset = "mxfp8";  ///< name of the block-format row
     const format::element_format* element = format::find_element_format("e4m3");
@@ -139,11 +138,11 @@ struct recipe {
     friend bool operator==(const recipe&, const recipe&) = default;
 };
 
-/// Parses `PRESET[:key=value,...]` (design: "Recipe strings"). Throws base::error (usage) naming
-/// the offending part and the nearest valid spelling.
+/// Parses `PRESET[:key=value,...]` (design: "Recipe strings"). Throws base::error (usage) with the
+/// wrong part and the nearest valid spelling.
 recipe parse_recipe(std::string_view text);
 
-/// Parses several and keeps each behaviour once: two spellings of one recipe are one. Throws as
+/// Parses several recipes without duplicates: two spellings of one recipe are one. Throws as
 /// parse_recipe does.
 std::vector<recipe> parse_recipes(const std::vector<std::string>& texts);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When every element of a block takes the largest code: the verdict on a block from its smallest
-// and largest magnitudes alone, without quantizing it.
+// Determines from a block's smallest and largest magnitudes, without quantizing it, whether every
+// element takes the largest code.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace mx::codec {
 
-/// The values of |y| = |x| / S, S the block's scale, that become the largest code of one sign.
+/// The values of |y| = |x| / S, S the block's scale, that are encoded as the largest code of one
+/// sign.
 struct saturation_threshold {
     double at = 0;           ///< they begin here
     bool including = false;  ///< and this value is one of them
@@ -34,7 +35,7 @@ struct saturation_zone {
     double becomes = 0;      ///< what every element turns into; each overflows beyond it
 };
 
-/// Magnitudes of the elements of a block as float32 bits, 0 where there are none.
+/// Magnitudes of the elements of a block as float32 bits, 0 if there are none.
 struct block_extremes {
     std::uint32_t least_positive = 0, least_negative = 0;  ///< of those that are not zero
     std::uint32_t largest = 0;
@@ -42,25 +43,25 @@ struct block_extremes {
 
 block_extremes extremes_of(std::span<const float> x);
 
-/// What must become of a block; stochastic rounding may do the same to others.
+/// Certain verdicts on a block; stochastic rounding may have the same effect on other blocks.
 struct block_verdict {
     bool overflows = false;  ///< every non-zero element lies beyond the largest of its sign
     bool saturates = false;  ///< every non-zero element takes the largest code of its sign
 };
 
-/// Judges blocks under one recipe. Thresholds come from running the encoder.
+/// Judges blocks under one recipe. Thresholds are computed with the encoder.
 class block_judge {
   public:
-    /// None where a block's smallest and largest magnitudes do not decide: with an offset, under
-    /// scales that are no powers of two or are drawn at random, and for dialects with an arithmetic
-    /// of their own. Blocks are judged as they are after the recipe's transform.
+    /// nullopt if a block's smallest and largest magnitudes are not sufficient: with an offset,
+    /// with scales that are not powers of two or are random, and for dialects with their own
+    /// arithmetic. Blocks are judged after the recipe's transform.
     static std::optional<block_judge> of(const recipe& r);
 
     /// Both false for a block of zeros and for one without a finite scale.
     block_verdict judge(const block_extremes& block) const;
 
-    /// Whether the block, with this scale code, can be nearer to saturating than `nearness`.
-    /// Cheaper than nearness() itself; asked only where magnitudes decide.
+    /// Whether the block with this scale code can be closer to saturation than `nearness`. Cheaper
+    /// than nearness(); call it only if magnitudes are sufficient.
     bool may_be_nearer(std::uint32_t least, int scale_code, double nearness) const {
         // A little less than the product covers the rounding of both sides.
         const double y = static_cast<double>(base::float_from_bits(least)) *

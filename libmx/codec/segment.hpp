@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment of a block grid (block/view.hpp) in memory: what backends work on.
+// A segment of a block grid (block/view.hpp) in memory, the unit of work of backends.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ struct stored_values {
     const std::byte* data = nullptr;          ///< aligned to the element's size
     std::uint64_t stride = 0;                 ///< elements from one row to the next
 
-    /// The same rows from `elements` further on.
+    /// The same rows, starting `elements` later.
     stored_values from(std::uint64_t elements) const {
         const auto bytes = static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
         return {type, data + elements * bytes, stride};
     }
 };
 
-/// Whether backends read this type as it is stored; others are widened to f32 before.
+/// Whether backends read this type directly; others are widened to f32 first.
 constexpr bool is_stored(tensor::dtype type) {
     return type == tensor::dtype::f32 || type == tensor::dtype::bf16 || type == tensor::dtype::f16;
 }
@@ -62,7 +62,7 @@ struct block_results {
     float* values = nullptr;
     const float* inputs = nullptr;
 
-    /// Keeps what `s` says about block `b`; codes and values apart.
+    /// Stores the statistics `s` of block `b`, without codes and values.
     MX_HD void put(std::size_t b, const block::block_stats& s) const {
         if (scale_code == nullptr) return;
         scale_code[b] = s.scale_code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two steps in which a processor quantizes a segment: lay its values out, then quantize them
-// under each recipe. Instruction sets differ in these alone (make_cpu_quantizer).
+// The two steps in which a CPU quantizes a segment: lay out its values, then quantize them under
+// each recipe. Instruction sets differ only in these (make_cpu_quantizer).
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace mx::codec {
 
-/// The blocks of a segment, one after the other: what recipes of one block shape share. `x` holds
-/// block b at b * stride, row by row, filled up with +0 to the stride.
+/// Consecutive blocks of a segment, shared by recipes with the same block shape. Block b is at b *
+/// stride in `x`, row by row, padded with +0 to the stride.
 struct block_run {
     segment_place place;
     const float* x = nullptr;
@@ -63,13 +63,13 @@ inline std::size_t pieces_of(const block_run& run) {
     return run.stride < 32 ? run.blocks : run.blocks * (run.stride / 32);
 }
 
-/// What is wanted of a run under a recipe, and room for results per block, reused from segment to
-/// segment.
+/// The results requested under a recipe, and buffers for results per block, reused for all
+/// segments.
 struct block_details {
     recipe_request asked;
     block_results results;
 
-    /// Makes room for the blocks of `run`, and what a vector may write beyond them.
+    /// Allocates buffers for the blocks of `run`, including what a vector may write beyond them.
     void fit(const block_run& run);
 
   private:
@@ -77,20 +77,20 @@ struct block_details {
 };
 
 struct segment_kernel {
-    /// Lays out the values of a segment and looks at them once for all recipes.
+    /// Lays out the values of a segment and surveys them once for all recipes.
     void (*load)(const stored_values& values, const segment_place& place, block_run& run);
     /// Quantizes them under one recipe.
     block::segment_stats (*quantize)(const block_params& p, block_run& run, block_details& details);
 };
 
-/// The quantizer of a processor: segment by segment, the values of each read once for all recipes.
+/// The CPU quantizer: segment by segment, reading the values once for all recipes.
 std::unique_ptr<quantizer> make_cpu_quantizer(const segment_kernel& kernel);
 
 /// In portable code: widens the values of a segment and lays them out as block_run says. Values
 /// that already lie so are not copied.
 void pack_blocks(const stored_values& values, const segment_place& place, block_run& run);
 
-/// The reference: block by block through block_kernel.hpp.
+/// The reference: block by block with block_kernel.hpp.
 namespace scalar {
 
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of the values that backends read as they are stored, for host and device.
+// Reads one value in a type that backends read directly, for host and device.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,7 @@
 
 namespace mx::codec {
 
-/// Value `at` of `data`, which holds f32, bf16 or f16 values and is aligned to them; widening is
-/// exact.
+/// Element `at` of `data`, which contains aligned f32, bf16 or f16 values. Widening is exact.
 MX_HD inline float stored_value(tensor::dtype type, const std::byte* data, std::uint64_t at) {
     if (type == tensor::dtype::f32) {
         float x;

@@ -10,15 +10,15 @@
 
 namespace mx::codec {
 
-/// What a recipe may need to know about the whole tensor before its first block.
+/// Facts of the whole tensor that a recipe may need before its first block.
 struct tensor_facts {
     std::uint32_t amax_bits = 0;  ///< float32 bits of max |x| over the finite elements
 };
 
-/// Whether `r` needs tensor_facts: then a pass over the tensor goes first.
+/// Whether `r` needs tensor_facts, and therefore a first pass over the tensor.
 bool needs_tensor_facts(const recipe& r);
 
-/// Whether a tensor has one outer scale under `r`, found or given, which files hold.
+/// Whether a tensor has a single outer scale under `r`, computed or given, which files store.
 bool has_tensor_scale(const recipe& r);
 
 /// Whether parts of a tensor have an outer scale each (outer=row, col or ROWSxCOLS): its blocks are
@@ -43,7 +43,7 @@ struct tensor_scale {
     float amax = 0;    ///< the maximum that it was found from; 0 where it was given
 };
 
-/// What an outer scale follows from besides a maximum.
+/// The parameters of an outer scale besides the maximum.
 struct outer_rule {
     two_level_kind convention = two_level_kind::none;
     float range = 1;  ///< m M, what the maximum becomes
@@ -67,7 +67,7 @@ tensor_scale outer_scale(const outer_rule& how, float amax);
 /// has none, or one for every row.
 tensor_scale tensor_scale_of(const recipe& r, const tensor_facts& facts);
 
-/// The outer scale whose stored form is known.
+/// The outer scale from its stored form.
 tensor_scale stored_tensor_scale(two_level_kind convention, float stored);
 
 }  // namespace mx::codec

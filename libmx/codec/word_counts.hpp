@@ -18,9 +18,9 @@
 
 namespace mx::codec {
 
-/// Whether what becomes of blocks of such values under a recipe follows from counts: the largest
-/// magnitude decides the scale, and an element's word what it becomes, larger magnitudes becoming
-/// larger ones. Not for values that were prepared (rotations, factors), which are float32.
+/// Whether the results for blocks of such values under a recipe can be computed from counts: the
+/// largest magnitude determines the scale, and an element's word its result, monotonically in
+/// magnitude. Not for prepared values (rotations, factors), which are float32.
 bool counts_words(const block_params& p, tensor::dtype stored);
 
 /// A counter is 2 * magnitude + sign of a word. Zeros, which may be many, are spread over counters
@@ -52,23 +52,23 @@ struct word_table {
     std::uint64_t single;          ///< with one element that is not zero
 };
 
-/// What a pass writes to.
+/// The output of a pass.
 class word_tables {
   public:
     virtual ~word_tables() = default;
 
-    /// Counts a block that the pass does not: one whose table is number 0, or near its maximum.
+    /// Counts a block that the pass leaves out: one with table number 0, or near its maximum.
     virtual void attend(const std::uint16_t* words, std::size_t size) = 0;
 
     const std::uint16_t* table_of = nullptr;  ///< number of the table by largest magnitude
     word_table* tables = nullptr;             ///< number 0 has near = 0
 };
 
-/// Counts `blocks` blocks of `size` words that follow each other.
+/// Counts `blocks` consecutive blocks of `size` words.
 using word_pass = void (*)(const std::uint16_t* words, std::size_t size, std::size_t blocks,
                            word_tables& to);
 
-/// In portable code.
+/// The portable implementation.
 void count_words(const std::uint16_t* words, std::size_t size, std::size_t blocks, word_tables& to);
 
 /// The extremes of a block, by sign: magnitudes of words, 0 where there is none. Where signs make
@@ -81,10 +81,10 @@ struct hash_of_extremes {
     std::size_t operator()(const word_extremes& e) const;
 };
 
-/// The counts of one thread under recipes of one block shape.
+/// The counts of one thread under recipes with the same block shape.
 class word_counts final : private word_tables {
   public:
-    /// counts_words is true of all recipes, whose params outlive it.
+    /// counts_words must be true for all recipes, and their params must outlive the object.
     word_counts(tensor::dtype type, std::span<const recipe_request> recipes, word_pass pass);
     ~word_counts() override;
     word_counts(const word_counts&) = delete;
@@ -95,11 +95,11 @@ class word_counts final : private word_tables {
     void add(const value_rectangle& values, std::span<const placed_segment> segments,
              const std::atomic<bool>* cancel);
 
-    /// Whether what comes should be quantized: there are too many tables, or too many elements were
-    /// counted. More may be added all the same, slowly.
+    /// Whether further values should be quantized instead: there are too many tables, or too many
+    /// elements were counted. Adding more is allowed, but slow.
     bool full() const;
 
-    /// For other values under the same recipes: what is known of their scales is kept.
+    /// Resets the counts for other values under the same recipes; keeps the facts of scales.
     void clear();
 
     tensor::dtype type() const { return type_; }
@@ -116,7 +116,7 @@ class word_counts final : private word_tables {
     const std::unordered_map<word_extremes, std::uint64_t, hash_of_extremes>& recorded() const {
         return recorded_;
     }
-    /// What the reference did, by recipe.
+    /// The results of the reference, by recipe.
     std::span<const block::segment_stats> by_reference() const { return by_reference_; }
 
     float value_of(std::uint16_t word) const {
@@ -151,7 +151,7 @@ class word_counts final : private word_tables {
     std::vector<std::uint16_t> tiles_;
 };
 
-/// What the reference makes of an element.
+/// The reference's result for an element.
 struct word_outcome {
     block::block_counts count{};  ///< of this element
     double q = 0;                 ///< the value of its code
@@ -163,7 +163,7 @@ struct word_outcome {
     }
 };
 
-/// What elements become in blocks with a certain largest magnitude.
+/// The results for elements in blocks with a certain largest magnitude.
 class word_outcomes {
   public:
     word_outcomes(const block_params& p, float largest);

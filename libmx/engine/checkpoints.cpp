@@ -26,7 +26,7 @@ constexpr std::string_view distributed_name = ".metadata";
 
 std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
 
-// NAME-00002-of-00005.safetensors: one of how many files, of which model.
+// NAME-00002-of-00005.safetensors: the model's name and the number of its files.
 struct numbered_part {
     std::string series;
     std::uint64_t count = 0;
@@ -47,7 +47,7 @@ std::optional<numbered_part> part_of_name(const std::string& name) {
 std::vector<std::string> entries_of(const std::string& directory) {
     try {
         return io::paths_in(directory);
-    } catch (const base::error&) {  // gone, or not ours to read
+    } catch (const base::error&) {  // deleted, or not readable by this user
         return {};
     }
 }
@@ -56,7 +56,7 @@ bool is_checkpoint(const std::string& path) {
     std::error_code ignored;
     const std::string name = name_of(path);
     if (name.starts_with('.')) return false;
-    // Neither pipes nor devices: these would be waited for.
+    // Skips pipes and devices, because opening them may block.
     if (!fs::is_directory(path, ignored) && !fs::is_regular_file(path, ignored)) return false;
     if (fs::is_directory(path, ignored)) {
         return std::ranges::any_of(entries_of(path), [](const std::string& entry) {
@@ -80,7 +80,7 @@ void add_trace(const std::string& path, std::string& to) {
     to += failure ? fmt::format("{}: gone\n", path) : fmt::format("{}: {} {}\n", path, size, time);
 }
 
-// Opens headers; what they say against the file is what is missing.
+// Opens headers; a file that is shorter than its header says is incomplete.
 bool opens(const std::string& path, checkpoint_look& look) {
     try {
         for (const auto& [file, bytes] : io::open_model(path)->files())
@@ -94,7 +94,7 @@ bool opens(const std::string& path, checkpoint_look& look) {
 
 // The *.safetensors of a directory without an index.
 void look_at_files(const std::vector<std::string>& files, checkpoint_look& look) {
-    std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> series;  // there, of how many
+    std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> series;  // found, expected
     bool numbered = true;
     for (const std::string& path : files) {
         const auto part = part_of_name(name_of(path));
@@ -149,7 +149,7 @@ std::vector<std::string> checkpoints_in(const std::string& folder) {
 std::optional<std::uint64_t> step_in(const std::string& name) {
     std::string stem = name_of(name);
     if (stem.ends_with(index_ending)) stem.resize(stem.size() - index_ending.size());
-    // An ending has a letter: that of v1.5 is a number.
+    // An ending contains a letter; the end of v1.5 is a number.
     const std::string ending = fs::path(stem).extension().string();
     if (ending.size() > 1 && (ending[1] < '0' || ending[1] > '9')) {
         stem.resize(stem.size() - ending.size());

@@ -39,9 +39,9 @@ geometry along_axis(const tensor::shape& s, std::size_t k, int length) {
 
 namespace {
 
-// Rows, columns or tiles are held in memory as a whole where their blocks depend on one another.
+// Whole rows, columns or tiles are kept in memory if their blocks depend on one another.
 constexpr std::uint64_t largest_area = std::uint64_t{1} << 24;
-// Whole blocks and whole rotated groups are held together.
+// Whole blocks and whole rotated groups are kept together.
 constexpr std::uint64_t largest_joint = std::uint64_t{1} << 24;
 
 std::optional<geometry> in_whole_rows(geometry g, std::string& reason) {
@@ -58,7 +58,7 @@ std::optional<geometry> in_whole_rows(geometry g, std::string& reason) {
     return g;
 }
 
-// Areas with an outer scale each. A tensor of rank 0 or 1 is one row.
+// Areas with an outer scale each. A tensor of rank 0 or 1 counts as one row.
 std::optional<geometry> in_areas(geometry g, const tensor::shape& shape, const codec::recipe& r,
                                  std::string& reason) {
     block::grid& grid = g.grid;
@@ -129,7 +129,7 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const codec::
     if (rank >= 2) g.grid_shape[rank - 2] = blocks_along(before, rows);
     const auto br = static_cast<std::uint64_t>(rows);
     const auto bc = static_cast<std::uint64_t>(cols);
-    // Tiles of 1xN blocks do not cross matrices either.
+    // Tiles of 1xN blocks do not extend across matrices either.
     const bool merged = rows == 1 && r.outer.what != codec::outer_choice::kind::tile;
     g.grid = merged ? block::grid{{1, leading * before, last}, 1, bc}
                     : block::grid{{leading, before, last}, br, bc};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a tensor's shape and a recipe to the matrices and blocks it is cut into.
+// Maps a tensor's shape and a recipe to matrices and blocks.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,15 @@
 
 namespace mx::engine {
 
-/// How a recipe lies over a tensor.
+/// The geometry of a recipe on a tensor.
 struct geometry {
     block::grid grid;
     tensor::shape grid_shape;    ///< the block grid in the tensor's own axes, for packed scales
     tensor::shape area_shape{};  ///< the same of areas with an outer scale each; empty without
 };
 
-/// The geometry, or none with `reason` filled in when the tensor lacks the axis or a panel would
-/// be too large. Leading axes that
-/// blocks do not extend over are merged: 1xN blocks see one matrix of all rows.
+/// The geometry; nullopt, with `reason` set, if the tensor lacks the axis or a panel would be too
+/// large. Leading axes that blocks do not cover are merged: 1xN blocks have one matrix of all rows.
 std::optional<geometry> lay_out(const tensor::shape& shape, const codec::recipe& r,
                                 std::string& reason);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outer scales that a file gives (outer=given:FILE), by tensor.
+// Outer scales read from a file (outer=given:FILE), by tensor.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,18 @@
 
 namespace mx::engine {
 
-/// The scales of one file: any file that io reads. The scale of a tensor is the one number of the
-/// array with its name, or else with its name and one of the endings `_scale`, `.scale`,
-/// `_global_scale`, `.global_scale` or `_scale_2`; where the file has one array of one number,
-/// that.
+/// The scales in one file of any format that io reads. The scale of a tensor is the single number
+/// in the array with its name, or else with its name and one of the endings `_scale`, `.scale`,
+/// `_global_scale`, `.global_scale` or `_scale_2`. If the file has a single array with one number,
+/// that applies to all tensors.
 class given_scales {
   public:
-    /// Throws base::error (input) when the file cannot be read.
+    /// Throws base::error (input) if the file cannot be read.
     explicit given_scales(const std::string& path);
 
-    /// The scale of the tensor `name`; none where the file has none. Throws base::error (input)
-    /// that names file and array for an array of several numbers, and for a scale that is not
-    /// positive and finite.
+    /// The scale of the tensor `name`; nullopt if the file has none. Throws base::error (input)
+    /// with file and array for an array of several numbers, and for a scale that is not positive
+    /// and finite.
     std::optional<float> of(const std::string& name) const;
 
   private:

@@ -32,14 +32,14 @@ model::model(const std::vector<std::string>& paths, const io::open_options& opti
              const view_request& views) {
     const std::vector<std::string> files = io::input_paths(paths);
     std::optional<base::task> opening;
-    // The reader of one sharded model reports its shards.
+    // The reader of a sharded model reports its shards.
     if (files.size() > 1) opening.emplace("opening", files.size());
     for (const std::string& path : files) {
         readers_.push_back(io::open_model(path, options));
         if (opening) opening->step();
     }
     view_request shown = views;
-    // Raw data is asked for by its dtype.
+    // Raw data must have a dtype.
     shown.integers = shown.integers || !options.dtype.empty();
     view_ = make_view(readers_, shown);
 }

@@ -23,8 +23,8 @@ namespace mx::engine {
 namespace {
 
 constexpr std::string_view tensor_prefix = "mx.tensor.";
-constexpr std::string_view recipe_key = "mx.recipe";      // of all tensors
-constexpr std::string_view recipe_prefix = "mx.recipe.";  // of one
+constexpr std::string_view recipe_key = "mx.recipe";      // for all tensors
+constexpr std::string_view recipe_prefix = "mx.recipe.";  // for one tensor
 
 [[noreturn]] void fail(const io::reader& file, const std::string& tensor, std::string message) {
     throw base::error(base::error_kind::input, std::move(message), {path_of(file), tensor, {}});
@@ -93,13 +93,13 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     const std::uint64_t blocks = layout->grid.blocks();
     packed_tensor t{name, recipe, *type, *shape, 0, 0, std::nullopt, std::nullopt};
     t.codes = need(file, name, ".codes", block::packed_bytes(recipe.element->bits(), *elements));
-    // The codes are there, so the number of blocks is far from overflowing.
+    // The codes are present, so the number of blocks cannot overflow.
     const auto scale_bytes =
         static_cast<std::uint64_t>(tensor::row_of(scales_type(recipe)).bits / 8);
     t.scales = need(file, name, ".scales", scale_bytes * blocks);
     const bool areas = codec::has_outer_areas(recipe);
     if (areas || codec::has_tensor_scale(recipe)) {
-        // No more of them than blocks.
+        // No more areas than blocks.
         t.tensor_scale = need(file, name, tensor_scale_suffix,
                               sizeof(float) * (areas ? layout->grid.areas() : 1));
     }
@@ -118,7 +118,7 @@ void set_outer_scale(const io::reader& file, const packed_tensor& t, float store
     }
 }
 
-// The parameters of one tensor, whose tensor scale the file holds.
+// The parameters of one tensor with the tensor scale in the file.
 codec::block_params params_of(const io::reader& file, const packed_tensor& t) {
     codec::block_params params = codec::params_of(t.recipe);
     if (t.tensor_scale && !params.outer_areas) {
@@ -128,7 +128,7 @@ codec::block_params params_of(const io::reader& file, const packed_tensor& t) {
     return params;
 }
 
-// The outer scales of areas; none where the tensor has one.
+// The outer scales of areas; empty if the tensor has a single one.
 std::vector<float> outer_scales_of(const io::reader& file, const packed_tensor& t,
                                    const block::grid& g, codec::block_params params) {
     if (!g.has_areas()) return {};
@@ -167,7 +167,7 @@ class block_values final : public io::coded_blocks<float> {
             });
     }
 
-    // Scales as numbers, whatever holds them.
+    // The scales as numbers, in any stored form.
     std::vector<float> read_scales(std::uint64_t first, std::uint64_t count) const {
         if (!codec::scales_have_codes(params_)) return io::read_run<float>(*scales_, first, count);
         std::vector<float> scales;
@@ -184,8 +184,7 @@ class block_values final : public io::coded_blocks<float> {
     std::vector<float> outer_;  // as stored, by area
 };
 
-// The values before they were rotated, from rotated ones. Groups are turned back whole, however
-// little of them is asked for.
+// Undoes the rotation of values. Always decodes whole groups, even if only a part is requested.
 class unrotated_source final : public io::byte_source {
   public:
     unrotated_source(io::shared_source rotated, const transform::rotation& how,
@@ -205,9 +204,9 @@ class unrotated_source final : public io::byte_source {
     }
 
   private:
-    static constexpr std::uint64_t widest = 4096;  // columns turned back at a time
+    static constexpr std::uint64_t widest = 4096;  // columns decoded at a time
 
-    // A part of one row. Returns how many elements it filled.
+    // Reads a part of one row. Returns the number of elements.
     std::uint64_t fill_row(std::uint64_t first, std::span<std::byte> bytes) const {
         const std::uint64_t col = first % over_.cols;
         const std::uint64_t count =
@@ -222,7 +221,7 @@ class unrotated_source final : public io::byte_source {
         return count;
     }
 
-    // What is wanted of one group of rows, in strips of columns.
+    // Reads a part of one group of rows, in strips of columns.
     std::uint64_t fill_rows(std::uint64_t first, std::span<std::byte> bytes) const {
         const auto group = static_cast<std::uint64_t>(how_.size);
         const std::uint64_t row = first / over_.cols;
@@ -261,8 +260,8 @@ class unrotated_source final : public io::byte_source {
     bool columns_;
 };
 
-// Elements that a thread decodes at a time: whole groups of rows where a rotation along columns
-// keeps them together, as long as they are not too many.
+// Elements that a thread decodes at a time: whole groups of rows if a rotation along columns
+// requires it and they are not too large.
 std::uint64_t piece_of(const block::grid& g) {
     constexpr std::uint64_t target = std::uint64_t{1} << 17;
     constexpr std::uint64_t most = std::uint64_t{1} << 22;
@@ -290,7 +289,7 @@ io::planned_array codes_array(const std::string& tensor, std::string_view type_n
     const tensor::dtype type = *tensor::find_dtype(type_name);
     const std::uint64_t elements = *tensor::element_count(shape);
     const std::uint64_t bytes = block::packed_bytes(bits, elements);
-    // A sub-byte dtype states its size in bits, which has to be whole bytes.
+    // A sub-byte dtype gives its size in bits, which must be a multiple of 8.
     const auto type_bits = static_cast<std::uint64_t>(tensor::row_of(type).bits);
     if (type_bits == 8 && bytes == elements) return {tensor + ".codes", type, shape};
     if (type_bits < 8 && elements * type_bits % 8 == 0) return {tensor + ".codes", type, shape};
@@ -349,7 +348,7 @@ std::vector<packed_tensor> read_packed(const io::reader& file) {
             read_entry(file, name, entry,
                        own == metadata.end() ? *of_all : parse_named(file, name, own->second)));
     }
-    // The metadata is sorted by name; the file has the order of the original.
+    // The metadata are sorted by name; the result is in the order of the original file.
     std::sort(tensors.begin(), tensors.end(),
               [](const packed_tensor& a, const packed_tensor& b) { return a.codes < b.codes; });
     return tensors;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A panel under recipes of one grid: every study that quantizes goes through here.
+// Quantizes a panel under recipes with the same grid; used by every study.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace mx::engine {
 
-/// A segment of a grid as backends see it. Its blocks are no larger than the matrix, which changes
-/// none of them: backends make room for whole ones.
+/// A segment of a grid for backends. Blocks are limited to the size of the matrix, which changes no
+/// result, because backends allocate whole blocks.
 codec::segment_place place_of(const segment_in_panel& s, const block::grid& g,
                               std::uint64_t tensor_id);
 
-/// A segment of a panel, with what became of it under each recipe.
+/// A segment of a panel with its results under each recipe.
 struct quantized_segment {
     const segment_in_panel& at;
     const codec::segment_place& place;
@@ -35,26 +35,26 @@ struct quantized_segment {
     }
 };
 
-/// Of one thread, kept from panel to panel.
+/// Belongs to one thread and is reused for all panels.
 class panel_quantizer {
   public:
-    /// By the backend of `control`, which has to outlive it.
+    /// Uses the backend of `control`, which must outlive it.
     explicit panel_quantizer(const run_control& control) : quantizer_(control.make_quantizer()) {}
 
     /// Calls `visit` for every segment of `g` in `where`, in a fixed order. `values` begins at the
-    /// panel's first element; matrices follow each other at where.rows * values.stride elements.
+    /// panel's first element; matrices are where.rows * values.stride elements apart.
     void run(const block::grid& g, const panel& where, const codec::stored_values& values,
              std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
              const std::function<void(const quantized_segment&)>& visit) {
         run(g, where, std::span(&values, 1), tensor_id, recipes, visit);
     }
-    /// The same for values of several models; `recipes` are those of the first one, then those of
-    /// the next, as many each. Every segment is visited for one model after the other.
+    /// The same for values of several models; `recipes` are those of the first model, then as many
+    /// for each further one. Every segment is visited for one model after the other.
     void run(const block::grid& g, const panel& where, std::span<const codec::stored_values> models,
              std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
              const std::function<void(const quantized_segment&)>& visit);
 
-    /// Counts the segments of `g` in `where` instead; raising `cancel` stops it.
+    /// Counts the segments of `g` in `where` instead; setting `cancel` stops it.
     void count(const block::grid& g, const panel& where, const codec::stored_values& values,
                codec::word_counts& to, const std::atomic<bool>* cancel);
 

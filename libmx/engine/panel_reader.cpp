@@ -11,7 +11,7 @@
 namespace mx::engine {
 namespace {
 
-// Bytes of whole elements; of packed types, to within one.
+// Bytes of whole elements; for packed types, accurate to one byte.
 std::uint64_t stored_bytes(tensor::dtype type, std::uint64_t elements) {
     const auto bits = static_cast<std::uint64_t>(tensor::row_of(type).bits);
     return elements / 8 * bits + elements % 8 * bits / 8;
@@ -49,13 +49,13 @@ codec::stored_values load(const io::byte_source& source, tensor::dtype type, con
     return {tensor::dtype::f32, std::as_bytes(std::span(room.x)).data(), p.cols};
 }
 
-// Copies from the system's cache are several times faster, a single disk is slower.
+// Bytes per second: the system's cache is several times faster, a single disk is slower.
 constexpr double slow_bytes_per_second = 2e9;
 
-// Reads that ran into what was asked for are fast, and say nothing about the rest of the file.
+// Reads that hit read-ahead data are fast, and say nothing about the rest of the file.
 constexpr int windows_at_once = 16;
 
-// Of a tensor that comes next: all of a small one, and enough of a large one to begin with.
+// Read-ahead of the next tensor: all of a small one, and enough of a large one to start.
 constexpr std::uint64_t first_window = std::uint64_t{1} << 20;
 
 }  // namespace
@@ -101,7 +101,7 @@ void panel_reader::done(std::size_t tensor) {
     if (--left_[tensor] == 0) open_.erase(tensor);
 }
 
-// Where the next tensors are remote, each would cost a journey of its own.
+// For remote tensors, each separate request would cost a round trip.
 void panel_reader::expect_next(std::size_t pass_index) {
     std::vector<std::shared_ptr<io::byte_source>> due;
     {
@@ -130,7 +130,7 @@ codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index, c
     const auto start = std::chrono::steady_clock::now();
     const codec::stored_values values = load(*source, type, v, where, form, room, inexact);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    // Panels come row by row; those beside this one are of rows that are being read.
+    // Panels are in row order; panels beside this one belong to rows that are being read.
     const std::uint64_t rows = where.batch * v.rows + where.row + where.batches * where.rows;
     ahead_.after_read(*source, pass_index, stored_bytes(type, where.elements()),
                       stored_bytes(type, rows * v.cols), took.count());

@@ -10,8 +10,8 @@ transform::run axis_of(const block::grid& g) {
     return g.joint_rows > 1 ? transform::run::column : transform::run::row;
 }
 
-// Calls turn(rows, axis) for the matrices of a panel; rows of all of them together, where rows are
-// what is rotated.
+// Calls turn(rows, axis) for the matrices of a panel; if rows are rotated, once for the rows of all
+// matrices.
 template <typename Turn>
 void for_each_matrix(const block::grid& g, const panel& where, std::span<float> x, Turn&& turn) {
     const transform::run along = axis_of(g);

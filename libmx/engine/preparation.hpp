@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to the values of a panel before they are quantized.
+// Prepares the values of a panel for quantization.
 #pragma once
 
 #include <span>
@@ -13,36 +13,36 @@
 
 namespace mx::engine {
 
-/// x + bias, times factor (each rounded to float32), then the rotation. A bias of 0 and a factor
-/// of 1 leave every bit alone.
+/// x + bias, times factor (each rounded to float32), then the rotation. A bias of 0 and a factor of
+/// 1 change no bit.
 struct preparation {
     float bias = 0;
     float factor = 1;
     transform::rotation rotate;
 
     bool rotates() const { return rotate.what != transform::kind::none; }
-    /// Whether values stay as they are.
+    /// Whether values remain unchanged.
     bool nothing() const { return *this == preparation{}; }
     friend bool operator==(const preparation&, const preparation&) = default;
 };
 
-/// Prepares the values of a panel in place: `x` is batches x rows x cols. `g` says along which axis
-/// a rotation goes; it was laid out for one, where `how` has one.
+/// Prepares the values of a panel in place: `x` is batches x rows x cols. `g` determines the axis
+/// of the rotation, and must have been made for it.
 void prepare(const preparation& how, const block::grid& g, const panel& where, std::span<float> x);
 
-/// The same for values as they are stored (matrices follow each other at where.rows * from.stride
-/// elements): widened into `room`, prepared there, and returned from there.
+/// The same for stored values (matrices are where.rows * from.stride elements apart): widens them
+/// into `room`, prepares them there, and returns them.
 codec::stored_values prepare(const preparation& how, const block::grid& g, const panel& where,
                              const codec::stored_values& from, base::aligned_buffer<float>& room);
 
-/// Whether the values prepared for two grids are the same ones.
+/// Whether two grids need the same prepared values.
 bool alike(const preparation& how, const block::grid& a, const block::grid& b);
 
-/// A whole tensor, prepared as by panels.
+/// Prepares a whole tensor; the result is the same as by panels.
 std::vector<float> prepared(const preparation& how, const block::grid& g,
                             std::span<const float> values);
 
-/// Takes the rotation back, in place.
+/// Undoes the rotation in place.
 void rotate_back(const transform::rotation& r, const block::grid& g, const panel& where,
                  std::span<float> x);
 

@@ -13,12 +13,12 @@
 namespace mx::engine {
 namespace {
 
-// Whether a tensor's values are kept; decided by its size alone.
+// Whether a tensor's values are kept; depends on its size alone.
 bool is_kept(const io::tensor_info& info, const run_control& control) {
     return info.elements <= control.kept_elements;
 }
 
-// What several wishes of a tensor have in common: a maximum of one preparation's values.
+// Common to several requested facts of a tensor: the maximum over values with the same preparation.
 struct search {
     facts_wanted what;
     std::atomic<std::uint32_t> amax{0};
@@ -32,10 +32,10 @@ struct search {
 
 using tensor_searches = std::vector<std::unique_ptr<search>>;
 
-// The searches of the tensors, and which of them answers each wish.
+// The searches of the tensors, and the search for each requested fact.
 struct searches {
     std::vector<tensor_searches> of;                    // by tensor
-    std::vector<std::vector<std::size_t>> answered_by;  // by tensor and wish
+    std::vector<std::vector<std::size_t>> answered_by;  // by tensor and request
 
     explicit searches(const std::vector<std::vector<facts_wanted>>& wanted) : of(wanted.size()) {
         for (std::size_t t = 0; t < wanted.size(); ++t) {
@@ -55,7 +55,7 @@ struct searches {
     }
 };
 
-// The searches for which any panel will do, and those whose panels hold whole rotated groups.
+// The searches that can use any panels, and those whose panels contain whole rotated groups.
 std::vector<grid_job> jobs_of(const tensor_searches& of, bool rotating) {
     std::vector<grid_job> jobs;
     for (std::size_t s = 0; s < of.size(); ++s) {
@@ -76,7 +76,7 @@ std::uint16_t finite_word(const std::byte* data, std::size_t count, std::int16_t
     return static_cast<std::uint16_t>(most);
 }
 
-// Of values in one row, without widening them.
+// For values in one row, without widening them.
 std::uint32_t stored_amax(const codec::stored_values& values, std::size_t count) {
     if (values.type == tensor::dtype::bf16) {
         return std::uint32_t{finite_word(values.data, count, 0x7f80)} << 16;
@@ -87,7 +87,7 @@ std::uint32_t stored_amax(const codec::stored_values& values, std::size_t count)
     return finite_amax(std::span(reinterpret_cast<const float*>(values.data), count));
 }
 
-// Looks at a panel for the searches of its pass.
+// Processes a panel for the searches of its pass.
 void look(const tensor_searches& of, const loaded_panel& p) {
     base::aligned_buffer<float> room;
     for (const grid_job& j : p.of->jobs) {
@@ -103,7 +103,7 @@ void look(const tensor_searches& of, const loaded_panel& p) {
 
 }  // namespace
 
-// In signed integers, of which every processor finds the larger one by vectors.
+// In signed integers, because every CPU has vector instructions for their maximum.
 std::uint32_t finite_amax(std::span<const float> x) {
     constexpr auto infinity = static_cast<std::int32_t>(base::f32_infinity);
     std::int32_t amax = 0;

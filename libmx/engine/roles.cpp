@@ -16,8 +16,8 @@
 namespace mx::engine {
 namespace {
 
-// What a dump adds to a weight's name (gradients, optimizer state) comes before the weight's own
-// role, and a norm's bias is a bias: it does not multiply.
+// Prefixes that a dump adds to a weight's name (gradients, optimizer state) are tested before the
+// weight's own role. A norm's bias is a bias, because it does not multiply.
 constexpr std::array role_rows{
     role_row{
         "gradient", "gradients of weights or activations",
@@ -25,7 +25,7 @@ constexpr std::array role_rows{
         0},
     role_row{"optimizer", "state of an optimizer: moments",
              "*exp.avg* *optimizer.* optimizer* *optim.* *momentum* *adam.m.* *adam.v.*", 0},
-    // Values first: past_key_values.0.value says both.
+    // Values first: past_key_values.0.value contains both words.
     role_row{"v_cache", "attention values of earlier tokens",
              "*cache.v *cache.v.* *v.cache *v.cache.* *value.cache *value.cache.* *cached.value "
              "*cached.values *past.value *past.value.? *past.value.?? *past.key.values.*.value "
@@ -61,7 +61,7 @@ constexpr std::array role_rows{
     role_row{"other", "everything else", "*", 0},
 };
 
-// Lower case, and one separator: patterns need to know one spelling.
+// Lower case with one separator, so that patterns need only one spelling.
 std::string plain(std::string_view name) {
     std::string text;
     for (const char c : name) {
@@ -127,7 +127,7 @@ std::optional<layer_place> layer_of(std::string_view name) {
         if (!is_digit(name[at]) || (at > 0 && !separates(name[at - 1]))) continue;
         std::size_t end = at;
         while (end < name.size() && is_digit(name[end])) ++end;
-        // "name:0" is TensorFlow's number of an output, not a layer.
+        // "name:0" is the number of an output in TensorFlow, not a layer.
         const bool output = end == name.size() && at > 0 && name[at - 1] == ':';
         layer_place place;
         const auto read = std::from_chars(name.data() + at, name.data() + end, place.layer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of tensor roles: what a tensor is in its model, as its name tells.
+// THE LIST of tensor roles: the function of a tensor in its model, derived from its name.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace mx::engine {
 
-/// A role and the names that have it: globs over the lower-case name, separated by spaces, whose
-/// separators ('/', ':', '_') read as dots. Rows are tried in order; the first that matches wins.
+/// A role and its names: globs separated by spaces, matched with the lower-case name in which '/',
+/// ':' and '_' are replaced by dots. Rows are tried in order; the first match wins.
 struct role_row {
     std::string_view name;
     std::string_view meaning;
@@ -30,7 +30,7 @@ struct role_override {
     std::string glob;
 };
 
-/// Finds roles; overrides come first, in their order.
+/// Finds roles. Overrides take precedence, in their order.
 class role_finder {
   public:
     /// Throws base::error (usage) for an unknown role.
@@ -44,15 +44,15 @@ class role_finder {
 /// Parses "role=GLOB". Throws base::error (usage).
 role_override parse_role_override(const std::string& text);
 
-/// Where a tensor stands among the layers: the first run of digits that is a part of its name of
-/// its own, as in "model.layers.12.mlp.up_proj.weight" or "rnn_2/kernel", and what tensors of the
-/// same kind in other layers are called.
+/// The layer of a tensor: the first run of digits that is a separate part of its name, as in
+/// "model.layers.12.mlp.up_proj.weight" or "rnn_2/kernel", and the common name of such tensors in
+/// other layers.
 struct layer_place {
     std::uint64_t layer = 0;
     std::string series;  ///< the name with '*' in the layer's place
 };
 
-/// None for names without a number of their own.
+/// nullopt for names without a separate number.
 std::optional<layer_place> layer_of(std::string_view name);
 
 }  // namespace mx::engine

@@ -23,10 +23,10 @@
 namespace mx::engine {
 namespace {
 
-// Stands among the jobs of a pass for what is done with values alone.
+// Index of work on values alone among the jobs of a pass.
 constexpr std::size_t values_job = std::numeric_limits<std::size_t>::max();
 
-// Calls `group` for the members of `all` that are alike, those of the first one first.
+// Calls `group` for each group of equal members of `all`, in order of first appearance.
 template <typename Alike, typename Group>
 void for_each_group(std::vector<std::size_t> all, Alike&& alike, Group&& group) {
     while (!all.empty()) {
@@ -38,7 +38,7 @@ void for_each_group(std::vector<std::size_t> all, Alike&& alike, Group&& group) 
     }
 }
 
-// The scratch of one thread, by model where there are several.
+// The buffers of one thread; by model if there are several.
 struct workspace {
     workspace(const run_control& control, std::size_t models)
         : quantizer(control), rooms(models), prepared(models) {}
@@ -50,19 +50,19 @@ struct workspace {
     std::vector<codec::recipe_request> requests;
 };
 
-// A batch with what the run itself needs of it.
+// A batch and the run's own data about it.
 struct batch_at_work : run_batch {
     std::vector<pass> passes;
     std::vector<bool> first_pass;  // of its tensor
     prologue before;
-    std::vector<std::unique_ptr<panel_reader>> others;  // of the models but the first
+    std::vector<std::unique_ptr<panel_reader>> others;  // for the models after the first
     std::vector<std::atomic<std::uint64_t>> rounded;    // by tensor
-    const tensor_piece* cut = nullptr;                  // what is run of the only tensor
-    // By job and model, where the recipe needs facts of the tensor.
+    const tensor_piece* cut = nullptr;  // the piece that is run if the batch is a single cut tensor
+    // By job and model, if the recipe needs facts of the tensor.
     std::vector<std::vector<codec::tensor_facts>> facts;
     std::deque<counted_jobs> counted;
     std::vector<counted_jobs*> counted_with;         // by job; null: it is quantized
-    std::vector<std::atomic<std::uint64_t>> panels;  // by tensor: those that are not done
+    std::vector<std::atomic<std::uint64_t>> panels;  // remaining panels by tensor
 
     // Calls f(jobs [first, end)) for each tensor.
     template <typename F>
@@ -103,7 +103,7 @@ class tensor_run {
         }
         for (const tensor_piece& p : pieces_) elements_ += p.end - p.first;
         if (request.share && request.share->merges) request.share->arrange(models.front());
-        // Panels of several models are in memory together, and tensors are not kept.
+        // Panels of several models are in memory together, so tensors are not kept.
         if (models.size() > 1) {
             control_.kept_elements = 0;
         } else {
@@ -150,7 +150,7 @@ class tensor_run {
         }
     }
 
-    // What is read twice costs twice where it comes over a network.
+    // Over a network, reading twice costs twice as much.
     void say_second_reads() const {
         if (!control_.notices || !any_facts() || (request_.share && request_.share->merges)) return;
         std::uint64_t bytes = 0;
@@ -215,7 +215,7 @@ class tensor_run {
         for (visitor* v : visitors_) v->end(b);
     }
 
-    // What the part found of the batch.
+    // The part's results for the batch.
     void save(batch_at_work& b) {
         b.each_tensor([&](std::size_t t, std::size_t first, std::size_t end) {
             const io::tensor_info& info = b.tensors[t].info();
@@ -245,7 +245,7 @@ class tensor_run {
         for (visitor* v : visitors_) v->exchange_job(b, job, with);
     }
 
-    // The batch from what the parts found.
+    // Combines the batch from the parts' results.
     void merge(batch_at_work& b, std::uint64_t elements) {
         for (std::size_t j = 0; j < b.jobs.size(); ++j) {
             run_job& job = b.jobs[j];
@@ -329,7 +329,7 @@ class tensor_run {
         }
     }
 
-    // Which jobs are counted: those of one grid together.
+    // Decides which jobs are counted: all jobs of a grid, or none.
     void plan_counting(batch_at_work& b) {
         b.counted_with.resize(b.jobs.size());
         b.panels = std::vector<std::atomic<std::uint64_t>>(b.tensors.size());
@@ -372,7 +372,7 @@ class tensor_run {
                codec::counts_words(*j.params[0], b.info(j).type);
     }
 
-    // Counts a panel under jobs of one grid; false where it is to be quantized.
+    // Counts a panel under the jobs of one grid; false if it must be quantized.
     bool count(batch_at_work& b, const run_panel& p, const std::vector<std::size_t>& members,
                std::size_t thread) {
         if (members.empty()) return true;
@@ -383,7 +383,8 @@ class tensor_run {
         return true;
     }
 
-    // A panel of the tensor is done; after the last one, what was counted goes to the visitors.
+    // Called when a panel of a tensor is done; after the last one, passes the counts to the
+    // visitors.
     void end_panel(batch_at_work& b, std::size_t tensor) {
         if (--b.panels[tensor] != 0) return;
         for (counted_jobs& c : b.counted) {
@@ -395,7 +396,7 @@ class tensor_run {
         }
     }
 
-    // Of a recipe in the tensor `name`; null where a file lacks the scale that it should give.
+    // The scale for tensor `name` of a recipe with given scales; null if the file lacks it.
     std::shared_ptr<const codec::block_params> params_in(std::size_t recipe,
                                                          const std::string& name) const {
         if (!given_[recipe]) return params_[recipe];
@@ -406,7 +407,7 @@ class tensor_run {
         return params;
     }
 
-    // The pass that goes first, and what follows from it for the jobs that need it.
+    // The prologue, and its results for the jobs that need them.
     void find_facts(batch_at_work& b, std::size_t model, const std::vector<tensor_ref>& tensors) {
         std::vector<std::vector<facts_wanted>> wanted(tensors.size());
         for (const run_job& j : b.jobs) {
@@ -422,11 +423,12 @@ class tensor_run {
             b.facts[i].push_back(found.facts[t][next[t]++]);
             j.params[model] = std::make_shared<codec::block_params>(
                 codec::params_of(request_.recipes[j.recipe], b.facts[i].back()));
-            // Zero elements are kept without a trace.
+            // Empty tensors are kept as well, at no cost.
             if (tensors[t].info().elements != found.kept[t].size()) j.passes = 2;
         }
         if (model != 0) return;
-        // The pass is over all of a tensor that is cut: its first piece counts what it found.
+        // For a cut tensor, the prologue covers the whole tensor; its first piece counts the
+        // inexact values.
         if (b.cut == nullptr || b.cut->first == 0) {
             for (std::size_t t = 0; t < tensors.size(); ++t) b.rounded[t] = found.inexact[t];
         }
@@ -438,7 +440,7 @@ class tensor_run {
         workspace& w = spaces_[thread];
         const std::size_t t = p.of->tensor;
         const io::tensor_info& info = b.tensors[t].info();
-        // Every pass of a tensor reads all of it; the first one counts.
+        // Every pass of a tensor reads all of it; only the first one counts inexact values.
         if (b.first_pass[p.pass_index]) b.rounded[t] += p.inexact;
         w.stored.assign(1, p.values);
         std::uint64_t ignored = 0;
@@ -463,13 +465,13 @@ class tensor_run {
                 if (auto one = v->visit(panel)) visiting.push_back(std::move(one));
             }
         };
-        // Where nothing is quantized, only visitors of the values need to come.
+        // If nothing is quantized, only visitors of values are needed.
         bool visited = rows != nullptr || jobs.empty();
         if (visited) visit();
         std::vector<std::size_t> members(jobs.size());
         for (std::size_t i = 0; i < members.size(); ++i) members[i] = i;
-        // The panel is prepared once for all jobs that prepare it in the same way; of these, jobs
-        // with one and the same grid share the values of a segment while they are in the cache.
+        // Prepares the panel once for all jobs with the same preparation; of these, jobs with the
+        // same grid share the values of a segment while they are in the cache.
         for_each_group(
             std::move(members),
             [&](std::size_t i, std::size_t k) {
@@ -499,7 +501,7 @@ class tensor_run {
         end_panel(b, t);
     }
 
-    // The values of every model as `how` leaves them.
+    // The values of every model after preparation `how`.
     static void prepare_all(const preparation& how, const block::grid& g, const panel& where,
                             workspace& w) {
         w.ready.resize(w.stored.size());
@@ -525,7 +527,7 @@ class tensor_run {
                         });
     }
 
-    // What one visitor or another wants.
+    // The union of the visitors' requests.
     codec::recipe_request wanted(const run_job& j) const {
         codec::recipe_request all;
         all.sums = false;
@@ -547,13 +549,13 @@ class tensor_run {
     run_options options_;
     std::vector<std::shared_ptr<const codec::block_params>> params_;  // by recipe
     std::vector<bool> needs_facts_;                                   // by recipe
-    std::vector<std::unique_ptr<given_scales>> given_;                // by recipe; null: no file
+    std::vector<std::unique_ptr<given_scales>> given_;                // by recipe; null: none
     std::uint64_t panel_target_ = panel_target;
     std::deque<workspace> spaces_;  // by thread
     count_pool counts_;
-    std::vector<tensor_piece> pieces_;  // what is run, by tensor
+    std::vector<tensor_piece> pieces_;  // the pieces to run, by tensor
     std::uint64_t elements_ = 0, finished_ = 0;
-    std::size_t merged_ = 0;  // sums of the share that are used up
+    std::size_t merged_ = 0;  // sums of the share already used
     std::vector<skipped_tensor> skipped_;
 };
 

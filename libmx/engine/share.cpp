@@ -13,16 +13,16 @@
 namespace mx::engine {
 namespace {
 
-// A place in the tensors laid end to end: before element `element` of a tensor.
+// A position in the concatenated tensors: before element `element` of a tensor.
 struct border {
     std::size_t tensor = 0;
     std::uint64_t element = 0;
 };
 
-// Of a part, that it may be larger or smaller at either end.
+// The tolerance of a part's size at either end.
 constexpr std::uint64_t slack = 20;
 
-// `starts`: the bytes before each tensor, and all bytes last.
+// `starts`: the number of bytes before each tensor, then the total.
 border border_after(std::uint64_t parts, std::uint64_t count,
                     const std::vector<tensor_ref>& tensors,
                     const std::vector<std::uint64_t>& starts, cutting cut) {
@@ -35,7 +35,8 @@ border border_after(std::uint64_t parts, std::uint64_t count,
     if (up == 0) return {index, 0};
     const std::uint64_t down = at - starts[index - 1];
     if (cut == cutting::none || std::min(up, down) <= all / count / slack) {
-        // The first of the tensors that begin there, so that empty ones stay with what follows.
+        // The first of the tensors at that position, so that empty tensors stay with the following
+        // one.
         const std::uint64_t start = down <= up ? starts[index - 1] : *above;
         const auto first = std::lower_bound(starts.begin(), starts.end(), start);
         return {static_cast<std::size_t>(first - starts.begin()), 0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in parts: which tensors, and which pieces of large ones, each of N parts works on, and what
-// the parts found, from which the run is finished as if it had been one.
+// Runs in N parts: the tensors, and pieces of large tensors, of each part, and the results of the
+// parts, from which the run is completed as if it had been one.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct part_number {
     bool operator==(const part_number&) const = default;
 };
 
-/// More parts than that are refused.
+/// The largest number of parts.
 inline constexpr std::uint64_t most_parts = 1000000;
 
 /// "3/7". Throws base::error (usage) unless it is i/N with 1 <= i <= N <= most_parts.
@@ -35,22 +35,22 @@ struct tensor_piece {
 
 enum class cutting : std::uint8_t { allowed, none };
 
-/// What `part` works on: neighbours in the order of the files, whose stored bytes are 1/N of all to
-/// within a tenth of that. Parts begin and end between tensors where a border lies within a
-/// twentieth of a part from the even division; other tensors are cut, and never with cutting::none.
-/// Depends on the sizes of `tensors` and `part` alone.
+/// The work of `part`: consecutive tensors in file order whose stored bytes are 1/N of the total to
+/// within a tenth of that. A boundary is placed between tensors if one is within a twentieth of a
+/// part from the even division; otherwise a tensor is cut, except with cutting::none. Depends only
+/// on the sizes of `tensors` and on `part`.
 std::vector<tensor_piece> deal(const std::vector<tensor_ref>& tensors, const part_number& part,
                                cutting cut = cutting::allowed);
 
-/// What is read of a tensor.
+/// The bytes read of a tensor.
 std::uint64_t bytes_of(const io::tensor_info& info);
-/// The same of a piece, rounded down.
+/// The bytes of a piece, rounded down.
 std::uint64_t bytes_of(const io::tensor_info& info, const tensor_piece& p);
 
-/// Elements of the panels of a tensor of which some are worked on: the same on every backend.
+/// The panel size, in elements, of a cut tensor: the same on every backend.
 std::uint64_t cut_panel_target(const io::tensor_info& info);
 
-/// What a part found of a tensor.
+/// The results of a part for a tensor.
 struct piece_sums {
     tensor_piece of;
     std::string tensor;             ///< its name
@@ -61,16 +61,16 @@ struct piece_sums {
     std::vector<std::string> jobs;  ///< and of its jobs
 };
 
-/// A run in parts: the sums of a part that is made, or of all parts, from which a run is finished.
+/// A run in parts: the sums of a part that is being computed, or of all parts, from which a run is
+/// completed.
 struct run_share {
     bool merges = false;           ///< nothing is read: `sums` are there
     part_number part;              ///< that is made
     std::vector<piece_sums> sums;  ///< by tensor, then place
 
-    /// Brings the sums of all parts into order. Throws base::error (input) unless they make up all
-    /// of `tensors`.
+    /// Sorts the sums of all parts. Throws base::error (input) unless they cover all of `tensors`.
     void arrange(const std::vector<tensor_ref>& tensors);
-    /// Which of `tensors` the part looks at: none of them where sums are merged.
+    /// Which of `tensors` the part reads: none if sums are merged.
     std::vector<bool> looks_at(const std::vector<tensor_ref>& tensors) const;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors a run leaves out, and why.
+// The tensors that a run leaves out, with reasons.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@ struct skipped_tensor {
     std::string tensor;
     std::string recipe;  ///< empty when skipped under every recipe
     std::string reason;
-    /// Of tensors that are no real numbers, or no weights.
+    /// For tensors that are not numeric, or not weights.
     std::string dtype = {};
     tensor::shape shape = {};
     std::uint64_t elements = 0, bytes = 0;  ///< as stored
 };
 
-/// Why the tensor is not one of real numbers, or no weight; empty where it is both.
+/// Why the tensor is not numeric, or not a weight; empty otherwise.
 std::string why_left_out(const io::tensor_info& info);
 
-/// Splits off the tensors that are left out; each gets an entry in `skipped`.
+/// Removes the tensors that are left out; adds an entry to `skipped` for each.
 std::vector<tensor_ref> numeric_only(const std::vector<tensor_ref>& tensors,
                                      std::vector<skipped_tensor>& skipped);
 
-/// Throws base::error (input), which names what was skipped, unless a run has `any` tensor to look
-/// at: a check of nothing must not pass.
+/// Throws base::error (input) with the skipped tensors unless a run has `any` tensor: a check of
+/// nothing must not succeed.
 void require_any(bool any, const std::vector<skipped_tensor>& skipped);
 
 }  // namespace mx::engine

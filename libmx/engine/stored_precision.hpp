@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tensor may have instead of a recipe: the precision it is stored in, or bfloat16.
+// The alternatives to a recipe: a tensor's stored precision, or bfloat16.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace mx::engine {
 
-/// What leaving a tensor in its stored dtype is called among recipes: no error, all its bits.
+/// The name among recipes of a tensor's stored dtype: no error, all its bits.
 inline constexpr std::string_view stored_choice = "stored";
 
-/// What storing a tensor as bfloat16 is called.
+/// The name of storage as bfloat16.
 inline constexpr std::string_view bf16_name = "bf16";
 
-/// Bits per element of a dtype by its name; none for names that are no dtype.
+/// Bits per element of a dtype by name; nullopt for other names.
 inline std::optional<int> bits_of_dtype(std::string_view name) {
     const std::optional<tensor::dtype> type = tensor::find_dtype(name);
     return type ? std::optional(tensor::row_of(*type).bits) : std::nullopt;

@@ -13,7 +13,7 @@
 namespace mx::engine {
 namespace {
 
-// Passes on progress a few times a second, from one thread at a time.
+// Reports progress a few times a second, from one thread at a time.
 class reporter {
   public:
     reporter(const run_control& control, std::uint64_t total) : control_(control), total_(total) {}
@@ -40,7 +40,7 @@ std::uint64_t stored_size(tensor::dtype type) {
     return static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
 }
 
-// The rows of a panel as float32, one behind the other in `room`.
+// The rows of a panel as float32, contiguous in `room`.
 codec::stored_values widened(const codec::stored_values& values, const panel& where,
                              std::vector<float>& room) {
     room.resize(where.elements());

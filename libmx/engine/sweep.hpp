@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run over many tensors: plans passes, reads and widens panels, spreads them over threads.
+// One sweep over many tensors: plans passes, reads and widens panels, distributes them to threads.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 
 namespace mx::engine {
 
-/// A grid to be worked on; `job` is the caller's index for it.
+/// A grid to process; `job` is the caller's index.
 struct grid_job {
     std::size_t job;
     block::grid grid;
 };
 
-/// Grids of one tensor that share a view and panels, hence a read of the data.
+/// Grids of one tensor with the same view and panels, which share one read of the data.
 struct pass {
     std::size_t tensor;  ///< index into the tensors of the sweep
     std::vector<grid_job> jobs;
     panel_plan panels;
 };
 
-/// Groups the jobs of a tensor into as few passes as panels allow, panels of about `target`
+/// Groups the jobs of a tensor into as few passes as possible, with panels of about `target`
 /// elements.
 std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs,
                               std::uint64_t target = panel_target);
@@ -39,7 +39,7 @@ std::vector<pass> plan_passes(std::size_t tensor, std::span<const grid_job> jobs
 std::vector<pass> flat_passes(const std::vector<tensor_ref>& tensors,
                               std::uint64_t target = panel_target);
 
-/// The size of panels that suits a backend.
+/// The panel size for a backend.
 std::uint64_t panel_target_of(const codec::backend& b);
 
 /// A panel in memory.
@@ -53,10 +53,10 @@ struct loaded_panel {
     int thread;
 };
 
-/// What bodies want to see: float32 values, or what was stored where backends read it themselves.
+/// The form of values for bodies: float32, or as stored if backends read that directly.
 enum class panel_form : std::uint8_t { widened, stored };
 
-/// All values of a tensor in C order, as they are stored where backends read them so, else float32.
+/// All values of a tensor in C order, as stored if backends read that directly, else float32.
 struct kept_values {
     tensor::dtype type = tensor::dtype::f32;
     std::uint64_t elements = 0;
@@ -64,7 +64,7 @@ struct kept_values {
 
     std::uint64_t size() const { return elements; }  ///< 0: nothing is kept
     void make_room(tensor::dtype stored, std::uint64_t count);
-    /// Copies a panel of one row, which begins with element `first`.
+    /// Copies a one-row panel that begins with element `first`.
     void put(std::uint64_t first, const codec::stored_values& values, std::uint64_t count);
     codec::stored_values from(std::uint64_t first, std::uint64_t stride) const;
 };
@@ -77,7 +77,7 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
            const std::function<void(const loaded_panel&)>& body,
            const std::vector<kept_values>& kept = {});
 
-/// Calls `body` for panels of all tensors, by flat_passes, widened. Progress is not reported.
+/// Calls `body` for panels of all tensors, by flat_passes, widened. Does not report progress.
 void sweep_values(const std::vector<tensor_ref>& tensors, run_control control,
                   const std::function<void(std::size_t tensor, const loaded_panel&)>& body);
 

@@ -6,10 +6,10 @@
 namespace mx::engine {
 namespace {
 
-// Nanoseconds, of one of the machines in docs/design/counting.md; their ratios matter.
-constexpr double counting = 0.55;  // an element, whatever the number of recipes
+// Nanoseconds on one of the machines in docs/design/counting.md; only their ratios matter.
+constexpr double counting = 0.55;  // per element, for any number of recipes
 
-// An element under a recipe.
+// Per element and recipe.
 double quantizing(const codec::backend& b, const codec::block_params& p) {
     constexpr double vectors = 0.9, general = 1.6, own_scales = 2, reference = 30;
     if (b.takes != nullptr && !b.takes(p)) return reference;
@@ -17,7 +17,7 @@ double quantizing(const codec::backend& b, const codec::block_params& p) {
     return codec::scales_have_codes(p) ? general : own_scales;
 }
 
-// Nearly every largest magnitude has a table of its own where its scale has no code.
+// If scales have no codes, nearly every largest magnitude needs its own table.
 double evaluating(const codec::block_params& p) {
     return codec::scales_have_codes(p) || p.scale_format->power_of_two() ? 0.5e6 : 12e6;
 }

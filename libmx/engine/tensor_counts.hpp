@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors that are counted and not quantized (codec/word_counts.hpp): which ones, by whom, and what
-// comes of it.
+// Tensors that are counted instead of quantized (codec/word_counts.hpp): their selection, counters
+// and results.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace mx::engine {
 
-/// Whether counting a tensor is faster than quantizing it under recipes of one block shape, for all
-/// of which codec::counts_words is true.
+/// Whether counting a tensor is faster than quantizing it under these recipes, which have the same
+/// block shape and satisfy codec::counts_words.
 bool is_counted(const run_control& control, std::uint64_t elements,
                 std::span<const codec::recipe_request> recipes);
 
-/// Jobs of a tensor that have one block shape.
+/// Jobs of a tensor with the same block shape.
 struct counted_jobs {
     std::size_t tensor = 0;         ///< of the batch
     std::vector<std::size_t> jobs;  ///< indices among those of the batch
@@ -29,17 +29,17 @@ struct counted_jobs {
     std::vector<std::unique_ptr<codec::word_counts>> by_thread;  ///< null: none yet
 };
 
-/// Counts that are used again. Threads may call at once.
+/// A pool of counters. Thread-safe.
 class count_pool {
   public:
     explicit count_pool(const codec::backend& b)
         : pass_(b.counts != nullptr ? b.counts() : nullptr) {}
 
-    /// Null where the backend does not count.
+    /// Null if the backend does not count.
     codec::word_pass pass() const { return pass_; }
-    /// Those of a thread.
+    /// The counters of a thread.
     codec::word_counts& of(counted_jobs& jobs, std::size_t thread);
-    /// The totals by job of what all threads counted, whose counts are free again.
+    /// The totals by job over the counters of all threads, which are then free again.
     std::vector<block::segment_stats> finish(counted_jobs& jobs);
 
   private:

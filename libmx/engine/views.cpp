@@ -19,7 +19,7 @@
 namespace mx::engine {
 namespace {
 
-// A tensor that something will open.
+// A tensor with a function that opens it.
 struct logical_tensor {
     io::tensor_info info;
     std::function<io::shared_source()> open;
@@ -54,7 +54,7 @@ class view_reader final : public io::reader {
 
 // --- decoding ------------------------------------------------------------------------------------
 
-// What one array has become: nothing, a logical tensor, or itself.
+// What an array becomes: nothing, a logical tensor, or itself.
 class decoding {
   public:
     decoding(const std::vector<std::unique_ptr<io::reader>>& files, bool swizzled) {
@@ -90,7 +90,7 @@ class decoding {
     }
 
   private:
-    // A file of `quantize --packed` says itself what belongs together.
+    // A file of `quantize --packed` describes its own arrays.
     void take_packed(const io::reader& file, std::size_t base) {
         std::vector<packed_tensor> tensors;
         try {
@@ -130,7 +130,7 @@ class decoding {
             logical_tensor l;
             l.info = io::logical_info(p, arrays_);
             const std::size_t place = p.codes;
-            // The arrays of one tensor, so that the list need not live on.
+            // Copies the arrays of one tensor, so that the list need not stay in memory.
             std::vector<io::tensor_ref> parts;
             for (const std::size_t part : p.parts()) {
                 taken_[part] = true;
@@ -231,7 +231,7 @@ split parse_split(const std::string& text) {
     return s;
 }
 
-// Elements of whole bytes, so that they can be moved about.
+// Requires elements of whole bytes, which can be moved.
 void make_bytes(logical_tensor& t) {
     if (tensor::row_of(t.info.type).bits >= 8) return;
     const tensor::dtype type = t.info.type;
@@ -252,7 +252,7 @@ void remark(io::tensor_info& info, const std::string& text) {
     info.remark += (info.remark.empty() ? "" : "; ") + text;
 }
 
-// Strings and records have no elements that could be moved.
+// Strings and records cannot be moved by element.
 bool is_array(const io::tensor_info& info) { return info.type != tensor::dtype::other; }
 
 void append_parts(const split& s, logical_tensor t, logical_list& to) {
@@ -328,7 +328,7 @@ void transpose_by(const std::vector<std::string>& globs, logical_list& all) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (!base::glob_match(glob, all[i].info.name)) continue;
             matched = true;
-            // Biases and gains have no second axis to swap; '*' means the weights.
+            // Biases and gains have no second axis to swap; '*' means only the weights.
             if (all[i].info.shape.size() < 2 || !is_array(all[i].info)) continue;
             chosen[i] = true;
             any = true;
@@ -343,7 +343,7 @@ void transpose_by(const std::vector<std::string>& globs, logical_list& all) {
 
 // --- experts and heads ---------------------------------------------------------------------------
 
-// A name for each matrix of a stack is kept in memory.
+// Limit, because a name for each matrix of a stack is kept in memory.
 constexpr std::uint64_t most_experts = 4096;
 
 void append_experts(const std::string& glob, logical_tensor t, logical_list& to) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides a matrix unit's sum, field by field. Nothing about a model is written anywhere else.
+// The fields that define a matrix unit's sum. All properties of a model are here.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace mx::gemm {
 
-/// The shape of the sum. A model with a fused length chains steps: the result of each is the next
-/// one's accumulator; without one, a single step takes all of k.
+/// The structure of the sum. A model with a fused length chains steps: the result of each is the
+/// accumulator of the next. Without one, a single step takes all of k.
 enum class algorithm : std::uint8_t {
     exact,        ///< all of it exactly, rounded once
     fma_chain,    ///< float32 fused multiply-adds in k order
@@ -19,29 +19,29 @@ enum class algorithm : std::uint8_t {
     interleaved,  ///< CDNA3 fp8: two_sided, with even and odd k apart
 };
 
-/// Whether a model of this shape aligns and cuts off, in steps of a fused length.
+/// Whether models of this kind align and truncate, in steps of a fused length.
 constexpr bool has_steps(algorithm how) {
     return how != algorithm::exact && how != algorithm::fma_chain && how != algorithm::pairwise;
 }
 
-/// How the exact sum of a step becomes the next accumulator.
+/// How the exact sum of a step is converted to the next accumulator.
 enum class conversion : std::uint8_t { rz_fp32, rz_e8m13, rne_fp16, rne_fp32 };
 
-/// What a sum of zero gives, and a negative sum that rounds to zero.
+/// The sign of a zero sum, and of a negative sum that rounds to zero.
 enum class zero_sign : std::uint8_t { plus, kept };
 
-/// Where an operand's subnormal aligns: at its format's least exponent, or where its leading bit
-/// is.
+/// The alignment exponent of a subnormal operand: its format's smallest exponent, or that of its
+/// leading bit.
 enum class subnormal_alignment : std::uint8_t { least_exponent, leading_bit };
 
-/// How the accumulator enters.
+/// How the accumulator enters the sum.
 enum class entry : std::uint8_t {
     term,        ///< as one more term of the fused step
     afterwards,  ///< the instruction runs with c = 0; c is added in c's format, to nearest even
     ignored,     ///< not at all (recordings that did not add it)
 };
 
-/// What becomes of operands before they are multiplied.
+/// Conversion of operands before multiplication.
 enum class intake : std::uint8_t {
     codes,     ///< nothing: significands and exponents of the codes
     float32,   ///< dequantized to float32
@@ -49,10 +49,10 @@ enum class intake : std::uint8_t {
     halves,    ///< fp8 widened to f16; an instruction is two steps (multiply.cpp)
 };
 
-/// Steps of one instruction.
+/// The steps of one instruction.
 constexpr int steps_at_once(intake enters) { return enters == intake::halves ? 2 : 1; }
 
-/// Operands a model takes, as bits of a set.
+/// The operands that a model takes, as bits of a set.
 enum operand_set : std::uint32_t {
     takes_f32 = 1u << 0,  ///< dequantized values as float32
     takes_tf32 = 1u << 1,
@@ -65,7 +65,7 @@ enum operand_set : std::uint32_t {
 };
 inline constexpr std::uint32_t takes_everything = 0xffu;
 
-/// Block scales a model takes, as bits of a set; 0: none.
+/// The block scales that a model takes, as bits of a set; 0: none.
 enum scale_set : std::uint32_t {
     scales_e8m0_32 = 1u << 0,
     scales_e8m0_16 = 1u << 1,
@@ -73,7 +73,7 @@ enum scale_set : std::uint32_t {
 };
 inline constexpr std::uint32_t scales_everything = 0x7u;
 
-/// Where a row comes from (docs/design/gemm.md).
+/// The source of a row (docs/design/gemm.md).
 enum class evidence : std::uint8_t {
     definition,    ///< not a model of hardware
     recorded,      ///< outputs recorded on the chip agree bit for bit
@@ -101,7 +101,7 @@ struct accumulator {
     entry c = entry::term;
     int promote_every = 0;  ///< after so many k the sum is added to a float32 sum; 0: never
     evidence known_from = evidence::published;
-    /// The operands (operand_set) that `known_from` is about; others are extrapolated.
+    /// The operands (operand_set) that `known_from` covers; others are extrapolated.
     std::uint32_t compared = takes_everything;
     bool mixed_compared = true;  ///< whether it is about pairs of two formats as well
     std::string_view remark;     ///< what exactly the evidence is

@@ -106,7 +106,7 @@ void validate(const accumulator& a) {
         require(a, "exponent_floor", a.exponent_floor, -1000, 200);
     }
     if (a.how == algorithm::grouped) {
-        // Ten bits more than a product: 2^(48 + 10 + 4 groups' carries) still fits.
+        // Ten bits more than a product: 2^(48 + 10), plus the carries of four groups, still fits.
         require(a, "fraction_bits", a.fraction_bits, 1, 44);
         require(a, "group_length", a.group_length, 1, 16);
         if (a.fused_length % a.group_length != 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of an accumulator's fields that a spelling may change, and of the words of its policies.
+// THE LIST of accumulator fields that a spelling may change, and of the names of their policies.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace mx::gemm {
 
-/// A value of an enumeration, its spelling, and what it means.
+/// A value of an enumeration, its name and its meaning.
 template <typename T>
 struct policy_word {
     T value;
@@ -69,7 +69,7 @@ inline constexpr std::array evidence_words{
                 "that model applied to what its authors did not compare"},
 };
 
-/// A bit of operand_set: what it is called, and the operand formats it stands for.
+/// A bit of operand_set: its name, and the operand formats that it comprises.
 struct operand_word {
     operand_set bit;
     std::string_view name;
@@ -95,7 +95,7 @@ constexpr const policy_word<T>& word_of(const std::array<policy_word<T>, N>& wor
     return words[0];
 }
 
-/// One field that `NAME:key=value` changes.
+/// One field that can be changed with `NAME:key=value`.
 struct accumulator_key {
     std::string_view name;
     std::string_view values;   ///< what it takes, for help

@@ -49,7 +49,7 @@ constexpr std::string_view recorded_fp8_sm90 =
     "3000 dot products each of e4m3 x e4m3 and e5m2 x e5m2 recorded on the chip agree (narrow "
     "range); the recordings did not add c";
 
-// A row of software: how, what becomes of operands, and the remark.
+// A row of a software model: algorithm, conversion of operands, and remark.
 constexpr accumulator software(std::string_view name, algorithm how, intake enters, int length,
                                std::string_view remark) {
     accumulator a;
@@ -66,7 +66,7 @@ constexpr accumulator software(std::string_view name, algorithm how, intake ente
     return a;
 }
 
-// A row of fused steps; the parameters that differ between Nvidia's instructions.
+// A row with fused steps; the arguments are what differs between Nvidia's instructions.
 constexpr accumulator unit(std::string_view name, std::string_view instruction,
                            std::uint32_t operands, int length, int fraction_bits, int floor,
                            conversion convert, std::string_view remark = mma_sim) {
@@ -83,7 +83,7 @@ constexpr accumulator unit(std::string_view name, std::string_view instruction,
     return a;
 }
 
-// Recorded with both operands in one format.
+// Recorded with both operands in the same format.
 constexpr accumulator recorded(accumulator a, entry c = entry::term) {
     a.known_from = evidence::recorded;
     a.mixed_compared = false;
@@ -91,7 +91,7 @@ constexpr accumulator recorded(accumulator a, entry c = entry::term) {
     return a;
 }
 
-// fp8 by instructions for f16.
+// fp8 with instructions for f16.
 constexpr accumulator halved(accumulator a) {
     a.enters = intake::halves;
     a.c = entry::afterwards;
@@ -103,7 +103,7 @@ constexpr accumulator extrapolated(accumulator a) {
     return a;
 }
 
-// MMA-Sim's list of tested operands ends at pairs of one fp8 format.
+// MMA-Sim's list of tested operands includes only pairs of the same fp8 format.
 constexpr accumulator same_fp8(accumulator a) {
     a.compared = takes_fp8;
     a.mixed_compared = false;
@@ -111,7 +111,7 @@ constexpr accumulator same_fp8(accumulator a) {
     return a;
 }
 
-// Nobody lists the instruction as tested.
+// No list of tested instructions includes this one.
 constexpr accumulator fp8_extended(accumulator a) {
     a.known_from = evidence::extrapolated;
     a.remark =

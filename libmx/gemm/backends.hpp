@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of what backends (base/backends.hpp) multiply with.
+// THE LIST of matrix product implementations of the backends (base/backends.hpp).
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace mx::gemm {
 
-/// A way to walk tiles.
+/// A way to process tiles.
 struct backend : base::backend {
-    /// Whether it has kernels for this model on such operands.
+    /// Whether it has kernels for this model with such operands.
     bool (*computes)(const accumulator& m, const operand& a, const operand& b);
-    /// An engine, of the plain loop where it has no kernels. The operands have to outlive it.
-    /// `threads` (base::thread_count) are used to make it.
+    /// Makes an engine; the scalar loop if there are no kernels. The operands must outlive it. Uses
+    /// `threads` threads (base::thread_count) to make it.
     std::unique_ptr<engine> (*make)(const operand& a, const operand& b, const accumulator& m,
                                     int threads);
 };
@@ -24,11 +24,10 @@ struct backend : base::backend {
 /// In the order of base::backends.
 std::span<const backend> backends();
 
-/// The fastest one available on this processor.
+/// The fastest one available on this CPU.
 const backend& best_backend();
 
-/// The backend named `name`; the fastest one for the empty name. Throws as base::backend_named
-/// does.
+/// The backend named `name`; the fastest one for an empty name. Throws as base::backend_named does.
 const backend& backend_named(std::string_view name);
 
 }  // namespace mx::gemm

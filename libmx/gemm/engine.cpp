@@ -14,7 +14,8 @@
 namespace mx::gemm {
 namespace {
 
-// A tree whose left side is the largest power of two below its size; overwrites `terms`.
+// Sums a binary tree whose left side is the largest power of two below its size; overwrites
+// `terms`.
 float add_tree(float* terms, std::size_t count) {
     if (count == 1) return terms[0];
     std::size_t left = 1;
@@ -22,7 +23,7 @@ float add_tree(float* terms, std::size_t count) {
     return add_tree(terms, left) + add_tree(terms + left, count - left);
 }
 
-// An accumulator after the steps of a range, whose values begin at `a` and `b`.
+// The accumulator after the steps of a range, whose values begin at `a` and `b`.
 
 float sum_exactly(const double* a, const double* b, const step_range& steps, float c) {
     return exact_dot(a, b, steps.count, c);
@@ -42,7 +43,7 @@ float sum_pairwise(const float* a, const float* b, const step_range& steps, floa
     return products.empty() ? sum : sum + add_tree(products.data(), products.size());
 }
 
-// The models that are definitions: exact, chains of float32 multiply-adds, trees.
+// Models defined without hardware steps: exact sums, chains of float32 multiply-adds, trees.
 template <typename T>
 class software_engine final : public engine {
   public:
@@ -66,7 +67,7 @@ class software_engine final : public engine {
     change change_;
 };
 
-// The plain loop: one step at a time by the integer bodies.
+// The scalar loop: one step at a time with the integer functions.
 class plain_engine final : public engine {
   public:
     plain_engine(const operand& a, const operand& b, const accumulator& m)

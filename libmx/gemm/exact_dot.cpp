@@ -10,9 +10,9 @@
 namespace mx::gemm {
 namespace {
 
-// A sum in twice double's precision (Ogita, Rump, Oishi: "Accurate sum and dot product", SIAM J.
-// Sci. Comput. 26, 2005, algorithm Sum2; the products are exact here): high + low, and the sum of
-// magnitudes that bounds what is missing.
+// A sum in twice double precision (Ogita, Rump, Oishi: "Accurate sum and dot product", SIAM J. Sci.
+// Comput. 26, 2005, algorithm Sum2; the products are exact here): high + low, and the sum of
+// magnitudes, which bounds the error.
 struct compensated {
     double high = 0, low = 0, magnitude = 0;
 
@@ -24,7 +24,7 @@ struct compensated {
     }
 };
 
-// Several sums side by side, as each addition waits for the one before.
+// Several independent sums, to hide the latency of additions.
 constexpr std::size_t lanes = 4;
 
 compensated add_products(const double* a, const double* b, std::size_t count, float c) {
@@ -53,8 +53,7 @@ compensated add_products(const double* a, const double* b, std::size_t count, fl
     return all;
 }
 
-// The exact sum at full width: the value to nearest float64 made odd where the sum is not equal to
-// it, so that the next rounding goes to the right side.
+// The exact sum at full width, rounded to odd in float64, so that the next rounding is correct.
 float rounded_once(const base::exact_sum& sum) {
     double value = sum.value();
     base::exact_sum rest = sum;
@@ -62,14 +61,14 @@ float rounded_once(const base::exact_sum& sum) {
     const double side = rest.value();
     const std::uint64_t bits = base::bits_of(value);
     if (side != 0 && (bits & 1u) == 0) {
-        // Between an even float64 and one of its neighbours, both of which are odd.
+        // Inexact: choose the odd one of the two neighbouring float64.
         value = std::nextafter(value, side > 0 ? std::numeric_limits<double>::infinity()
                                                : -std::numeric_limits<double>::infinity());
     }
     return static_cast<float>(value);
 }
 
-// Whether every term is -0, or the sum of terms is not finite: what IEEE addition alone decides.
+// Whether every term is -0 or the sum of terms is not finite, which IEEE addition alone decides.
 struct plain_sum {
     double sum;
     bool minus_zeros;
@@ -90,13 +89,13 @@ float exact_dot(const double* a, const double* b, std::size_t count, float c) {
     const compensated s = add_products(a, b, count, c);
     if (!std::isfinite(s.magnitude)) return static_cast<float>(add_plainly(a, b, count, c).sum);
     if (s.magnitude == 0) return add_plainly(a, b, count, c).minus_zeros ? -0.0F : 0.0F;
-    // Each of the n + 1 corrections is at most 2^-53 of a partial sum, and adding them up errs by
-    // 2^-53 of theirs each time: n^2 2^-106 of the magnitudes, with room to spare.
+    // Each of the n + 1 corrections is at most 2^-53 of a partial sum, and every addition of them
+    // adds an error of 2^-53 of their size: n^2 2^-106 of the magnitudes is an ample bound.
     const double n = static_cast<double>(count) + 2;
     const double missing = n * n * 0x1p-103 * s.magnitude;
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    // One float64 outwards covers the rounding of these sums; where both ends round to the same
-    // float32, so does all that is between them.
+    // Widening by one float64 on each side covers the rounding of these sums. If both ends round to
+    // the same float32, so does everything between them.
     const double least = std::nextafter(s.high + (s.low - missing), -infinity);
     const double most = std::nextafter(s.high + (s.low + missing), infinity);
     const auto low_end = static_cast<float>(least);

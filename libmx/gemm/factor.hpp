@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes as a matrix unit unpacks them: a signed significand and the exponent it aligns at.
+// Codes as unpacked by a matrix unit: a signed significand and the alignment exponent.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@ namespace mx::gemm {
 
 enum class value_class : std::uint8_t { finite, infinite, nan };
 
-/// significand * 2^(exponent - m), m the format's mantissa bits. Subnormals are not normalized
-/// (unless the model says so): they align at the format's least exponent. Inf has significand +-1.
+/// significand * 2^(exponent - m), where m is the format's number of mantissa bits. Subnormals are
+/// not normalized unless the model says so: they align at the format's smallest exponent. Inf has
+/// significand +-1.
 struct factor {
     std::int32_t significand = 0;
     std::int16_t exponent = 0;
@@ -21,7 +22,7 @@ struct factor {
     bool negative = false;  ///< the sign bit, of zeros too
 };
 
-/// Unpacks `code`; bits above the format's width are ignored.
+/// Unpacks `code`; ignores bits above the format's width.
 MX_HD inline factor unpack(const operand_format& f, subnormal_alignment how, std::uint32_t code) {
     code >>= f.dropped_bits;
     const std::uint32_t sign_bit = 1u << (f.exponent_bits + f.mantissa_bits);
@@ -55,7 +56,7 @@ MX_HD inline factor unpack(const operand_format& f, subnormal_alignment how, std
     return x;
 }
 
-/// A block's scale, significand * 2^(exponent - fraction bits of the scale format).
+/// A block's scale: significand * 2^(exponent - fraction bits of the scale format).
 struct scale_factor {
     std::int32_t significand = 1;
     std::int16_t exponent = 0;

@@ -23,7 +23,7 @@
 namespace mx::gemm {
 namespace {
 
-// rows * cols, where the product of two sizes in memory may not wrap.
+// rows * cols; throws if the product overflows.
 std::size_t area(std::size_t rows, std::size_t cols) {
     if (cols != 0 && rows > std::numeric_limits<std::size_t>::max() / cols) {
         base::refuse("a matrix of {} x {} does not fit memory", rows, cols);
@@ -75,7 +75,8 @@ bool takes_both(const accumulator& m, const operand& a, const operand& b) {
     return takes(m, *a.format, *b.format, a.scaling) && takes(m, *a.format, *b.format, b.scaling);
 }
 
-// One that takes them: of the same chip if there is one, else of another, else software.
+// A model that takes the operands: of the same chip if there is one, else of another, else
+// software.
 const accumulator* alternative(const accumulator& m, const operand& a, const operand& b) {
     const accumulator* found = nullptr;
     for (const accumulator& row : accumulators()) {
@@ -86,12 +87,12 @@ const accumulator* alternative(const accumulator& m, const operand& a, const ope
     return found != nullptr ? found : find_accumulator("fp32.fma");
 }
 
-// How the steps of every output are walked.
+// The arrangement of the steps of every output.
 struct plan {
     std::size_t steps = 0;     // of all of K
     std::size_t slice = 0;     // steps per slice
-    std::size_t promoted = 0;  // steps until the sum moves to the float32 sum; 0: never
-    bool f16_sum = false;      // that sum is rounded to f16 every time
+    std::size_t promoted = 0;  // steps until the sum is added to the float32 sum; 0: never
+    bool f16_sum = false;      // round that sum to f16 every time
     bool descending = false;
     bool c_first = false;  // C is the first accumulator
     bool f16 = false;
@@ -103,7 +104,7 @@ plan plan_of(const operand& a, std::span<const std::uint32_t> c, const accumulat
     const auto at_once = static_cast<std::size_t>(steps_at_once(m.enters));
     plan p;
     p.steps = a.depth / length + (a.depth % length != 0 ? 1 : 0);
-    // No arrangement changes an exact sum.
+    // The order does not affect an exact sum.
     const bool exact = m.how == algorithm::exact;
     const std::size_t slices = exact ? 1 : std::min(how.slices, p.steps);
     p.slice = p.steps / slices + (p.steps % slices != 0 ? 1 : 0);
@@ -126,7 +127,7 @@ std::uint32_t as_bits(const plan& p, float x) {
     return p.f16 ? f16_from_f32(base::bits_of(x)) : base::bits_of(x);
 }
 
-// A range of steps from `begin` (the accumulators to start from): the sums are left in `acc`.
+// Processes steps from `begin` (the initial accumulators); leaves the sums in `acc`.
 void walk_promoting(const engine& e, const plan& p, const tile& where, const step_range& range,
                     std::vector<std::uint32_t>& acc) {
     if (p.promoted == 0) return e.walk(where, range, acc.data());
@@ -140,7 +141,7 @@ void walk_promoting(const engine& e, const plan& p, const tile& where, const ste
         e.walk(where, {first, count, p.descending}, acc.data());
         for (std::size_t i = 0; i < acc.size(); ++i) {
             sum[i] += as_float(p, acc[i]);
-            // Float32 holds more than twice f16's bits: to round twice is to round once.
+            // Float32 has more than twice as many bits as f16, so double rounding has no effect.
             if (p.f16_sum) sum[i] = as_float(p, as_bits(p, sum[i]));
         }
         done += count;
@@ -173,8 +174,8 @@ std::vector<std::uint32_t> sums_of(const engine& e, const plan& p, const tile& w
     return acc;
 }
 
-// alpha * sum + beta * C, the way CUTLASS's linear combination computes it: beta * C is rounded,
-// alpha * sum is fused onto it. Without beta, C is not read.
+// alpha * sum + beta * C as in CUTLASS's linear combination: beta * C is rounded, and alpha * sum
+// added with a fused multiply-add. Without beta, C is not read.
 struct epilogue {
     float alpha = 1.0F;
     float beta = 0.0F;
@@ -194,7 +195,7 @@ struct epilogue {
     }
 };
 
-// Of operands in the order in which steps take them.
+// Reorders operands to the order in which steps take them.
 std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const operand& b,
                                       std::span<const std::uint32_t> c, const accumulator& model,
                                       const arrangement& how, const multiply_control& control) {
@@ -228,7 +229,7 @@ std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const
     return d;
 }
 
-// By the best backend of the CPU where the one that was wanted has no room.
+// Falls back to the best CPU backend if the requested one lacks memory.
 std::vector<std::uint32_t> product_somewhere(const backend& by, const operand& a, const operand& b,
                                              std::span<const std::uint32_t> c,
                                              const accumulator& model, const arrangement& how,
@@ -243,7 +244,9 @@ std::vector<std::uint32_t> product_somewhere(const backend& by, const operand& a
     }
 }
 
-// Throws base::error (usage) when the operands are misshapen, do not fit each other or `c`, when
+// Throws base::error (usage) if the operands have wrong shapes, do not match each other or `c`, if
+// the model does not take them (with the name of one that does), or if the arrangement is not
+// possible.
 // the model does not take them (naming one that does), or when the arrangement makes no sense.
 void require_fit(const operand& a, const operand& b, std::span<const std::uint32_t> c,
                  const accumulator& m, const arrangement& how) {
@@ -263,11 +266,11 @@ void require_fit(const operand& a, const operand& b, std::span<const std::uint32
                  in_words(b), alternative(m, a, b)->name);
 }
 
-// fp8 as chips without an instruction for it multiply it (intake::halves): every 32-bit register
-// of four codes is widened to f16 in its lower and its upper half, and an instruction of 2 L
-// products is two f16 steps of L. `x` (without scales, every value of it an f16) as f16 in the
-// order in which steps of `length` products, an even number, take it: of 2 length neighbours those
-// with k mod 4 = 0 and 1, then the others. k is filled with zeros up to whole instructions.
+// fp8 on chips without an fp8 instruction (intake::halves): every 32-bit register of four codes is
+// widened to f16 in its lower and its upper half, and an instruction of 2 L products consists of
+// two f16 steps of L. Converts `x` (without scales, all values representable in f16) to f16 in the
+// order of steps of `length` products, an even number: of 2 length consecutive elements first those
+// with k mod 4 = 0 and 1, then the others. k is padded with zeros to whole instructions.
 operand in_halves(const operand& x, std::size_t length) {
     const std::vector<float> values = dequantized(x, intake::float32);
     const std::size_t at_once = 2 * length;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated product: every output is one dot product, independent of all others.
+// The emulated product: every output is an independent dot product.
 #pragma once
 
 #include <atomic>
@@ -17,20 +17,20 @@
 
 namespace mx::gemm {
 
-/// The order in which k is walked.
+/// The order of k.
 enum class k_order : std::uint8_t { ascending, descending };
 
-/// How the terms of a long dot product are arranged around the fused steps.
+/// How the terms of a long dot product are arranged in fused steps.
 struct arrangement {
     k_order order = k_order::ascending;
-    /// K is cut into so many slices of equal numbers of steps; each begins at zero, the slices'
-    /// sums are added in float32 in ascending order. 1: none. The last slice may be shorter. Like
-    /// the order, of no effect on the exact model.
+    /// K is divided into this many slices with equal numbers of steps (the last may be shorter).
+    /// Each slice starts at zero, and the sums of slices are added in float32 in ascending order.
+    /// 1: no slices. Like the order, has no effect on the exact model.
     std::size_t slices = 1;
-    /// D = alpha * sum + beta * C in float32 after the sum: beta * C is rounded, alpha * sum fused
-    /// onto it. Tensor scales are multiplied into alpha, in float32.
+    /// D = alpha * sum + beta * C in float32 after the sum: beta * C is rounded, and alpha * sum
+    /// added with a fused multiply-add. Tensor scales are multiplied into alpha, in float32.
     float alpha = 1.0F, beta = 0.0F;
-    /// Whether C is the first accumulator (C += A B) instead of entering with beta.
+    /// Whether C is the first accumulator (C += A B); otherwise it enters with beta.
     bool accumulate_c = false;
 };
 
@@ -39,23 +39,22 @@ struct backend;
 struct multiply_control {
     int threads = 0;
     std::string_view backend;  ///< "": the fastest; "scalar": the plain loop
-    /// Who hears that a device without room was replaced with the CPU, not owned; null: that is an
-    /// error.
+    /// Called if the CPU replaces a device that lacks memory; non-owning. Null: that is an error.
     base::notices* notices = nullptr;
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;
 };
 
-/// D (M x N, float32 bits, or f16 bits of models that give f16) = A times B transposed under
-/// `model`. `c` is empty (zeros) or M x N, bits as D's. K that is no multiple of the step's length
-/// is filled with zeros. NaN is canonical (0x7fffffff, 0x7fff). Same bits for any number of threads
-/// and any backend. Throws base::error (usage) when the model does not take such operands,
-/// naming one that does.
+/// D (M x N, float32 bits, or f16 bits for models that give f16) = A times B transposed under
+/// `model`. `c` is empty (zeros) or M x N, in the format of D. If K is not a multiple of the step
+/// length, it is padded with zeros. NaN is canonical (0x7fffffff, 0x7fff). The bits do not depend
+/// on threads or the backend. Throws base::error (usage) if the model does not take such operands,
+/// with the name of one that does.
 std::vector<std::uint32_t> multiply(const operand& a, const operand& b,
                                     std::span<const std::uint32_t> c, const accumulator& model,
                                     const arrangement& how, const multiply_control& control);
 
-/// The same by `by`, whatever `control` names.
+/// The same with backend `by`, whatever `control` names.
 std::vector<std::uint32_t> multiply_by(const backend& by, const operand& a, const operand& b,
                                        std::span<const std::uint32_t> c, const accumulator& model,
                                        const arrangement& how, const multiply_control& control);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of any model that has steps, for host and device.
+// One step of any model that has steps, for host and device.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace mx::gemm {
 
-// One fused step, in integers: every product and the accumulator are shifted to the largest
-// exponent among them, cut off there, added exactly and converted once. The model is the fused dot
-// product of MMA-Sim (arXiv:2511.10909); the parameters are the rows of accumulators.cpp.
+// One fused step in integers: every product and the accumulator are shifted to the largest exponent
+// among them, truncated there, added exactly and converted once. The model is the fused dot product
+// of MMA-Sim (arXiv:2511.10909); the parameters are the rows of accumulators.cpp.
 
 /// L products and the accumulator `c` (bits as r.convert gives them). Power-of-two block scales are
 /// part of the factors' exponents. 2^(F+2) bounds a term, so L terms fit 64 bits up to F = 48 and
@@ -50,12 +50,12 @@ MX_HD inline std::uint32_t fused_step(const step_rule& r, const factor* a, const
     return convert_sum(r, sum, unit, minus_zeros);
 }
 
-// The step of the 4-bit block-scaled kinds: groups of products are added exactly, and only the
-// groups are aligned, by their scales alone.
+// A step of the 4-bit block-scaled kinds: the products of a group are added exactly; groups are
+// aligned by their scales alone.
 
-/// The exact sum of a group's products, as a multiple of 2^(least exponents - fraction bits) of the
-/// two formats, and whether any of them is not zero: a group that cancels still raises the
-/// alignment.
+/// The exact sum of a group's products, as a multiple of 2^(smallest exponents - fraction bits) of
+/// the two formats, and whether any of them is not zero: a group that cancels still raises the
+/// alignment exponent.
 struct group_sum {
     std::int64_t sum = 0;
     bool live = false;
@@ -75,8 +75,8 @@ MX_HD inline group_sum add_group(const factor* a, const factor* b, int length, i
     return g;
 }
 
-/// The accumulator `c` after groups whose sums are `sum_of(g)`, asked for twice; `minus_zeros` is
-/// then whether every product is -0.
+/// The accumulator `c` after groups with the sums `sum_of(g)`, which is called twice; `minus_zeros`
+/// then tells whether every product is -0.
 template <typename Sums>
 MX_HD inline std::uint32_t step_of_groups(const step_rule& r, int groups, int least_exponent,
                                           const scale_factor* sa, const scale_factor* sb,
@@ -111,9 +111,9 @@ MX_HD inline std::uint32_t step_of_groups(const step_rule& r, int groups, int le
     return convert_sum(r, sum, unit, minus_zeros);
 }
 
-/// A step of L products in groups; sa[g] and sb[g] are the scales of group g. Elements have no
-/// NaN and no Inf, and their exponents take no part in the alignment. `least_exponent` is the sum
-/// of the two formats' least exponents.
+/// A step of L products in groups; sa[g] and sb[g] are the scales of group g. Elements are never
+/// NaN or Inf, and their exponents do not affect the alignment. `least_exponent` is the sum of the
+/// two formats' smallest exponents.
 MX_HD inline std::uint32_t grouped_step(const step_rule& r, int least_exponent, const factor* a,
                                         const factor* b, const scale_factor* sa,
                                         const scale_factor* sb, std::uint32_t c) {
@@ -125,11 +125,11 @@ MX_HD inline std::uint32_t grouped_step(const step_rule& r, int least_exponent, 
         });
 }
 
-// The steps of CDNA3: products are aligned among themselves and the accumulator after them, with
-// roundings toward minus infinity on the way. The models are TR-FDPA and GTR-FDPA of MMA-Sim
+// The steps of CDNA3: products are aligned among themselves and then with the accumulator, with
+// intermediate roundings toward minus infinity. The models are TR-FDPA and GTR-FDPA of MMA-Sim
 // (arXiv:2511.10909).
 
-/// Products cut off F bits below the largest exponent among them: sum * 2^(exponent - F).
+/// Products truncated F bits below the largest exponent among them: sum * 2^(exponent - F).
 struct aligned_products {
     std::int64_t sum = 0;
     int exponent = no_product;
@@ -155,7 +155,7 @@ MX_HD inline aligned_products add_products(const step_rule& r, const factor* a, 
     return s;
 }
 
-/// What the codes decide; with `overflows`, a product of 2^128 or more is Inf.
+/// Special cases determined by the codes; with `overflows`, a product of 2^128 or more is Inf.
 MX_HD inline special_terms specials_of(const step_rule& r, const factor* a, const factor* b,
                                        const factor& c, bool overflows) {
     special_terms special;
@@ -172,9 +172,10 @@ MX_HD inline special_terms specials_of(const step_rule& r, const factor* a, cons
     return special;
 }
 
-/// The sum of the products and the accumulator: the one kept to F2 + 1 bits and the other to F
-/// bits below the larger exponent, the result to F2 bits below its own, all rounded down; then
-/// converted. `far`: an accumulator more than F + 1 below the larger exponent is left out.
+/// The sum of the products plus the accumulator: below the larger exponent, the sum is kept to
+/// F2 + 1 bits and the accumulator to F bits; the result is kept to F2 bits below its own exponent.
+/// All are rounded down; then the result is converted. `far`: an accumulator more than F + 1 below
+/// the larger exponent is dropped.
 MX_HD inline std::uint32_t add_accumulator(const step_rule& r, const aligned_products& s,
                                            const factor& c, bool far) {
     const int floor_or_c = c.significand == 0 ? r.exponent_floor : int{c.exponent};
@@ -210,7 +211,7 @@ MX_HD inline std::uint32_t two_sided_step(const step_rule& r, const factor* a, c
     return add_accumulator(r, add_products(r, a, b, 0, 1), accumulated, false);
 }
 
-/// CDNA3 fp8: even and odd k are summed apart and put together rounded down.
+/// CDNA3 fp8: even and odd k are summed separately; their sums are added and rounded down.
 MX_HD inline std::uint32_t interleaved_step(const step_rule& r, const factor* a, const factor* b,
                                             std::uint32_t c) {
     const factor accumulated = unpack_accumulator(r.convert, c);
@@ -225,7 +226,7 @@ MX_HD inline std::uint32_t interleaved_step(const step_rule& r, const factor* a,
     return add_accumulator(r, both, accumulated, true);
 }
 
-/// What all steps of a product share.
+/// Parameters common to all steps of a product.
 struct step_kind {
     algorithm how;
     step_rule rule;
@@ -237,21 +238,21 @@ inline step_kind kind_of(const operand& a, const operand& b, const accumulator& 
     step_kind k{m.how, rule_of(m, fraction_bits_of(a) + fraction_bits_of(b)),
                 a.format->least_exponent() + b.format->least_exponent(),
                 a.format->mantissa_bits + b.format->mantissa_bits};
-    // Subnormals that are normalized have exponents down to the lowest bit's.
+    // Normalized subnormals have exponents down to that of the lowest bit.
     if (m.subnormals == subnormal_alignment::leading_bit) {
         k.least_exponent -= a.format->mantissa_bits + b.format->mantissa_bits;
     }
     return k;
 }
 
-/// Scales of one operand per step; 0 where they are part of the factors.
+/// Number of scales of one operand per step; 0 if they are part of the factors.
 MX_HD inline std::size_t groups_of(const step_kind& s) {
     return s.how == algorithm::grouped
                ? static_cast<std::size_t>(s.rule.length / s.rule.group_length)
                : 0;
 }
 
-/// The accumulator after a step over rule.length factors and groups_of scales of each operand.
+/// The accumulator after a step with rule.length factors and groups_of scales of each operand.
 MX_HD inline std::uint32_t one_step(const step_kind& s, const factor* a, const factor* b,
                                     const scale_factor* sa, const scale_factor* sb,
                                     std::uint32_t c) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix as the multiplier gets it: codes along the reduction axis, with their block scales.
+// A matrix operand of the multiplier: codes along the reduction axis, with their block scales.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace mx::gemm {
 
-/// What one code is: a row of the list of operand formats (operand_formats.hpp).
+/// The format of a code: a row of the list of operand formats (operand_formats.hpp).
 struct operand_format;
 
 /// A of shape M x K, or B of shape N x K: k is contiguous in both (the product is A times B
@@ -25,8 +25,7 @@ struct operand {
     std::size_t scale_block = 0;       ///< elements along k that share a scale; 0: no scales
     std::vector<std::uint8_t> scales;  ///< rows x ceil(depth / scale_block)
 
-    /// What a product is multiplied by after the sum, in float32 (NVFP4's tensor scale); 1:
-    /// nothing.
+    /// Factor of a product after the sum, in float32 (NVFP4's tensor scale); 1: none.
     float tensor_scale = 1.0F;
 };
 

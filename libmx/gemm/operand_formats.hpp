@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of operand formats: what a code means to a matrix unit. Formats that are also element
-// formats are those rows; the wider ones, and CDNA3's, are stated here.
+// THE LIST of operand formats: the meaning of codes in a matrix unit. Formats that are also element
+// formats use those rows; wider formats, and CDNA3's, are defined here.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace mx::gemm {
 
-/// What codes stand for no number.
+/// Which codes are not numbers.
 enum class operand_specials : std::uint8_t {
     none,  ///< all finite
     fn,    ///< all-ones magnitude is NaN
@@ -22,7 +22,7 @@ enum class operand_specials : std::uint8_t {
     fnuz,  ///< the code of -0 is NaN
 };
 
-/// A sign, an exponent field and a mantissa field, from the top.
+/// A sign, an exponent field and a mantissa field, from the most significant bit.
 struct operand_format {
     std::string_view name;
     operand_set member = takes_f32;  ///< the bit by which a model takes it
@@ -32,7 +32,7 @@ struct operand_format {
     operand_specials special = operand_specials::ieee;
     int dropped_bits = 0;  ///< low bits of the code that the unit cuts off on entry (tf32)
 
-    /// Bits of one code, dropped ones included.
+    /// Bits of one code, including dropped ones.
     MX_HD constexpr int code_bits() const {
         return 1 + exponent_bits + mantissa_bits + dropped_bits;
     }
@@ -45,7 +45,7 @@ constexpr operand_specials specials_of(format::specials s) {
     if (s == format::specials::fn) return operand_specials::fn;
     return s == format::specials::ieee ? operand_specials::ieee : operand_specials::none;
 }
-// A missing row ends the compilation.
+// A missing row is a compile error.
 constexpr operand_format element(std::string_view name, operand_set member) {
     const format::element_format& f = *format::find_element_format(name);
     return {f.name, member, f.exponent_bits, f.mantissa_bits, f.bias, specials_of(f.special), 0};
@@ -71,7 +71,7 @@ constexpr const operand_format* find_operand_format(std::string_view name) {
     return base::find_named(operand_formats, name);
 }
 
-/// Scales as the units name them; the bit, the scale format's row and the block.
+/// Block scales by the units' names: the bit, the row of the scale format and the block size.
 struct operand_scale {
     scale_set bit;
     std::string_view format;  ///< a row of format::scale_formats

@@ -24,7 +24,7 @@ operand_panel::operand_panel(const operand& o, const panel_shape& shape, int thr
         }
     }
     make_room();
-    const std::size_t at_once = panel_lanes / shape.lanes;  // groups of a task
+    const std::size_t at_once = panel_lanes / shape.lanes;  // groups per task
     base::parallel_for((groups_ + at_once - 1) / at_once, threads, nullptr,
                        [&](std::uint64_t task, int) {
                            const std::size_t last = std::min(groups_, (task + 1) * at_once);
@@ -57,7 +57,7 @@ void operand_panel::pack_group(std::size_t group) {
         for (std::size_t lane = 0; lane < shape_.lanes; ++lane) {
             const std::size_t row = group * shape_.lanes + lane;
             special = pack_elements(row, group, step, lane) || special;
-            // After the elements: a part whose scale is zero has none that are not.
+            // After the elements: a part with a zero scale has no non-zero elements.
             special = pack_scales(row, group, step, lane) || special;
         }
         special_.data()[group * steps_ + step] = special ? 1 : 0;
@@ -69,7 +69,7 @@ factor operand_panel::unpacked(std::uint32_t code) const {
     return table_[code & (table_.size() - 1)];
 }
 
-// The elements of a step; whether one is NaN or infinite.
+// Packs the elements of a step; returns whether one is NaN or infinite.
 bool operand_panel::pack_elements(std::size_t row, std::size_t group, std::size_t step,
                                   std::size_t lane) {
     const std::size_t from = step * shape_.length;
@@ -102,7 +102,7 @@ bool operand_panel::pack_elements(std::size_t row, std::size_t group, std::size_
     return special;
 }
 
-// The scales of a step; whether one is NaN.
+// Packs the scales of a step; returns whether one is NaN.
 bool operand_panel::pack_scales(std::size_t row, std::size_t group, std::size_t step,
                                 std::size_t lane) {
     const operand& o = source_;

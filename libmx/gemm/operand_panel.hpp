@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of an operand decoded once and laid out as the vector kernels read them: the same k of
-// neighbouring rows side by side. Portable; the layout is the same for every instruction set.
+// Rows of an operand, decoded once and laid out for the vector kernels: the same k of adjacent rows
+// is contiguous. Portable; the layout is the same for every instruction set.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace mx::gemm {
 
-/// Columns of the product in one group: rows of B side by side, a whole number of vectors.
+/// Columns of the product in one group: rows of B interleaved, a whole number of vectors.
 inline constexpr std::size_t panel_lanes = 32;
 
-/// The alignment exponent of what takes no part in alignment: two of them and every scale stay
+/// The exponent of terms that do not take part in alignment: two of them plus every scale stay
 /// below every floor, and within 16 bits.
 inline constexpr std::int16_t no_exponent = -4096;
 
-/// What the kernels read of an element.
+/// The properties of an element that kernels read.
 enum class panel_values : std::uint8_t {
     narrow,    ///< float32 and alignment exponent
     wide,      ///< float64 and alignment exponent
@@ -35,17 +35,17 @@ struct panel_shape {
     std::size_t lanes = panel_lanes;  ///< rows side by side: panel_lanes, or 1
 };
 
-/// A packed operand. Elements that are NaN or infinity, and those past the end of k or of the rows,
-/// are packed as zeros; `special` says where there are any of the former.
+/// A packed operand. NaN and infinite elements, and those beyond the end of k or of the rows, are
+/// packed as zeros; `special` tells where NaN and infinities are.
 class operand_panel {
   public:
-    /// Packs `o`, which has to outlive the panel, on so many threads (base::thread_count).
+    /// Packs `o`, which must outlive the panel, with this many threads (base::thread_count).
     operand_panel(const operand& o, const panel_shape& shape, int threads);
 
     const panel_shape& shape() const { return shape_; }
     const operand& source() const { return source_; }
 
-    /// Of the first element of a step: element k of lane i is at k * lanes + i from here.
+    /// Address of the first element of a step: element k of lane i is at k * lanes + i.
     const float* narrow(std::size_t group, std::size_t step) const {
         return narrow_.data() + element(group, step);
     }
@@ -55,21 +55,21 @@ class operand_panel {
     const std::int16_t* integers(std::size_t group, std::size_t step) const {
         return integers_.data() + element(group, step);
     }
-    /// no_exponent where the element is zero.
+    /// no_exponent if the element is zero.
     const std::int16_t* exponents(std::size_t group, std::size_t step) const {
         return exponents_.data() + element(group, step);
     }
 
-    /// Of the first part of a step: part p of lane i is at p * lanes + i from here. Without scales
+    /// Address of the first part of a step: part p of lane i is at p * lanes + i. Without scales,
     /// exponents are 0 and factors 1.
     const std::int16_t* scale_exponents(std::size_t group, std::size_t step) const {
         return scale_exponents_.data() + part(group, step);
     }
-    /// Scales themselves (integers only); 0 where they are NaN.
+    /// The scales themselves (integers only); 0 if they are NaN.
     const double* scale_values(std::size_t group, std::size_t step) const {
         return scale_values_.data() + part(group, step);
     }
-    /// Bit k: element k of the part is not zero, nor is its scale (integers only).
+    /// Bit k is set if element k of the part and its scale are not zero (integers only).
     const std::uint16_t* nonzero(std::size_t group, std::size_t step) const {
         return nonzero_.data() + part(group, step);
     }
@@ -95,7 +95,7 @@ class operand_panel {
     panel_shape shape_;
     const operand& source_;
     std::size_t groups_, steps_;
-    std::vector<factor> table_;  // of all codes, where there are few
+    std::vector<factor> table_;  // of all codes, if there are few
     base::aligned_buffer<float> narrow_;
     base::aligned_buffer<double> wide_;
     base::aligned_buffer<std::int16_t> integers_, exponents_, scale_exponents_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fused_step for several outputs at a time in 32 bits: what a GPU has most of. Factors lie split
-// into magnitude, exponent and sign; a term is a product, a shift to the right and a product with
-// the sign. Same bits as fused_step for every rule that takes_split() accepts.
+// fused_step for several outputs at a time in 32-bit arithmetic, which has the highest throughput
+// on GPUs. Factors are split into magnitude, exponent and sign; a term is a product, a right shift
+// and a multiplication by the sign. Same bits as fused_step for every rule that takes_split()
+// accepts.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include "libmx/gemm/one_step.hpp"
 #include "libmx/gemm/terms.hpp"
 
-// Arrays by output stay in registers only where loops over them are unrolled.
+// Arrays indexed by output stay in registers only if the loops over them are unrolled.
 #if defined(__CUDA_ARCH__)
 #define MX_UNROLL _Pragma("unroll")
 #else
@@ -18,7 +19,7 @@
 
 namespace mx::gemm {
 
-/// Four neighbours along k, loaded at once.
+/// Four consecutive factors along k, loaded at once.
 struct alignas(16) split_words {
     std::uint32_t v[4];
 };
@@ -31,7 +32,7 @@ struct split_rows {
     unsigned pitch;
 };
 
-/// One factor. Of an operand on the left magnitudes are shifted to the position of a term of
+/// Splits one factor. Magnitudes of a left operand are shifted to the position of a term with
 /// exponent E.
 struct split_factor {
     std::uint32_t magnitude;
@@ -39,21 +40,21 @@ struct split_factor {
     std::int32_t sign;
 };
 
-/// The exponent of zero: below every floor, with any other on top of it.
+/// The exponent of zero: below every floor, even with any other exponent added.
 inline constexpr std::int32_t split_zero = -16384;
 
-/// Terms that a sum in 32 bits holds: each is below 2^(F + 2).
+/// The number of terms that a 32-bit sum can hold: each is below 2^(F + 2).
 inline constexpr int split_sum_terms = 16;
 
-/// Whether products of `r`, below 2^(their fraction bits + 2), and 16 terms of it fit 32 bits, and
-/// steps are of whole split_words.
+/// Whether products of `r`, below 2^(their fraction bits + 2), and 16 of its terms fit in 32 bits,
+/// and steps consist of whole split_words.
 MX_HD inline bool takes_split(const step_rule& r) {
     return r.fraction_bits <= 25 && r.product_fraction_bits <= 25 && r.length % 4 == 0 &&
            r.zero == zero_sign::plus;
 }
 
-/// Bits by which a left operand's magnitudes are shifted, and those by which terms are shifted
-/// back at the alignment exponent; one of them is 0.
+/// The bits by which magnitudes of a left operand are shifted left, and by which terms are shifted
+/// right at the alignment exponent; one of them is 0.
 MX_HD inline int split_raise(const step_rule& r) {
     const int raise = r.fraction_bits - r.product_fraction_bits;
     return raise > 0 ? raise : 0;
@@ -63,14 +64,14 @@ MX_HD inline int split_lower(const step_rule& r) {
     return lower > 0 ? lower : 0;
 }
 
-/// `raise` is split_raise() on the left and 0 on the right. Not of NaN and Inf.
+/// `raise` is split_raise() for the left operand and 0 for the right. `x` must not be NaN or Inf.
 MX_HD inline split_factor split(const factor& f, int raise) {
     const std::int32_t s = f.significand;
     const auto magnitude = static_cast<std::uint32_t>(s < 0 ? -s : s);
     return {magnitude << raise, s == 0 ? split_zero : std::int32_t{f.exponent}, s < 0 ? -1 : 1};
 }
 
-/// x / 2^shift; 0 from 32 on.
+/// x / 2^shift; 0 for shifts of 32 and more.
 MX_HD inline std::uint32_t shifted_right(std::uint32_t x, std::uint32_t shift) {
 #if defined(__CUDA_ARCH__)
     std::uint32_t y;
@@ -81,8 +82,8 @@ MX_HD inline std::uint32_t shifted_right(std::uint32_t x, std::uint32_t shift) {
 #endif
 }
 
-/// The step of `length` products, r.length or less, of `rows` rows of A, from row `a_row` on, by
-/// `cols` of B, `b_next` rows apart from `b_row` on. None of their factors is NaN or Inf.
+/// The step of `length` products (at most r.length) for `rows` rows of A from row `a_row` on, and
+/// `cols` rows of B, `b_next` rows apart, from `b_row` on. No factor may be NaN or Inf.
 template <int rows, int cols, int length>
 MX_HD inline void split_step(const step_rule& r, const split_rows& a, unsigned a_row,
                              const split_rows& b, unsigned b_row, unsigned b_next,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of all models share: the rule they follow, looking for NaN and Inf among terms,
-// shifting them, and from the exact sum of a step to the bits of an accumulator and back.
+// Common to the steps of all models: their parameters, detection of NaN and Inf among terms,
+// shifts, and conversion between exact sums and accumulator bits.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mx::gemm {
 
-// The integers of a model that one step needs, small enough to pass to a kernel.
+// The integer parameters of a model that a step needs, small enough to pass to a kernel.
 
 struct step_rule {
     int length = 0;              ///< L
@@ -33,7 +33,7 @@ MX_HD inline step_rule rule_of(const accumulator& m, int product_fraction_bits) 
             m.underflow};
 }
 
-// From the exact sum of a step to the bits of an accumulator, and back.
+// Conversion from the exact sum of a step to accumulator bits, and back.
 
 inline constexpr std::uint32_t f32_canonical_nan = 0x7fffffffu;
 inline constexpr std::uint32_t f16_canonical_nan = 0x7fffu;
@@ -41,7 +41,7 @@ inline constexpr std::uint32_t f16_canonical_nan = 0x7fffu;
 /// Whether accumulators of this conversion are f16.
 MX_HD constexpr bool gives_f16(conversion c) { return c == conversion::rne_fp16; }
 
-/// Where a conversion puts its result.
+/// The format of the result of a conversion.
 struct target {
     int mantissa_bits;  ///< kept
     int unused_bits;    ///< zeros below them in the code
@@ -72,8 +72,8 @@ MX_HD inline int floor_log2_64(std::uint64_t u) {
                      : base::floor_log2(static_cast<std::uint32_t>(u));
 }
 
-/// The bits of +-magnitude * 2^q. Magnitudes beyond the largest exponent are Inf, toward zero as
-/// well; what rounds to zero takes the sign that `underflow` says.
+/// The bits of +-magnitude * 2^q. Magnitudes beyond the largest exponent become Inf, also when
+/// rounding toward zero; a result that rounds to zero has the sign given by `underflow`.
 MX_HD inline std::uint32_t round_to(const target& t, std::uint64_t magnitude, int q, bool negative,
                                     zero_sign underflow) {
     int e = floor_log2_64(magnitude) + q;
@@ -90,14 +90,14 @@ MX_HD inline std::uint32_t round_to(const target& t, std::uint64_t magnitude, in
         if (t.nearest && (rest > middle || (rest == middle && (kept & 1u) != 0))) ++kept;
     }
     if (kept == 0 && underflow == zero_sign::plus) negative = false;
-    // The leading bit of a normal number adds the one that its exponent field lacks here, and the
-    // carry of a rounding walks on into the field, up to Inf.
+    // The leading bit of a normal number adds the 1 that its exponent field lacks here, and a carry
+    // of rounding propagates into the field, up to Inf.
     const std::uint32_t field = static_cast<std::uint32_t>(e - t.least_exponent);
     const std::uint32_t code = (field << t.mantissa_bits) + static_cast<std::uint32_t>(kept);
     return code << t.unused_bits | (negative ? 1u : 0u) << t.sign_position;
 }
 
-/// The accumulator that follows from an exact sum * 2^q. `minus_zeros`: every term was -0.
+/// The accumulator for an exact sum * 2^q. `minus_zeros`: every term was -0.
 MX_HD inline std::uint32_t convert_sum(const step_rule& r, std::int64_t sum, int q,
                                        bool minus_zeros) {
     const target t = target_of(r.convert);
@@ -129,7 +129,7 @@ MX_HD inline factor unpack_accumulator(conversion c, std::uint32_t bits) {
     return unpack(gives_f16(c) ? f16 : f32, subnormal_alignment::least_exponent, bits);
 }
 
-/// What the codes alone decide, before any arithmetic.
+/// Special cases determined by the codes, before any arithmetic.
 struct special_terms {
     bool nan = false;
     bool plus_infinity = false;
@@ -139,7 +139,7 @@ struct special_terms {
         plus_infinity = plus_infinity || !negative;
         minus_infinity = minus_infinity || negative;
     }
-    /// One product.
+    /// Adds one product.
     MX_HD void add(const factor& a, const factor& b) {
         if (a.what == value_class::finite && b.what == value_class::finite) return;
         const bool any_nan = a.what == value_class::nan || b.what == value_class::nan;
@@ -149,7 +149,7 @@ struct special_terms {
             add_infinity(a.negative != b.negative);
         }
     }
-    /// The accumulator.
+    /// Adds the accumulator.
     MX_HD void add(const factor& c) {
         if (c.what == value_class::nan) nan = true;
         if (c.what == value_class::infinite) add_infinity(c.negative);
@@ -161,17 +161,17 @@ struct special_terms {
     }
 };
 
-/// term * 2^shift as an integer, toward zero. Zero may be shifted by anything.
+/// term * 2^shift as an integer, rounded toward zero. Zero may have any shift.
 MX_HD inline std::int64_t shifted_toward_zero(std::int64_t term, int shift) {
     if (term == 0) return 0;
     if (shift >= 0) return term * (std::int64_t{1} << shift);
     if (shift < -62) return 0;
-    // A negative term is raised by what the shift would take it down too far.
+    // Compensates for the shift of negative terms, which rounds down.
     const std::int64_t cut = (std::int64_t{1} << -shift) - 1;
     return (term + ((term >> 63) & cut)) >> -shift;
 }
 
-/// term * 2^shift as an integer, toward minus infinity. Zero may be shifted by anything.
+/// term * 2^shift as an integer, rounded toward minus infinity. Zero may have any shift.
 MX_HD inline std::int64_t shifted_down(std::int64_t term, int shift) {
     if (term == 0) return 0;
     if (shift >= 0) return term * (std::int64_t{1} << shift);

@@ -16,7 +16,7 @@ const std::uint8_t* scales_of_row(const operand& x, std::size_t row) {
     return x.scales.data() + row * blocks;
 }
 
-// A factor under its block's scale.
+// A factor with its block's scale applied.
 factor under(factor f, const scale_factor& s) {
     f.significand *= s.significand;
     f.exponent = static_cast<std::int16_t>(f.exponent + s.exponent);

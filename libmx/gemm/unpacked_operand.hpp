@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operand as factors, filled with zeros up to whole steps.
+// An operand as factors, padded with zeros to whole steps.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,8 @@ struct unpacked_operand {
     std::size_t depth = 0;  ///< of a row of factors: K rounded up to whole steps
     std::vector<factor> factors;
 
-    /// One scale per group and row where the model takes scales by group (algorithm::grouped);
-    /// elsewhere scales are part of the factors.
+    /// One scale per group and row if the model takes scales by group (algorithm::grouped);
+    /// otherwise scales are part of the factors.
     std::size_t groups = 0;
     std::vector<scale_factor> scales;
 
@@ -23,11 +23,11 @@ struct unpacked_operand {
     const scale_factor* scale_row(std::size_t r) const { return scales.data() + r * groups; }
 };
 
-/// Unpacks `x` for `m`. Significands of factors are multiplied by UE4M3 scales where the model is
-/// software; a NaN scale makes NaN of its block.
+/// Unpacks `x` for `m`. Significands are multiplied by UE4M3 scales if the model is software; a NaN
+/// scale makes its block NaN.
 unpacked_operand unpack_operand(const operand& x, const accumulator& m);
 
-/// Fraction bits of a significand of `x` as unpack_operand gives it, those of its scale included.
+/// Fraction bits of the significands from unpack_operand, including those of the scale.
 int fraction_bits_of(const operand& x);
 
 /// The dequantized values as float32 (intake::float32) or rounded to bfloat16 (intake::bfloat16).

@@ -8,7 +8,7 @@
 
 namespace mx::lab {
 
-// Matrices of one head: context x size, and s, p and d of context x context.
+// Matrices of one head: context x size; s, p and d: context x context.
 struct attention::head_room {
     float *q, *k, *v, *o, *dq, *dk, *dv, *sum_k, *sum_v, *p, *d;
 };
@@ -60,7 +60,7 @@ void attention::prepare(const machine& on) {
     }
 }
 
-// Rows of a head of x (context x width) together, turned by their positions.
+// Gathers one head's rows of x (context x width); with `turned`, applies the rotary embedding.
 void attention::gather(const float* x, std::size_t width, std::size_t head, bool turned,
                        float* to) const {
     const std::size_t size = shape_.size, half = size / 2;
@@ -80,7 +80,7 @@ void attention::gather(const float* x, std::size_t width, std::size_t head, bool
     }
 }
 
-// The way back: `turned` the other way round.
+// Inverse of gather(): `turned` rotates by the negative angle.
 void attention::scatter(const float* x, std::size_t width, std::size_t head, bool turned,
                         float* to) const {
     const std::size_t size = shape_.size, half = size / 2;
@@ -100,7 +100,7 @@ void attention::scatter(const float* x, std::size_t width, std::size_t head, boo
     }
 }
 
-// p from q and k.
+// Computes p from q and k.
 void attention::weigh(worker& by, const head_room& r) const {
     const std::size_t n = shape_.context;
     multiply(by.on, {r.q, n, shape_.size}, {r.k, n, shape_.size}, r.p);

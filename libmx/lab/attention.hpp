@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal attention with rotary positions, in float32 whatever the recipes: no linear layer is part
-// of it.
+// Causal attention with rotary position embeddings. Always float32: recipes apply to linear layers
+// only.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace mx::lab {
 
-/// `heads` heads of `size` features each; keys and values have `key_heads`, each of them serves
-/// heads / key_heads heads that follow each other. Sequences of `context` tokens.
+/// `heads` query heads of `size` features each. Each of the `key_heads` key and value heads serves
+/// heads / key_heads consecutive query heads. Sequences have `context` tokens.
 struct attention_shape {
     std::size_t heads = 2, key_heads = 2, size = 32, context = 64;
 
@@ -21,31 +21,32 @@ struct attention_shape {
     std::size_t key_width() const { return key_heads * size; }
 };
 
-/// o = softmax(mask(rope(q) rope(k)^T / sqrt(size))) v per head, where a token sees itself and
-/// those before it in its sequence. rope turns features (i, i + size / 2) of the token at position
-/// p by the angle p 10000^(-2 i / size) (Su et al., arXiv 2104.09864, halves as in Llama's
-/// published weights). Products are chains of float32 fused multiply-adds in ascending order of
-/// what is summed over, of every token of the sequence: those that are masked add +0. Softmax as in
-/// simd::kernels. The backward pass computes the weights again.
+/// o = softmax(mask(rope(q) rope(k)^T / sqrt(size))) v per head. A token attends to itself and to
+/// earlier tokens of its sequence. For the token at position p, rope rotates features (i, i + size
+/// / 2) by the angle p 10000^(-2 i / size) (Su et al., arXiv 2104.09864; halves paired as in
+/// Llama's published weights). Each product is a chain of float32 fused multiply-adds in ascending
+/// order of the summation index over all tokens of the sequence; masked tokens add +0. Softmax as
+/// in simd::kernels. The backward pass recomputes the attention weights.
 class attention {
   public:
-    /// `size` is even, `key_heads` divides `heads`.
+    /// `size` must be even, and `key_heads` must divide `heads`.
     explicit attention(const attention_shape& shape);
 
     const attention_shape& shape() const { return shape_; }
 
-    /// o and q are tokens x width, k and v tokens x key width; tokens is a multiple of the context.
+    /// o and q are tokens x width; k and v are tokens x key width. tokens is a multiple of the
+    /// context.
     void forward(machine& on, std::size_t tokens, const float* q, const float* k, const float* v,
                  float* o);
-    /// The gradients of q, k and v from that of o.
+    /// Computes the gradients of q, k and v from the gradient of o.
     void backward(machine& on, std::size_t tokens, const float* q, const float* k, const float* v,
                   const float* d_o, float* dq, float* dk, float* dv);
 
-    /// Bytes of room that a thread needs.
+    /// Bytes of scratch memory per thread.
     std::size_t bytes_of_thread() const;
 
   private:
-    // What a thread computes a head in.
+    // Scratch memory of one thread for one head.
     struct worker {
         machine on;
         base::aligned_buffer<float> room;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a curve of losses says.
+// Instabilities in loss curves.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,16 @@
 
 namespace mx::lab {
 
-/// When a curve counts as unstable: a loss above `factor` times the median of the `window` losses
-/// before it (as many as there are, but at least `least`), or one that is no number.
+/// A loss is unstable if it is NaN or infinite, or exceeds `factor` times the median of the
+/// preceding `window` losses (all preceding ones if there are fewer; with fewer than `least`, the
+/// loss is not judged).
 struct instability_rule {
     double factor = 10;
     std::size_t window = 100;
     std::size_t least = 20;
 };
 
-/// The first such step, from 1; none where there is none.
+/// The first unstable step, counted from 1, or nullopt.
 std::optional<std::uint64_t> first_instability(std::span<const float> losses,
                                                const instability_rule& rule = {});
 

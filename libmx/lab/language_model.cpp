@@ -56,7 +56,7 @@ language_network::language_network(const language_shape& shape)
 
 std::vector<layer_name> language_network::layers() const {
     std::vector<layer_name> all;
-    for (std::size_t i = 1; i < names_.size(); ++i) {  // the embedding has no product
+    for (std::size_t i = 1; i < names_.size(); ++i) {  // from 1: the embedding has no product
         all.push_back({names_[i], shape_.head_kept && i + 1 == names_.size()});
     }
     return all;
@@ -71,7 +71,7 @@ double language_network::floats_kept(std::size_t tokens) const {
                               (shape_.qk_norm ? 2 * (d + kv) + 2 : 0) + (gated() ? 3 : 2) * h);
     const double shared =
         n * (3 * d + 2 * vocabulary) + n * (4 * d + 2 * kv + (gated() ? 3 : 2) * h);
-    // Both operands of a product, the one rounded before, and the packed one.
+    // Both operands of a product, the one rounded before the product, and the packed one.
     const double widest = std::max({d, h, static_cast<double>(vocabulary)});
     return static_cast<double>(shape_.depth) * block + shared + 4 * n * widest;
 }
@@ -146,9 +146,9 @@ void language_network::backward(machine& on, const precision& how, const std::ve
     const layer_context c = context(on, how, observer);
     const std::size_t narrow = tokens_ * shape_.width, wide = tokens_ * shape_.hidden();
     const std::size_t keys = tokens_ * attention_.shape().key_width();
-    float* const da = y_.room_for(narrow);      // of the residual stream
-    float* const dx = d_x_.room_for(narrow);    // of what a branch begins with
-    float* const part = d_y_.room_for(narrow);  // of one of several layers there
+    float* const da = y_.room_for(narrow);      // gradient of the residual stream
+    float* const dx = d_x_.room_for(narrow);    // gradient of a branch's input
+    float* const part = d_y_.room_for(narrow);  // one of several gradients that add up to it
     float* const dq = d_q_.room_for(narrow);
     float* const dk = d_k_.room_for(keys);
     float* const dv = d_v_.room_for(keys);
@@ -178,7 +178,7 @@ void language_network::backward(machine& on, const precision& how, const std::ve
         add(on, da, part, narrow, da);
         undo(at(i, o), b.o.data(), da, part);
         attention_.backward(on, tokens_, b.q.data(), b.k.data(), b.v.data(), part, dq, dk, dv);
-        // A norm cannot be undone in place.
+        // The gradient of a norm cannot be computed in place.
         const float *before_q = dq, *before_k = dk;
         if (shape_.qk_norm) {
             undo_norm(at(i, q_norm), b.q_kept, dq, part);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Language models of bytes: one block, two architectures.
+// Byte-level language models in two architectures.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace mx::lab {
 
-/// Embedding of bytes, `depth` blocks, a norm and a head of its own:
+/// Embedding of bytes, `depth` blocks, a final norm and an untied head:
 ///   a' = a + Wo attention(norm_q(Wq n), norm_k(Wk n), Wv n), n = norm(a)
 ///   a" = a' + Wdown phi(Wup m [, Wgate m]),                  m = norm(a')
-/// Norms have a gain and no bias; there are no biases at all.
+/// Norms have a gain and no bias; linear layers have no bias.
 struct language_shape {
     std::size_t width = 64, depth = 2;
     std::size_t heads = 2;      ///< of width / heads features, an even number
@@ -27,7 +27,7 @@ struct language_shape {
     bool qk_norm = true;                ///< of all features of q and of k, before positions
     bool head_kept = false;             ///< recipes leave the head alone unless a pattern names it
 
-    /// 4 width; for swiglu 8 width / 3, up to the next multiple of 32.
+    /// 4 width; for swiglu 8 width / 3, rounded up to a multiple of 32.
     std::size_t hidden() const;
     attention_shape heads_shape() const { return {heads, key_heads, width / heads, context}; }
     friend bool operator==(const language_shape&, const language_shape&) = default;
@@ -35,8 +35,8 @@ struct language_shape {
 
 inline constexpr std::size_t vocabulary = 256;  // bytes
 
-/// Forward and backward of a language model; keeps the activations of its last forward pass. Names
-/// of parameters are those of Llama and OLMo 2 checkpoints.
+/// Forward and backward pass of a language model. Keeps the activations of the last forward pass.
+/// Parameter names are those of Llama and OLMo 2 checkpoints.
 class language_network {
   public:
     explicit language_network(const language_shape& shape);
@@ -44,23 +44,24 @@ class language_network {
     const language_shape& shape() const { return shape_; }
     const parameter_list& parameters() const { return list_; }
     std::vector<layer_name> layers() const;
-    /// Floats that forward and backward keep for so many tokens, and room for the largest operands.
+    /// Floats allocated for `tokens` tokens: activations, gradients and the largest operands.
     double floats_kept(std::size_t tokens) const;
-    /// What each thread needs for heads of attention.
+    /// Bytes of attention scratch memory per thread.
     std::size_t bytes_of_thread() const { return attention_.bytes_of_thread(); }
 
-    /// The mean over tokens of -log of what the model gives to each `target`. `tokens` bytes each,
-    /// a multiple of the context, that stay until backward() is done.
+    /// The mean over tokens of the negative log-likelihood of each `target`, in nats. Input and
+    /// targets are `tokens` bytes each, a multiple of the context, and must stay valid until
+    /// backward() returns.
     float forward(machine& on, const precision& how, const std::vector<float>& values,
                   const std::uint8_t* bytes, const std::uint8_t* target, std::size_t tokens,
                   std::uint64_t seed, std::uint64_t step, const layer_observer* observer = nullptr);
     void backward(machine& on, const precision& how, const std::vector<float>& values,
                   std::vector<float>& gradients, const layer_observer* observer = nullptr);
-    /// Of the last forward pass, tokens x 256; gradients of them once it is over.
+    /// The logits of the last forward pass, tokens x 256; after backward(), their gradients.
     const float* logits() const { return logits_.data(); }
 
   private:
-    // Places of parameters in the list; of a block, counted from its first one.
+    // Index of a parameter in its block.
     enum place : std::size_t { in_norm, q, k, v, q_norm, k_norm, o, mlp_norm, up, gate, down };
     static constexpr std::size_t places = 11;
 
@@ -68,7 +69,7 @@ class language_network {
         norm_kept in_kept, q_kept, k_kept, mlp_kept;
         base::aligned_buffer<float> n, q, k, v, o, m, u, g, h;
     };
-    // A layer of block i, of the network behind the blocks where i is the depth.
+    // Parameter p of block i; i == depth selects the parameters after the last block.
     const parameter& at(std::size_t block, place p) const {
         return list_.all()[at_[block * places + p]];
     }
@@ -82,7 +83,7 @@ class language_network {
     language_shape shape_;
     parameter_list list_;
     std::vector<std::size_t> at_;
-    std::vector<std::string> names_;  // of the layers: those of parameters without ".weight"
+    std::vector<std::string> names_;  // layer names: parameter names without ".weight"
     attention attention_;
     std::vector<block_state> blocks_;
     norm_kept last_kept_;
@@ -94,8 +95,8 @@ class language_network {
     std::uint64_t seed_ = 0, step_ = 0;
 };
 
-/// Embedding, weights and head normal with deviation 0.02, o and down 0.02 / sqrt(2 depth) as in
-/// GPT-2; gains uniform in [least, most].
+/// Initial values. Embedding, weights and head are normal with standard deviation 0.02; o and down
+/// with 0.02 / sqrt(2 depth), as in GPT-2. Gains are uniform in [least, most].
 std::vector<float> language_values(const language_network& of, float least_gain, float most_gain,
                                    std::uint64_t seed);
 

@@ -11,11 +11,11 @@
 namespace mx::lab {
 namespace {
 
-constexpr std::size_t grain = 32768;  // elements below which a thread has too little to do
+constexpr std::size_t grain = 32768;  // elements; smaller ranges are not worth a thread
 
 std::size_t rows_of(std::size_t width) { return std::max<std::size_t>(1, grain / width); }
 
-// `x` rounded into `room`, or `x` itself.
+// `x` rounded into `room`, or `x` itself if nothing is rounded.
 const float* rounded(machine& on, rounding how, const float* x, std::size_t count,
                      base::aligned_buffer<float>& room) {
     if (how == rounding::none) return x;
@@ -33,14 +33,14 @@ void round_result(machine& on, rounding how, std::size_t count, float* y) {
     });
 }
 
-// Draws of an operand: of its layer, product and step.
+// Random key of an operand: a function of its layer, product and step.
 base::random_key draws_of(const layer_context& c, std::string_view layer,
                           std::string_view operand) {
     const std::uint64_t name = base::tensor_id(fmt::format("{}.{}", layer, operand));
     return {c.seed, name ^ (c.step * 0x9e3779b97f4a7c15u)};
 }
 
-// The context of a layer: with the precision of its name.
+// The context with the precision of the layer of that name.
 layer_context within(const layer_context& c, std::string_view layer) {
     return {c.on, c.how.of(layer), c.room, c.seed, c.step, c.observer};
 }
@@ -77,7 +77,7 @@ void column_sums(machine& on, rounding how, const float* dy, const float* normal
     });
 }
 
-// A gain or bias as a norm gets it: rounded, then under its recipe.
+// A gain or bias as the norm uses it: rounded, then quantized with its recipe.
 void prepared(const layer_context& c, const norm_layer& l, rounding how, const float* x,
               const operand_rule& rule, float* to) {
     c.on.kernels().round(how, x, l.width, to);

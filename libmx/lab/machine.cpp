@@ -17,7 +17,7 @@ machine::machine(int threads, std::string_view backend)
 void machine::split(std::size_t count, std::size_t grain,
                     const std::function<void(std::size_t, std::size_t, int)>& body) {
     if (threads_ == 1 || count <= grain) return body(0, count, 0);
-    // A few parts per thread, so that an uneven end costs little.
+    // Several parts per thread balance the load.
     const std::size_t parts = static_cast<std::size_t>(threads_) * 4;
     const std::size_t step = ((count + parts - 1) / parts + grain - 1) / grain * grain;
     base::parallel_for((count + step - 1) / step, threads_, nullptr,

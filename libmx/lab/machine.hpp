@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training runs on: kernels, threads, and the quantizers of each thread. Results depend on
-// none of it.
+// Kernels, threads and per-thread quantizers of a training run. None of them affects results.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +14,22 @@
 
 namespace mx::lab {
 
-/// Of one training at a time.
+/// Used by one training run at a time.
 class machine {
   public:
-    /// `threads` as in base::thread_count; `backend` as in simd::named, "" for the fastest.
+    /// `threads` as in base::thread_count; `backend` as in simd::named, "" selects the fastest.
     explicit machine(int threads = 1, std::string_view backend = {});
 
     const simd::kernels& kernels() const { return *kernels_; }
     int threads() const { return threads_; }
 
-    /// Calls body(begin, end, thread) for ranges that cover [0, count), each but the last a
-    /// multiple of `grain` long.
+    /// Calls body(begin, end, thread) for ranges that cover [0, count). The length of each but the
+    /// last is a multiple of `grain`.
     void split(std::size_t count, std::size_t grain,
                const std::function<void(std::size_t begin, std::size_t end, int thread)>& body);
 
     codec::quantizer& quantizer(int thread);
-    /// Room that a product uses and leaves undefined.
+    /// Scratch memory of a product; its contents are undefined afterwards.
     base::aligned_buffer<float>& packed() { return packed_; }
 
   private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training trains: a network, its batches and its loss, behind one interface.
+// What a training run optimizes: a network, its batches and its loss, behind one interface.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace mx::lab {
 
 struct run_request;
 
-/// What a run takes, counted beforehand.
+/// Estimated cost of a run.
 struct model_cost {
     std::size_t parameters = 0;
     std::size_t block_parameters = 0;  ///< without embedding and head
@@ -23,34 +23,35 @@ struct model_cost {
     double bytes = 0;                  ///< of parameters, gradients, moments, activations and room
 };
 
-/// One network. What is computed depends on the arguments and the request alone; activations of the
-/// last forward pass are kept for the backward one.
+/// One network. Results depend on the arguments and the request alone. Keeps the activations of the
+/// last forward pass for the backward pass.
 class model {
   public:
     virtual ~model() = default;
 
     virtual const parameter_list& parameters() const = 0;
-    /// Layers that a precision may set apart, in the order of the forward pass.
+    /// The layers that can have a precision of their own, in the order of the forward pass.
     virtual std::vector<layer_name> layers() const = 0;
     virtual std::vector<float> initial_values() const = 0;
 
-    /// Throws base::error (input) where there is no data for so many updates.
+    /// Throws base::error (input) if there is too little data for that many updates.
     virtual void check_steps(std::uint64_t steps) const = 0;
-    /// Makes the batch of update `step`, from 1: a function of it.
+    /// Makes the batch of update `step`, counted from 1. Batches depend on `step` alone.
     virtual void make_batch(machine& on, std::uint64_t step) = 0;
-    /// The mean loss of the batch. Draws of stochastic rounding depend on `seed` and `step`.
+    /// Returns the mean loss of the batch. Draws of stochastic rounding depend on `seed` and
+    /// `step`.
     virtual float forward(machine& on, const precision& how, const std::vector<float>& values,
                           std::uint64_t seed, std::uint64_t step) = 0;
-    /// Gradients of all parameters, once forward() was called with the same arguments.
+    /// Computes the gradients of all parameters. Call forward() with the same arguments first.
     virtual void backward(machine& on, const precision& how, const std::vector<float>& values,
                           std::vector<float>& gradients) = 0;
 
-    /// Inputs and labels of the batch, where they are float32 matrices.
+    /// Inputs and labels of the batch, if they are float32 matrices.
     virtual std::vector<layer_value> batch() const { return {}; }
-    /// Lower bound of the expected loss in nats per token; none if unknown.
+    /// Lower bound of the expected loss in nats per token; nullopt if unknown.
     virtual std::optional<double> loss_floor() const { return std::nullopt; }
-    /// The mean loss of four batches of text that is held out of training, the arguments as of
-    /// forward(); none where every batch is new.
+    /// The mean loss of four batches of held-out text; arguments as for forward(). nullopt if every
+    /// batch is new.
     virtual std::optional<double> held_out_loss(machine&, const precision&,
                                                 const std::vector<float>&, std::uint64_t,
                                                 std::uint64_t) {
@@ -58,14 +59,14 @@ class model {
     }
     virtual model_cost cost() const = 0;
 
-    /// Sees what enters layers and the gradients of what leaves them.
+    /// Called with the inputs of layers and the gradients of their outputs.
     layer_observer observer;
 };
 
-/// The model of a request. Throws base::error: input for files that do not fit it.
+/// Makes the model of a request. Throws base::error (input) for files that do not fit the request.
 std::unique_ptr<model> make_model(const run_request& r, machine& on);
 
-/// The layers of the model that it would be.
+/// The layers of that model.
 std::vector<layer_name> layers_of(const run_request& r);
 
 }  // namespace mx::lab

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products as an accumulator model adds them: the way of mx stages, with its operands.
+// Matrix products summed by an accumulator model, computed as in mx stages.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of models that are trained, each with its batches.
+// THE LIST of models, each with its batches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace mx::lab {
 namespace {
 
-// Copies of operands beyond their quantized values: a rotation needs one of both, and `source
-// requantized` keeps the first quantized X and dY, of which each rotated one needs two.
+// Copies of operands besides their quantized values: a rotation needs one copy of each operand.
+// `source requantized` keeps the first quantized X and dY, and each rotated one needs two copies.
 double copies_of_operands(const run_request& r, const std::vector<layer_name>& layers) {
     const precision p = precision_of(settings_after(r, r.steps), layers);
     const auto any = [&](const auto& has) {
@@ -29,7 +29,7 @@ double copies_of_operands(const run_request& r, const std::vector<layer_name>& l
     return (rotated ? 2 : 0) + (requantized ? (rotated ? 4 : 2) : 0);
 }
 
-constexpr std::size_t calibration = 1024;  // inputs that the teacher's scale is measured on
+constexpr std::size_t calibration = 1024;  // inputs from which the teacher's scale is computed
 
 class proxy_model final : public model {
   public:
@@ -148,7 +148,7 @@ class proxy_model final : public model {
     std::unique_ptr<teacher> teacher_;
     float teacher_scale_ = 1;
     std::vector<float> x_, y_, dy_, noise_;
-    std::vector<float> given_x_, given_y_;  // of --data
+    std::vector<float> given_x_, given_y_;  // from --data
 };
 
 class byte_model final : public model {
@@ -207,13 +207,13 @@ class byte_model final : public model {
         model_cost c;
         c.parameters = net_.parameters().size();
         c.block_parameters = c.parameters - 2 * vocabulary * s.width;
-        std::size_t products = 0;  // parameters that every token is multiplied by
+        std::size_t products = 0;  // parameters that multiply every token
         for (const parameter& p : net_.parameters().all()) {
             if (p.kind == parameter_kind::weight) products += p.count;
         }
         products -= vocabulary * s.width;
         const auto tokens = static_cast<double>(request_.batch);
-        // Forward two products per head, backward these again and four more of the same size.
+        // Forward: two products per head. Backward: these again, and four more of the same size.
         const double attended =
             7 * static_cast<double>(s.depth * s.width) * static_cast<double>(s.context);
         c.flop = 2 * tokens * (3 * static_cast<double>(products) + attended);
@@ -227,7 +227,7 @@ class byte_model final : public model {
 
   private:
     std::size_t sequences() const { return request_.batch / request_.context; }
-    // The batch of the sequences from number `first` on.
+    // Makes the batch of consecutive sequences starting at number `first`.
     template <typename Sequence>
     void fill(std::uint64_t first, const Sequence& sequence) {
         const std::size_t context = request_.context;

@@ -30,13 +30,13 @@ void transpose(const float* x, std::size_t rows, std::size_t cols, float* y) {
     }
 }
 
-// How the blocks of a recipe lie in the matrix, and where values go.
+// Placement of a recipe's blocks in the matrix and of their values in the result.
 struct layout {
     std::size_t block_rows, block_cols;
-    bool across;  // blocks are columns, and each becomes a stretch of a row of the result
+    bool across;  // blocks are columns, and each becomes a segment of a row of the result
 };
 
-// The values of a block, of `count` elements.
+// Decodes a block of `count` elements.
 void decode(const codec::block_params& p, const codec::block_results& d, std::size_t b,
             std::size_t count, float* to) {
     if (!p.plain || p.has_offset || d.values != nullptr) {
@@ -47,7 +47,8 @@ void decode(const codec::block_params& p, const codec::block_results& d, std::si
     for (std::size_t i = 0; i < count; ++i) to[i] = scale * p.value[codes[i]];
 }
 
-// `x` (rows x cols) to its values; `to` is laid out as `x`, or transposed with layout::across.
+// Quantizes and decodes `x` (rows x cols). `to` is laid out like `x`, or transposed with
+// layout::across.
 void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const matrix_view& m,
                      const layout& l, float* to) {
     codec::tensor_facts facts;
@@ -146,7 +147,7 @@ operand_view quantized(machine& on, const operand_rule& rule, const transform::r
         return plain_view(to, m, over);
     }
     if (plain) {
-        // Other formats without blocks, which no scheme has: as mx stages converts them.
+        // Other formats without blocks, which no scheme uses, are converted as in mx stages.
         const products::quantized_operand q = products::quantize_operand(
             as_matrix(m),
             over == axis::last ? products::reduction::last : products::reduction::first,
@@ -156,7 +157,7 @@ operand_view quantized(machine& on, const operand_rule& rule, const transform::r
     }
     const codec::recipe& r = *rule.recipe->blocks;
     if (over == axis::first && codec::bumps_positions(r)) {
-        // Exponents are raised along rows of blocks, so that these have to be rows.
+        // Exponents are raised along rows of blocks, so these blocks must be rows.
         std::vector<float> turned(count);
         transpose(m.data, m.rows, m.cols, turned.data());
         const matrix_view t{turned.data(), m.cols, m.rows, m.key};
@@ -181,7 +182,7 @@ const float* quantized_copy(machine& on, const operand_rule& rule,
                             base::aligned_buffer<float>& room) {
     const operand_view v = quantized(on, rule, rotate, m, over, room);
     if (v.data == m.data) return m.data;
-    float* to = const_cast<float*>(v.data);  // in `room`
+    float* to = const_cast<float*>(v.data);  // points into `room`
     if (over == axis::first && !v.transposed) {
         std::vector<float> turned(m.rows * m.cols);
         transpose(v.data, m.cols, m.rows, turned.data());

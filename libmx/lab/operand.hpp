@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of products under their recipes, as values in float32.
+// Quantized operands of products, decoded to float32.
 #pragma once
 
 #include <cstddef>
@@ -13,31 +13,32 @@
 
 namespace mx::lab {
 
-/// A matrix in C order, and where its random draws come from.
+/// A matrix in C order, and the key of its random draws.
 struct matrix_view {
     const float* data;
     std::size_t rows, cols;
     base::random_key key;  ///< seed of the run; tensor and step
 };
 
-/// Which axis of the matrix is summed over.
+/// The axis of the matrix that the product sums over.
 enum class axis : std::uint8_t { last, first };
 
-/// `m` under `rule`: what the codes stand for, rounded once to float32, in `room`; or `m` itself
-/// where nothing is done to it. Blocks 1xN lie along the axis that is summed over, blocks Nx1
-/// across it, tiles in the matrix as it is. Rotated by `rotate` along that axis first. Draws of
-/// stochastic rounding depend on the key, the recipe's seed and the element's place. NaN and Inf
-/// make their block what the recipe makes of it (OCP: NaN).
+/// The decoded values of `m` under `rule`, rounded once to float32, in `room`; `m` itself if the
+/// rule does nothing. First rotates by `rotate` along the summed axis. 1xN blocks lie along the
+/// summed axis, Nx1 blocks across it; tiles are those of the matrix as stored. Draws of stochastic
+/// rounding depend on the key, the recipe's seed and the element's position. NaN and Inf affect
+/// their block as the recipe says (OCP: the block becomes NaN).
 operand_view quantized(machine& on, const operand_rule& rule, const transform::rotation& rotate,
                        const matrix_view& m, axis over, base::aligned_buffer<float>& room);
 
-/// The same laid out as `m` and rotated back: what a copy holds that was quantized along `over`.
+/// The same in the layout of `m` and with the rotation undone: a copy that was quantized along
+/// `over`.
 const float* quantized_copy(machine& on, const operand_rule& rule,
                             const transform::rotation& rotate, const matrix_view& m, axis over,
                             base::aligned_buffer<float>& room);
 
-/// The product of two matrices under an accumulator model of mx accumulators, c as in multiply().
-/// Throws base::error (usage) where the model does not take such operands.
+/// The product of two matrices under an accumulator model (`mx accumulators`); c as in multiply().
+/// Throws base::error (usage) if the model does not support the operands.
 void multiply_by_model(const precision& p, stage which, const matrix_view& a, axis over_a,
                        const matrix_view& b, axis over_b, int threads, float* c);
 

@@ -6,7 +6,7 @@
 namespace mx::lab {
 namespace {
 
-// By squaring, so that no library's pow has a say in it.
+// Exponentiation by squaring: the result must not depend on a library's pow.
 double power(double x, std::uint64_t n) {
     double y = 1;
     for (; n != 0; n >>= 1, x *= x) {

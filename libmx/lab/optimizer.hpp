@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of parameters from gradients.
+// Parameter updates from gradients.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,12 @@ struct adam_numbers {
     friend bool operator==(const adam_numbers&, const adam_numbers&) = default;
 };
 
-/// Update number `step` (from 1) at the rate `rate`. Adam, step by step as PyTorch 2.9 rounds on a
-/// CPU: scalars in float64 rounded to float32 once; weights first fma(-rate decay, p, p);
-/// m = fma(1 - b1, g - m, m); v = fma((1 - b2) g, g, b2 v);
-/// p += (-(rate / (1 - b1^t)) m) / (sqrt(v) / sqrt(1 - b2^t) + eps). SGD: p = fma(-rate, g, p).
-/// Biases of norms stay as they are unless `norm_bias_trains`.
+/// Performs update number `step` (from 1) with learning rate `rate`. Adam follows the rounding
+/// steps of PyTorch 2.9 on a CPU; scalars are computed in float64 and rounded to float32 once:
+///   weights first p = fma(-rate decay, p, p);
+///   m = fma(1 - b1, g - m, m); v = fma((1 - b2) g, g, b2 v);
+///   p += (-(rate / (1 - b1^t)) m) / (sqrt(v) / sqrt(1 - b2^t) + eps).
+/// SGD: p = fma(-rate, g, p). Norm biases are left unchanged unless `norm_bias_trains`.
 void update(machine& on, optimizer by, const parameter_list& list, std::uint64_t step, double rate,
             bool norm_bias_trains, const std::vector<float>& gradients, std::vector<float>& values,
             moments& m, const adam_numbers& adam = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of a network by name, one after the other in memory.
+// The named parameters of a network, contiguous in memory.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct parameter {
     std::size_t first, count;  ///< its range among all numbers
 };
 
-/// What a network has. Values, gradients and moments are arrays of `size()` numbers.
+/// The parameters of a network. Values, gradients and moments are arrays of `size()` floats.
 class parameter_list {
   public:
     void add(std::string name, parameter_kind kind, tensor::shape shape);
@@ -35,7 +35,7 @@ class parameter_list {
     std::size_t size_ = 0;
 };
 
-/// The numbers of `p` in such an array.
+/// The values of `p` in such an array.
 inline float* of(std::vector<float>& values, const parameter& p) { return values.data() + p.first; }
 inline const float* of(const std::vector<float>& values, const parameter& p) {
     return values.data() + p.first;

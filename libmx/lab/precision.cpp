@@ -16,7 +16,7 @@
 namespace mx::lab {
 namespace {
 
-// Operands as [stage, place].
+// Operands as [stage, position].
 constexpr std::pair<int, int> fprop_x{0, 0}, fprop_w{0, 1}, dgrad_dy{1, 0}, dgrad_w{1, 1},
     wgrad_dy{2, 0}, wgrad_x{2, 1};
 
@@ -121,7 +121,7 @@ constexpr std::array precision_rows{
     precision_key{"scheme", "", "a scheme", "everything, by name", set_scheme},
 };
 
-// Rotations cancel where both operands of a product have the same.
+// Rotations cancel if both operands of a product have the same one.
 void find_rotations(precision& p) {
     const products::operand_recipe plain{{}, &products::plain_formats().front(), false};
     for (std::size_t i = 0; i < p.operands.size(); ++i) {

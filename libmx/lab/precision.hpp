@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is rounded in a step of a training, and how: the recipes of the six operands of every linear
+// What is rounded in a training step, and how: the recipes of the six operands of every linear
 // layer, the layer norms, and the results of products.
 #pragma once
 
@@ -24,34 +24,36 @@ using simd::rounding;
 /// The products of a linear layer: Y = X W^T, dX = dY W, dW = dY^T X.
 enum class stage : std::uint8_t { fprop, dgrad, wgrad };
 
-/// What becomes of one operand: as in mx stages, or nothing (none, f32, fp32).
+/// How one operand is converted: as in mx stages, or not at all (none, f32, fp32).
 struct operand_rule {
     std::optional<products::operand_recipe> recipe;  ///< none: float32 as it is
     friend bool operator==(const operand_rule& a, const operand_rule& b);
 };
 
-/// Throws base::error (usage).
+/// Throws base::error (usage) if `text` names no conversion.
 operand_rule parse_rule(const std::string& text);
 std::string to_string(const operand_rule& r);
 
 struct precision {
-    /// By stage; of each the operands in the order of its product: x and w, dy and w, dy and x.
+    /// By stage, the operands in the order of the product: x and w, dy and w, dy and x.
     std::array<std::array<operand_rule, 2>, 3> operands;
-    /// Of each stage, for both of its operands: that of the recipes that rotate.
+    /// By stage, the rotation of both operands, taken from the recipes that rotate.
     std::array<transform::rotation, 3> rotations;
-    /// Operands that two products share are quantized a second time from the copy that the first
-    /// one quantized: W and X of Fprop, dY of Dgrad.
+    /// If set, operands that two products share are quantized the second time from the copy that
+    /// the first product used: W and X of Fprop, dY of Dgrad.
     bool requantize = false;
-    /// Of operands before they are quantized and of what products give, forward and backward.
+    /// Rounding of operands before quantization and of the results of products, forward and
+    /// backward.
     rounding vector_forward = rounding::none, vector_backward = rounding::none;
-    /// Of every intermediate result of a norm, and (forward) of those before eps is added.
+    /// Rounding of every intermediate result of a norm; forward including those before eps is
+    /// added.
     rounding norm_forward = rounding::none, norm_backward = rounding::none;
     rounding norm_statistics = rounding::none;
     bool norm_bias_trains = true;
     operand_rule gain, norm_input, norm_output;  ///< of norms, along the features
-    /// How products add up; none: one chain of float32 fused multiply-adds.
+    /// The accumulator model of products; nullopt: one chain of float32 fused multiply-adds.
     std::optional<gemm::accumulator> accumulate;
-    /// Layers by name that have a precision of their own.
+    /// Layers with a precision of their own, by name.
     std::vector<std::pair<std::string, precision>> apart;
 
     const precision& of(std::string_view layer) const {
@@ -62,8 +64,8 @@ struct precision {
     }
 };
 
-/// One thing that can be said about a precision: `key` = `value`, of the layers whose name matches
-/// the pattern `layers`; "": of all.
+/// One setting of a precision: `key` = `value` for the layers whose names match the pattern
+/// `layers`, or for all layers if it is "".
 struct setting {
     std::string key, value, layers;
     friend bool operator==(const setting&, const setting&) = default;
@@ -81,24 +83,25 @@ struct precision_key {
 /// "scheme".
 std::span<const precision_key> precision_keys();
 
-/// Applies a setting. Throws base::error (usage), naming the nearest key.
+/// Applies a setting. Throws base::error (usage); for an unknown key the message contains the
+/// nearest one.
 void apply(precision& p, const setting& s);
 
-/// Parses settings separated by blanks: "KEY=VALUE", "PATTERN:KEY=VALUE" of some layers, or the
-/// name of a scheme. Each is tried. Throws base::error (usage).
+/// Parses settings separated by blanks: "KEY=VALUE", "PATTERN:KEY=VALUE" for some layers, or the
+/// name of a scheme. Validates each setting. Throws base::error (usage).
 std::vector<setting> parse_settings(std::string_view text);
 std::string to_string(const std::vector<setting>& settings);
 
-/// A layer of a network, for patterns. Recipes of operands leave one alone that is `kept` unless a
-/// pattern names it.
+/// A layer of a network, for patterns. Recipes of operands do not apply to a `kept` layer unless a
+/// pattern matches it.
 struct layer_name {
     std::string name;
     bool kept = false;
 };
 
-/// What the settings come to, in their order, beginning with float32 throughout. Throws base::error
-/// (usage) where they contradict each other (rotations that do not cancel in a product), or where a
-/// pattern matches none of `layers`.
+/// The precision that results from applying the settings in order, starting with float32
+/// everywhere. Throws base::error (usage) for contradictory settings (rotations that do not cancel
+/// in a product) and for patterns that match none of `layers`.
 precision precision_of(const std::vector<setting>& settings,
                        const std::vector<layer_name>& layers = {});
 

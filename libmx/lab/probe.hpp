@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step is measured by, at its parameters and batch.
+// Measurements of a step at its parameters and batch.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace mx::lab {
 
-/// A gradient q beside the float32 gradient g, in float64. None of it where g is zero, or where
-/// something is not finite.
+/// Compares a gradient q with the float32 gradient g, in float64. nullopt if g is zero or anything
+/// is NaN or infinite.
 struct gradient_measures {
     double zeta;        ///< |q - g| / |g|
     double cosine;      ///< q.g / (|q| |g|); 0 where q is zero
@@ -22,35 +22,35 @@ struct gradient_measures {
     double bias_share;  ///< (1 - gain)^2 |g|^2 / |q - g|^2; 0 where q is g
 };
 
-/// Sums that gradient_measures follow from; those of several tensors add up.
+/// Sums from which gradient_measures are computed; sums of several tensors can be added.
 struct gradient_sums {
     double qq = 0, gg = 0, qg = 0, dd = 0;
     void add(std::span<const float> q, std::span<const float> g);
     std::optional<gradient_measures> measures() const;
 };
 
-/// {"zeta": ..., "cosine": ..., ...}; nulls without measures.
+/// {"zeta": ..., "cosine": ..., ...}; the values are null without measures.
 report::record measures_record(const std::optional<gradient_measures>& m);
 
-/// What blocks of the flattened tensor come to under a recipe with 1-D blocks.
+/// Figures of the blocks of the flattened tensor under a recipe with 1-D blocks.
 struct block_figures {
     double clamp_share;      ///< elements beyond the largest value once scaled
     double last_code_share;  ///< elements that take the largest code of their sign
     double saturated_share;  ///< blocks in which every element that is not zero does
-    /// Mean over blocks of how near they are to saturating, at most 1 (codec::block_judge); none
-    /// where a block's extremes do not decide.
+    /// Mean over blocks of the closeness to saturation, at most 1 (codec::block_judge); nullopt if
+    /// a block's extremes do not determine saturation.
     std::optional<double> nearness;
 };
 
-/// None for recipes whose scales are no powers of two of OCP's arithmetic, and where x is empty or
-/// not finite.
+/// nullopt for recipes whose scales are not powers of two computed by OCP's rule, and if x is empty
+/// or contains NaN or Inf.
 std::optional<block_figures> block_figures_of(machine& on, const codec::recipe& r,
                                               std::span<const float> x);
 report::record figures_record(const std::optional<block_figures>& f);
 
-/// Where gains are: the least, median (the upper one of two) and largest magnitude, nulls where one
-/// is not finite or there are none; and `clamp_zone_from`, where the clamp zone [from, 1) 2^n
-/// begins under the recipe (codec::saturation_zone), null where nothing clamps.
+/// Magnitudes of gains: minimum, median (the upper of two) and maximum; null if there are no gains
+/// or one is NaN or infinite. `clamp_zone_from` is the lower end of the clamp zone [from, 1) 2^n of
+/// the recipe (codec::saturation_zone), or null if nothing clamps.
 report::record gains_record(const codec::recipe& r, std::span<const float> gains);
 
 }  // namespace mx::lab

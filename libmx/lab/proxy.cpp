@@ -20,7 +20,7 @@ void parameter_list::add(std::string name, parameter_kind kind, tensor::shape sh
 
 namespace {
 
-// round(a / b) of whole numbers, halves up.
+// a / b rounded to the nearest integer, halves up.
 std::size_t rounded_ratio(std::size_t a, std::size_t b) { return (2 * a + b) / (2 * b); }
 
 float inverse_root(std::size_t n) {
@@ -152,7 +152,7 @@ void uniform(const base::random_key& key, std::size_t count, float* x) {
 std::vector<float> initial_values(const parameter_list& list, start how, float least_gain,
                                   float most_gain, std::uint64_t seed) {
     std::vector<float> values(list.size());
-    std::size_t fan_in = 1;  // a bias has that of the weight before it
+    std::size_t fan_in = 1;  // a bias uses that of the preceding weight
     for (const parameter& p : list.all()) {
         float* const x = of(values, p);
         const base::random_key key{seed, base::tensor_id("init." + p.name)};
@@ -174,7 +174,7 @@ std::vector<float> initial_values(const parameter_list& list, start how, float l
                     const float bound = inverse_root(fan_in);
                     for (std::size_t i = 0; i < p.count; ++i) x[i] *= bound;
                 } else if (p.kind == parameter_kind::weight) {
-                    // Xavier's deviation: sqrt(2 / (fan in + fan out)), times its gain.
+                    // Xavier's standard deviation, sqrt(2 / (fan in + fan out)), times its gain.
                     const auto fan = static_cast<double>(p.shape[0] + p.shape[1]);
                     const auto deviation = static_cast<float>(0.5 * std::sqrt(2.0 / fan));
                     simd::scalar_kernels.normal(key, 0, p.count, x);
@@ -211,7 +211,7 @@ void teacher::forward(machine& on, const float* x, std::size_t tokens, float* y)
         linear_forward(c, {"", tokens, d, inner_, w, nullptr}, x, u);
         w += inner_ * d;
         activation_forward(c, shape_.phi, tokens, hidden_, u, h);
-        // The last product goes where it is wanted; a product cannot be written over its operand.
+        // The last product is written to y. A product cannot overwrite its operand.
         float* const to = i + 1 == shape_.depth ? y : next;
         linear_forward(c, {"", tokens, hidden_, d, w, nullptr}, h, to);
         w += hidden_ * d;

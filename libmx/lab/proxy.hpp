@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The student and the teacher of Su et al. (arXiv 2506.20752), as their code has them.
+// The student and the teacher of Su et al. (arXiv 2506.20752), as in their published code.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace mx::lab {
 
 enum class norm_kind : std::uint8_t { none, layer, rms };
 
-/// Blocks A' = A + W2 phi(W1 LN(A)) + c. W1 is hidden x width (swiglu: 2 hidden), W2 width x
-/// hidden; hidden is 4 width, for swiglu round(8 width / 3).
+/// Blocks A' = A + W2 phi(W1 LN(A)) + c. W1 is hidden x width (swiglu: 2 hidden x width), W2 is
+/// width x hidden; hidden is 4 width, for swiglu round(8 width / 3).
 struct student_shape {
     std::size_t width = 64, depth = 4;
     activation phi = activation::gelu;
@@ -28,7 +28,7 @@ struct student_shape {
 
 inline constexpr float norm_eps = 1e-5f;
 
-/// Forward and backward of a student; keeps the activations of its last forward pass.
+/// Forward and backward pass of a student. Keeps the activations of the last forward pass.
 class student {
   public:
     explicit student(const student_shape& shape);
@@ -37,12 +37,12 @@ class student {
     const parameter_list& parameters() const { return list_; }
     std::vector<layer_name> layers() const;
 
-    /// The output (tokens x width) for `x`, which has to stay until backward() is done.
+    /// The output (tokens x width) for `x`, which must stay valid until backward() returns.
     const float* forward(machine& on, const precision& how, const std::vector<float>& values,
                          const float* x, std::size_t tokens, std::uint64_t seed, std::uint64_t step,
                          const layer_observer* observer = nullptr);
-    /// Gradients of all parameters from that of the output, which is overwritten. Those of norm
-    /// biases that do not train are zero.
+    /// Computes the gradients of all parameters from `dy`, the gradient of the output, which is
+    /// overwritten. Gradients of frozen norm biases are zero.
     void backward(machine& on, const precision& how, const std::vector<float>& values, float* dy,
                   std::vector<float>& gradients, const layer_observer* observer = nullptr);
 
@@ -65,7 +65,7 @@ class student {
     parameter_list list_;
     std::size_t per_block_ = 0;
     std::vector<block_state> blocks_;
-    std::vector<std::string> names_;  // of the layers, for random draws
+    std::vector<std::string> names_;  // layer names, which select random draws
     layer_room room_;
     base::aligned_buffer<float> dh_, du_, dz_, da_;
     const float* x_ = nullptr;
@@ -73,11 +73,12 @@ class student {
     std::uint64_t seed_ = 0, step_ = 0;
 };
 
-/// Blocks Linear(d -> w) phi Linear(w -> d) without biases, norms or residuals, w = d, in float32.
+/// Blocks Linear(d -> w) phi Linear(w -> d) in float32, w = d, without biases, norms or residual
+/// connections.
 class teacher {
   public:
     teacher(const student_shape& shape, std::uint64_t seed);
-    /// y (tokens x width) from x.
+    /// Computes y (tokens x width) from x.
     void forward(machine& on, const float* x, std::size_t tokens, float* y);
 
   private:
@@ -88,17 +89,18 @@ class teacher {
     base::aligned_buffer<float> u_, h_, y_;
 };
 
-/// How a student begins.
+/// Distribution of a student's initial weights.
 enum class start : std::uint8_t {
     pytorch,  ///< uniform within 1 / sqrt(fan in), biases too
     xavier,   ///< normal weights, gain 0.5, biases 0
 };
 
-/// Values of all parameters: gains uniform in [least, most] (1 where both are), norm biases 0.
+/// Initial values of all parameters: gains uniform in [least, most] (1 if both are 1), norm biases
+/// 0.
 std::vector<float> initial_values(const parameter_list& list, start how, float least_gain,
                                   float most_gain, std::uint64_t seed);
 
-/// `count` numbers uniform in (-1, 1), of the stream.
+/// Writes `count` numbers uniform in (-1, 1) from the random stream `key`.
 void uniform(const base::random_key& key, std::size_t count, float* x);
 
 }  // namespace mx::lab

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded trainings of the proxy against our own: gradients at given parameters and batches, and
-// whole trajectories.
+// Compares recorded training runs of the proxy with runs of mx train: gradients at given parameters
+// and batches, and whole trajectories.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace mx::lab {
 
-/// The cases of a folder: the path of each NAME.json that has NAME.inputs.safetensors beside it,
-/// sorted. Empty for what is no folder.
+/// The sorted paths of every NAME.json in a folder with a NAME.inputs.safetensors next to it. Empty
+/// if `folder` is not a folder.
 std::vector<std::string> recorded_cases(const std::string& folder);
 
 struct replay_options {
@@ -23,18 +23,17 @@ struct replay_options {
     const std::atomic<bool>* cancel = nullptr;
 };
 
-/// Replays a case, one verification per scheme. What is held to what:
+/// Replays a case, with one verification per scheme. Bounds:
 /// - fixed parameters: relative L2 distance of all stored gradients at most 1e-6 for schemes
-/// without
-///   bfloat16 or with fewer than four mantissa bits in every operand, else 1e-4 (e4m3 up to width
-///   64: 1e-6); losses 1e-6; single elements to the bit where two independent runs with sums in
-///   different orders agreed to the bit, else within a fiftieth of the tensor's rms or a 32nd of
-///   themselves (float32: 1e-4 of the rms, or ten times what those runs differed by);
-/// - every stored tensor that is whole has the norm and the sum that the case states;
-/// - trajectories: losses within 1e-6 at steps 1 and 2 and 1e-2 to the last step, 1e-6 to the last
-///   step for fp32 and mxfp4_e2m1.
-/// Whatever misses its bound is a difference, named by tensor and element. Throws base::error
-/// (input) for files that are missing, damaged or contradict each other.
+///   without bfloat16 or with fewer than four mantissa bits in every operand, else 1e-4 (e4m3 up to
+///   width 64: 1e-6). Losses: 1e-6. Single elements are compared bit for bit if two independent
+///   runs with different summation orders agreed bit for bit; else within 1/50 of the tensor's rms
+///   or 1/32 of the element (float32: 1e-4 of the rms, or ten times the difference of those runs);
+/// - every tensor that is stored whole has the norm and the sum stated in the case;
+/// - trajectories: losses within 1e-6 at steps 1 and 2 and within 1e-2 up to the last step; for
+///   fp32 and mxfp4_e2m1 within 1e-6 up to the last step.
+/// A value outside its bound is a difference, listed with tensor and element. Throws base::error
+/// (input) for files that are missing, damaged or contradictory.
 std::vector<conformance::verify::verification> replay(const std::string& json_path,
                                                       const replay_options& options);
 

@@ -314,7 +314,7 @@ void check(const run_request& r) {
     if (r.shape.norm == norm_kind::none && r.least_gain != r.most_gain) {
         base::refuse("--init-gain: there are no norms");
     }
-    // Every change has to come to something consistent.
+    // Every intervention must give a consistent precision.
     const std::vector<layer_name> layers = layers_of(r);
     precision_of(r.settings, layers);
     for (const intervention& i : r.interventions) precision_of(settings_after(r, i.after), layers);
@@ -340,7 +340,8 @@ std::map<std::string, std::string> to_text(const run_request& r) {
 
 run_request from_text(const std::map<std::string, std::string>& text) {
     run_request r;
-    const auto model = text.find("model");  // runs before there were others have none
+    const auto model =
+        text.find("model");  // absent in runs recorded before language models existed
     if (model != text.end()) r.model = read_word(model->second, models);
     for (const auto& [name, value] : text) {
         if (name == "model") continue;
@@ -353,7 +354,7 @@ run_request from_text(const std::map<std::string, std::string>& text) {
         } else if (name == "nudge-after") {
             r.nudge_after = whole(value, 0, most_steps);
         } else {
-            const std::string& wanted = name;  // clang 14 captures no structured binding
+            const std::string& wanted = name;  // clang 14 cannot capture structured bindings
             const auto key = std::ranges::find(request_rows, wanted, &request_key::name);
             if (key == request_rows.end()) base::refuse("an unknown entry '{}'", name);
             set_key(r, *key, value);
@@ -375,7 +376,7 @@ double rate_of(const run_request& r, std::uint64_t step) {
         return r.rate * static_cast<double>(step) / static_cast<double>(r.warmup_steps);
     }
     if (r.cosine_steps == 0) return r.rate;
-    // The cosine begins with the first step at the whole rate.
+    // The cosine starts at the first step with the full learning rate.
     const std::uint64_t begin = std::max<std::uint64_t>(r.warmup_steps, 1);
     const std::uint64_t length = r.cosine_steps - (begin - 1);
     const std::uint64_t at = std::min(step - begin, length);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides every bit of a training, of the proxy or of a language model.
+// The request of a training run, which determines every bit of it.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@
 
 namespace mx::lab {
 
-/// Where labels come from: the teacher's output and noise, or that output scaled to rms 1 and
-/// noise.
+/// How labels are made: the teacher's output plus noise (paper), or that output scaled to rms 1
+/// plus noise (teacher).
 enum class task_kind : std::uint8_t { paper, teacher };
 enum class loss_kind : std::uint8_t { mse, kl };
 
-/// Settings that hold from the update after the first `after` ones on.
+/// Settings that apply from update `after` + 1 on.
 struct intervention {
     std::uint64_t after = 0;
     std::vector<setting> settings;
@@ -35,7 +35,7 @@ enum class model_kind : std::uint8_t { proxy, olmo, llama };
 struct run_request {
     model_kind model = model_kind::proxy;
     student_shape shape;  ///< width, depth, activation and norm: of language models too
-    // Of language models.
+    // For language models.
     std::size_t heads = 2, key_heads = 0;  ///< key heads 0: as many as heads
     std::size_t context = 64;
     bool qk_norm = false;
@@ -58,11 +58,11 @@ struct run_request {
     double least_gain = 1, most_gain = 1;
     std::vector<setting> settings;  ///< of the precision, from the beginning
     std::vector<intervention> interventions;
-    /// Copy number of a run whose weights are multiplied by 1 + 1e-4 z after `nudge_after` updates,
-    /// z normal; 0: none is.
+    /// If `nudge` is not 0, the weights of this copy are multiplied by 1 + 1e-4 z, z standard
+    /// normal, after `nudge_after` updates; `nudge` is the number of the copy.
     std::uint64_t nudge = 0, nudge_after = 0;
     std::string init_file, data_file;  ///< "": made from the seed
-    /// Steps between probes, the first at step 1; 0: none. They change no bit of the training.
+    /// Steps between probes, the first at step 1; 0: no probes. Probes do not change the run.
     std::uint64_t probe_every = 0;
     int probe_draws = 4;  ///< of a probe under stochastic rounding
 
@@ -71,7 +71,7 @@ struct run_request {
 
 inline constexpr double nudge_size = 1e-4;
 
-/// A size of the language models by name.
+/// A named size of the language models.
 struct model_size {
     std::string_view name;
     std::size_t width, depth, heads, context, batch;
@@ -84,16 +84,16 @@ inline constexpr std::array model_sizes{
     model_size{"h200", 512, 8, 8, 512, 65536, 1e-3},
 };
 
-/// The defaults of a run of a model. `size` is one of
-/// model_sizes, of language models only; "" for tiny, and for the proxy. Language models warm up
-/// for a fifth of the steps and go down to a tenth of the rate in half a cosine, once
-/// fit_schedule() knows the steps. Throws base::error (usage) for unknown names.
+/// The default request for a model. `size` is one of model_sizes for language models; "" selects
+/// tiny, and is the only value for the proxy. Language models warm up for a fifth of the steps and
+/// then decay along half a cosine to a tenth of the learning rate; fit_schedule() sets this once
+/// the number of steps is known. Throws base::error (usage) for unknown names.
 run_request request_for(const std::string& model, const std::string& size);
 void fit_schedule(run_request& r);
 language_shape language_shape_of(const run_request& r);
 std::string_view name_of(model_kind m);
 
-/// A number or choice of a request by name: an option of mx train, and an entry of checkpoints.
+/// A named number or choice of a request: an option of mx train and an entry of checkpoints.
 struct request_key {
     std::string_view name;
     std::string_view type;   ///< for help
@@ -104,28 +104,28 @@ struct request_key {
     std::string (*get)(const run_request& r);
 };
 
-/// THE LIST of them.
+/// THE LIST of request keys.
 std::span<const request_key> request_keys();
 
-/// Sets one. Throws base::error (usage) naming the option and what it takes, or where the model has
-/// no such thing.
+/// Sets one key. Throws base::error (usage) for values that the key does not accept, naming the
+/// option and what it accepts, and for keys that the model does not have.
 void set_key(run_request& r, const request_key& key, const std::string& text);
 
-/// Parses "S SETTINGS" of --at. Throws base::error (usage).
+/// Parses the argument "S SETTINGS" of --at. Throws base::error (usage).
 intervention parse_intervention(const std::string& text);
 
-/// Throws base::error (usage) where the request contradicts itself.
+/// Throws base::error (usage) if the request is contradictory.
 void check(const run_request& r);
 
-/// All of it as text, and back. from_text throws base::error (usage).
+/// Converts a request to text and back. from_text throws base::error (usage).
 std::map<std::string, std::string> to_text(const run_request& r);
 run_request from_text(const std::map<std::string, std::string>& text);
 
-/// The settings that hold for the update after `done` ones.
+/// The settings of the update after `done` updates.
 std::vector<setting> settings_after(const run_request& r, std::uint64_t done);
 
-/// The rate of update number `step`, from 1: `rate` step / warmup_steps at first; then constant, or
-/// half a cosine from rate to least_rate over what cosine_steps leave.
+/// The learning rate of update `step`, counted from 1: `rate` step / warmup_steps during warm-up;
+/// then constant, or half a cosine from rate to least_rate until cosine_steps.
 double rate_of(const run_request& r, std::uint64_t step);
 
 }  // namespace mx::lab

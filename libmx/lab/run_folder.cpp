@@ -57,7 +57,7 @@ void run(training& t, const run_plan& plan) {
         if (kept) t.save(inside(plan.folder, checkpoint_name));
     };
     const auto cancelled = [&] { return plan.cancel != nullptr && plan.cancel->load(); };
-    // Says at once whether the folder can be written, and that a run began.
+    // Checks early that the folder is writable, and records that a run started.
     if (t.done() == 0 || !t.finished()) save();
     while (!t.finished() && !cancelled()) {
         const std::uint64_t next = t.done() + 1;

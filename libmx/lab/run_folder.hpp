@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training and the folder it leaves behind: run.json, checkpoints, dumps.
+// A training run and its folder: run.json, checkpoints, dumps.
 #pragma once
 
 #include <atomic>
@@ -28,25 +28,26 @@ struct run_plan {
     std::function<void(const training&)> on_step;
 };
 
-/// Makes the folder, for a new run. Throws base::error: usage where it holds a run already, output
-/// where it cannot be made.
+/// Makes the folder of a new run. Throws base::error: usage if it already contains a run, output if
+/// it cannot be made.
 void begin_folder(const std::string& folder);
 
-/// Runs to the end, to the first loss that is no number, or until `cancel` is raised; leaves the
-/// latest state and run.json in the folder, each put in place whole. Throws base::error (output)
-/// when something cannot be written; what was written before stays.
+/// Runs until the last step, the first loss that is NaN or infinite, or until `cancel` is set.
+/// Writes the latest state and run.json to the folder, each by renaming a temporary file. Throws
+/// base::error (output) if something cannot be written; earlier files remain.
 void run(training& t, const run_plan& plan);
 
-/// What run.json says after `head`: the request, an entry per step with `step`, `loss` (null
-/// where it is no number), `gradient_norm`, and `probe` where one was taken; `results` sums it up.
+/// The contents of run.json after `head`: the request; an entry per step with `step`, `loss` (null
+/// if NaN or infinite), `gradient_norm`, and `probe` if one was taken; and `results`, a summary.
 report::document run_document(const training& t, const report::record& head);
 
-/// One line about a run: status (complete, stopped, diverged), steps, losses, first instability;
-/// where no expected loss lies below a known floor, that and the mean of the last tenth of losses.
+/// One record about a run: status (complete, stopped, diverged), steps, losses, first instability;
+/// and, if the text has a known entropy bound, that bound and the mean of the last tenth of the
+/// losses.
 report::record run_summary(const training& t);
 
-/// The checkpoints that a resumed folder continues: its own, or those of the folders in it, sorted;
-/// a file is itself. Throws base::error (input) where there are none.
+/// The checkpoints from which a folder resumes: its own, or those of its subfolders, sorted; for a
+/// file, the file itself. Throws base::error (input) if there are none.
 std::vector<std::string> checkpoints_of(const std::string& path);
 
 }  // namespace mx::lab

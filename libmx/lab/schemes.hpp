@@ -7,17 +7,17 @@
 
 namespace mx::lab {
 
-/// A name for settings. `su.coded.NAME` is what the code published with arXiv 2506.20752 does
-/// (KempnerInstitute/systems-scaling@99d244a), `su.told.NAME` what its text says: gains of layer
-/// norms are quantized as well.
+/// A named list of settings. `su.coded.NAME` follows the code published with arXiv 2506.20752
+/// (KempnerInstitute/systems-scaling@99d244a); `su.told.NAME` follows the paper's text, in which
+/// gains of layer norms are quantized as well.
 struct scheme {
     std::string_view name;
     std::string_view summary;
     std::string_view settings;  ///< as parse_settings takes them; they begin from float32
 };
 
-// Elements are rounded half away from zero, scales are floor's: dialect microxcaling on bfloat16
-// values, in exact arithmetic.
+// Elements are rounded half away from zero and scales follow the floor rule: dialect microxcaling
+// on bfloat16 values, in exact arithmetic.
 #define MX_SU_CODED "vector=bf16 ln=bf16 ln-bias=frozen "
 #define MX_SU_E4M3 "mxfp8:round=away"
 #define MX_SU_E5M2 "mxfp8_e5m2:round=away"

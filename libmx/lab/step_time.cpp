@@ -14,7 +14,7 @@ constexpr double enough_flop = 2e9;  // of the smaller batch
 
 double least_seconds(const run_request& r, int threads, std::string_view backend) {
     training t(r, threads, backend);
-    t.step();  // buffers grow
+    t.step();  // the first step allocates buffers
     double least = INFINITY;
     for (int i = 0; i < 2 && !t.finished(); ++i) {
         const auto start = std::chrono::steady_clock::now();

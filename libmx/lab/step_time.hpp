@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a step of a training will take here.
+// Estimated duration of a training step on this machine.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace mx::lab {
 
-/// Seconds of a step, from steps of two smaller batches that are made now: a line through both.
-/// Takes some tenths of a second, more where a single sequence takes longer. Differs from call to
+/// Seconds per step, extrapolated linearly from steps of two smaller batches that are timed now.
+/// Takes some tenths of a second, or more if a single sequence takes longer. Differs from call to
 /// call.
 double seconds_of_step(const run_request& r, int threads, std::string_view backend = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of a safetensors file, as float32.
+// Reads tensors of a safetensors file as float32.
 #pragma once
 
 #include <map>
@@ -12,10 +12,11 @@
 
 namespace mx::lab {
 
-/// An opened file whose tensors are read by name. Errors are base::error (input), with the place.
+/// An open file whose tensors are read by name. Errors are base::error (input) with file and
+/// tensor.
 class tensor_file {
   public:
-    /// Throws where the file cannot be read or is damaged.
+    /// Throws if the file cannot be read or is damaged.
     explicit tensor_file(const std::string& path);
 
     const std::string& path() const { return path_; }
@@ -24,10 +25,10 @@ class tensor_file {
     /// Names of the tensors, sorted.
     std::vector<std::string> names() const;
     const io::tensor_info& info(const std::string& name) const;
-    /// The values, which float32 has to hold exactly. `shape`, unless empty, has to be the
-    /// tensor's.
+    /// The values, which must be exactly representable in float32. Unless empty, `shape` must be
+    /// the tensor's.
     std::vector<float> read(const std::string& name, const tensor::shape& shape = {}) const;
-    /// The bytes as they are stored, of a tensor of this type.
+    /// The stored bytes of a tensor, which must have this dtype.
     std::vector<std::byte> bytes(const std::string& name, tensor::dtype type) const;
     [[noreturn]] void fail(const std::string& message, const std::string& tensor = {}) const;
 

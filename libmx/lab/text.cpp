@@ -28,7 +28,7 @@ class made_lines final : public text_source {
             upto_[r] = r + 1 == letters ? std::uint64_t{1} << 32
                                         : static_cast<std::uint64_t>(below / all * one);
         }
-        // Of each pair a shuffle of the letters.
+        // A permutation of the letters for each pair.
         const base::random_key key{0, base::tensor_id("text.orders")};
         for (std::size_t pair = 0; pair < letters * letters; ++pair) {
             auto& order = order_[pair];
@@ -57,12 +57,12 @@ class made_lines final : public text_source {
         return sum / static_cast<double>(context);
     }
 
-    // By the renewal theorem: what a line has, over how long it is.
+    // By the renewal theorem: expected entropy of a line divided by its expected length.
     double rate() const {
         double sum = 0, length = 0;
         std::vector<double> share(states_.size());
         share[0] = 1;
-        // Every state but the letters' leads onwards only; these decay by 1/16 a step.
+        // Only the states of letters have cycles; their probabilities decay by 1/16 per step.
         for (std::size_t t = 0; t < 2000; ++t) {
             std::vector<double> after(states_.size());
             for (std::size_t s = 0; s < states_.size(); ++s) {
@@ -80,22 +80,22 @@ class made_lines final : public text_source {
   private:
     static constexpr std::size_t letters = 16, word = 8, brackets = 12;
     static constexpr std::string_view opening = "([{<", closing = ")]}>";
-    static constexpr double one = 4294967296.0;             // 2^32, a certain event
+    static constexpr double one = 4294967296.0;             // 2^32, probability 1
     static constexpr std::uint32_t line_end = 0x10000000u;  // 1/16
     static constexpr std::uint32_t half = 0x80000000u, three_quarters = 0xc0000000u;
 
-    // -p log p summed.
+    // Sum of -p log p.
     static double entropy(std::span<const double> p) {
         double sum = 0;
         for (const double x : p) sum -= x > 0 ? x * simd::logarithm(x) : 0;
         return sum;
     }
 
-    // Where a sequence is.
+    // Position in a line.
     enum class kind : std::uint8_t { start, letter, copy, bracket };
     struct writer {
         kind of = kind::start;
-        std::size_t at = 0;  // bytes of the line after its mark
+        std::size_t at = 0;  // bytes of the line after its first one
         std::uint8_t before = 0, last = 0;
         std::array<std::uint8_t, word> copied{};
         std::array<std::uint8_t, brackets> open{};
@@ -111,7 +111,7 @@ class made_lines final : public text_source {
         return '\n';
     }
 
-    // The next byte by 32 random bits.
+    // Maps 32 random bits to the next byte.
     std::uint8_t next(writer& w, std::uint32_t u) const {
         switch (w.of) {
             case kind::start:
@@ -139,8 +139,8 @@ class made_lines final : public text_source {
         return static_cast<std::uint8_t>(opening[which]);
     }
 
-    // An end after every letter but not before the first; what is left of the random bits' range
-    // picks the rank.
+    // A line ends after any letter but not before the first. The remaining range of the random bits
+    // selects the rank.
     std::uint8_t next_letter(writer& w, std::uint32_t u) const {
         std::uint64_t within = u;
         if (w.at != 0) {
@@ -156,7 +156,7 @@ class made_lines final : public text_source {
         return static_cast<std::uint8_t>('a' + letter);
     }
 
-    // States that have the entropy of the next byte and their successors in common.
+    // States with the same entropy of the next byte and the same successors.
     struct state {
         double entropy = 0;
         std::vector<std::pair<std::size_t, double>> next;
@@ -171,7 +171,8 @@ class made_lines final : public text_source {
         const double ends = static_cast<double>(line_end) / one;
         const std::array stop{ends, 1 - ends};
         const std::array lines{0.5, 0.25, 0.25};
-        // 0: start; 1: first letter; 2: letters; then the copy, then brackets by place and depth.
+        // 0: start; 1: first letter; 2: letters; then the copy, then brackets by position and
+        // depth.
         const std::size_t copy = 3, bracket = copy + 2 * word + 2;
         const auto place = [&](std::size_t at, std::size_t depth) {
             return bracket + at * (brackets + 1) + depth;
@@ -221,7 +222,8 @@ class made_lines final : public text_source {
         }
     }
 
-    std::array<std::uint64_t, letters> upto_{};  // of ranks, in units of 2^-32
+    std::array<std::uint64_t, letters>
+        upto_{};  // cumulative probabilities of ranks, in units of 2^-32
     std::array<std::array<std::uint8_t, letters>, letters * letters> order_{};
     std::vector<state> states_;
 };

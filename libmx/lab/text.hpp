@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that language models learn from: text made here, whose entropy is known, or that of a file.
+// Training text for language models: generated, with known entropy, or from a file.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,20 @@
 
 namespace mx::lab {
 
-/// Sequences by number; they depend on the seed, their number and their length alone.
+/// Numbered sequences. A sequence depends on the seed, its number and its length alone.
 class text_source {
   public:
     virtual ~text_source() = default;
     virtual void sequence(std::uint64_t seed, std::uint64_t number,
                           std::span<std::uint8_t> to) const = 0;
-    /// Sequence `number` of `count` that sequence() takes no byte of, alike for all seeds; false
-    /// where there is none, as every sequence is new.
+    /// Writes held-out sequence `number` of `count`, which shares no byte with those of sequence()
+    /// and is the same for all seeds. Returns false if nothing is held out because every sequence
+    /// is new.
     virtual bool held_out(std::uint64_t, std::uint64_t, std::span<std::uint8_t>) const {
         return false;
     }
-    /// The mean over t = 1 .. context of the entropy, in nats, of the byte after the first t ones
-    /// of a sequence given these: no model has a smaller expected loss. None where unknown.
+    /// The mean over t = 1 .. context of the entropy, in nats, of the byte after the first t bytes
+    /// of a sequence given these: a lower bound of every model's expected loss. nullopt if unknown.
     virtual std::optional<double> floor(std::size_t context) const = 0;
 };
 
@@ -42,9 +43,9 @@ std::unique_ptr<text_source> made_text();
 /// Nats per byte of made_text() in the limit of long sequences.
 double made_text_entropy();
 
-/// Windows of a file at uniform places of its first nine tenths; those held out lie evenly in the
-/// rest. Throws base::error (input) where the file cannot be read or
-/// has fewer than 10 (context + 1) bytes.
+/// Windows at uniformly random positions of the first nine tenths of a file. Held-out windows are
+/// evenly spaced in the rest. Throws base::error (input) if the file cannot be read or has fewer
+/// than 10 (context + 1) bytes.
 std::unique_ptr<text_source> text_of_file(const std::string& path, std::size_t context);
 
 }  // namespace mx::lab

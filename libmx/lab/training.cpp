@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view checkpoint_kind = "mx.checkpoint/1";
 constexpr std::string_view request_prefix = "request.";
 
-// Arrays of a file that is written whole.
+// Writes the arrays of a file at once.
 class tensor_writer {
   public:
     void add(std::string name, tensor::dtype type, tensor::shape shape, const void* data) {
@@ -290,7 +290,7 @@ report::record training::take_probe(const precision& how) {
     }
     probe.emplace_back("with_norm_biases", measures_record(all.measures()));
 
-    // Draws of the gradient: what their mean is off by, and how they spread.
+    // Bias and spread of the gradient over draws.
     bool random = is_random(how);
     for (const auto& [layer, own] : how.apart) random = random || is_random(own);
     if (random && draws > 1) {
@@ -307,7 +307,7 @@ report::record training::take_probe(const precision& how) {
         for (std::size_t k = 0; k < g.size(); ++k) {
             const double exact = static_cast<double>(g[k]);
             bias += (mean[k] - exact) * (mean[k] - exact);
-            // Unbiased for the spread of one draw.
+            // Unbiased estimate of the variance of one draw.
             spread += std::max(0.0, square[k] - mean[k] * mean[k]) * draws / (draws - 1);
             norm += exact * exact;
         }
@@ -319,7 +319,7 @@ report::record training::take_probe(const precision& how) {
     }
     probe.emplace_back("gradients", std::move(tensors));
 
-    // Blocks of gains, weights and activations under the recipes that they have, or E4M3's.
+    // Blocks of gains, weights and activations with their recipes, or E4M3 without one.
     const auto recipe_or = [](const operand_rule& r) {
         return r.recipe && r.recipe->blocks ? *r.recipe->blocks
                                             : codec::parse_recipe("mxfp8:round=away");
@@ -360,7 +360,7 @@ void training::write_dump(const std::string& path, const precision& how) {
         std::uint64_t rows, cols;
         std::vector<float> data;
     };
-    // What enters a layer, and behind it the gradient of what leaves it.
+    // The input of each layer, followed by the gradient of its output.
     std::vector<std::pair<std::string, std::vector<copy>>> layers;
     model_->observer = [&](const layer_value& v) {
         auto layer = std::ranges::find(layers, v.layer, [](const auto& l) { return l.first; });

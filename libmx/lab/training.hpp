@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training, step by step. Its bits depend on the request alone: not on threads,
-// instruction sets, or where it was stopped and resumed.
+// A training run, step by step. Its bits depend on the request alone: not on threads, instruction
+// sets, or where it was stopped and resumed.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace mx::lab {
 
-/// One update. The loss is that before it.
+/// One update. `loss` is the loss before it.
 struct step_figures {
     float loss;
     double gradient_norm;  ///< L2, of all parameters, before it is clipped
@@ -26,36 +26,36 @@ struct step_figures {
 
 class training {
   public:
-    /// Begins. Throws base::error: usage for a request that contradicts itself, input for files
-    /// that do not fit it.
+    /// Starts a run. Throws base::error: usage for a contradictory request, input for files that do
+    /// not fit it.
     training(const run_request& request, int threads, std::string_view backend = {});
-    /// Continues from a checkpoint. Throws base::error (input) for what is none, or of another
-    /// version.
+    /// Continues from a checkpoint. Throws base::error (input) if the file is not a checkpoint of
+    /// this version.
     training(const std::string& checkpoint, int threads, std::string_view backend = {});
 
     const run_request& request() const { return request_; }
-    /// Settings that hold from now on, for all `steps` updates in all. What is past stays. Throws
-    /// base::error (usage) for interventions before it.
+    /// Sets the total number of updates and appends interventions. Past updates stay as they are.
+    /// Throws base::error (usage) for interventions at past steps.
     void extend(std::uint64_t steps, const std::vector<intervention>& more);
-    /// Makes this copy number `copy` of the run: weights are nudged after as many updates as are
-    /// done now, or `after`.
+    /// Makes this run copy number `copy`: weights are perturbed after the updates done so far, or
+    /// after update `after`.
     void nudge(std::uint64_t copy, std::uint64_t after);
 
     std::uint64_t done() const { return history_.size(); }
     bool finished() const { return diverged() || done() >= request_.steps; }
-    /// Whether the last loss or gradient is no number: nothing can follow.
+    /// Whether the last loss or gradient is NaN or infinite; no further update is possible.
     bool diverged() const;
     const std::vector<step_figures>& history() const { return history_; }
-    /// Probes taken so far, in the order of their steps.
+    /// Probes so far, in step order.
     const std::vector<report::record>& probes() const { return probes_; }
 
-    /// The next update, its gradient probed first where the request says so. With `dump`, writes
-    /// the tensors of the step to that file.
+    /// Computes the next update; probes its gradient first if the request says so. If `dump` is not
+    /// empty, writes the tensors of the step to that file.
     void step(const std::string& dump = {});
 
-    /// Measures the loss of text that is held out, under the settings of the next update.
+    /// Measures the loss on held-out text with the settings of the next update.
     void evaluate();
-    /// That loss; none before, and where no text is held out.
+    /// The last loss that evaluate() measured; nullopt before the first, and without held-out text.
     const std::optional<double>& held_out_loss() const { return held_out_loss_; }
 
     /// Writes a checkpoint under a temporary name and renames it. Throws base::error (output).
@@ -65,7 +65,7 @@ class training {
     const model& network() const { return *model_; }
 
   private:
-    /// Everything but parameters, unless they are to come from a file.
+    /// Tag: allocate without initial values, because parameters come from a file.
     struct unfilled {
         bool fresh;
     };
@@ -84,13 +84,13 @@ class training {
     moments moments_;
     std::vector<step_figures> history_;
     std::vector<report::record> probes_;
-    // The precision of the next step, once it is known, and of how many interventions.
+    // The precision of the next step, once known, and the number of interventions applied to it.
     std::optional<precision> how_;
     std::optional<double> held_out_loss_;
     std::size_t how_many_ = 0;
 };
 
-/// The file that a run keeps its latest state in, inside of its folder.
+/// Name of the checkpoint in a run's folder.
 inline constexpr std::string_view checkpoint_name = "checkpoint.safetensors";
 
 }  // namespace mx::lab

@@ -9,7 +9,7 @@
 namespace mx::metrics {
 namespace {
 
-// 2^(-k/16) for k = 0..16 as correctly rounded doubles, so that bins are the same everywhere.
+// 2^(-k/16) for k = 0..16 as correctly rounded doubles, so that bins are the same on every machine.
 constexpr std::array<double, spread_bins_per_octave + 1> edges{
     1.0,
     0x1.ea4afa2a490dap-1,
@@ -30,8 +30,8 @@ constexpr std::array<double, spread_bins_per_octave + 1> edges{
     0.5,
 };
 
-// By the leading five bits of a mantissa: the bin of the upper end of what begins so. All of it
-// lies in this bin or the next, since an edge is more than 1/64 from the next one.
+// By the leading five bits of a mantissa: the bin of the upper end of that interval. The interval
+// lies in this bin or the next, since edges are more than 1/64 apart.
 constexpr std::array<std::uint8_t, 32> first_guess = [] {
     std::array<std::uint8_t, 32> guess{};
     for (std::size_t i = 0; i < guess.size(); ++i) {

@@ -11,7 +11,7 @@
 namespace mx::metrics {
 
 inline constexpr int mantissa_bins = 32;
-/// Spread bins: 1/16 octave, from ratio 1 (bin 0) down to below 2^-277, the widest ratio there is.
+/// Spread bins: 1/16 octave, from ratio 1 (bin 0) down to below 2^-277, the widest possible ratio.
 inline constexpr int spread_bins_per_octave = 16;
 inline constexpr int spread_bins = 278 * spread_bins_per_octave;
 
@@ -31,20 +31,20 @@ struct histograms {
     void exchange(base::tally_text& with);  ///< hands over all counts
 };
 
-/// What the histograms ask of a block (see block::block_stats).
+/// The block properties that the histograms need (see block::block_stats).
 struct block_facts {
     std::uint8_t scale_code;
     std::uint32_t amax, x_max, x_min;
 };
 
-/// Collects histograms of one panel. Neighbouring codes go to tables of their own, so that equal
-/// ones need not wait for each other.
+/// Collects histograms of one panel. Consecutive codes go to different tables, so that equal codes
+/// do not cause store-to-load dependencies.
 class histogram_tally {
   public:
     void add(const block_facts& b);
-    /// Codes of `bits` bits, the same in every call between two flushes; no more than 2^31 of them.
+    /// Codes of `bits` bits, the same in every call between two flushes; at most 2^31 codes.
     void add_codes(std::span<const std::uint8_t> codes, int bits);
-    /// Adds everything to `h` and starts again.
+    /// Adds everything to `h` and resets the tables.
     void flush(histograms& h);
 
   private:

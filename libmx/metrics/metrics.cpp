@@ -33,8 +33,8 @@ std::uint64_t sum_of(std::span<const std::uint64_t> bins) {
     return total;
 }
 
-// The smallest bin edge that at least `percent` % of the blocks do not exceed. Bins run downward
-// from ratio 1, so the count starts at the far end.
+// The smallest bin edge that at least `percent` % of the blocks do not exceed. Bins descend from
+// ratio 1, so counting starts at the last one.
 double spread_quantile(const histograms& h, std::uint64_t total, std::uint64_t percent) {
     const std::uint64_t wanted = (total * percent + 99) / 100;
     std::uint64_t seen = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of metrics: names, units, definitions, and where each comes from.
+// THE LIST of metrics: names, units, definitions and sources.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace mx::metrics {
 
-/// What a metric has to be asked for with: nothing, `--decompose`, `--histograms`, `--regret`.
+/// The option that a metric requires: none, `--decompose`, `--histograms`, `--regret`.
 enum class when : std::uint8_t { always, decompose, histograms, regret };
 
 struct metric {
@@ -30,11 +30,11 @@ struct metric {
                      report::value (*f)(const totals&))
         : name(n), unit(u), definition(d), collected(w), finish(f) {}
 
-    /// One that compares two recipes: no totals of one give it.
+    /// A metric that compares two recipes and cannot be computed from the totals of one.
     constexpr metric(std::string_view n, std::string_view u, std::string_view d, when w)
         : name(n), unit(u), definition(d), collected(w) {}
 
-    /// The figure of `r`, of which it is a member: null (monostate) where it is undefined.
+    /// The figure as a member of `r`: null (monostate) if undefined.
     report::value value_of(const row& r) const;
 };
 
@@ -48,15 +48,15 @@ const metric* find(std::string_view name);
 // rounding on the grid. The parts add up to the whole (docs/design/decomposition.md).
 
 /// Object with `total`, `clamp`, `underflow` and `grid`: the exact sums, each rounded to double
-/// once. Null where nothing is counted.
+/// once. Null if there are no elements.
 report::value squared_error(const totals& t);
 
-/// Parts over the whole; null where there is no error.
+/// The parts divided by the total; null without an error.
 report::value clamp_error_share(const totals& t);
 report::value underflow_error_share(const totals& t);
 report::value grid_error_share(const totals& t);
 
-// Histograms as report values (`--histograms`). Null when they were not collected.
+// Histograms as report values (`--histograms`). Null if they were not collected.
 
 /// Entropy of the code histogram in bits per code.
 report::value code_entropy_bits(const totals& t);
@@ -64,8 +64,9 @@ report::value code_entropy_bits(const totals& t);
 report::value code_histogram(const totals& t);
 /// Object {code: count} of the scale codes that occur.
 report::value scale_histogram(const totals& t);
-/// Block maximum's mantissa in [1,2): object with 32 counts `bins` and `clamp_zone`, [from, to] of
-/// the mantissas whose block maximum overflows the element format, empty when none does.
+/// The mantissas of block maxima in [1,2): object with 32 counts `bins` and `clamp_zone`, the
+/// interval [from, to] of mantissas for which the block maximum overflows the element format, empty
+/// if there is none.
 report::value amax_mantissa_histogram(const totals& t);
 /// min(|x| != 0) / max |x| per block: object with `bins` ([upper edge, count], non-empty ones) and
 /// `quantiles` (upper bin edges at 1, 5, 25, 50, 75, 95, 99 %).

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of one tensor under one recipe: what every output shows by these names.
+// The figures of one tensor under one recipe, by the names used in every output.
 #pragma once
 
 #include "libmx/metrics/totals.hpp"
 
 namespace mx::metrics {
 
-/// x: values of the tensor; d: what they became; y = x / S (with an offset O, (x - O) / S): scaled
-/// values; q: y rounded to the element format. Sums and shares are over finite elements whose block
-/// has no NaN or Inf. NaN: undefined (a mean of nothing, a ratio to zero), null in JSON.
+/// x: values of the tensor; d: dequantized values; y = x / S (with an offset O, (x - O) / S):
+/// scaled values; q: y rounded to the element format. Sums and shares are over finite elements
+/// whose block has no NaN or Inf. NaN: undefined (a mean of nothing, a ratio to zero), null in
+/// JSON.
 struct row {
     double rmse;                  ///< sqrt(mean((x - d)^2)): R-MSE of Yang et al.
     double nrmse;                 ///< rmse / rms; undefined for a zero tensor

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything the metrics are finished from: counts, exact sums, and (on request) histograms of one
-// tensor under one recipe. Adding and merging are exact, so the result does not depend on how the
-// blocks were divided among threads, ranks or devices.
+// The inputs of all metrics: counts, exact sums, and (if requested) histograms of one tensor under
+// one recipe. Adding and merging are exact, so the result does not depend on how the blocks were
+// divided among threads, ranks or devices.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ struct totals {
     block::exact_totals sum;
     double max_error = 0;
     std::uint32_t max_x = 0;  ///< float32 bits of max |x|
-    // The least and the largest outer scale of rows that have one each; none: Inf and 0.
+    // The smallest and the largest of several outer scales; Inf and 0 if there are none.
     float least_outer = std::numeric_limits<float>::infinity();
     float largest_outer = 0;
-    /// Standard deviation of x, where it was asked for; else NaN.
+    /// Standard deviation of x if requested, else NaN.
     double deviation = std::numeric_limits<double>::quiet_NaN();
-    // Facts of the recipe that some metrics need.
+    // Properties of the recipe that some metrics need.
     bool has_subnormals = false;
     bool foreign = false;  ///< of a dialect other than ocp
     int element_bits = 0;
@@ -37,7 +37,7 @@ struct totals {
     double clamp_to = 0;     ///< an empty range when none does
     const histograms* distribution = nullptr;  ///< not owned; set when the metrics are finished
 
-    /// Elements that rates and sums are over.
+    /// The number of elements that rates and sums are over.
     std::uint64_t counted() const {
         return count.elements - count.nan - count.inf - count.poisoned;
     }
@@ -46,7 +46,7 @@ struct totals {
     /// Adds the outer scale of a row.
     void add_outer(float scale);
     void merge(const totals& other);
-    /// Hands over what merge() adds, without histograms.
+    /// Returns what merge() adds, without histograms.
     void exchange(base::tally_text& with);
 };
 

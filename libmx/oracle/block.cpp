@@ -12,7 +12,7 @@
 namespace mx::oracle {
 namespace {
 
-// One element with the scale S = block * tensor it was given.
+// One element and the scale S = block * tensor that applies to it.
 struct outcome {
     element e;
     float value;
@@ -30,7 +30,7 @@ outcome under_power(const recipe& r, const value_list& list, float x, std::size_
     const bool flushed = r.flush_subnormals && microxcaling::flushes(m);
     const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
     const element e = r.by->convert(r, list, flushed ? multiply(f32, x, 0) : x, s, draw);
-    // Where a NaN was cast to a scale code, the code is what values are multiplied with.
+    // If a NaN was cast to a scale code, values are multiplied by that code's scale.
     const float stored = s.code >= 0 ? power_of_two_in(f32, s.code - 127) : s.value;
     const float used = s.code == 255 ? s.value : stored;
     return {e, multiply(f32, e.q, used), used, 1};
@@ -41,7 +41,7 @@ outcome under_fraction(const recipe& r, const value_list& list, float x, std::si
     const std::uint32_t draw = context.draws.empty() ? 0u : context.draws[i];
     const element e = convert(r, list, x, s, draw);
     const float value = value_of(r, s, e.q);
-    // compressed-tensors has one float32 scale for both.
+    // compressed-tensors has a single float32 scale instead of two.
     const bool one = r.by != nullptr && r.by->fractional == convention::compressed_tensors;
     return one ? outcome{e, value, s.factor, 1} : outcome{e, value, s.block, s.tensor};
 }
@@ -76,8 +76,8 @@ void add(quantized_block& out, std::vector<std::int64_t>& magnitudes, const reci
 
 namespace mp = boost::multiprecision;
 
-// float32 arithmetic from its definition: the exact result, rounded once. Zero results of a sum of
-// opposite signs are +0.
+// float32 arithmetic from its definition: the exact result, rounded once. A sum of opposite numbers
+// is +0.
 float product_with_half(float x) { return nearest_f32(ticks_of(x) / 2, std::signbit(x)); }
 float sum_f32(float a, float b) {
     return nearest_f32(ticks_of(a) + ticks_of(b), std::signbit(a) && std::signbit(b));
@@ -89,7 +89,7 @@ struct extremes {
     float high;
 };
 
-// Of zeros either one: an offset loses their sign.
+// The sign of zeros is irrelevant: adding an offset loses it.
 extremes extremes_of(std::span<const float> x) {
     const auto [low, high] = std::minmax_element(x.begin(), x.end());
     return {*low, *high};
@@ -250,7 +250,7 @@ quantized_block quantize_block_in(const recipe& r, const value_list& list, std::
     }
 
     const integer scale = ticks_of_power(out.scale_code - 127);
-    // S*q: q whole quanta of S * 2^quantum_exponent each.
+    // S*q: q quanta of S * 2^quantum_exponent each.
     const integer step = ticks_of_power(out.scale_code - 127 + list.quantum_exponent);
     const integer offset_ticks = ticks_of(offset);
     std::vector<std::int64_t> magnitudes;

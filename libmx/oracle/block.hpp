@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One block: its scale, offset, codes, and every count and exact sum the metrics need.
+// One block: its scale, offset and codes, and every count and exact sum that the metrics need.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mx::oracle {
 
-/// Counts over elements; those from `nonzero` on are over finite, unpoisoned elements.
+/// Counts of elements; those from `nonzero` on are over finite, unpoisoned elements.
 struct element_counts {
     std::uint64_t elements = 0;
     std::uint64_t nan = 0;
@@ -27,7 +27,7 @@ struct element_counts {
     std::uint64_t dequant_overflow = 0;  ///< a dialect's own d is not finite
 };
 
-/// Exact sums over finite, unpoisoned elements: products in squared ticks, others in ticks.
+/// Exact sums over finite, unpoisoned elements: products in squared ticks, the others in ticks.
 struct exact_sums {
     integer error2 = 0;     ///< (d - x)^2
     integer x = 0;          ///< x
@@ -37,13 +37,13 @@ struct exact_sums {
     integer error = 0;      ///< d - x
     integer max_error = 0;  ///< max |d - x|
     integer max_x = 0;      ///< max |x|
-    // error2 once more, by what the element is counted as:
+    // error2, divided by the category of the element:
     integer clamp_error2 = 0;      ///< clamp
     integer underflow_error2 = 0;  ///< underflow and not clamp
     integer grid_error2 = 0;       ///< neither
 };
 
-/// Adds an element: exact x and d in ticks, and what it is counted as.
+/// Adds an element: exact x and d in ticks, and its category.
 void add(exact_sums& sum, const integer& x, const integer& d, bool clamped, bool underflowed);
 
 struct quantized_block {
@@ -64,7 +64,7 @@ struct quantized_block {
     bool dead = false;
 };
 
-/// The random draws of a block and, for systems-scaling, its row.
+/// The random draws of a block and, for systems-scaling, its column bumps.
 struct block_context {
     std::span<const std::uint32_t> draws;  ///< of the elements; may be empty
     std::uint32_t scale_draw = 0;          ///< of scale=stochastic
@@ -72,22 +72,23 @@ struct block_context {
     std::size_t cols = 1;                  ///< columns of the block
 };
 
-/// Quantizes the elements `x` of one block. A dialect other than ocp, or a scale that is no power
-/// of two: d = S*q with the dialect's S and q; y = x/S is exact in the counts. Where a scale is NaN
-/// or Inf the finite elements are poisoned; where it is finite beside NaN and Inf, only what
-/// becomes NaN is.
+/// Quantizes the elements `x` of one block with a dialect other than ocp, or with a scale that is
+/// not a power of two: d = S*q with the dialect's S and q. Counts use the exact y = x/S. If a scale
+/// is NaN or Inf, the finite elements are poisoned; if it is finite although the block contains NaN
+/// or Inf, only elements that become NaN are poisoned.
 quantized_block quantize_block_in(const recipe& r, const value_list& list, std::span<const float> x,
                                   const block_context& context);
 
-/// Quantizes the elements `x` of one block; draws[i] is the random draw of element i (read by
-/// stochastic rounding only, may be empty otherwise).
+/// Quantizes the elements `x` of one block. draws[i] is the random draw of element i, read by
+/// stochastic rounding only; otherwise draws may be empty.
 quantized_block quantize_block(const recipe& r, const value_list& list, std::span<const float> x,
                                std::span<const std::uint32_t> draws);
 
-/// d = O + S*q rounded once to float32, for element i; a dialect's own arithmetic where it has one.
+/// d = O + S*q of element i, rounded once to float32; in the dialect's own arithmetic if it has
+/// one.
 float dequantized_f32(const quantized_block& block, std::size_t i);
 
-// quantize_block (block.hpp) for dialects other than ocp and for scales that are no powers of two.
+// quantize_block (block.hpp) for dialects other than ocp and for scales that are not powers of two.
 
 quantized_block quantize_dialect_block(const recipe& r, const value_list& list,
                                        std::span<const float> x, const block_context& context);

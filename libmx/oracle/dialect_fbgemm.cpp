@@ -14,15 +14,15 @@ namespace {
 std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
 float from_bits(std::uint32_t u) { return std::bit_cast<float>(u); }
 
-// What an int8 tensor holds of v.
+// v wrapped to int8.
 int int8(int v) { return ((v + 128) % 256 + 256) % 256 - 128; }
 
-// The random bits that are added: 23 - m of them.
+// The random bits to add: 23 - m of them.
 std::uint32_t noise(const value_list& list, std::uint32_t draw) {
     return draw >> (32 - (23 - list.element->mantissa_bits));
 }
 
-// A NaN exponent is cast to the code 0; the elements were divided by the NaN.
+// A NaN exponent is cast to the code 0, but the elements are divided by the NaN.
 block_scale not_a_number() { return {0, std::numeric_limits<float>::quiet_NaN()}; }
 
 }  // namespace
@@ -53,7 +53,7 @@ block_scale scale(const recipe& r, const value_list& list, const block_maximum& 
 
 element convert(const recipe& r, const value_list& list, float x, const block_scale& s,
                 std::uint32_t draw) {
-    // The payload and sign of a NaN are not specified: the positive quiet one without payload.
+    // The payload and sign of a NaN are unspecified: the positive quiet NaN without payload.
     const float y = divide(f32, x, s.value);
     std::uint32_t a = std::isnan(y) ? 0x7fc00000u : bits(y);
     if (r.round.how == format::rounding::stochastic) a += noise(list, draw);
@@ -83,7 +83,7 @@ element convert(const recipe& r, const value_list& list, float x, const block_sc
     const int magnitude = (new_field << (significant - 1)) | mantissa;
     const auto entry = std::ranges::find_if(
         list.values, [&](const listed_value& v) { return v.code == magnitude && v.quanta >= 0; });
-    // The table of values holds 0 for the code of -0, too.
+    // The table of values contains +0 for the code of -0.
     const float q = std::ldexp(static_cast<float>(entry->quanta), list.quantum_exponent);
     const int sign = negative ? 1 << (ebits + significant - 1) : 0;
     return {magnitude + sign, negative && q != 0 ? -q : q};

@@ -7,7 +7,7 @@
 namespace mx::oracle::microxcaling {
 namespace {
 
-// floor of log2 computed in float32 and stored in the tensor's type.
+// floor(log2 x), computed in float32 and stored in the tensor's type.
 float floor_log2(const float_kind& kind, float x) {
     if (kind.precision == f32.precision && std::isfinite(x) && x > 0) {
         return static_cast<float>(parts::floor_log2_f32(x));
@@ -15,7 +15,7 @@ float floor_log2(const float_kind& kind, float x) {
     return std::floor(to(kind, log2_in(f32, x)));
 }
 
-// sign(a) * m: a zero of either sign has the sign +0.
+// sign(a) * m; the result is +0 for zeros of either sign.
 float with_sign_of(float a, float m) { return a == 0 ? 0.0f : std::copysign(m, a); }
 
 float round_mantissa(const float_kind& kind, float a, format::rounding how) {
@@ -23,7 +23,7 @@ float round_mantissa(const float_kind& kind, float a, format::rounding how) {
     if (how == format::rounding::zero) return with_sign_of(a, std::floor(magnitude));
     const float half_up = std::floor(add(kind, magnitude, 0.5f));
     if (how == format::rounding::away) return with_sign_of(a, half_up);
-    // "Even": where magnitude - 0.5 is a multiple of two, one less.
+    // Rounding "even": subtract one if magnitude - 0.5 is a multiple of two.
     const float mask = std::fmod(subtract(kind, magnitude, 0.5f), 2.0f) == 0 ? 1.0f : 0.0f;
     return with_sign_of(a, subtract(kind, half_up, mask));
 }
@@ -46,7 +46,7 @@ element convert(const float_kind& kind, const recipe& r, const value_list& list,
     if (!std::isfinite(a)) return parts::element_of(list, a);
 
     const format::element_format& f = *list.element;
-    const float lift = std::ldexp(1.0f, f.mantissa_bits);  // bits - 2 of them
+    const float lift = std::ldexp(1.0f, f.mantissa_bits);  // bits - 2 mantissa bits
     const float limit = parts::largest(list);
     float out = a;
     if (f.kind == format::number_kind::fixed) {
@@ -63,7 +63,7 @@ element convert(const float_kind& kind, const recipe& r, const value_list& list,
     }
     if (std::isnan(out)) return parts::element_of(list, out);
     const float least = std::ldexp(static_cast<float>(list.least), list.quantum_exponent);
-    // clamp of -0 keeps it.
+    // The clamp keeps -0.
     if (out > limit) out = limit;
     if (out < least) out = least;
     return parts::element_of(list, out);

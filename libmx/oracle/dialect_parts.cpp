@@ -95,8 +95,8 @@ element saturating(const recipe& r, const value_list& list, float x, const block
 }
 
 int floor_log2_f32(float x) {
-    // Only next to a power of two, where log2 x is within rounding of an integer, is there a
-    // question: float32 values of log2 are at least 2^-17 apart there.
+    // Only next to a power of two can log2 x round to an integer; float32 values of log2 are at
+    // least 2^-17 apart there.
     int e = 0;
     if (std::isfinite(x) && x > 0) {
         const float m = 2 * std::frexp(x, &e);

@@ -63,7 +63,7 @@ element microxcaling_element(const recipe& r, const value_list& list, float x, c
     return microxcaling::convert(kind, r, list, x, s);
 }
 
-// Its C++ path works on fields: exact. A real emax (log2max) is not its; that counts as zero.
+// Its C++ path works on bit fields and is exact. It does not support log2max, which counts as zero.
 block_scale native_scale(const recipe& r, const value_list& list, const block_maximum& m,
                          draw_bits draw) {
     recipe whole = r;
@@ -91,8 +91,8 @@ block_scale torchao_scale(const recipe& r, const value_list& list, const block_m
     return code == 255 ? parts::nan_scale() : parts::power(code - 127);
 }
 
-// FP4 and FP6 conversions handle NaN as a number: with the quiet NaN that a NaN scale makes, what
-// is left is the code of 1.5.
+// FP4 and FP6 conversions treat NaN as a number: for the quiet NaN that a NaN scale gives, the
+// result is the code of 1.5.
 element torchao_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                         draw_bits draw) {
     if (std::isnan(x) || std::isnan(s.value)) {
@@ -102,8 +102,8 @@ element torchao_element(const recipe& r, const value_list& list, float x, const 
     return parts::saturating(r, list, x, s, draw);
 }
 
-// torchao 0.15.0 to_mx with RCEIL: ceil of a float32 log2; elements times 2^(127 - code), but times
-// 1 where the code is 0.
+// torchao 0.15.0 to_mx with RCEIL: ceil of a float32 log2. Elements are multiplied by 2^(127 -
+// code), or by 1 if the code is 0.
 
 block_scale torchao_0_15_scale(const recipe&, const value_list& list, const block_maximum& m,
                                draw_bits) {
@@ -117,7 +117,8 @@ element torchao_0_15_element(const recipe& r, const value_list& list, float x, c
     return torchao_element(r, list, x, s.code == 0 ? block_scale{127, 1} : s, draw);
 }
 
-// NVIDIA/TransformerEngine@d0067d0 MXFP8: fmaxf passes NaN by, and the maximum is held below Inf.
+// NVIDIA/TransformerEngine@d0067d0 MXFP8: fmaxf ignores NaN, and the maximum is limited to finite
+// values.
 
 block_scale te_scale(const recipe&, const value_list& list, const block_maximum& m, draw_bits) {
     const float amax = std::min(m.amax, f32_max);
@@ -125,7 +126,7 @@ block_scale te_scale(const recipe&, const value_list& list, const block_maximum&
     return parts::power(up_saturating(quotient, false, true) - 127);
 }
 
-// CUDA headers: the quotient converted to E8M0, up and saturating.
+// CUDA headers: the quotient is converted to E8M0, rounding up and saturating.
 block_scale nvidia_scale(const recipe&, const value_list& list, const block_maximum& m, draw_bits) {
     if (m.nan) return parts::nan_scale();
     const float quotient = divide(f32, m.amax, parts::largest(list));
@@ -133,7 +134,7 @@ block_scale nvidia_scale(const recipe&, const value_list& list, const block_maxi
 }
 
 // ggml-org/llama.cpp quantize_row_mxfp4_ref: the exponent is cast to uint8_t, which is undefined
-// out of range; its low byte was seen.
+// out of range; in practice the low byte results.
 
 block_scale ggml_scale(const recipe&, const value_list&, const block_maximum& m, draw_bits) {
     if (m.amax == 0) return {0, power_of_two_in(f32, -127)};
@@ -143,11 +144,11 @@ block_scale ggml_scale(const recipe&, const value_list&, const block_maximum& m,
     return parts::power(low_byte - 127);
 }
 
-// The first code in order whose float32 distance from x is smallest; both zeros are +0.
+// The first code whose float32 distance from x is smallest; both zeros are +0.
 element ggml_element(const recipe&, const value_list& list, float x, const block_scale& s,
                      draw_bits) {
     constexpr float table[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, 0, -0.5f, -1, -1.5f, -2, -3, -4, -6};
-    // With Inf in a block the scale is undefined there; the largest float32 stands in for it.
+    // With Inf in a block the scale is undefined; the largest float32 replaces Inf.
     const float given = std::isinf(x) ? std::copysign(f32_max, x) : x;
     int best = 0;
     float least = infinity;
@@ -171,7 +172,7 @@ block_scale modelopt_scale(const recipe&, const value_list&, const block_maximum
     return parts::power(static_cast<int>(std::ceil(std::max(log2, -127.0f))));
 }
 
-// sign_bit = (2 - sign(x)) // 2 is 1 for zero, too, and for NaN, whose sign is 0 in PyTorch.
+// sign_bit = (2 - sign(x)) // 2 is also 1 for zero, and for NaN, whose sign is 0 in PyTorch.
 element modelopt_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                          draw_bits draw) {
     const float y = divide(f32, x, s.value);
@@ -185,11 +186,12 @@ element modelopt_element(const recipe& r, const value_list& list, float x, const
 block_scale quark_scale(const recipe& r, const value_list& list, const block_maximum& m,
                         draw_bits) {
     if (m.nan) return {-1, std::numeric_limits<float>::quiet_NaN()};
-    if (std::isinf(m.amax)) return {-1, infinity};  // of the rules but even; a choice there
+    if (std::isinf(m.amax))
+        return {-1, infinity};  // for all rules except even; our choice for even
     const int emax = parts::emax(list);
     if (r.rule == scale_rule::even) {
-        // Only the exponent field is left: 0 stands for a zero and 255 for Inf, whose log2 are
-        // infinite and then clamped.
+        // Only the exponent field remains: 0 means zero and 255 means Inf; their log2 is infinite
+        // and then clamped.
         const std::uint32_t half = 1u << (22 - list.element->mantissa_bits);
         const std::uint32_t field = (std::bit_cast<std::uint32_t>(m.amax) + half) >> 23;
         if (field == 0 || field == 255) return {-1, parts::power(field == 0 ? -127 : 127).value};
@@ -218,8 +220,8 @@ element quark_element(const recipe& r, const value_list& list, float x, const bl
     return e.q == 0 ? parts::element_of(list, 0.0f) : e;
 }
 
-// vllm-project/compressed-tensors@ac8e2ba generate_mx_scales: even at one mantissa bit. The code is
-// a float there: what is below the range counts as 0 here, and what is infinite as 255.
+// vllm-project/compressed-tensors@ac8e2ba generate_mx_scales: even with one mantissa bit. The code
+// is a float there; values below the range count as 0 here, and infinite ones as 255.
 block_scale compressed_tensors_scale(const recipe&, const value_list& list, const block_maximum& m,
                                      draw_bits) {
     if (m.nan || std::isinf(m.amax)) return parts::nan_scale();
@@ -239,8 +241,8 @@ block_scale tetrajet_scale(const recipe&, const value_list& list, const block_ma
     return parts::power(parts::ceil_log2_f32(divide(f32, multiply(f32, 2.0f, amax), range)));
 }
 
-// The fraction above the leading power of two to half-even. Without fraction bits 0 is the only
-// even one, so ties go down.
+// Rounds the fraction above the leading power of two to half-even. Without fraction bits 0 is the
+// only even fraction, so ties round down.
 element tetrajet_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                          draw_bits draw) {
     if (!std::isfinite(x) || std::isnan(s.value)) return parts::saturating(r, list, x, s, draw);
@@ -253,7 +255,7 @@ element tetrajet_element(const recipe& r, const value_list& list, float x, const
     return parts::rounded_quotient(half_even, list, y, 1.0f, draw);
 }
 
-// HIP OCP header: a value that rounds beyond the largest of E4M3 becomes NaN.
+// HIP OCP header: a value that rounds beyond the largest E4M3 value becomes NaN.
 element hip_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                     draw_bits draw) {
     const bool e4m3 = list.element->special == format::specials::fn;
@@ -273,7 +275,7 @@ element gfloat_element(const recipe& r, const value_list& list, float x, const b
     return parts::saturating(rounded_fraction, list, x, s, draw);
 }
 
-// jax-ml/ml_dtypes@b793a6e: Inf survives saturation as NaN (E4M3) or Inf (E5M2).
+// jax-ml/ml_dtypes@b793a6e: with saturation, Inf still becomes NaN (E4M3) or Inf (E5M2).
 element ml_dtypes_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                           draw_bits draw) {
     const bool has_specials = list.nan_code >= 0;
@@ -287,8 +289,8 @@ element ml_dtypes_element(const recipe& r, const value_list& list, float x, cons
     return parts::saturating(r, list, x, s, draw);
 }
 
-// AMD-AGI/ALTO@74e251d: beyond the largest UE5M3, and of Inf of either sign, NaN; negative numbers
-// are 0. Elements as in CUDA's headers.
+// AMD-AGI/ALTO@74e251d: values beyond the largest UE5M3, and Inf of either sign, become NaN;
+// negative numbers become 0. Elements as in CUDA's headers.
 element alto_element(const recipe& r, const value_list& list, float x, const block_scale& s,
                      draw_bits draw) {
     if (!list.element->clamps_negative) return parts::saturating(r, list, x, s, draw);
@@ -296,7 +298,7 @@ element alto_element(const recipe& r, const value_list& list, float x, const blo
     return x < 0 ? parts::element_of(list, 0.0f) : parts::saturating(r, list, x, s, draw);
 }
 
-// KempnerInstitute/systems-scaling@99d244a: microxcaling; the bump is bumped_columns.
+// KempnerInstitute/systems-scaling@99d244a: as microxcaling, plus the bump in bumped_columns.
 
 constexpr std::array list_of_dialects{
     dialect{"ocp", true, parts::exact_scale, parts::saturating, up_saturating},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dialects, stated a second time: each as the arithmetic its implementation performs, operation
-// by operation where that is how it is defined, by exact comparison elsewhere. Only the names are
-// shared with the library's list. Sources: docs/design/dialects.md.
+// A second, independent statement of the dialects: each as the arithmetic operations of its
+// implementation if these define it, otherwise by exact comparison. Only the names are shared with
+// the library's list. Sources: docs/design/dialects.md.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,26 @@ namespace mx::oracle {
 
 struct recipe;
 
-/// What a block shows to a scale rule.
+/// The properties of a block that scale rules use.
 struct block_maximum {
     float amax = 0;  ///< the largest magnitude of what is not NaN; Inf where there is one
     bool nan = false;
 };
 
-/// A scale: 2^(code - 127), or a float32 (code -1). NaN is code 255.
+/// A scale: 2^(code - 127), or a float32 (code -1). NaN has code 255.
 struct block_scale {
     int code;
     float value;
 };
 
-/// An element before it is multiplied by the scale: a value of the format, or the Inf or NaN that a
-/// dialect keeps (code -1 where the format cannot hold it). Zeros have a sign.
+/// An element before multiplication by the scale: a value of the format, or an Inf or NaN that a
+/// dialect keeps (code -1 if the format has no such code). Zeros have a sign.
 struct element {
     int code;
     float q;
 };
 
-/// How scales that are no powers of two are formed (fractional.hpp).
+/// How scales that are not powers of two are computed (fractional.cpp).
 enum class convention : std::uint8_t {
     exact,
     torchao,
@@ -54,38 +54,39 @@ enum class convention : std::uint8_t {
 struct dialect {
     std::string_view name;
     bool blocks;  ///< false: only conversions of single values
-    /// The scale of a block; `draw` is read by scale=stochastic. Power-of-two and float32 scales;
-    /// for the others see two_level.hpp.
+    /// The scale of a block, for power-of-two and float32 scales; `draw` is read by
+    /// scale=stochastic. For other scales see scale_of().
     block_scale (*scale)(const recipe&, const value_list&, const block_maximum&,
                          std::uint32_t draw);
-    /// Element x under that scale. A conversion is an element under the scale 1.
+    /// Element x under that scale. A conversion is an element with scale 1.
     element (*convert)(const recipe&, const value_list&, float x, const block_scale&,
                        std::uint32_t draw);
-    /// The E8M0 code of |x|; null where it has no such conversion.
+    /// The E8M0 code of |x|; null if the dialect has no such conversion.
     int (*to_e8m0)(float x, bool toward_zero, bool saturate);
     convention fractional = convention::exact;
     bool e4m3_reaches_480 = false;  ///< the NaN code of E4M3 is the number 480
 };
 
-/// All of them, ocp first.
+/// All dialects, ocp first.
 std::span<const dialect> dialects();
 
-/// The one called `name`, or nullptr.
+/// The dialect called `name`, or nullptr.
 const dialect* find_dialect(std::string_view name);
 
-/// The values of `f` as the dialect sees them.
+/// The values of `f` in the dialect.
 value_list list_values(const dialect& by, const format::element_format& f, bool full_range);
 
-/// Dialect systems-scaling, rule floor-bump, on one row of consecutive blocks of `cols` elements
-/// (the last may be short): whether the exponent is one higher, per column. As coded there, the
-/// maximum that decides is that of the column over all blocks of the row, not that of a block.
+/// For dialect systems-scaling with rule floor-bump, on one row of consecutive blocks of `cols`
+/// elements (the last may be shorter): per column, whether the exponent is raised by one. As in its
+/// code, the decision uses the maximum of the column over all blocks of the row, not the maximum of
+/// a block.
 std::vector<bool> bumped_columns(std::span<const float> row, std::size_t cols);
 
-// Everything that decides what a block becomes, in the oracle's own terms.
+// Everything that determines a quantized block, in the oracle's own terms.
 
 enum class offset_range : std::uint8_t { max, half };
 
-/// Four-over-six: by which measure of a block's error a scale is chosen.
+/// Four-over-six: the error measure by which the scale is chosen.
 enum class selection : std::uint8_t { none, mse, mae, abs_max };
 
 struct recipe {
@@ -97,7 +98,7 @@ struct recipe {
     bool has_offset = false;  ///< binary16 offset per block
     offset_range range = offset_range::max;
     std::uint64_t seed = 0;  ///< of stochastic rounding
-    /// nullptr: ocp.
+    /// nullptr: ocp
     const dialect* by = nullptr;
     bool flush_subnormals = false;  ///< microxcaling's flush_fp32_subnorms
     selection select = selection::none;
@@ -106,16 +107,16 @@ struct recipe {
     selection search = selection::mse;  ///< of the searched rules, mse or mae
     int reach = -1;                     ///< of the searched rules; -1: all codes
     const format::scale_format* scale_format = format::find_scale_format("e8m0");
-    /// max |x| over the finite elements of what shares the outer scale (two-level)
+    /// max |x| over the finite elements that share the outer scale (two-level)
     float tensor_amax = 0;
-    /// Extents of the areas that have an outer scale each; 0: the tensor has one.
+    /// Extents of the areas that share an outer scale; 0 if the whole tensor does.
     std::uint64_t outer_rows = 0, outer_cols = 0;
     float given = 0;  ///< the outer scale as files hold it; 0: it follows from tensor_amax
     std::uint64_t block_rows = 1;
     std::uint64_t block_cols = 32;
 };
 
-// What the statements of several dialects share.
+// Helpers shared by several dialects.
 
 namespace parts {
 
@@ -125,7 +126,8 @@ block_scale power(int exponent);
 /// Code 255.
 block_scale nan_scale();
 
-/// The scale under the rule in exact arithmetic (scale_rules.hpp); a NaN or Inf makes it NaN.
+/// The scale of the rule in exact arithmetic (scale_rules.hpp); NaN if the block contains NaN or
+/// Inf.
 block_scale exact_scale(const recipe& r, const value_list& list, const block_maximum& m,
                         std::uint32_t draw);
 
@@ -135,34 +137,34 @@ float largest(const value_list& list);
 /// Exponent of the largest value.
 int emax(const value_list& list);
 
-/// What a recipe subtracts as emax: the same, but 1 for integers under int_emax=1.
+/// The value that a recipe subtracts as emax: emax, but 1 for integers with int_emax=1.
 int emax(const recipe& r, const value_list& list);
 
-/// The element with value `q`, which the format has (or NaN or Inf, for which the code is that of
-/// the format, -1 where there is none).
+/// The element with value `q`, which must be a value of the format, NaN or Inf; for NaN and Inf the
+/// code is the format's, or -1 if it has none.
 element element_of(const value_list& list, float q);
 
-/// The finite x / (a b) rounded as the recipe says, a and b positive finite float32, in exact
-/// arithmetic. A zero keeps its sign where the format has signed zeros.
+/// x / (a b) rounded by the recipe's rounding, in exact arithmetic; x is finite, a and b are
+/// positive finite float32. A zero keeps its sign if the format has signed zeros.
 element rounded_quotient(const recipe& r, const value_list& list, float x, float a, float b,
                          std::uint32_t draw);
 element rounded_quotient(const recipe& r, const value_list& list, float x, float scale,
                          std::uint32_t draw);
 
-/// What the conversions of CUDA's headers make of NaN and Inf: positive NaN, where there is none
-/// +max (integers: 0); Inf saturates. Anything else is rounded_quotient.
+/// NaN and Inf as in the conversions of CUDA's headers: NaN becomes positive NaN, or +max in
+/// formats without NaN (integers: 0); Inf saturates. Other values follow rounded_quotient.
 element saturating(const recipe& r, const value_list& list, float x, const block_scale& s,
                    std::uint32_t draw);
 
-/// floor and ceiling of log2 x correctly rounded to float32; zero gives a very small number, Inf a
-/// very large one.
+/// floor and ceiling of log2 x, where log2 x is correctly rounded to float32; zero gives a very
+/// small number, Inf a very large one.
 int floor_log2_f32(float x);
 int ceil_log2_f32(float x);
 
 }  // namespace parts
 
-// pytorch/FBGEMM@71d6f8b triton/quantize_ref.py, py_quantize_mx4: integer operations on the bits of
-// float32 in tensors of int32 and int8, where eight bits wrap and x86 shifts count modulo 32.
+// pytorch/FBGEMM@71d6f8b triton/quantize_ref.py, py_quantize_mx4: integer operations on float32
+// bits in int32 and int8 tensors; int8 wraps and x86 shifts count modulo 32.
 
 namespace fbgemm {
 
@@ -175,11 +177,11 @@ element convert(const recipe& r, const value_list& list, float x, const block_sc
 }  // namespace fbgemm
 
 // microsoft/microxcaling@7bc4195 mx_ops._quantize_mx and elemwise_ops._quantize_elemwise_core, as
-// the tensor operations they consist of, in the arithmetic of the tensor.
+// the sequence of their tensor operations in the arithmetic of the tensor's type.
 
 namespace microxcaling {
 
-/// floor(log2 amax), amax 0 as 2^-126, less emax; NaN beyond 2^127.
+/// floor(log2 amax) - emax, where amax 0 counts as 2^-126; NaN beyond 2^127.
 block_scale scale(const float_kind& kind, const recipe& r, const value_list& list,
                   const block_maximum& m);
 
@@ -191,21 +193,21 @@ bool flushes(const block_maximum& m);
 
 }  // namespace microxcaling
 
-/// The code among those of `scales` (the scale of every code, in ticks, ascending from a possible
-/// zero) under which the sum over the block of squared (or absolute) differences to the elements,
-/// each rounded to nearest, is least; the largest of equals. With a reach only codes that far from
-/// `first`. `x` is finite and not all zeros.
+/// The code from `scales` (the scale of every code in ticks, ascending, possibly from zero) that
+/// minimizes the sum over the block of squared (or absolute) differences, with each element rounded
+/// to nearest; the largest of equals. With a reach, only codes at most that far from `first`. `x`
+/// is finite and not all zero.
 int searched_code(const recipe& r, const value_list& list, std::span<const float> x,
                   const std::vector<integer>& scales, int first);
 
-// Scales that are no powers of two: UE4M3 under a tensor scale or alone (NVFP4), and float32 (FP8
-// block scaling). By convention, each as the float32 operations of its source; `exact` is our own
-// reading, exact quotients rounded once.
+// Scales that are not powers of two: UE4M3, alone or under a tensor scale (NVFP4), and float32 (FP8
+// block scaling). Each convention performs the float32 operations of its source; `exact` is our own
+// definition, exact quotients rounded once.
 
-/// Whether the rule of `r` chooses such scales.
+/// Whether the rule of `r` gives such scales.
 bool is_fractional(const recipe& r);
 
-/// A scale S = block * tensor; `block` is NaN for a block that is one.
+/// A scale S = block * tensor; `block` is NaN for a NaN block.
 struct fractional_scale {
     int code;  ///< of UE4M3; -1 for float32
     float block;
@@ -213,7 +215,7 @@ struct fractional_scale {
     float factor;  ///< what the elements are multiplied with (torchao, te) or divided by (others)
 };
 
-/// The scale of the block `x`; chosen between two under four-over-six.
+/// The scale of the block `x`; under four-over-six, the better of two.
 fractional_scale scale_of(const recipe& r, const value_list& list, std::span<const float> x,
                           std::span<const std::uint32_t> draws);
 
@@ -221,7 +223,7 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
 element convert(const recipe& r, const value_list& list, float x, const fractional_scale& s,
                 std::uint32_t draw);
 
-/// The float32 value of an element q.
+/// The float32 value of an element with value q.
 float value_of(const recipe& r, const fractional_scale& s, float q);
 
 }  // namespace mx::oracle

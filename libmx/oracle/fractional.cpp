@@ -35,21 +35,21 @@ bool has_tensor_scale(const recipe& r) {
     return r.rule == scale_rule::two_level || r.rule == scale_rule::search_two_level;
 }
 
-// What the largest block scale times the largest element stands for: 448 * 6, or 256 * 6 where
-// four-over-six wants room for scales half as large again. UE5M3: 114688 and 65536.
+// The largest block scale times the largest element: 448 * 6, or 256 * 6 for four-over-six, which
+// needs scales up to 1.5 times as large. UE5M3: 114688 and 65536.
 float tensor_range(const recipe& r, const value_list& list) {
     const bool room = r.select != selection::none && !r.full_bound;
     const float most = under_ue5m3(r) ? (room ? 65536.0f : 114688.0f) : (room ? 256.0f : 448.0f);
     return most * parts::largest(list);
 }
 
-// Transformer Engine as its reference quantizer has it.
+// Transformer Engine, as in its reference quantizer.
 bool by_te_reference(const recipe& r) {
     return convention_of(r) == convention::te &&
            (r.outer_rows != 0 || r.select != selection::none || under_ue5m3(r));
 }
 
-// The factor as it is stored and as values are multiplied with it.
+// The tensor factor as stored and as applied to values.
 struct tensor_factor {
     float stored;
     float decode;
@@ -102,8 +102,8 @@ struct small_scale {
     float value;
 };
 
-// numerator / denominator in UE4M3 (or UE5M3), to nearest even; beyond the largest value that, or
-// NaN beyond the tie.
+// numerator / denominator in UE4M3 (or UE5M3), to nearest even; beyond the largest value, that
+// value, or NaN beyond the tie.
 small_scale to_scale(const value_list& list, const integer& numerator, const integer& denominator,
                      bool saturate) {
     const rounded q = round_to(list, numerator, denominator, false, {}, 0);
@@ -125,8 +125,8 @@ small_scale to_ue4m3(float x, bool saturate = true) {
     return to_scale(values_of_scales("ue4m3"), x, saturate);
 }
 
-// ggml_fp32_to_ue4m3: half away at four significant bits, where an exponent field of 15 is taken
-// for an overflow; subnormals by a float32 addition, at most 7.
+// ggml_fp32_to_ue4m3: rounds half away at four significant bits and treats an exponent field of 15
+// as overflow; subnormals by a float32 addition, at most 7.
 small_scale ggml_ue4m3(float x) {
     if (!(x > 0)) return {0, 0};
     if (x >= 256) return to_ue4m3(448.0f);
@@ -237,7 +237,7 @@ fractional_scale te_f32_scale(const recipe& r, const value_list& list, float ama
     return {-1, divide(f32, 1, factor), 1, factor};
 }
 
-// TE and ggml pass NaN by.
+// TE and ggml ignore NaN.
 float amax_of(const recipe& r, std::span<const float> x) {
     const convention c = convention_of(r);
     const bool ignore_nan = c == convention::te || c == convention::ggml;
@@ -249,7 +249,7 @@ float amax_of(const recipe& r, std::span<const float> x) {
     return amax;
 }
 
-// The error of the block by the measure, in ticks (squared: in squared ticks).
+// The error of the block in the selected measure, in ticks (squared: in squared ticks).
 integer error_of(const recipe& r, const value_list& list, std::span<const float> x,
                  std::span<const std::uint32_t> draws, const fractional_scale& s) {
     integer total = 0;
@@ -265,8 +265,8 @@ integer error_of(const recipe& r, const value_list& list, std::span<const float>
     return total;
 }
 
-// Transformer Engine's choice: float32 sums of float32 errors, in the order of the elements of a
-// row; those of a tile's rows by halves.
+// Transformer Engine's measure: float32 sums of float32 errors in element order within a row; the
+// sums of a tile's rows are added in halves.
 float te_error(const recipe& r, const value_list& list, std::span<const float> x,
                const fractional_scale& s) {
     const tensor_factor t = tensor_scale(r, list);
@@ -336,7 +336,7 @@ element convert(const recipe& r, const value_list& list, float x, const fraction
         return parts::saturating(r, list, NAN, {255, NAN}, draw);
     }
     if (c == convention::exact) {
-        // 0 / S where S is 0.
+        // 0 / S if S is 0.
         const float used = s.block == 0 ? 1 : s.block;
         return parts::rounded_quotient(r, list, s.block == 0 ? std::copysign(0.0f, x) : x, used,
                                        s.tensor, draw);
@@ -352,7 +352,7 @@ element convert(const recipe& r, const value_list& list, float x, const fraction
     // compressed-tensors multiplies the rounded magnitude by sign(y), which is 0 for -0.
     if (c == convention::compressed_tensors && y == 0) return parts::element_of(list, 0.0f);
     if (inner_nan && std::isnan(y)) {
-        // The code that the NaN leaves is then a number like any other.
+        // NaN is then encoded as an ordinary number.
         return parts::element_of(list, 1.5f);
     }
     return parts::saturating(r, list, y, {127, 1}, draw);

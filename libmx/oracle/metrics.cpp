@@ -46,7 +46,7 @@ void add(exact_sums& to, const exact_sums& from) {
     to.grid_error2 += from.grid_error2;
 }
 
-// x = significand * 2^exponent with the smallest significand (below 2^24).
+// x = significand * 2^exponent with the smallest integer significand (below 2^24).
 struct odd_form {
     integer significand;
     int exponent;
@@ -58,7 +58,8 @@ odd_form odd_form_of(float x) {
     return {ticks >> zeros, zeros + tick_exponent};
 }
 
-// Bin k with 2^(-(k+1)/16) < least/most <= 2^(-k/16): the sixteenth power makes the edges rational.
+// Bin k with 2^(-(k+1)/16) < least/most <= 2^(-k/16). Comparing sixteenth powers makes the edges
+// rational.
 int spread_bin(float least, float most) {
     const odd_form a = odd_form_of(least);
     const odd_form b = odd_form_of(most);
@@ -69,12 +70,12 @@ int spread_bin(float least, float most) {
 
 void add_histograms(measurement& m, const quantized_block& q, std::span<const float> x) {
     for (const std::uint8_t code : q.codes) ++m.code_histogram[code];
-    // A float32 scale counts by its exponent field.
+    // A float32 scale is counted by its exponent field.
     const std::uint32_t field = std::bit_cast<std::uint32_t>(q.scale) / 0x00800000u % 256u;
     ++m.scale_histogram[q.scale_code >= 0 ? static_cast<std::size_t>(q.scale_code) : field];
     if (q.count.nan + q.count.inf != 0) return;
     if (q.amax != 0.0f) {
-        // amax * 2^5, divided by the power of two that brings it to [32, 64).
+        // amax * 2^5, divided by the power of two that puts it in [32, 64).
         const integer amax = ticks_of(q.amax);
         const integer scaled = (amax << 5) >> static_cast<int>(boost::multiprecision::msb(amax));
         ++m.amax_mantissa_histogram[static_cast<std::size_t>(scaled) - 32];
@@ -94,7 +95,7 @@ std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
     return static_cast<double>(as_wide(rational(part, whole)));
 }
 
-// Of the area that contains (row, col) of matrix `b`.
+// The largest finite magnitude of the area that contains (row, col) of matrix `b`.
 float largest_finite(const tensor& t, const recipe& r, std::uint64_t b, std::uint64_t row,
                      std::uint64_t col) {
     const std::uint64_t top = row / r.outer_rows * r.outer_rows;
@@ -109,7 +110,7 @@ float largest_finite(const tensor& t, const recipe& r, std::uint64_t b, std::uin
     return largest;
 }
 
-// systems-scaling's columns of one row of blocks; empty for others.
+// The bumped columns of one row of blocks for systems-scaling; empty for other dialects.
 std::vector<bool> bumps_of(const tensor& t, const recipe& r, std::uint64_t row) {
     const bool bumps = r.by != nullptr && r.by->name == "systems-scaling" &&
                        r.rule == scale_rule::floor_bump && r.block_rows == 1;
@@ -125,7 +126,7 @@ measurement measure(const tensor& t, const recipe& r) {
     const value_list list = r.by == nullptr ? list_values(*r.element, r.full_range)
                                             : list_values(*r.by, *r.element, r.full_range);
     const base::random_key key{r.seed, t.id};
-    const base::random_key scale_key{r.seed, ~t.id};  // the scales' draws are a stream of their own
+    const base::random_key scale_key{r.seed, ~t.id};  // scales draw from a stream of their own
     const bool random = r.round.how == format::rounding::stochastic;
     for (std::uint64_t b = 0; b < t.batch; ++b) {
         for (std::uint64_t row = 0; row < t.rows; row += r.block_rows) {
@@ -171,7 +172,7 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
     const element_counts& c = m.count;
     const std::uint64_t counted = c.elements - c.nan - c.inf - c.poisoned;
     const auto number = [](const wide& v) { return static_cast<double>(v); };
-    // Sums are rounded once, to double; so is every step from there on.
+    // Sums are rounded once, to double. Every later step is rounded as well.
     const auto squared = [](const integer& sum) { return nearest_f64(sum, 2 * tick_exponent); };
     const auto single = [](const integer& sum) { return nearest_f64(sum, tick_exponent); };
     const auto n = static_cast<double>(counted);

@@ -29,8 +29,8 @@ rational power_of_two(int e) {
 integer ticks_of_power(int e) { return integer(1) << (e - tick_exponent); }
 
 integer ticks_of(float x) {
-    // x = n * 2^(e - 24) with |n| < 2^24; the ticks of a subnormal's n are counted after its
-    // trailing zeros have gone, since 2^(e - 24) itself may lie below a tick.
+    // x = n * 2^(e - 24) with |n| < 2^24. For a subnormal, trailing zeros of n are removed first,
+    // since 2^(e - 24) may be less than a tick.
     int e = 0;
     const auto n = static_cast<std::int64_t>(std::ldexp(std::frexp(x, &e), 24));
     const int shift = e - 24 - tick_exponent;
@@ -57,7 +57,7 @@ int ceil_log2(const integer& a, const integer& b) {
 }
 
 int nearest_log2(const integer& a, const integer& b) {
-    // floor(log2 v + 1/2) = floor((floor(log2 v^2) + 1) / 2), since the outer floor only steps
+    // floor(log2 v + 1/2) = floor((floor(log2 v^2) + 1) / 2), since the outer floor changes only
     // where the inner one does.
     const int twice = floor_log2(a * a, b * b) + 1;
     return twice >= 0 ? twice / 2 : -((1 - twice) / 2);
@@ -87,7 +87,7 @@ float nearest_f32(const integer& ticks, bool negative_zero) {
 
 double nearest_f64(const integer& n, int exponent) {
     if (n == 0) return 0;
-    const integer rounded = nearest_even(n, 53, tick_exponent);  // any unit will do
+    const integer rounded = nearest_even(n, 53, tick_exponent);  // the unit does not matter
     const int zeros = static_cast<int>(mp::lsb(mp::abs(rounded)));
     const auto significand = static_cast<std::int64_t>(rounded / (integer(1) << zeros));
     return std::ldexp(static_cast<double>(significand), zeros + exponent);
@@ -102,7 +102,7 @@ std::uint16_t nearest_half_saturated(float x) {
     const int exponent = std::max(static_cast<int>(mp::msb(rounded)) + tick_exponent, -14);
     const auto significand =
         static_cast<unsigned>(integer(rounded / ticks_of_power(exponent - 10)));  // < 2^11
-    // Exponent field 1 holds 2^-14; a subnormal's significand lacks the leading bit instead.
+    // Exponent field 1 means 2^-14; a subnormal lacks the leading bit of the significand.
     const auto field = static_cast<unsigned>(exponent + 14);
     return static_cast<std::uint16_t>(sign | (field * 1024u + significand));
 }
@@ -139,7 +139,7 @@ float nearest(const float_kind& kind, const integer& numerator, const integer& d
 }
 
 float add(const float_kind& kind, float a, float b) {
-    if (!std::isfinite(a) || !std::isfinite(b)) return a + b;  // nothing is rounded
+    if (!std::isfinite(a) || !std::isfinite(b)) return a + b;  // no rounding
     const integer sum = ticks_of(a) + ticks_of(b);
     if (sum == 0) return std::signbit(a) && std::signbit(b) ? -0.0f : 0.0f;
     return nearest(kind, mp::abs(sum), ticks_of_power(0), sum < 0);
@@ -179,7 +179,7 @@ float log2_in(const float_kind& kind, float x) {
     constexpr int fraction_bits = 150;
     integer scaled = integer(e - 1) * (integer(1) << fraction_bits);
     if (m != 1) {
-        // Irrational: no tie can occur, and the bits cut off here decide nothing.
+        // Irrational: there are no ties, and the discarded bits cannot affect the result.
         const mp::cpp_bin_float_50 fraction = ldexp(log2_of_significand(m), fraction_bits);
         scaled += integer(mp::cpp_int(fraction));
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact numbers of the oracle: rationals for statements, integer counts of one tiny unit where
-// there is much to add.
+// Exact numbers: rationals in definitions, integer multiples of a small unit in sums.
 #pragma once
 
 #include <boost/multiprecision/cpp_int.hpp>
@@ -11,31 +10,31 @@ namespace mx::oracle {
 
 using rational = boost::multiprecision::cpp_rational;
 
-/// Integers of up to 1024 bits held in place: a sum of squares of the largest quantities of a
-/// block, in squared ticks, takes less than 700.
+/// In-place integers of up to 1024 bits. A sum of squares of the largest quantities of a block, in
+/// squared ticks, needs less than 700 bits.
 using integer = boost::multiprecision::number<
     boost::multiprecision::cpp_int_backend<1024, 1024, boost::multiprecision::signed_magnitude,
                                            boost::multiprecision::unchecked, void>,
     boost::multiprecision::et_off>;
 
-/// The unit ("tick") is 2^tick_exponent. Every float32 is a multiple of 2^-149, every binary16 one
-/// of 2^-24, and the smallest scale times the smallest element quantum is 2^-149 * 2^-9 * 2^-16, so
-/// all quantities of a block are whole numbers of ticks; the rest is room for halves of them.
+/// The unit ("tick") is 2^tick_exponent. Every float32 is a multiple of 2^-149, every binary16 of
+/// 2^-24, and the smallest scale times the smallest element quantum is 2^-149 * 2^-9 * 2^-16. So
+/// all quantities of a block, and halves of them, are integers in ticks.
 inline constexpr int tick_exponent = -180;
 
-/// 2^e, e of either sign.
+/// 2^e for any e.
 rational power_of_two(int e);
 
 /// 2^e in ticks, e >= tick_exponent.
 integer ticks_of_power(int e);
 
-/// The finite float32 `x` in ticks, exactly.
+/// The finite float32 `x` in ticks; exact.
 integer ticks_of(float x);
 
-/// The value of a number of ticks.
+/// The value of `ticks` ticks.
 rational value_of_ticks(const integer& ticks);
 
-/// The finite float32 `x` exactly.
+/// The finite float32 `x`; exact.
 rational exact(float x);
 
 /// floor(log2(a/b)) for a, b > 0: the largest k with 2^k * b <= a.
@@ -47,28 +46,28 @@ int ceil_log2(const integer& a, const integer& b);
 /// floor(log2(a/b) + 1/2) for a, b > 0: the largest k with 2^(k - 1/2) * b <= a.
 int nearest_log2(const integer& a, const integer& b);
 
-/// `ticks` rounded to the nearest number of at most `precision` significant bits that is a multiple
-/// of 2^least_exponent, ties to the even significand, exponents unbounded above.
+/// `ticks` rounded to the nearest multiple of 2^least_exponent with at most `precision` significant
+/// bits, ties to the even significand. Exponents are unbounded above.
 integer nearest_even(const integer& ticks, int precision, int least_exponent);
 
-/// The float32 nearest to `ticks` (ties to even; Inf from 2^128 - 2^103 on). A zero result takes
-/// the sign `negative_zero` when `ticks` is zero, and the sign of `ticks` otherwise.
+/// The float32 nearest to `ticks` (ties to even; Inf from 2^128 - 2^103 on). A zero result has the
+/// sign of `ticks`, or `negative_zero` if `ticks` is zero.
 float nearest_f32(const integer& ticks, bool negative_zero);
 
-/// The double nearest to n * 2^exponent (ties to even), which lies in the range of normal doubles.
+/// The double nearest to n * 2^exponent (ties to even), which must be in the range of normal
+/// doubles.
 double nearest_f64(const integer& n, int exponent);
 
-/// binary16 bits of the value nearest to `x` (ties to even), saturated to +-65504; zeros keep the
-/// sign of x.
+/// The binary16 bits nearest to `x` (ties to even), saturated to +-65504; zeros keep the sign of x.
 std::uint16_t nearest_half_saturated(float x);
 
 /// The value of finite binary16 bits.
 float value_of_half(std::uint16_t bits);
 
 // Floating-point arithmetic from its definition, the exact result rounded once, for dialects that
-// are defined by the arithmetic they run on. No operation of the machine rounds anything here.
+// are defined by their arithmetic. Rounding never uses the machine's floating-point unit.
 
-/// A binary floating-point format as wide as float32 or narrower, whose values are held in floats.
+/// A binary floating-point format no wider than float32; its values are held in floats.
 struct float_kind {
     int precision;       ///< significant bits
     int least_exponent;  ///< the smallest positive value is 2^least_exponent
@@ -78,13 +77,13 @@ struct float_kind {
 inline constexpr float_kind f32{24, -149, 128};
 inline constexpr float_kind bf16{8, -133, 128};
 
-/// numerator/denominator (neither negative, denominator > 0) to nearest, ties to even; `negative`
-/// is the sign of the result.
+/// numerator/denominator (numerator >= 0, denominator > 0) to nearest, ties to even; `negative` is
+/// the sign of the result.
 float nearest(const float_kind& kind, const integer& numerator, const integer& denominator,
               bool negative);
 
-/// IEEE 754 operations: to nearest, ties to even; NaN and infinities as there. Operands are values
-/// of the format.
+/// IEEE 754 operations, to nearest, ties to even, including NaN and infinities. Operands must be
+/// values of the format.
 float add(const float_kind& kind, float a, float b);
 float subtract(const float_kind& kind, float a, float b);
 float multiply(const float_kind& kind, float a, float b);

@@ -32,13 +32,12 @@ position in_quanta(const integer& numerator, const integer& denominator, int qua
     return at;
 }
 
-// Which of two neighbours lo < y < hi is chosen. `above_lo` / `gap` is the fraction of the way from
-// lo to hi.
+// Chooses one of two neighbours lo < y < hi. `above_lo` / `gap` is (y - lo) / (hi - lo).
 const listed_value& choose(const listed_value& lo, const listed_value& hi, const integer& above_lo,
                            const integer& gap, bool no_mantissa, const rounding_choice& choice,
                            std::uint32_t draw) {
     const bool positive = lo.quanta >= 0;
-    const listed_value& inner = positive ? lo : hi;  // the one nearer to zero
+    const listed_value& inner = positive ? lo : hi;  // the one closer to zero
     const listed_value& outer = positive ? hi : lo;
     switch (choice.how) {
         case format::rounding::zero:
@@ -86,7 +85,8 @@ rounded round_to(const value_list& list, const integer& numerator, const integer
     out.beyond = y.whole > list.greatest || (y.whole == list.greatest && y.rest != 0) ||
                  y.whole < list.least;
 
-    // r: the chosen value of the list that has no end. Past the continuation nothing comes back.
+    // r: the chosen value in the list continued beyond its end. Values beyond the continuation
+    // always overflow.
     std::int64_t r = 0;
     if (y.whole >= list.values.back().quanta) {
         r = list.values.back().quanta;

@@ -9,13 +9,13 @@
 namespace mx::oracle {
 namespace {
 
-// The distance between float32 values of the binade of `a`, in ticks.
+// The spacing of float32 values in the binade of `a`, in ticks.
 integer ulp_of(const integer& a) {
     const int exponent = floor_log2(a, ticks_of_power(0));
     return ticks_of_power(std::max(exponent, -126) - 23);
 }
 
-// (2 - 2^-mantissa_bits) 2^emax in ticks: every significand bit set at the top exponent.
+// (2 - 2^-mantissa_bits) 2^emax in ticks: a significand of all ones at the top exponent.
 integer all_ones(int mantissa_bits, int emax) {
     return ticks_of_power(emax + 1) - ticks_of_power(emax - mantissa_bits);
 }
@@ -32,7 +32,8 @@ int scale_code(scale_rule rule, const value_list& list, integer_emax choice, flo
     const integer largest = list.greatest * ticks_of_power(list.quantum_exponent);
     const bool integers = element.kind == format::number_kind::fixed;
     const bool real_emax = integers && choice == integer_emax::log2max;
-    // "emax" of the specification: the exponent of the largest value; integers have a choice.
+    // "emax" of the specification: the exponent of the largest value; for integers it depends on
+    // `choice`.
     const int integers_emax = choice == integer_emax::one ? 1 : 0;
     const int emax = integers ? integers_emax : floor_log2(largest, one);
 

@@ -30,7 +30,8 @@ enum class scale_rule : std::uint8_t {
     search_single_level,
 };
 
-/// Rules by the names recipes use; of two with one name the second is of UE4M3 scales.
+/// Rules by the names that recipes use; of two rules with the same name, the second is for UE4M3
+/// scales.
 inline constexpr std::array<std::pair<std::string_view, scale_rule>, 16> scale_rule_names{{
     {"floor", scale_rule::floor},
     {"ceil", scale_rule::ceil},
@@ -50,7 +51,7 @@ inline constexpr std::array<std::pair<std::string_view, scale_rule>, 16> scale_r
     {"search-single-level", scale_rule::search_single_level},
 }};
 
-/// What integers subtract as emax: 0, log2 of the largest value (a real number), or 1.
+/// The value that integers subtract as emax: 0, log2 of the largest value (a real number), or 1.
 enum class integer_emax : std::uint8_t { zero, log2max, one };
 
 /// The E8M0 code of the scale of a block with maximum `amax` (a float32; sign ignored):
@@ -65,10 +66,10 @@ enum class integer_emax : std::uint8_t { zero, log2max, one };
 ///   floor-bump    floor, and twice that where amax > 1.75 * 2^floor(log2 amax)
 ///   stochastic    2^(floor(log2 a) - emax), a = amax + r ulps of amax, r the top 23 -
 ///                 mantissa_bits bits of `draw`
-/// where in floor, ceil and even log2max puts `- emax` inside the floor or ceiling, as
-/// log2(amax / max), and elsewhere counts as zero. The exponent is clamped to [-127, 127]; zero
-/// gives code 0; Inf, NaN and an `a` of 2^128 give 255. The rules whose scales are no E8M0 codes
-/// are stated in fractional.hpp, and the searched ones by searched_code; here they give 255.
+/// With log2max, floor, ceil and even put the subtraction inside the floor or ceiling, as
+/// log2(amax / max); in the other rules log2max counts as zero. The exponent is clamped to
+/// [-127, 127]. Zero gives code 0; Inf, NaN and an `a` of 2^128 give 255. Rules whose scales are
+/// not E8M0 codes are in fractional.cpp, searched ones in searched_code; here they give 255.
 int scale_code(scale_rule rule, const value_list& list, integer_emax choice, float amax,
                std::uint32_t draw = 0);
 

@@ -11,8 +11,8 @@ namespace {
 
 namespace mp = boost::multiprecision;
 
-// The sum of the block under the scale `s` (in ticks), elements rounded to nearest; whether every
-// element but zeros is clamped.
+// The error sum of the block under the scale `s` (in ticks), elements rounded to nearest, and
+// whether every non-zero element is clamped.
 struct searched_error {
     integer total = 0;
     bool all_clamped = true;
@@ -44,8 +44,8 @@ int searched_code(const recipe& r, const value_list& list, std::span<const float
         low = std::max(low, first - r.reach);
         high = std::min(high, first + r.reach);
     }
-    // Codes under which all elements are zeros, because twice the largest is below the quantum,
-    // have one error; those under which all are clamped have more with every code down.
+    // The error is constant over codes under which all elements become zero because twice the
+    // largest is below the quantum; while all elements are clamped, it grows with every lower code.
     float largest = 0;
     for (const float v : x) largest = std::max(largest, std::fabs(v));
     const integer quantum = ticks_of_power(list.quantum_exponent);

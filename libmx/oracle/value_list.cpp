@@ -11,8 +11,8 @@ std::int64_t in_quanta(const rational& value, int quantum_exponent) {
         boost::multiprecision::numerator(rational(value / power_of_two(quantum_exponent))));
 }
 
-// The distance from `magnitude` (in quanta, at or beyond the largest value) to the next value away
-// from zero: constant for fixed point, 2^-mantissa_bits of the binade otherwise.
+// The distance from `magnitude` (in quanta, at least the largest value) to the next value away from
+// zero: constant for fixed point, 2^-mantissa_bits of the binade otherwise.
 std::int64_t spacing_above(const format::element_format& f, std::int64_t magnitude) {
     if (f.kind == format::number_kind::fixed) return 1;
     std::int64_t binade = 1;
@@ -84,11 +84,12 @@ value_list list_values(const format::element_format& f, bool full_range) {
     std::ranges::sort(list.values, {}, &listed_value::quanta);
     list.least = list.values.front().quanta;
     list.greatest = list.values.back().quanta;
-    // Where a fraction exists, the first normal value is 2^(1-bias): 2^mantissa_bits quanta.
+    // In formats with fraction bits, the first normal value is 2^(1-bias), which is 2^mantissa_bits
+    // quanta.
     const bool subnormals = !fixed && f.mantissa_bits > 0;
     list.smallest_normal = subnormals ? std::int64_t{1} << f.mantissa_bits : 0;
 
-    // Neighbouring codes alternate in parity, and so do the codes that would follow.
+    // The parity of neighbouring codes alternates, also in the continuation.
     const auto continue_from = [&](listed_value last, int sign) {
         const std::int64_t end = 4 * list.greatest;
         std::vector<listed_value> more;

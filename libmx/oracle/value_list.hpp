@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The representable values of an element format in ascending order, and how they would go on if
-// the exponent range (or the integer width) had no end.
+// The representable values of an element format in ascending order, continued as if the exponent
+// range (or the integer width) were unbounded.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace mx::oracle {
 
-// What a code means, stated from the independent facts of a table row (widths, bias, specials);
-// none of the limits the table derives is used.
+// The value of a code, derived from the independent facts of a table row (widths, bias, specials),
+// not from the limits that the table derives.
 
 enum class number_class : std::uint8_t { finite, infinite, nan };
 
@@ -28,21 +28,21 @@ struct decoded {
 /// Number of bits of a code of `f`.
 int code_bits(const format::element_format& f);
 
-/// The meaning of `code`, 0 <= code < 2^code_bits(f).
+/// The value of `code`, 0 <= code < 2^code_bits(f).
 decoded decode(const format::element_format& f, unsigned code);
 
-/// The meaning of a scale code: E8M0 (2^(code-127), 255 is NaN) or the format's own number row.
+/// The value of a scale code: E8M0 (2^(code-127), 255 is NaN) or the format's own number row.
 decoded decode_scale(const format::scale_format& f, unsigned code);
 
-/// One value. Values are whole numbers of quanta (the smallest positive value of the format).
+/// One value, as an integer number of quanta (the smallest positive value of the format).
 struct listed_value {
     std::int64_t quanta;
     bool even;  ///< its code is even; beyond the range, the code it would have
     int code;   ///< -1 beyond the format's range; for zero the positive zero
 };
 
-/// Ascending values, each once (zero without regard to sign), continued on both sides to four times
-/// the largest value.
+/// Distinct values in ascending order (one zero), continued on both sides up to four times the
+/// largest value.
 struct value_list {
     const format::element_format* element;
     int quantum_exponent;          ///< a quantum is 2^quantum_exponent
@@ -54,7 +54,7 @@ struct value_list {
     std::vector<listed_value> values;
 };
 
-/// The list of `f`; `full_range` lets integers use -2^(bits-1).
+/// The list of `f`; with `full_range`, integers include -2^(bits-1).
 value_list list_values(const format::element_format& f, bool full_range);
 
 }  // namespace mx::oracle

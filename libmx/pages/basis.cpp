@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the figures rest on: inputs, recipes, and what their parts mean, each in a line.
+// The basis of the figures: inputs, recipes, and the meaning of the recipes' parts, one line each.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -101,7 +101,7 @@ report::record element_part(const codec::recipe& r) {
     std::string meaning = fmt::format("largest value {}", double{format::decode(f, f.max_code())});
     if (f.floating()) meaning += fmt::format(", smallest normal {}", std::ldexp(1.0, f.emin()));
     meaning += fmt::format(", smallest step {}", std::ldexp(1.0, f.quantum()));
-    // Full-range and symmetric integers are different grids.
+    // Full-range and symmetric integers have different grids.
     const bool full = !f.floating() && r.minimum == codec::int_min::full;
     return part("element format", fmt::format("{}{}", f.name, full ? " (full range)" : ""),
                 std::move(meaning), f.summary);

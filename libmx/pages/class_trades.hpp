@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What figures compare: every measured recipe over the tensors of a class.
+// Data for figures: every measured recipe over the tensors of a class.
 #pragma once
 
 #include <array>
@@ -12,15 +12,15 @@
 
 namespace mx::pages {
 
-/// A recipe as it does on the tensors of a class, all their elements together, each tensor divided
-/// by its RMS.
+/// Figures of a recipe over all elements of the tensors of a class, with each tensor divided by its
+/// RMS.
 struct candidate {
     std::size_t cell = 0;
     double bits = 0;     ///< per element
     double sqnr_db = 0;  ///< infinite where nothing is lost
     std::array<std::optional<double>, compare::pooled_rates.size()> rates;
 
-    /// One of the pooled rates by its name.
+    /// A pooled rate by name.
     const std::optional<double>& rate(std::string_view name) const {
         return rates[compare::rate_index(name)];
     }
@@ -32,7 +32,7 @@ struct class_trades {
     std::vector<std::size_t> tensors = {};  ///< of the class, indices into the board
 };
 
-/// Over the tensors `among` that were measured under every recipe that measured any of them.
+/// Over the tensors of `among` that were measured under every recipe that measured any of them.
 class_trades trades_of(const std::string& role, const evidence& e,
                        const std::vector<std::size_t>& among);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx compare found, as part of a review.
+// The results of mx compare as part of a review.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using report::text_of;
 constexpr std::size_t shown_cells_of_ranking = 20;
 constexpr std::size_t shown_groups = 4;
 
-// "P" for what is on the front of bits against SQNR, "*" for the least ratio.
+// "P" for members of the Pareto front of bits and SQNR, "*" for the smallest ratio.
 report::section ranking_of(const report::record& tail) {
     report::section s{.heading = "Ranking of recipes"};
     const std::vector<report::record> ranking = records_in(tail, "ranking");
@@ -96,7 +96,7 @@ report::section roles_of(const report::record& tail) {
                 map.columns.push_back(recipe);
                 map.cells.back().resize(column + 1);
             }
-            // Beyond three places, ratios are those of roundings.
+            // Differences beyond three decimals are rounding errors.
             if (const auto ratio = report::number_of(cell, "rmse_ratio")) {
                 map.cells.back()[column] = std::round(*ratio * 1000) / 1000;
             }

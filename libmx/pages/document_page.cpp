@@ -34,7 +34,7 @@ constexpr std::size_t most_page_points = 400;
 constexpr std::size_t most_page_panels = 8;
 constexpr std::size_t most_page_named = 6;
 
-// The first rows of a list, with a note that says so.
+// The first rows of a list, with a note saying so.
 void fill(section& s, const std::vector<record>& rows, const std::string& what) {
     s.rows.assign(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(
                                                    std::min(rows.size(), most_listed_rows)));
@@ -52,7 +52,7 @@ section left_out_of(const record& tail) {
 
 double number(const record& r, std::string_view name) { return number_of(r, name).value_or(NAN); }
 
-// Where the results of a document, the largest `by` first, are of most weight: a waterfall.
+// The results with the largest `by` as a waterfall, largest first.
 void add_error_by_tensor(const report::record_list& results, section& to) {
     struct bar {
         std::string tensor;
@@ -290,7 +290,7 @@ std::vector<section> stages_sections_of(const document_parts& d) {
     std::string last;
     for (const record& r : d.results) {
         if (text_of(r, "source") == "original") all.push_back(r);
-        // Of a case the first accumulator.
+        // The first accumulator of each case.
         const std::string here = text_of(r, "stage") + "\n" + case_of(r);
         if (here == last) continue;
         last = here;

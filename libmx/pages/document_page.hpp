@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of what commands other than analyze, compare and cluster found: from the JSON they write,
-// so that `--html` and `mx report` make the same page.
+// Pages of the results of commands other than analyze, compare and cluster. They are made from
+// JSON, so that `--html` and `mx report` make the same page.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,11 @@
 
 namespace mx::pages {
 
-/// The page of a document of mx plan, gate, diff, stages, gemm, runs, fit or project, by the member
-/// `schema` of its head: the verdict, then figures, then tables. None for other schemas.
+/// The page of a document of mx plan, gate, diff, stages, gemm, runs, fit or project, identified by
+/// the member `schema` of its head: the verdict, then figures, then tables. nullopt for other
+/// schemas.
 std::optional<report::document> document_page(const document_parts& d);
-/// The same of a document in memory, with its title.
+/// The same for a document in memory, with its title.
 report::document document_page(const report::document& d);
 
 }  // namespace mx::pages

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pages take from documents that were read back: members that may be missing.
+// Reads members, which may be missing, of documents for pages.
 #pragma once
 
 #include <string>
@@ -11,17 +11,18 @@
 
 namespace mx::pages {
 
-/// A document, in memory or read back from its JSON. Nothing is owned.
+/// A document, in memory or read from JSON. Non-owning.
 struct document_parts {
     const report::record& head;
     const report::record_list& results;
     const report::record& tail;
 };
 
-/// The records of a list that is a member; none where there is no such list.
+/// The records of a member that is a list; empty if there is no such list.
 std::vector<report::record> records_in(const report::record& of, std::string_view name);
 
-/// The member `verdict` of a document's tail: what the command said under `heading`, a line each.
+/// The member `verdict` of a document's tail: the lines of the command's verdict and their
+/// `heading`.
 inline constexpr const char* verdict_heading = "Verdict";
 void add_verdict(report::document& d, std::string_view heading = verdict_heading);
 /// The section with these lines.

@@ -22,17 +22,17 @@ namespace {
     throw base::error(base::error_kind::input, message, {file, {}, {}});
 }
 
-// A result that counts: not one of values that a phase sweep multiplied.
+// Whether a result counts: it is not from values multiplied in a phase sweep.
 bool counts(const analysis::result& r) { return r.phase.value_or(0) == 0; }
 
-// Left-out norms that a run can have: sums are whole numbers of a double.
+// Bounds the norms left out of a run, so that sums are integers that a double represents.
 constexpr double most_norms = 9007199254740992;  // 2^53
 
 std::string identity_of(const analysis::tensor_identity& t) {
     return fmt::format("{}\n{}", t.file, t.tensor);
 }
 
-// Which of the metrics a page shows, what they are called there, and which end of them is bad.
+// The metrics that a page shows, their titles, and which end of their range is bad.
 struct shown_metric {
     std::string_view name;
     std::string_view title;
@@ -55,7 +55,7 @@ bool is_analysis(const result_set& s) {
     return report::text_of(*s.head, "schema") == "mx.analysis/1";
 }
 
-// Recipes in the order of their first results, and the cells they make.
+// Recipes in the order of their first results, and their cells.
 class recipe_finder {
   public:
     void see(const std::string& name, const codec::recipe& r) {
@@ -202,7 +202,7 @@ class gathering {
         out_.dumps.push_back(std::move(d));
     }
 
-    // The results of a set; what an earlier one measured stays.
+    // Adds the results of a set; earlier measurements take precedence.
     void add_results(const result_set& s, const std::vector<std::string>& names) {
         compare::board b = compare::arrange(*s.results, names, 1);
         const auto list = static_cast<std::uint32_t>(out_.table.lists.size());
@@ -238,7 +238,7 @@ class gathering {
         return r.elements > 0 || !std::isnan(r.rmse);
     }
 
-    // Means over the seeds of a cell; undefined where one of them is.
+    // Means over the seeds of a cell; undefined if one of them is undefined.
     void fill_metrics() {
         for (const shown_metric& m : shown_metrics) {
             const metrics::metric& row = *metrics::find(m.name);
@@ -301,7 +301,7 @@ class gathering {
     evidence out_;
 };
 
-// Whether the figure of one of the results is defined.
+// Whether the figure is defined in one of the results.
 bool any_of(const compare::board& b, double analysis::result::*figure) {
     for (std::size_t t = 0; t < b.tensors.size(); ++t) {
         for (std::size_t run = 0; run < b.runs; ++run) {

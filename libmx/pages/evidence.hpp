@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the result sets of a review say, brought together.
+// The results of all sets of a review, combined.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct tensor_class {
     std::vector<std::size_t> tensors;  ///< indices into the board
 };
 
-/// Dumps that follow each other, from one document of mx diff.
+/// Consecutive dumps, from one document of mx diff.
 struct dump_series {
     std::vector<std::string> labels;
     std::vector<double> steps;  ///< by label; 0, 1, ... where they are no steps
@@ -38,7 +38,7 @@ struct dump_series {
 };
 
 struct evidence {
-    /// A cell per recipe; recipes that differ in the seed of their draws only are one cell.
+    /// One cell per recipe; recipes that differ only in their seed share a cell.
     compare::sweep_plan plan;
     compare::board table;               ///< every tensor of every set; runs are plan.recipes
     std::vector<tensor_class> classes;  ///< the one with most elements first
@@ -56,16 +56,16 @@ struct evidence {
     std::int64_t measured = 0;  ///< results in all
 
     bool decomposed() const;
-    /// Results say how far their scales are from the best ones.
+    /// Whether results contain the distance of their scales from the best ones.
     bool has_regret() const;
     const std::string& cell_name(std::size_t cell) const { return plan.cells[cell].name; }
-    /// The tensor as it is called where several files were measured.
+    /// The tensor's name, with its file if several files were measured.
     std::string tensor_name(std::size_t tensor) const;
-    /// Without the folders.
+    /// The name without folders.
     static std::string short_path(const std::string& path);
 };
 
-/// A file without its folders, unless another of `files` is called the same.
+/// The name of a file without its folders, unless another of `files` has the same name.
 std::string file_name(const std::string& path, const std::vector<std::string>& files);
 
 /// Without `with_metrics`, evidence::metrics stays empty. Throws base::error (input).

@@ -50,7 +50,7 @@ std::string tensors_of(const std::string& role) {
 std::string end_of_name(const std::string& name) {
     constexpr std::size_t most = 23;
     std::string end = name;
-    std::string number;  // the last that is left out: of a layer, or an expert
+    std::string number;  // the last number left out: of a layer or an expert
     while (end.size() > most) {
         const std::size_t dot = end.find('.');
         if (dot == std::string::npos) break;

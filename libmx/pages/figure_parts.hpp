@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the figures of a review have in common.
+// Common parts of the figures of a review.
 #pragma once
 
 #include <cstddef>
@@ -14,42 +14,43 @@
 
 namespace mx::pages {
 
-/// Recipes that a figure holds; of more, the first. Lines get confused earlier than columns.
+/// The largest number of recipes in a figure; only the first ones are shown. Lines become hard to
+/// read earlier than columns.
 inline constexpr std::size_t most_lines = 9;
 inline constexpr std::size_t most_figure_recipes = 16;
 
-/// The cells of a figure that holds at most `most`.
+/// The cells of a figure with at most `most` cells.
 std::vector<std::size_t> shown_cells(const evidence& e, std::size_t most);
 
 /// "The first 9 of 20 recipes."; empty when all are shown.
 std::string shown_words(const evidence& e, std::size_t most);
 
-/// Adds a figure. Its id is `kind`, with a number behind it from the second of its kind on.
+/// Adds a figure. Its id is `kind`, with a number appended from the second figure of its kind on.
 report::figure& add_figure(report::section& to, const std::string& kind, std::string title,
                            std::string caption, report::plot what);
 
-/// What a figure is drawn of besides all tensors together (""): the norms, which fare differently.
+/// The classes with figures of their own besides all tensors (""): norms, whose errors differ.
 std::vector<std::string> plotted_roles(const evidence& e);
 
 /// "all tensors", or "norm tensors".
 std::string tensors_of(const std::string& role);
 
-/// A tensor's elements, under the run that counts most of them.
+/// A tensor's elements under the run that counts the most.
 double elements_of(const evidence& e, std::size_t tensor);
 
-/// The last parts of a name, as many as a figure has room for, behind the number of its layer where
-/// that is left out: "3: feed_forward.w2.weight".
+/// The last parts of a name, as many as fit in a figure, preceded by the layer number if that is
+/// cut off: "3: feed_forward.w2.weight".
 std::string end_of_name(const std::string& name);
-/// The same, with the class in front where `taken` holds the end of a name already.
+/// The same, preceded by the class if `taken` already contains the result.
 std::string end_of_name(const std::string& name, const std::string& role,
                         const std::vector<std::string>& taken);
 
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);
-/// The same, from `low` to `high`.
+/// The same, starting at `low`.
 report::axis in_range(report::axis a, double low, double high);
 
-/// Panels of block maxima by mantissa, and one of them, with the zone that `r` clamps shaded.
+/// Panels of block maxima by mantissa, and one such panel, with the clamp zone of `r` shaded.
 report::bar_chart mantissa_chart();
 report::bar_chart::series mantissa_panel(const codec::recipe& r, const std::string& name,
                                          const mantissas& bins);

@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::size_t most_rows = 48;    // of a heat map
 constexpr std::size_t most_points = 64;  // of a line
-constexpr std::size_t least_points = 3;  // that make a line worth drawing
+constexpr std::size_t least_points = 3;  // for a line
 
-// Errors of tensors that are taken together as a geometric mean: of R-MSEs directly, of SQNRs as
-// the mean of decibels. Tensors without an error are left out.
+// Mean error of several tensors: a geometric mean for R-MSEs, a mean of decibels for SQNRs. Tensors
+// without an error are left out.
 struct layer_metric {
     const char* name;
     const char* title;
@@ -65,7 +65,7 @@ std::string spread_words(const spread& s) {
                        s.high);
 }
 
-// Tensors of a class by layer; those without one apart.
+// Tensors of a class by layer; those without a layer are kept apart.
 struct layered {
     std::map<std::int64_t, std::vector<std::size_t>> layers;
     std::vector<std::size_t> rest;
@@ -80,7 +80,7 @@ layered layers_of(const evidence& e, const tensor_class& c) {
     return l;
 }
 
-// Layers in a row of a heat map or a point of a line: several together where there are too many.
+// The layers in one row of a heat map or point of a line: several if there are too many.
 struct layer_group {
     std::string name;
     double middle = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What blocks look like: where their maxima lie in the binade, which codes and scales are used.
+// Properties of blocks: the position of maxima in the binade, and the codes and scales in use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ double total(const std::vector<double>& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0.0);
 }
 
-// Panels that show the same are one, under the first name and the number of others.
+// Panels with the same data are merged, under the first name and the number of others.
 struct shared_panel {
     panel_series what;
     std::vector<std::string> names;
@@ -76,7 +76,7 @@ void add_mantissas(const evidence& e, const std::string& role, report::section& 
         .more = !role.empty();
 }
 
-// Codes of one magnitude, both signs together; what is no number last.
+// Codes by magnitude, both signs together; NaN and Inf last.
 struct magnitude_bins {
     std::map<double, double> finite;
     double special = 0;
@@ -107,8 +107,8 @@ void add_codes(const evidence& e, const std::string& role, report::section& to) 
         const magnitude_bins m = by_magnitude(*c.recipe.element, sum->codes);
         panel_series s;
         s.name = c.name;
-        // Bars from half way below a magnitude to half way above it; zero's is next to the
-        // smallest.
+        // A bar extends halfway to the neighbouring magnitudes; zero's bar is next to the smallest
+        // magnitude.
         std::vector<double> values;
         for (const auto& [value, n] : m.finite) values.push_back(value);
         if (values.size() < 3) continue;
@@ -133,8 +133,8 @@ void add_codes(const evidence& e, const std::string& role, report::section& to) 
         .more = true;
 }
 
-// The exponent that a scale code stands for; none for zero, NaN, and the smallest E8M0 scale, which
-// blocks of zeros have.
+// The exponent of a scale code; nullopt for zero, NaN, and the smallest E8M0 scale, which blocks of
+// zeros have.
 std::optional<int> exponent_of(const format::scale_format& f, int code) {
     if (!f.is_number()) {
         if (code == format::e8m0_nan || code == 0) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every tensor under what is recommended for it.
+// Every tensor under its recommended recipe.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr std::size_t most_bars = 15;
 constexpr std::size_t most_marks = 600;
 constexpr std::size_t most_names = 5;
 
-// A tensor's error under a cell, relative to its squares; nothing where it is undefined.
+// A tensor's squared error under a cell relative to its sum of squares; nullopt if undefined.
 std::optional<double> loss_of(const evidence& e, std::size_t tensor, std::size_t cell) {
     const auto nrmse =
         compare::figure_of(e.table, tensor, e.plan.cells[cell], &analysis::result::nrmse);
@@ -38,7 +38,7 @@ std::optional<double> sqnr_of(const evidence& e, std::size_t tensor, std::size_t
     return -10 * std::log10(*loss);
 }
 
-// The parts of a name between dots; numbers are places in a series: layers, experts.
+// The parts of a name between dots; numbers are indices of layers or experts.
 std::string module_of(const std::string& name) {
     std::string out;
     for (std::size_t at = 0; at <= name.size();) {
@@ -52,7 +52,7 @@ std::string module_of(const std::string& name) {
     return out;
 }
 
-// How far below normal data the SQNR may fall: the policy's veto, the same for every role.
+// How far the SQNR may fall below that of normal data: the policy's veto, the same for every role.
 double margin_limit() {
     const mx::policy::policy p = mx::policy::find_policy("inference");
     for (const mx::policy::rule* r : p.vetoes("weight")) {
@@ -63,8 +63,8 @@ double margin_limit() {
     return 0;
 }
 
-// Module by layer: what the tensor with the least margin has. Recipes are judged against what they
-// do to normal data, so that formats of four and of eight bits share a range of colours.
+// Heat map of modules by layer; each cell shows the tensor with the smallest margin. Margins are
+// relative to normal data, so that formats of four and eight bits share a colour range.
 void add_margins(const evidence& e, const chosen_cells& chosen, report::section& to) {
     struct place {
         double margin = 0;
@@ -100,9 +100,9 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
             fmt::format("{}: {:.2f} dB under {}", e.tensor_name(t), *sqnr, e.cell_name(*chosen[t]));
     }
     if (modules.empty()) return;
-    // Layers in order, what is in none last.
+    // Layers in order; tensors without a layer last.
     std::ranges::sort(layers, {}, [](std::int64_t l) { return l == no_layer ? INT64_MAX : l; });
-    // Of too many modules, those with the least margin.
+    // If there are too many modules, those with the smallest margin.
     const auto least_of = [&](const std::string& module) {
         double least = HUGE_VAL;
         for (const std::int64_t l : layers) {
@@ -153,7 +153,7 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
         std::move(h));
 }
 
-// Where the error is: the tensors with most of it, down to the sum of all.
+// The tensors with the largest part of the error, down to the total.
 void add_waterfall(const evidence& e, const chosen_cells& chosen, report::section& to) {
     struct bar {
         std::size_t tensor;
@@ -214,7 +214,7 @@ void add_waterfall(const evidence& e, const chosen_cells& chosen, report::sectio
                std::move(chart));
 }
 
-// SQNR over all elements that were chosen for, each tensor divided by its RMS.
+// SQNR over all elements with a chosen recipe, each tensor divided by its RMS.
 double pooled_loss(const evidence& e, const chosen_cells& chosen, std::size_t cell) {
     double error = 0;
     for (std::size_t t = 0; t < chosen.size(); ++t) {
@@ -232,7 +232,7 @@ double bits_of_cell(const evidence& e, std::size_t cell) {
     return 0;
 }
 
-// The recipe of most elements against the best one of fewer bits: which tensors would pay.
+// The recipe of most elements compared with the best one with fewer bits, per tensor.
 void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& to) {
     std::vector<double> elements(e.plan.cells.size(), 0);
     for (std::size_t t = 0; t < chosen.size(); ++t) {
@@ -268,7 +268,7 @@ void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& 
         if (x && y) pairs.push_back({t, *x, *y});
     }
     if (pairs.size() < 2) return;
-    // Those that lose most by the change first.
+    // Largest loss first.
     std::ranges::stable_sort(pairs,
                              [](const pair& a, const pair& b) { return a.x - a.y > b.x - b.y; });
     report::scatter_chart chart;

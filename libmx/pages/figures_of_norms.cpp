@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norm gains against the clamp zone: gains lie close together, so a block whose maximum clamps
-// takes all of its elements along (Su et al., arXiv 2506.20752).
+// Norm gains and the clamp zone: the gains of a block are close together, so if its maximum clamps,
+// all of its elements do (Su et al., arXiv 2506.20752).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,12 +17,13 @@ constexpr std::size_t most_norm_panels = 12;
 constexpr std::size_t named_marks = 4;
 constexpr std::size_t most_norm_marks = 400;
 constexpr std::size_t most_zones = 3;
-constexpr double many_saturated = 0.10;  // of a norm's blocks, marked as such
+constexpr double many_saturated =
+    0.10;  // share of a norm's saturated blocks from which on it is marked
 
-// A norm tensor's block maxima, and how close together a block's magnitudes lie.
+// A norm tensor's block maxima, and the range of magnitudes within a block.
 struct norm {
     std::size_t tensor;
-    codec::recipe blocks;  // what it was counted under
+    codec::recipe blocks;  // the recipe under which blocks were counted
     mantissas amax{};
     double tightness = 0;   // median over blocks of min / max
     std::string name = {};  // in plots
@@ -60,8 +61,7 @@ std::vector<norm> norms_of(const evidence& e) {
     return all;
 }
 
-// What tensors are called in a plot, where there is little room: without the parts that all of them
-// begin or end with.
+// Short tensor names for a plot: without the parts that all of them start or end with.
 std::vector<std::string> short_names(const evidence& e, const std::vector<norm>& norms) {
     std::vector<std::string> names;
     for (const norm& n : norms) names.push_back(e.tensor_name(n.tensor));
@@ -94,7 +94,7 @@ bool sees_blocks_of(const norm& n, const codec::recipe& r) {
            n.blocks.offset == r.offset && n.blocks.range == r.range;
 }
 
-// The share of block maxima in a zone; bins on its edge count in part.
+// The share of block maxima in a zone; a bin on its edge counts partially.
 double share_in(const mantissas& bins, const codec::clamp_zone& zone) {
     double inside = 0, all = 0;
     for (std::size_t i = 0; i < bins.size(); ++i) {
@@ -120,7 +120,7 @@ std::string group_of(double saturation) {
     return groups()[saturation >= many_saturated ? 0 : saturation > 0 ? 1 : 2];
 }
 
-// Cells that clamp by the mantissa, the widest zones first, one per zone and way to cut blocks.
+// Cells that clamp depending on the mantissa, widest zones first, one per zone and block shape.
 std::vector<const compare::cell*> zones_of(const evidence& e) {
     std::vector<const compare::cell*> cells;
     for (const compare::cell& c : e.plan.cells) {
@@ -147,7 +147,7 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
     report::scatter_chart chart;
     chart.x = in_range(axis_of("block maxima in the clamp zone", "", false, true), 0, 1);
     chart.y = in_range(axis_of("smallest over largest magnitude of a block, median", ""), 0, 1);
-    // Those that matter most first: what is left out is furthest from saturating.
+    // Closest to saturation first, so that the cut removes the least relevant.
     std::vector<std::pair<double, report::scatter_chart::mark>> marks;
     for (const norm& n : norms) {
         if (!sees_blocks_of(n, c.recipe)) continue;
@@ -181,7 +181,7 @@ void add_scatter(const evidence& e, const std::vector<norm>& norms, const compar
         .more = !first;
 }
 
-// The norm tensors that have most of their maxima in the widest zone.
+// The norm tensors with the most maxima in the widest zone.
 void add_panels(std::vector<norm> norms, const compare::cell& c, report::section& to) {
     const codec::clamp_zone zone = codec::clamp_zone_of(c.recipe);
     std::erase_if(norms, [&](const norm& n) { return !sees_blocks_of(n, c.recipe); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves from dump to dump.
+// Changes from dump to dump.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t drawn_findings = 10;
 
-// Members of the series of mx diff that are drawn. What compares a dump with the one before has
-// nothing to say of the first.
+// Members of the series of mx diff that are drawn. Comparisons with the previous dump have no value
+// for the first.
 struct step_metric {
     const char* name;
     const char* title;
@@ -33,7 +33,7 @@ constexpr std::array step_metrics{
     step_metric{"nrmse", "change of the values, relative to their RMS", false},
 };
 
-// The tensors of one role under one recipe, taken together at each step.
+// The tensors of one role under one recipe, combined at each step.
 struct step_line {
     struct at_step {
         double sum = 0, low = 0, high = 0;
@@ -77,7 +77,7 @@ void add_series(const dump_series& d, const step_metric& m, report::section& to)
     report::line_chart chart;
     chart.x = axis_of(d.numbered ? "step" : "dump", "");
     chart.y = axis_of(m.title, "", false, m.share);
-    // Bands of more lines than these hide one another: those that reach highest.
+    // Bands of more lines hide one another: show those that reach highest.
     constexpr std::size_t most_bands = 4;
     std::vector<step_line> lines = lines_of(d, m);
     const auto reach = [](const step_line& l) {
@@ -114,7 +114,7 @@ void add_series(const dump_series& d, const step_metric& m, report::section& to)
                std::move(chart));
 }
 
-// How far norm tensors are from the clamp zone, those that come nearest to it.
+// The distance of norm tensors from the clamp zone, for those that come closest.
 void add_distances(const dump_series& d, report::section& to) {
     struct followed {
         double last = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes against one another: bits against error, blocks against error, where the error is made.
+// Compares recipes: bits and error, block size and error, sources of error.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace mx::pages {
 namespace {
 
-// Every tensor under what is chosen for it; what keeps its precision has its stored bits and no
-// error. None where nothing is chosen.
+// Every tensor under its chosen recipe; a tensor that keeps its precision has its stored bits and
+// no error. nullopt if nothing is chosen.
 std::optional<report::point> mixture_of(const evidence& e, const class_trades& r,
                                         const chosen_cells& chosen) {
     double bits = 0, noise = 0, elements = 0;
@@ -80,7 +80,7 @@ void add_bits(const evidence& e, const class_trades& r, const chosen_cells& chos
         .more = !r.role.empty();
 }
 
-// Recipes that differ in their block only.
+// Recipes that differ only in their block.
 struct block_family {
     codec::recipe common;
     std::vector<const candidate*> members;
@@ -114,7 +114,7 @@ void add_blocks(const evidence& e, const class_trades& r, report::section& to) {
             return block_elements(e, *a) < block_elements(e, *b);
         });
         if (chart.lines.size() == most_lines) break;
-        // Named like the member with the preset's own block, or like the first.
+        // Named like the member with the preset's own block, else like the first.
         report::line_chart::line line{e.cell_name(f.members.front()->cell), {}};
         for (const candidate* c : f.members) {
             if (e.cell_name(c->cell).size() < line.name.size()) line.name = e.cell_name(c->cell);
@@ -142,7 +142,7 @@ void add_parts(const evidence& e, const class_trades& r, report::section& to) {
         if (!c.rate("grid_error_share")) continue;
         chart.categories.push_back(e.cell_name(c.cell));
         chart.cells.emplace_back();
-        // Lengths are errors, not shares of them: one recipe's are many times another's.
+        // Bar lengths are errors, not shares: one recipe's error is many times another's.
         const double error = std::pow(10.0, -c.sqnr_db / 10);
         for (const char* part : parts) {
             const auto share = c.rate(fmt::format("{}_error_share", part));
@@ -195,7 +195,7 @@ void add_plane(const evidence& e, const std::vector<class_trades>& all, report::
                  false});
         }
     }
-    // The names of the worst, as far as they lose anything.
+    // Names of the worst tensors, if they lose anything.
     const auto lost = [](const auto& m) { return m.at.x + *m.at.y; };
     std::ranges::stable_sort(chart.marks,
                              [&](const auto& a, const auto& b) { return lost(a) > lost(b); });

@@ -68,7 +68,7 @@ section coefficients_of(const document_parts& d) {
     return s;
 }
 
-// Leaves out columns of which no row has anything.
+// Removes columns that are empty in every row.
 void drop_empty_columns(section& s) {
     std::erase_if(s.columns, [&](const report::column& c) {
         return std::ranges::none_of(s.rows, [&](const record& r) {
@@ -170,7 +170,7 @@ void add_plots(const document_parts& d, section& to) {
         residuals.marks.push_back({{compute, std::expm1(number("log_ratio")), label}, group});
     }
     if (losses.marks.empty()) return;
-    // The first group's best losses; of others they are in the table.
+    // The first group's best losses; other groups are in the table only.
     const std::vector<record> predictions = records_in(d.tail, "predictions");
     const auto* front = predictions.empty() ? nullptr : &predictions.front();
     for (const record& p : records_in(d.tail, "frontier")) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t shown_groups = 20;
 
-// By how much the worst tensor of a group is worse than the group.
+// From this ratio on, the worst tensor of a group is much worse than the group.
 double lead(const analysis::result& r) { return r.sqnr_db - r.group->worst_sqnr_db; }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The histograms of the results' member `distributions`, read back and added up.
+// Reads and sums the histograms of the results' member `distributions`.
 #pragma once
 
 #include <array>
@@ -23,12 +23,12 @@ struct histogram_sum {
     mantissas amax{};
 };
 
-/// The histograms of one role and recipe, or over all roles when `role` is empty; none where there
+/// The histograms of one role and recipe, or over all roles if `role` is empty; nullopt if there
 /// are none.
 std::optional<histogram_sum> histograms_of(const evidence& e, const std::string& role,
                                            const std::string& recipe);
 
-/// The bins of a record with the member amax_mantissa_histogram; false where it has none.
+/// Reads the bins of a record's member amax_mantissa_histogram; false if it has none.
 bool read_mantissas(const report::record& r, mantissas& bins);
 
 }  // namespace mx::pages

@@ -34,7 +34,7 @@ bool of_analysis(const result_set& s) {
     return s.results != nullptr && report::text_of(*s.head, "schema") == "mx.analysis/1";
 }
 
-// A file's name; where many files are called so, with the folder it is in.
+// A file's name, preceded by its folder if several files have the same name.
 std::string telling_path(const std::string& path) {
     constexpr std::array common{"model.", "pytorch_model.", "checkpoint.", "weights.", "adapter_"};
     const std::string name = evidence::short_path(path);
@@ -73,7 +73,7 @@ policy::judged_model judged(std::span<const result_set> sets, const policy::basi
     return policy::judge_model(std::move(tensors), by);
 }
 
-// Whether the recipes are those that a run without --recipe measures.
+// Whether the recipes are the defaults of a run without --recipe.
 bool measured_by_default(const evidence& e, const policy::judged_model& m) {
     std::vector<policy::measured_tensor> measured;
     for (const policy::measured_tensor& t : m.tensors) {
@@ -86,17 +86,17 @@ bool measured_by_default(const evidence& e, const policy::judged_model& m) {
     return e.plan.recipes == policy::recipes_to_measure(m.by, *m.on, measured);
 }
 
-// The command that measures what was measured, and makes the page of it.
+// The command that repeats the measurements and makes the page.
 std::string repeat_command(const evidence& e, const policy::judged_model& m,
                            std::span<const result_set> sets, const std::string& judging) {
-    if (e.plan.recipes.empty() || e.inputs.empty()) return {};  // none: arrays in memory
+    if (e.plan.recipes.empty() || e.inputs.empty()) return {};  // arrays in memory have no command
     std::string command = "mx analyze";
     for (const input_file& f : e.inputs) command += " " + policy::shell_word(f.path);
     std::set<std::string> selections;
     for (const result_set& s : sets) {
         if (of_analysis(s)) selections.insert(report::text_of(*s.head, "selection"));
     }
-    // Sets of several selections have no one command.
+    // Sets with different selections have no common command.
     if (selections.size() > 1) return {};
     if (!selections.empty() && !selections.begin()->empty()) command += " " + *selections.begin();
     if (!measured_by_default(e, m)) {
@@ -107,7 +107,7 @@ std::string repeat_command(const evidence& e, const policy::judged_model& m,
     return command + judging + " --html review.html";
 }
 
-// The cell of what is recommended for each tensor of the board.
+// The recommended cell of each tensor of the board.
 chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
     chosen_cells chosen(e.table.tensors.size());
     std::vector<std::string> names;
@@ -124,7 +124,7 @@ chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
     return chosen;
 }
 
-// What one looks up: closed at first.
+// Reference sections, initially folded.
 bool is_reference(const report::section& s) {
     constexpr std::array reference{"Recipes", "Terms of the recipes", "Definitions"};
     return std::ranges::find(reference, s.heading) != reference.end();
@@ -148,7 +148,7 @@ std::string subtitle_of(const evidence& e) {
            fmt::format("{} in {}", bytes_text(bytes), report::plural(e.inputs.size(), "file"));
 }
 
-// That records are of several tensors.
+// Marks records that belong to several tensors.
 std::string groups_sentence(const evidence& e) {
     std::uint64_t members = 0, records = 0;
     for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
@@ -166,7 +166,7 @@ std::string groups_sentence(const evidence& e) {
         report::plural(records, "record"), report::plural(members, "tensor"));
 }
 
-// NaN, Inf and inputs that float32 does not hold, each tensor once however many recipes.
+// Tensors with NaN, Inf and inputs beyond float32, each listed once for all recipes.
 std::vector<std::string> warnings_of(const evidence& e) {
     std::vector<std::string> said;
     std::size_t non_finite = 0, inexact = 0;
@@ -201,7 +201,7 @@ std::vector<std::string> warnings_of(const evidence& e) {
     return said;
 }
 
-// The board's rows of the tensors that a recipe harms, worst first.
+// Indices in the board of the tensors that a recipe harms, worst first.
 std::vector<std::size_t> worst_first(const evidence& e, const policy::judged_model& m) {
     std::map<std::pair<std::string_view, std::string_view>, std::size_t> rows;
     for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page a design review decides from: what to ship for each class of tensors, why, at what cost
+// The page for a design review: which recipe each class of tensors should have, why, at what cost
 // and risk, and what would change that.
 #pragma once
 
@@ -15,8 +15,7 @@
 
 namespace mx::pages {
 
-/// One document (schemas mx.analysis/1 and mx.diff/1), in memory or read back from its JSON.
-/// Nothing is owned.
+/// One document (schemas mx.analysis/1 and mx.diff/1), in memory or read from JSON. Non-owning.
 struct result_set {
     std::string name;  ///< of its file, for messages
     const report::record* head;
@@ -27,32 +26,32 @@ struct result_set {
 struct review_options {
     policy::basis judged_by;
     std::string judging;  ///< as options: " --target b200"; empty: the defaults
-    /// What makes the page: "mx 0.1.0, gcc 12.2.0, Release".
+    /// The program that makes the page: "mx 0.1.0, gcc 12.2.0, Release".
     std::string made_by;
 };
 
 struct review {
-    /// The sections of the verdict alone: what a terminal shows.
+    /// Only the sections of the verdict, as shown in a terminal.
     std::vector<report::section> first_screen;
     std::string summary;  ///< the verdict in one line; empty without tensors
-    /// The page, schema mx.report/2: results are the decisions, one per tensor; the caller puts
-    /// schema and tool before the head. Empty unless it was asked for.
+    /// The page, schema mx.report/2. Its results are the decisions, one per tensor; the caller adds
+    /// schema and tool before the head. Empty unless requested.
     report::document page;
-    /// The tensors whose blocks the page has room for, worst first, and their place among its
-    /// sections: add_blocks.
+    /// The tensors whose blocks the page can show, worst first, and their position among its
+    /// sections: see add_blocks.
     std::vector<harmed_tensor> worst;
     std::size_t worst_at = 0;
 };
 
-/// The section that inputs are listed in.
+/// The section that lists the inputs.
 inline constexpr const char* inputs_heading = "Inputs";
 
-/// Judges the sets together: of a tensor under a recipe the first result counts. The same sets give
-/// the same page. Throws base::error (input) for documents of other schemas.
+/// Judges the sets together: for a tensor under a recipe the first result counts. The same sets
+/// give the same page. Throws base::error (input) for documents of other schemas.
 review make_review(std::span<const result_set> sets, const review_options& options,
                    bool with_page = true);
 
-/// Adds the blocks of the tensors `r.worst`, which results do not hold, to the page.
+/// Adds the blocks of the tensors `r.worst`, which the results do not contain, to the page.
 void add_blocks(review& r, std::span<const show::tensor_view> views);
 
 }  // namespace mx::pages

@@ -27,7 +27,7 @@ std::string folder_of(const record& run) {
     return std::filesystem::path(text_of(run, "run")).parent_path().filename().string();
 }
 
-// A line of a figure of runs from the lists of a record.
+// A line of a figure of runs, from the lists of a record.
 report::line_chart::line line_of(const record& r, const char* x, const char* y) {
     report::line_chart::line line{folder_of(r), {}};
     const auto* xs = report::member<report::list>(r, x);
@@ -89,8 +89,8 @@ void add_zeta(const std::vector<record>& runs, const std::string& first, section
                std::move(by_loss));
 }
 
-// Of the first run of each group that has them: magnitudes of gains, each over the power of two
-// above it.
+// Magnitudes of gains in the first run of each group that has them, each divided by the next larger
+// power of two.
 void add_gains(const std::vector<record>& runs, section& to) {
     constexpr std::size_t most_groups = 6;
     std::set<std::string> seen;
@@ -184,7 +184,7 @@ std::vector<section> runs_sections(const document_parts& d) {
             share = number_of(p, "survival").value_or(NAN);
             line.points.push_back({step, share, "", number_of(p, "low"), number_of(p, "high")});
         }
-        // To the last step of the group's runs.
+        // Up to the last step of the group's runs.
         double last = 0;
         for (const record& run : runs) {
             if (text_of(run, "group") != line.name) continue;

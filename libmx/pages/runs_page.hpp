@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of mx runs: shares of stable runs, losses, and as far as probes were taken, zeta over
-// steps and against the loss, and where gains were beside the clamp zone.
+// The page of mx runs: shares of stable runs, losses and, if probes were taken, zeta over steps and
+// against the loss, and gains relative to the clamp zone.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace mx::pages {
 
-/// The tables of groups (with a note of what their columns are), of runs, and of gradients across
-/// runs, which has no rows where there are none.
+/// The tables of groups (with a note on their columns), of runs, and of gradients across runs,
+/// which is empty without them.
 struct runs_tables {
     report::section groups, runs, across;
 };

@@ -28,7 +28,7 @@ std::vector<std::string> groups_of_study(const document_parts& d) {
     return groups;
 }
 
-// Whether a result has the member as a number, or as a text that is not empty.
+// Whether the result's member is a number or a non-empty text.
 bool has(const document_parts& d, const char* member) {
     for (const record& r : d.results) {
         if (number_of(r, member) || !text_of(r, member).empty()) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of mx study: gaps with their intervals by group, errors against gaps, and tables.
+// The page of mx study: gaps with their intervals by group, errors and gaps, and tables.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,7 @@
 
 namespace mx::pages {
 
-/// The tables of configurations, of correlations and of stochastic rounding, those without rows
-/// left out.
+/// The tables of configurations, correlations and stochastic rounding, without empty ones.
 std::vector<report::section> study_tables(const document_parts& d);
 
 std::vector<report::section> study_sections(const document_parts& d);

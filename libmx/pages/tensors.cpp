@@ -16,11 +16,11 @@ using report::cell;
 
 constexpr std::size_t fewest_rows = 10;
 constexpr std::size_t shown_findings = 10;
-/// Values that a page holds for sorting and filtering: some megabytes of it.
+/// Limit of values on a page for sorting and filtering: some megabytes.
 constexpr std::size_t most_values = 1'200'000;
 constexpr std::size_t most_columns = 32;
 
-// The rows and columns of the explorer, fewer where a page could not hold all.
+// The rows and columns of the explorer, reduced if a page could not hold all.
 report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& worst_first,
                              std::vector<std::string>& notes) {
     const std::size_t tensors = e.table.tensors.size();
@@ -30,7 +30,7 @@ report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& 
     std::vector<std::size_t> rows(tensors);
     std::iota(rows.begin(), rows.end(), std::size_t{0});
     if (tensors > fit) {
-        // Those that are no operands of products come behind.
+        // Tensors that are not operands of products come last.
         std::vector<std::size_t> order = worst_first;
         std::vector<bool> there(tensors);
         for (const std::size_t t : order) there[t] = true;

@@ -36,7 +36,7 @@ constexpr std::size_t commands_shown = 3;
 constexpr std::size_t named_files = 3;
 constexpr std::size_t named_extents = 3;
 
-// What becomes of a tensor.
+// The treatment of a tensor.
 enum class fate : std::uint8_t { quantized, undecided, ruled_out, no_whole_blocks, no_operand };
 
 fate fate_of(const decision& d) {
@@ -46,8 +46,8 @@ fate fate_of(const decision& d) {
     return d.undecided ? fate::undecided : fate::ruled_out;
 }
 
-// Tensors that fare alike: of one role where they are quantized or could be; of any where what they
-// are, or their shape, keeps their precision.
+// Tensors with the same treatment: of one role if they are or could be quantized; of any role if
+// their kind or shape keeps their precision.
 struct group {
     std::vector<std::string> roles;
     std::string recipe;
@@ -59,7 +59,7 @@ struct group {
     bool shared() const { return is == fate::no_whole_blocks || is == fate::no_operand; }
 };
 
-// What is quantized or could be comes first, by the bytes of its role.
+// Tensors that are or could be quantized come first, ordered by the bytes of their role.
 std::vector<group> groups_of(const judged_model& m) {
     std::vector<group> groups;
     std::map<std::string, std::uint64_t> of_role;
@@ -109,8 +109,8 @@ std::string db_words(const class_recipe& r) {
     return fmt::format("{:.1f} dB (normal data {:.1f})", r.sqnr_db, r.normal_db);
 }
 
-// How well norms would do: the largest error against their spread, under the recipe whose largest
-// is the smallest. Empty where none was measured.
+// The error of norms if they were quantized: the largest error relative to their spread, under the
+// recipe for which it is smallest. Empty if none was measured.
 std::string spread_words(const judged_model& m, std::string_view role) {
     std::map<std::string_view, double> worst;  // by recipe
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
@@ -130,7 +130,7 @@ std::string spread_words(const judged_model& m, std::string_view role) {
 std::string clause_of(const std::string& reason) {
     std::string text = reason.substr(0, reason.find_first_of(":;("));
     text.erase(text.find_last_not_of(" .") + 1);
-    // Names of dtypes stay as they are.
+    // Names of dtypes keep their case.
     if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[1])) == 0) {
         text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
     }
@@ -141,7 +141,7 @@ void add_once(std::vector<std::string>& to, std::string text) {
     if (std::ranges::find(to, text) == to.end()) to.push_back(std::move(text));
 }
 
-// A class whose tensors are no operands, or which the policy keeps.
+// A class whose tensors are not operands, or which the policy keeps.
 struct kept_class {
     std::string role;
     std::size_t tensors = 0;
@@ -149,7 +149,7 @@ struct kept_class {
     std::vector<std::string> reasons = {};
 };
 
-// The classes of such a group, those of most bytes first.
+// The classes of such a group, largest in bytes first.
 std::vector<kept_class> kept_classes(const judged_model& m, const group& g) {
     std::vector<kept_class> all;
     for (const std::string& role : g.roles) {
@@ -227,7 +227,7 @@ std::string verdict_text(const group& g) {
     }
 }
 
-// What most of an error, or of what is lost, is of.
+// The class with most of an error or of what is lost.
 std::vector<std::string> dominance(const judged_model& m) {
     std::vector<std::string> said;
     if (m.says.dominant) {
@@ -276,7 +276,7 @@ std::size_t operands_of(const judged_model& m, const std::string& role) {
         m.says.decisions, [&](const decision& d) { return d.operand && d.role == role; }));
 }
 
-// "17 of 20 weight": of the class's operands.
+// "17 of 20 weight": a share of the class's operands.
 std::string part_of_class(const judged_model& m, const group& g) {
     const std::string& role = g.roles.front();
     const std::size_t operands = operands_of(m, role);
@@ -288,7 +288,7 @@ std::string part_of_class(const judged_model& m, const group& g) {
 
 std::string tensors_word(std::size_t count) { return count == 1 ? "tensor" : "tensors"; }
 
-// A sentence for each recipe, with the classes that get it.
+// A sentence for each recipe and its classes.
 std::vector<std::string> recipe_sentences(const judged_model& m, const std::vector<group>& groups) {
     std::vector<std::string> said, recipes;
     for (const group& g : groups) {
@@ -317,7 +317,7 @@ std::vector<std::string> recipe_sentences(const judged_model& m, const std::vect
     return said;
 }
 
-// What keeps its precision though it is an operand, and what does because it is none.
+// Operands that keep their precision, and tensors that keep it because they are not operands.
 std::vector<std::string> kept_sentences(const judged_model& m, const std::vector<group>& groups) {
     std::vector<std::string> said;
     const auto of_bytes = [&](const group& g) {
@@ -414,7 +414,7 @@ report::section risks_section(const judged_model& m) {
                            : fmt::format("{} of {} {} a limit under a recipe of the policy.",
                                          limits, report::plural(m.says.risks.size(), "operand"),
                                          limits == 1 ? "reaches" : "reach");
-    std::optional<double> most;  // of what is recommended
+    std::optional<double> most;  // of the recommended recipes
     for (const decision& d : m.says.decisions) {
         if (d.figures == nullptr) continue;
         const double lost = policy::lost_share(d.figures->result());
@@ -429,7 +429,7 @@ report::section risks_section(const judged_model& m) {
     return s;
 }
 
-// Why classes of one row of the table are kept, class by class.
+// The reasons for keeping the classes of one table row, class by class.
 report::section kept_reasons_section(const judged_model& m, const std::vector<group>& groups) {
     report::section s;
     for (const group& g : groups) {
@@ -490,7 +490,7 @@ report::section missing_section(const judged_model& m) {
     return s;
 }
 
-// Sentences that no table has.
+// Statements that are in no table.
 std::vector<std::string> warnings_of(const judged_model& m, const verdict_context& c) {
     std::vector<std::string> said = dominance(m);
     said.insert(said.end(), c.warnings.begin(), c.warnings.end());
@@ -559,7 +559,7 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
         if (!s.heading.empty()) all.push_back(std::move(s));
     }
     if (!c.repeat.empty()) {
-        // Behind the table: of many recipes it is long.
+        // After the table, because it is long for many recipes.
         all[1].notes.push_back("To repeat this:");
         all[1].notes.push_back("$ " + c.repeat);
     }
@@ -641,7 +641,7 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
     for (const policy::risk& r : m.says.risks) {
         if (!harms(r) || all.size() == most) break;
         const policy::measured_tensor& t = m.tensors[r.tensor];
-        // With its axis.
+        // with its axis
         const auto measured = std::ranges::find_if(t.measured, [&](const policy::measurement& o) {
             return policy::recipe_key(o.recipe()) == r.recipe;
         });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE VERDICT as people and programs read it: what to ship, what keeps its precision, the cost, the
-// risks, how sure that is, and what was not measured. Every output takes it from a judged model.
+// THE VERDICT as text and as records: recommended recipes, tensors that keep their precision, cost,
+// risks, confidence, and what was not measured. Every output derives it from a judged model.
 #pragma once
 
 #include <string>
@@ -11,40 +11,39 @@
 
 namespace mx::pages {
 
-/// What stands beside the judgement.
+/// Context of the judgement.
 struct verdict_context {
     std::string repeat;                 ///< the command that makes the page again; may be empty
     std::vector<std::string> warnings;  ///< sentences on the results
 };
 
-/// The first screen: the verdict in sentences, a table of classes and recipes, the largest risks,
-/// the best recipes of about 4, 6 and 8 bits, and what was not measured. Sections that would be
-/// empty are left out.
+/// The summary: the verdict in sentences, a table of classes and recipes, the largest risks, the
+/// best recipes of about 4, 6 and 8 bits, and what was not measured. Empty sections are omitted.
 std::vector<report::section> verdict_sections(const policy::judged_model& m,
                                               const verdict_context& c);
 
-/// The verdict in one line, without a line end: for chat and CI.
+/// The verdict in one line without a line end, for chat and CI.
 std::string verdict_line(const policy::judged_model& m);
 
-/// The tensor as it is called where several files were measured.
+/// The tensor's name, with its file if several files were measured.
 std::string tensor_name(const policy::judged_model& m, std::size_t tensor);
 
-/// A tensor under the candidate that harms it most, as it was measured.
+/// A tensor under the candidate that harms it most, as measured.
 struct harmed_tensor {
     std::string file, tensor, recipe;
 };
 
-/// The first of them, worst first.
+/// The first of these, worst first.
 std::vector<harmed_tensor> most_harmed(const policy::judged_model& m, std::size_t most);
 
-/// The tensors that a recipe harms most, worst first: by whether a limit is reached, then by the
-/// share of their own elements that is lost.
+/// The tensors that a recipe harms most, worst first: those that reach a limit, then by the share
+/// of their elements that is lost.
 report::section worst_section(const policy::judged_model& m);
 
-/// The candidates of every class: what they would save and what speaks against them.
+/// The candidates of every class: their savings and the objections.
 report::section candidates_section(const policy::judged_model& m);
 
-/// The results of mx.report/2, one per tensor, and the members behind them.
+/// The results of mx.report/2, one per tensor, and the members after them.
 report::record_list decision_records(const policy::judged_model& m);
 report::record verdict_members(const policy::judged_model& m, const verdict_context& c);
 

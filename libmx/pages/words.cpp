@@ -17,7 +17,7 @@ byte_unit unit_of(std::uint64_t bytes) {
     constexpr std::array names{"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
     byte_unit unit{names.front(), 1};
     for (std::size_t i = 1; i < names.size(); ++i) {
-        // What would be rounded to 1000 of a unit is 1.00 of the next.
+        // A value that would round to 1000 of a unit is 1.00 of the next.
         if (static_cast<double>(bytes) / unit.bytes < (i == 1 ? 1000 : 999.5)) break;
         unit = {names[i], unit.bytes * 1000};
     }

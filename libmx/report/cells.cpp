@@ -73,7 +73,7 @@ std::string percent_text(double share) {
 std::string significant_text(double x, int digits) {
     if (x == 0) return "0";
     std::string text = fmt::format("{:#.{}g}", x, digits);
-    // The alternate form keeps trailing zeros, and adds one that is not significant to integers.
+    // The alternate form keeps trailing zeros, but adds an insignificant one to integers.
     const std::size_t point = text.find('.');
     const std::size_t before = point - (x < 0 ? 1 : 0);
     if (point != std::string::npos && before >= static_cast<std::size_t>(digits)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as people read them: shared by the terminal table and Markdown.
+// Values as text, shared by the terminal table and Markdown.
 #pragma once
 
 #include <concepts>
@@ -11,7 +11,7 @@
 
 namespace mx::report {
 
-/// The text of member `c.field` of `r`: "-" where it is null, "" where it is missing.
+/// The text of member `c.field` of `r`: "-" for null, "" if it is missing.
 std::string cell_text(const record& r, const column& c);
 
 /// Whether the column is aligned to the right.

@@ -28,7 +28,7 @@ std::string field_text(const value& v) {
     return {};
 }
 
-// Names in the order of their first appearance; records of one document may differ in members.
+// Member names in order of first appearance; records of one document may have different members.
 std::vector<std::string> header_of(const record_list& results) {
     std::vector<std::string> names;
     for (const record& r : results) {

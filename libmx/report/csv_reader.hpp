@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables as RFC 4180 CSV with a header line: what write_csv writes, and what others do.
+// Reads tables as RFC 4180 CSV with a header line, from write_csv or other programs.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +22,20 @@ struct csv_table {
     std::vector<std::string> names;
     std::vector<row> rows;
 
-    /// The column named `name`; none where there is none.
+    /// The column named `name`; nullopt if there is none.
     std::optional<std::size_t> find(std::string_view name) const;
-    /// The same. Throws base::error (input) that names the columns there are.
+    /// The same. Throws base::error (input) with the existing columns if there is none.
     std::size_t column(std::string_view name) const;
 };
 
-/// Reads a table. A byte order mark, CRLF, empty lines and blanks around fields without
-/// quotes are fine. The text may be anything: throws base::error (input) with `path` and the line
-/// where a quote is not closed or not followed by the end of its field, where a line has more or
-/// fewer fields than the header, where the header repeats a name or has an empty one, and beyond
-/// 2^20 rows, 1,024 columns or 64 MiB.
+/// Reads a table. Accepts a byte order mark, CRLF, empty lines, and blanks around unquoted fields.
+/// For any input text, throws base::error (input) with `path` and the line if a quote is not closed
+/// or not followed by the end of its field, if a line has more or fewer fields than the header, if
+/// the header has a repeated or empty name, and beyond 2^20 rows, 1,024 columns or 64 MiB.
 csv_table read_csv(const byte_source& source, const std::string& path);
 
-/// The number that a field spells: digits as std::from_chars takes them, without blanks around
-/// them; none for anything else, "nan" and "inf" included.
+/// The number in a field, in the syntax of std::from_chars without surrounding blanks; nullopt for
+/// anything else, including "nan" and "inf".
 std::optional<double> finite_number(std::string_view field);
 
 }  // namespace mx::report

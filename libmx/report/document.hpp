@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command has to say: records for programs, sections for people. Every writer reads the
-// same document, so that two outputs of one run cannot disagree.
+// The output of a command: records for programs, sections for people. Every writer reads the same
+// document, so that the outputs of one run agree.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct column {
     int digits = 4;
 };
 
-/// One titled table with paragraphs below it; either may be missing.
+/// One titled table followed by paragraphs; either may be missing.
 struct section {
     std::string heading = {};
     std::vector<column> columns = {};
@@ -48,14 +48,14 @@ struct section {
     std::optional<explorer> all = {};  ///< HTML only: what the table above shows the worst of
     bool folded = false;               ///< HTML only: closed, headless ones with it; not on paper
 
-    /// Adds a row: the first cells of the columns in their order.
+    /// Adds a row: its first cells, in the order of the columns.
     template <typename... Cells>
     void add(const Cells&... cells) {
         record row;
         (row.emplace_back(columns[row.size()].field, to_value(cells)), ...);
         rows.push_back(std::move(row));
     }
-    /// Likewise, in the group `group`.
+    /// The same, in the group `group`.
     template <typename Group, typename... Cells>
     void add_to(const Group& group, const Cells&... cells) {
         add(cells...);
@@ -72,11 +72,11 @@ struct document {
     record tail;
     std::vector<section> sections;
     std::string subtitle = {};  ///< of the page: a line below the title
-    /// Members of `tail` that are too long to be stored: JSON has these lists in place of theirs.
+    /// Members of `tail` that are too long to store: in JSON these lists replace the stored ones.
     std::vector<std::pair<std::string, record_list>> long_members = {};
 };
 
-/// What the destination can hold.
+/// What the destination supports.
 struct layout {
     int width = 100;         ///< columns of the human table
     std::string title = {};  ///< in place of the document's, where a page has one

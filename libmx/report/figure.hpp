@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plots as data: what is drawn, not how. Like records, they know nothing of tensors or recipes.
+// Plots as data: what is drawn, not how. Like records, they are independent of tensors and recipes.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace mx::report {
 
-/// An axis of a plot. Title and unit are shown; limits that are not set follow from the data.
+/// An axis of a plot. Title and unit are shown; limits that are not set are computed from the data.
 struct axis {
     std::string title;
     std::string unit;    ///< "", "dB", "bits", "share", ...
@@ -19,19 +19,19 @@ struct axis {
     std::optional<double> low, high;
 };
 
-/// A shaded stretch of the x axis.
+/// A shaded interval of the x axis.
 struct zone {
     std::string label;
     double from = 0, to = 0;
 };
 
-/// A line across the plot at a value of y: a floor, a limit.
+/// A horizontal line at a value of y, for example a limit.
 struct level {
     std::string label;
     double at = 0;
 };
 
-/// A point with what hovering says. Undefined y is a gap.
+/// A point and its tooltip. Undefined y is a gap.
 struct point {
     double x = 0;
     std::optional<double> y;
@@ -39,19 +39,19 @@ struct point {
     std::optional<double> low = {}, high = {};  ///< range of the values whose mean is y
 };
 
-/// Rows x columns of shaded cells with their values written in where they fit.
+/// A heat map: rows x columns of shaded cells, with their values written where they fit.
 struct heat_map {
     std::vector<std::string> rows, columns;
     axis value;
     bool larger_is_worse = true;                            ///< worse stands out from the paper
     std::vector<std::vector<std::optional<double>>> cells;  ///< by row and column
     std::vector<std::vector<std::string>> notes = {};  ///< of cells, for hovering; may be empty
-    /// Values worse than this are marked, and shaded in another hue than those that are not.
+    /// Values worse than this are marked, and shaded in another hue than the others.
     std::optional<double> limit = {};
 };
 
-/// Lines over numbers (layers, steps, block sizes), told apart by dash and marker as well. Where
-/// points have a low and a high, a band lies between them.
+/// Lines over numbers (layers, steps, block sizes), also distinguished by dash and marker. If
+/// points have a low and a high, a band connects them.
 struct line_chart {
     struct line {
         std::string name;
@@ -63,7 +63,7 @@ struct line_chart {
     std::vector<level> levels = {};
 };
 
-/// Histograms: one small panel per series, all with the same axes. `edges` has one more than
+/// Histograms: one small panel per series with common axes. `edges` has one element more than
 /// `counts`; counts are drawn as shares of their sum.
 struct bar_chart {
     struct series {
@@ -77,7 +77,7 @@ struct bar_chart {
     std::vector<series> panels;
 };
 
-/// Labelled points; those of a group share shape and shade.
+/// Labelled points; points of a group have the same shape and shade.
 struct scatter_chart {
     struct mark {
         point at;
@@ -86,8 +86,8 @@ struct scatter_chart {
     };
     axis x, y;
     std::vector<mark> marks;
-    /// Groups that have their sign and their place in the legend whether or not they have marks, so
-    /// that a sign means the same in several charts. Others follow as they come.
+    /// Groups that always have a symbol and a legend entry, even without points, so that a symbol
+    /// means the same in several charts. Other groups follow in order of appearance.
     std::vector<std::string> groups;
     std::vector<std::pair<double, double>> path;  ///< e.g. a Pareto front; may be empty
     std::string path_name;
@@ -96,7 +96,7 @@ struct scatter_chart {
     std::vector<level> levels = {};
 };
 
-/// Bars in parts, one bar per category.
+/// Stacked bars, one per category.
 struct stacked_chart {
     std::vector<std::string> categories, parts;
     axis value;
@@ -107,7 +107,7 @@ struct stacked_chart {
 /// One of the charts.
 struct plot : std::variant<heat_map, line_chart, bar_chart, scatter_chart, stacked_chart> {
     using variant::variant;
-    // In figure.cpp, so that they are compiled once.
+    // Defined in figure.cpp, so that they are compiled once.
     plot();
     plot(const plot&);
     plot(plot&&) noexcept;
@@ -116,8 +116,8 @@ struct plot : std::variant<heat_map, line_chart, bar_chart, scatter_chart, stack
     ~plot();
 };
 
-/// A plot of a section. Figures of one `group` show the same thing by different metrics; one of
-/// them is seen at a time where the destination can switch.
+/// A plot of a section. Figures of one `group` show the same data in different metrics; if the
+/// destination can switch, it shows one at a time.
 struct figure {
     std::string id;  ///< unique in the document, [a-z0-9-]
     std::string title;
@@ -128,8 +128,8 @@ struct figure {
     bool more = false;   ///< folded at the end of its section; not on paper
 };
 
-/// A value per row, column and metric, for tables of thousands of rows that can be sorted,
-/// filtered and switched from one metric to another.
+/// A value per row, column and metric, for tables of thousands of rows with sorting, filtering and
+/// a choice of metric.
 struct explorer {
     struct metric {
         std::string name, title, unit, definition;

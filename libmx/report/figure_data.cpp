@@ -21,7 +21,7 @@ std::string title(const axis& a, const std::string& otherwise) {
     return text(a.title.empty() ? otherwise : a.title);
 }
 
-// The names of the zones that [from, to] reaches into; a point is from == to.
+// The names of the zones that intersect [from, to]; a point has from == to.
 std::string zones_at(const std::vector<zone>& zones, double from, double to) {
     std::string names;
     for (const zone& z : zones) {

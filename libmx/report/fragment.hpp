@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of another page: what a notebook shows.
+// A document as part of another page, for notebooks.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace mx::report {
 
-/// The sections as one HTML element: tables, words and figures, with the style of figures and
-/// without a script or a link. Ids of figures begin with `id`, for several on one page.
+/// The sections as one HTML element: tables, text and figures, with the style sheet of figures and
+/// without scripts or links. Ids of figures start with `id`, so that a page can contain several
+/// fragments.
 std::string fragment_of(const std::vector<section>& sections, const std::string& id);
 
 }  // namespace mx::report

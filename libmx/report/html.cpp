@@ -25,10 +25,10 @@ namespace {
 
 using html::shown;
 
-// A page of this many headings gets a table of contents.
+// From this many headings on, a page has a table of contents.
 constexpr std::size_t contents_from = 3;
 
-// "mx diff" of "mx.diff/1" where the document does not say what it is called.
+// "mx diff" for "mx.diff/1", if the document has no name of its own.
 std::string title_of(const document& d) {
     if (!d.title.empty()) return d.title;
     std::string schema = text_of(d.head, "schema");
@@ -41,7 +41,7 @@ struct metric_name {
     std::string name, title;
 };
 
-// What the page can switch between: the metrics of its tables, then those only figures have.
+// The metrics that the page can switch between: those of its tables, then those of figures only.
 std::vector<metric_name> metrics_of(const document& d) {
     std::vector<metric_name> metrics;
     const auto add = [&](const std::string& name, const std::string& title) {
@@ -61,8 +61,8 @@ std::vector<metric_name> metrics_of(const document& d) {
     return metrics;
 }
 
-// Nothing comes from elsewhere and nothing runs but the script of this very text: a name from a
-// file that got past the escaping would still find no way to act.
+// Allows nothing but this exact script and no external resources: text from a file that escaped the
+// escaping still could not run.
 void write_head(const std::string& title, const sink& out) {
     const html::asset css = html::page_css();
     const html::asset js = html::page_js();
@@ -124,7 +124,7 @@ void write_notes(const std::vector<std::string>& notes, const sink& out) {
     if (in_list) out("</ul>\n");
 }
 
-// How a cell is set: page.css knows the classes.
+// The CSS class of a cell; page.css defines them.
 std::string_view class_of(cell kind) {
     if (is_numeric(kind)) return " class=\"n\"";
     return kind == cell::name ? " class=\"name\"" : "";
@@ -135,7 +135,7 @@ void write_group(const std::string& label, std::size_t columns, const sink& out)
                     columns, html::shown_name(label)));
 }
 
-// A name; where the page has a table of all rows, it leads to its row there.
+// A name, linked to its row if the page has a table of all rows.
 std::string name_text(const std::string& name, const html::row_links& links) {
     const std::string id = links.id_of(name);
     if (id.empty()) return html::shown_name(name);
@@ -153,7 +153,7 @@ void write_row(const section& s, const record& r, const html::row_links& links, 
     out(line + "</tr>\n");
 }
 
-// A table that scrolls sideways where it is too wide.
+// A table that scrolls horizontally if it is too wide.
 void write_body(const section& s, const html::row_links& links, const sink& out) {
     out("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
     for (const column& c : s.columns) {
@@ -175,7 +175,7 @@ void write_body(const section& s, const html::row_links& links, const sink& out)
     out("</tbody>\n</table></div>\n");
 }
 
-// The range of colours of each quantity: the same in every heat map of a page.
+// The colour range of each quantity, the same in every heat map of a page.
 class shared_ranges {
   public:
     explicit shared_ranges(const document& d) {
@@ -186,7 +186,7 @@ class shared_ranges {
         }
     }
 
-    /// `f` with the range of its quantity.
+    /// `f` with the colour range of its quantity.
     figure over_range(const figure& f) const {
         figure out = f;
         if (auto* map = std::get_if<heat_map>(&out.what)) {
@@ -250,8 +250,8 @@ void write_group(const std::vector<const figure*>& group, const shared_ranges& r
     out("</div>\n");
 }
 
-// In their order, each with its data. Those of one group stand where its first one does: that one
-// open, the others folded, until the script makes one of them of all.
+// Figures in order, each with its data. Figures of one group are placed at the first one, which is
+// open; the others are folded until the script joins them into one.
 void write_figures(const std::vector<figure>& figures, bool more, const shared_ranges& ranges,
                    const sink& out) {
     const auto wanted = [&](const figure& f) { return f.more == more; };
@@ -282,7 +282,7 @@ void write_figures(const std::vector<figure>& figures, bool more, const shared_r
     out(more ? "</div>\n</details>\n" : "</div>\n");
 }
 
-// A section; where it is folded, with those behind it that have no heading.
+// A section; if it is folded, includes the following ones without a heading.
 void write_section(std::span<const section> sections, const std::string& id,
                    const html::row_links& links, const shared_ranges& ranges, const sink& out) {
     const section& s = sections.front();
@@ -315,7 +315,7 @@ std::string members_text(const record& r) {
     return text;
 }
 
-// What the page is of: the members of the head that a line can hold, and the inputs.
+// The subject of the page: the members of the head that fit in a line, and the inputs.
 void write_foot(const document& d, const sink& out) {
     if (d.head.empty()) return;
     out("<footer>\n<dl>\n");

@@ -50,8 +50,8 @@ unsigned code_point(std::string_view c) {
     return (byte(0) & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
 }
 
-// A name from a file may be any bytes; the document must be valid UTF-8 all the same, and show
-// harmlessly on a terminal: of the characters that act, the library escapes the C0 ones only.
+// Names from files may contain any bytes. The document must still be valid UTF-8 and safe to show
+// on a terminal; of the control characters, the library escapes only C0.
 std::string dump(const json& j) {
     std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace);
     if (text.find_first_of("\x7f\xc2\xe2") == std::string::npos) return text;
@@ -68,8 +68,8 @@ std::string dump(const json& j) {
     return out;
 }
 
-// Members of the top level, a line each, and the elements of their lists a line each too: records
-// can be found with grep and compared with diff.
+// Writes each top-level member, and each element of their lists, on its own line, for grep and
+// diff.
 class object_printer {
   public:
     explicit object_printer(const sink& out) : out_(out) { out_("{"); }

@@ -8,7 +8,7 @@
 
 namespace mx::report {
 
-/// The record as write_json writes those of results, without a newline.
+/// The record in the format of write_json for results, without a newline.
 std::string json_line(const record& r);
 
 }  // namespace mx::report

@@ -23,10 +23,10 @@ constexpr std::size_t depth_limit = 16;
 constexpr std::size_t text_limit = std::size_t{1} << 20;
 constexpr std::size_t value_limit = std::size_t{1} << 25;
 
-// The newest version of a schema that is read.
+// The newest supported version of a schema.
 int newest_schema(std::string_view kind) { return kind == "report" ? 2 : 1; }
 
-// The source as a stream that knows how many bytes the parser has taken.
+// The source as a stream that counts the bytes the parser has read.
 class source_buffer final : public std::streambuf {
   public:
     explicit source_buffer(const byte_source& source) : source_(source), buffer_(65536) {}
@@ -48,17 +48,17 @@ class source_buffer final : public std::streambuf {
     std::uint64_t end_ = 0;  // bytes of the document up to the end of the buffer
 };
 
-// An object or list that is being read.
+// An object or list that is being parsed.
 struct container {
     record members;
     list items;
     bool object = false;
-    std::string name;                       // of the member that is read, in an object
+    std::string name;                       // of the current member, in an object
     std::unordered_set<std::string> names;  // of all its members
 };
 
-// Builds the document from the parser's events. `results` is never a value of its own: its
-// elements go into the list one by one.
+// Builds the document from the parser's events. `results` is never stored as a value: its elements
+// are added to the list one by one.
 class builder {
   public:
     using number_integer_t = nlohmann::json::number_integer_t;
@@ -97,14 +97,14 @@ class builder {
             fail(fmt::format("the member '{}' is duplicated", name));
         }
         into.name = std::move(name);
-        // Members of a result: what was not asked for is not built.
+        // Members of a result that were not requested are not stored.
         if (in_result()) dropped_ = options_.keep && !options_.keep(into.name);
         return true;
     }
 
     bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& problem) {
         // "[json.exception.parse_error.101] parse error at line 1, column 7: syntax error ...":
-        // what follows the place is what helps.
+        // keeps the part after the position.
         const std::string text = problem.what();
         if (open_.empty() && !done_) {
             refuse(
@@ -207,11 +207,11 @@ class builder {
         return true;
     }
 
-    // Puts a finished value where it belongs.
+    // Stores a finished value in its parent.
     void give(value v) {
         const bool inside = results_;
         if (inside && dropped_) return;
-        // A list of small numbers takes many times its text.
+        // A list of small numbers needs many times the memory of its text.
         if (!in_result() && ++values_ > value_limit) {
             fail(fmt::format("has more than {} nested values: write it without --histograms",
                              value_limit));
@@ -235,7 +235,7 @@ class builder {
     std::size_t values_ = 0;
     std::size_t last_members_ = 0;
     bool results_ = false;  // inside "results"
-    bool dropped_ = false;  // the member of a result that is read is not kept
+    bool dropped_ = false;  // the current member of a result is not kept
     bool after_ = false;    // "results" is complete
     bool done_ = false;
 };
@@ -249,7 +249,7 @@ auto parsed(const byte_source& source, const std::string& path, const read_optio
             Finish finish) {
     source_buffer buffer(source);
     std::istream stream(&buffer);
-    // Without this an error of the source would end the stream silently.
+    // Otherwise an error of the source would end the stream silently.
     stream.exceptions(std::ios::badbit);
     builder events(buffer, path, options);
     nlohmann::json::sax_parse(stream, &events);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way back from write_json: results that a command wrote, for the commands that judge them.
+// Reads documents of write_json, for commands that use other commands' results.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +21,23 @@ struct results_file {
     std::string kind;  ///< "analysis" of the schema "mx.analysis/1"
 };
 
-/// What may be asked of the reader.
+/// Options of the reader.
 struct read_options {
-    /// Which members of a result are kept, by name; all of them when empty. What is not kept is
-    /// checked all the same and costs no memory: histograms, say.
+    /// The members of a result to keep, by name; all if empty. Others (for example histograms) are
+    /// still validated but need no memory.
     std::function<bool(std::string_view)> keep;
 };
 
-/// Gives the next bytes of a document: fills the beginning of `out` and returns how many bytes
-/// those are, 0 at the end.
+/// Supplies the next bytes of a document: fills the beginning of `out` and returns their number, 0
+/// at the end.
 using byte_source = std::function<std::size_t(std::span<char> out)>;
 
-/// Reads results. Whole numbers of 64 bits come back as integers and others as doubles, so that
-/// writing what was read gives the same bytes. The text may be anything: throws base::error (input)
-/// with `path` and the byte where it is not JSON, repeats a member's name, nests more than 16 deep,
-/// holds a text of more than 1 MiB or more than 2^25 values outside the scalar members of results,
-/// or is not what mx writes: an object with a "schema" of "mx.NAME/1", or "mx.report/2", and a
-/// list "results" of objects.
+/// Reads results. 64-bit integers are read as integers and other numbers as doubles, so that
+/// writing the document again gives the same bytes. For any input text, throws base::error (input)
+/// with `path` and the byte position if it is not JSON, repeats a member's name, nests more than 16
+/// deep, contains a string of more than 1 MiB or more than 2^25 values outside the scalar members
+/// of results, or is not what mx writes: an object with a "schema" of "mx.NAME/1", or
+/// "mx.report/2", and a list "results" of objects.
 results_file read_results(const byte_source& source, const std::string& path,
                           const read_options& options = {});
 results_file read_results(std::string_view text, const std::string& path,

@@ -8,7 +8,7 @@
 namespace mx::report {
 namespace {
 
-// Names go into code spans, where only the cell separator and the fence itself need care.
+// Names are written as code spans, in which only the cell separator and backticks need escaping.
 std::string code_span(const std::string& text) {
     if (text.empty()) return text;
     std::string body;
@@ -26,7 +26,7 @@ std::string code_span(const std::string& text) {
 std::string escaped(const std::string& text) {
     std::string out;
     for (const char c : text) {
-        // A title broken inside a word loses its hyphen with the break.
+        // A title broken inside a word drops its hyphen together with the break.
         if (c == '\n' && !out.empty() && out.back() == '-') {
             out.pop_back();
             continue;
@@ -65,7 +65,7 @@ void write_markdown(const document& d, const layout& l, const sink& out) {
     bool first = l.title.empty();
     if (!first) out("# " + escaped(l.title) + "\n");
     for (const section& s : d.sections) {
-        // Figures are for pages, and a heading alone says nothing.
+        // Markdown has no figures, and a heading alone is useless.
         if (s.columns.empty() && s.notes.empty()) continue;
         if (!first) out("\n");
         first = false;

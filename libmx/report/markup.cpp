@@ -11,7 +11,7 @@
 namespace mx::report {
 namespace {
 
-// The reference that stands for `c`, or nothing.
+// The character reference for `c`, or an empty text.
 std::string_view reference(char c) {
     static constexpr std::pair<char, std::string_view> references[] = {
         {'&', "&amp;"},  {'<', "&lt;"},  {'>', "&gt;"},   {'"', "&quot;"},

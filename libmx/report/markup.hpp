@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text inside HTML, SVG and CSV: the one place where it is escaped.
+// Escapes text for HTML, SVG and CSV; all three are escaped here only.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace mx::report {
 
-/// `text` as character data or as a quoted attribute value of HTML and XML. & < > " ' become
-/// references, and so do line breaks and tabs; invalid UTF-8 becomes U+FFFD; other characters that
-/// act instead of being shown (base::control_length) are written as \xNN, as in tables.
+/// `text` as character data or as a quoted attribute value of HTML and XML. & < > " ', line breaks
+/// and tabs become character references; invalid UTF-8 becomes U+FFFD; other control characters
+/// (base::control_length) are written as \xNN, as in tables.
 std::string escaped(std::string_view text);
 
-/// `text` as a field of RFC 4180: in quotes, inner ones doubled, where it has to be.
+/// `text` as a field of RFC 4180: quoted if necessary, with inner quotes doubled.
 std::string csv_field(const std::string& text);
-/// A line of such fields, its end included.
+/// A line of such fields with its line end.
 std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace mx::report

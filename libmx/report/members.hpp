@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shorthands for members of records: how counts and shares are written, and how they are read back.
+// Helpers for members of records: writing and reading counts and shares.
 #pragma once
 
 #include <concepts>
@@ -18,7 +18,7 @@ value tally(I n) {
     return static_cast<std::int64_t>(n);
 }
 
-/// The value of a number, a text or what may be one: null for an empty optional and for NaN.
+/// The value of a number, a text or an optional: null for an empty optional and for NaN.
 template <typename T>
 value to_value(const T& x) {
     if constexpr (std::same_as<T, value> || std::same_as<T, bool>) {
@@ -36,7 +36,7 @@ value to_value(const T& x) {
     }
 }
 
-/// make(x) of every x of a range.
+/// make(x) for every x of a range.
 template <typename Range, typename Make>
 list to_list(const Range& range, Make make) {
     list all;
@@ -49,15 +49,15 @@ list to_list(const Range& range) {
     return to_list(range, [](const auto& x) { return to_value(x); });
 }
 
-/// Null where the number is not finite.
+/// Null if the number is not finite.
 value finite_or_null(double x);
-/// part / whole; null without a whole.
+/// part / whole; null if whole is 0.
 inline value share(std::uint64_t part, std::uint64_t whole) {
     if (whole == 0) return {};
     return static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// The member `name` as a T: a list, a record, ...; nullptr where it is missing or none.
+/// The member `name` as a T (a list, a record, ...); nullptr if it is missing or not a T.
 template <typename T>
 const T* member(const record& r, std::string_view name) {
     const value* v = find(r, name);
@@ -66,13 +66,13 @@ const T* member(const record& r, std::string_view name) {
 template <typename T>
 const T* member(record&& r, std::string_view name) = delete;
 
-/// The number that `v` is; none for null and for what is no number.
+/// The number in `v`; nullopt for null and for other types.
 std::optional<double> number_of(const value& v);
-/// The member `name` as a number; none where it is missing or not one.
+/// The member `name` as a number; nullopt if it is missing or not a number.
 std::optional<double> number_of(const record& r, std::string_view name);
-/// The whole part of `x`, or the nearest std::int64_t where there is none; 0 for NaN.
+/// `x` truncated to an integer and limited to the range of std::int64_t; 0 for NaN.
 std::int64_t whole(double x);
-/// The member `name` as a text; empty where it is missing or not one.
+/// The member `name` as a text; empty if it is missing or not a text.
 std::string text_of(const record& r, std::string_view name);
 
 }  // namespace mx::report

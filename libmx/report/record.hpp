@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The typed record every writer sees: an ordered list of named values. Writers know nothing of
-// tensors or recipes, so a new metric or column needs no change here.
+// The typed record that every writer reads: an ordered list of named values. Writers are
+// independent of tensors and recipes, so a new metric or column needs no change here.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@ namespace mx::report {
 struct value;
 using list = std::vector<value>;
 
-/// One value. std::monostate is null: undefined, never zero. Non-finite doubles are not allowed
-/// in records (the producer decides what they mean).
+/// One value. std::monostate is null: undefined, never zero. Non-finite doubles are not allowed in
+/// records; the producer must decide what they mean.
 struct value : std::variant<std::monostate, bool, std::int64_t, double, std::string, list,
                             std::vector<std::pair<std::string, value>>> {
     using variant::variant;
-    // In record.cpp: inline, these six made up a third of the time to compile what makes records.
+    // Defined in record.cpp: inline, these six made up a third of the compile time of code that
+    // makes records.
     value() noexcept;
     value(const value&);
     value(value&&) noexcept;
@@ -28,12 +29,12 @@ struct value : std::variant<std::monostate, bool, std::int64_t, double, std::str
     ~value();
 };
 
-/// An ordered object: names in the order they are written.
+/// An ordered object: names in output order.
 using record = std::vector<std::pair<std::string, value>>;
 
 /// The member `name` of `r`, or nullptr.
 const value* find(const record& r, std::string_view name);
-/// Not of a temporary: the pointer would dangle.
+/// Deleted for temporaries: the pointer would dangle.
 const value* find(record&& r, std::string_view name) = delete;
 
 }  // namespace mx::report

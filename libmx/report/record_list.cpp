@@ -31,7 +31,7 @@ record_list::record_list(std::size_t size, std::function<record(std::size_t)> ma
     : make_(std::move(make)), made_(size) {}
 
 std::uint32_t record_list::names_of(const record& r) {
-    // Records of one list are of few kinds, and neighbours mostly of one.
+    // Records of a list have few kinds, and neighbours mostly have the same.
     for (std::size_t i = names_.size(); i-- > 0;) {
         if (same_names(names_[i], r)) return static_cast<std::uint32_t>(i);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many records in little memory: an analysis has one per tensor and recipe, and a checkpoint can
-// have a hundred thousand tensors. Member names are stored once per kind of record, strings once
-// however often they occur, and numbers as the eight bytes they are.
+// Compact storage of many records: an analysis has one per tensor and recipe, and a checkpoint may
+// have a hundred thousand tensors. Member names are stored once per kind of record, equal strings
+// once, and numbers in eight bytes.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace mx::report {
 
-/// A sequence of records, handed out by value. About 9 bytes per scalar member.
+/// A sequence of records, returned by value. Needs about 9 bytes per scalar member.
 class record_list {
   public:
     class iterator;

@@ -14,7 +14,7 @@
 namespace mx::report {
 namespace {
 
-// THE LIST of what is coloured: verdicts in a column of that name, and paragraphs below a heading.
+// THE LIST of coloured texts: verdicts in a column of that name, and paragraphs after a heading.
 struct tint {
     std::string_view word;
     std::string_view code;
@@ -32,7 +32,7 @@ std::string_view code_of(const List& list, std::string_view word) {
     return row == list.end() ? std::string_view() : row->code;
 }
 
-// Blanks at the end stay outside, where they can be cut off.
+// Trailing blanks stay outside the colour, so that they can be removed.
 std::string tinted(const std::string& text, std::string_view code) {
     const std::size_t end = text.find_last_not_of(' ');
     if (code.empty() || end == std::string::npos) return text;
@@ -61,7 +61,7 @@ std::size_t longest_word(const std::string& text) {
     return longest;
 }
 
-// The cells of one section and the widths its columns get.
+// The cells of one section and the widths of its columns.
 class grid {
   public:
     grid(const section& s, std::size_t width, bool color) : section_(s), color_(color) {
@@ -81,7 +81,7 @@ class grid {
         }
         shrink(cell::name, 16, width);
         shrink(cell::text, 16, width);
-        // Rather tight columns than lines that the terminal breaks.
+        // Prefers narrow columns to lines that the terminal would wrap.
         if (total() > width) gap_ = 1;
         shrink(cell::text, 8, width);
     }
@@ -105,7 +105,7 @@ class grid {
         print_line(rules, out);
     }
 
-    // A row takes as many lines as its longest wrapped text.
+    // A row has as many lines as its longest wrapped text.
     void print_row(const record& r, const sink& out) const {
         std::vector<std::vector<std::string>> cells;
         std::vector<std::string_view> codes;
@@ -131,8 +131,8 @@ class grid {
                gap_ * (widths_.empty() ? 0 : widths_.size() - 1);
     }
 
-    // Takes the excess over `width` from the widest columns of one kind, down to `least` each and
-    // to the longest word, which is not cut.
+    // Reduces the widest columns of one kind by the excess over `width`, down to `least` each and
+    // to the longest word, which is not broken.
     void shrink(cell kind, std::size_t least, std::size_t width) {
         while (total() > width) {
             std::size_t widest = widths_.size();

@@ -37,7 +37,7 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
 std::string shortened(const std::string& text, std::size_t width) {
     const std::size_t have = columns_of(text);
     if (have <= width || width < 5) return text;
-    // The end of a name (which weight of the layer) says more than its beginning.
+    // The end of a name (which weight of the layer) is more informative than its beginning.
     const std::size_t head = (width - 2) * 2 / 5;
     const std::size_t tail = width - 2 - head;
     return text.substr(0, byte_of(text, head)) + ".." + text.substr(byte_of(text, have - tail));

@@ -12,14 +12,14 @@ namespace mx::report {
 /// Columns of printable UTF-8, counting a code point as one.
 std::size_t columns_of(std::string_view text);
 
-/// `text` with blanks added on the left or on the right up to `width` columns.
+/// `text` padded with blanks on the left or on the right to `width` columns.
 std::string padded(const std::string& text, std::size_t width, bool right);
 
-/// `text` in at most `width` columns: ".." stands for the middle, so that both the beginning and
-/// the end of a tensor's name stay.
+/// `text` in at most `width` columns: ".." replaces the middle, so that the beginning and the end
+/// of a tensor's name remain.
 std::string shortened(const std::string& text, std::size_t width);
 
-/// `text` broken at blanks into lines of at most `width` columns; a longer word stays whole.
+/// `text` broken at blanks into lines of at most `width` columns; longer words are not broken.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);
 
 }  // namespace mx::report

@@ -10,20 +10,21 @@
 
 namespace mx::report {
 
-/// Takes the text piece by piece, in order.
+/// Receives the text piece by piece, in order.
 using sink = std::function<void(std::string_view)>;
 
-/// Numbers read back exactly, null is undefined; invalid UTF-8 becomes U+FFFD. One record a line.
+/// JSON, one record per line. Numbers round-trip exactly, null is undefined; invalid UTF-8 becomes
+/// U+FFFD.
 void write_json(const document& d, const layout& l, const sink& out);
-/// RFC 4180 (CRLF, quotes doubled), numbers read back exactly, undefined is empty. Nested members
-/// are left out, except "shape", written as 64x128.
+/// RFC 4180 CSV (CRLF, quotes doubled). Numbers round-trip exactly, undefined is empty. Nested
+/// members are omitted, except "shape", written as 64x128.
 void write_csv(const document& d, const layout& l, const sink& out);
-/// The sections as GitHub-flavoured tables, every name in full. Nested members are left out.
+/// The sections as GitHub-flavoured Markdown tables with full names. Nested members are omitted.
 void write_markdown(const document& d, const layout& l, const sink& out);
-/// The sections with their figures as one HTML page that needs nothing beside it: no network, no
-/// other file. Readable without its script; opens light or dark, and prints.
+/// The sections with their figures as one self-contained HTML page: no network access, no other
+/// files. Readable without its script; light or dark; printable.
 void write_html(const document& d, const layout& l, const sink& out);
-/// The sections as aligned text of at most layout::width columns where names and text allow it.
+/// The sections as aligned text of at most layout::width columns if names and text allow it.
 void write_table(const document& d, const layout& l, const sink& out);
 
 struct writer {

@@ -23,7 +23,7 @@ constexpr std::array chips{
     chip{"sm89", "Ada"},   chip{"sm80", "A100"},           chip{"cdna3", "MI300X"},
 };
 
-// The words of the rows whose bit is in `set`.
+// The names of the rows whose bit is in `set`.
 template <typename Rows, typename Word>
 std::string words_in(const Rows& rows, std::uint32_t set, std::string_view between, Word word) {
     std::string out;
@@ -83,7 +83,7 @@ report::record record_of(const accumulator& m) {
     for (const accumulator_key& key : gemm::accumulator_keys()) {
         r.emplace_back(key.name, key_value(m, key));
     }
-    // What models without steps round with.
+    // The rounding of models without steps.
     if (!gemm::has_steps(m.how)) {
         for (auto& [name, value] : r) {
             if (name == "convert") value = text(word_of(gemm::conversion_words, m.convert).name);
@@ -105,7 +105,7 @@ std::string evidence_legend() {
     return out;
 }
 
-// The same in a narrow column: "e32 e16 u16", the legend below the table explains.
+// A short form for a narrow column, "e32 e16 u16"; the legend below the table explains it.
 std::string short_scales(const accumulator& m) {
     if (m.scales == 0) return "-";
     return words_in(gemm::operand_scales, m.scales, " ", [](const gemm::operand_scale& s) {
@@ -113,7 +113,7 @@ std::string short_scales(const accumulator& m) {
     });
 }
 
-// "published*" where that is of some operands only.
+// "published*" if only some operands are covered.
 std::string short_evidence(const accumulator& m) {
     const std::string whole = evidence_text(m);
     return whole.substr(0, whole.find(' ')) + (whole.find(' ') == std::string::npos ? "" : "*");
@@ -146,7 +146,7 @@ std::string scale_meaning(const accumulator& m) {
                                   : "multiplied into the operands";
 }
 
-// What a key's value means, where it is one of a policy's words.
+// The meaning of a key's value if it names a policy.
 std::string key_meaning(const accumulator& m, const accumulator_key& key) {
     const auto found = [&](const auto& words) {
         for (const auto& w : words) {
@@ -203,7 +203,7 @@ report::document accumulators_document() {
     return d;
 }
 
-// One model (with fields changed or not) field by field, in words.
+// One model, possibly with changed fields, field by field.
 report::document accumulator_document(const accumulator& m) {
     report::document d;
     d.head = pages::document_head("mx.accumulator/1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of matrix units in words, for `mx accumulators` and docs/design/gemm.md.
+// Descriptions of matrix unit models for `mx accumulators` and docs/design/gemm.md.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ std::string scales_text(const gemm::accumulator& m);
 /// "sm100: B200" for the chip of a row, "software" where there is none.
 std::string chip_text(const gemm::accumulator& m);
 
-/// "published", or "published in part" where some operands are extrapolated.
+/// "published", or "published in part" if some operands are extrapolated.
 std::string evidence_text(const gemm::accumulator& m);
 
-/// A number of a model that models without such a field print as "-".
+/// A number of a model; "-" if the model has no such field.
 std::string field_text(const gemm::accumulator& m, std::string_view key);
 
 }  // namespace mx::app

@@ -52,7 +52,7 @@ std::vector<float> read_whole(const engine::tensor_ref& t) {
     return values;
 }
 
-// Reals are replaced. Counts are exact on both sides, so that a difference is a defect.
+// Reals are replaced. Counts are exact in both implementations, so a difference is a defect.
 void replace(analysis::result& r, const std::map<std::string, std::optional<double>>& figures) {
     for (auto& [name, value] : analysis::record_of(r)) {
         if (auto* nested = std::get_if<report::record>(&value)) {
@@ -75,7 +75,7 @@ void replace(analysis::result& r, const std::map<std::string, std::optional<doub
     }
 }
 
-// The figures of a result, from the values as they are quantized.
+// The figures of a result, from the prepared values.
 void replace_one(analysis::result& of, const io::tensor_info& info, const codec::recipe& r,
                  const block::grid& grid, const std::vector<float>& values) {
     const block::view& view = grid.over;
@@ -88,7 +88,7 @@ void replace_one(analysis::result& of, const io::tensor_info& info, const codec:
 
 void make_exact(analysis::analysis& a, const std::vector<engine::tensor_ref>& tensors,
                 const analysis::analysis_request& request, const engine::run_control& control) {
-    // Results stand in the order of tensors, recipes and factors, without those that were skipped.
+    // Results are in the order of tensors, recipes and factors, without skipped ones.
     analysis::result_list exact;
     for (const engine::tensor_ref& t : tensors) {
         std::vector<float> values;

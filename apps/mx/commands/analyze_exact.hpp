@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mx analyze --exact`: the figures computed once more, in exact rationals.
+// `mx analyze --exact`: recomputes the figures in exact rational arithmetic.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace mx::app {
 
-/// Replaces the real-valued figures of `a`, which came from `tensors` by `request`, with the
-/// oracle's for the values that `request` prepares in float32: exact counts and sums, roots and
-/// logarithms at 50 digits, rounded to double once. Holds one tensor at a time in memory, and is
-/// slow. Of builds that hold the oracle (has_oracle). Throws base::error: unavailable for what the
-/// oracle does not state, cancelled between two tensors.
+/// Replaces the real-valued figures of `a`, which came from `tensors` with `request`, with the
+/// oracle's for the values that `request` prepares in float32: exact counts and sums; roots and
+/// logarithms with 50 digits; rounded to double once. Holds one tensor in memory at a time, and is
+/// slow. Requires has_oracle. Throws base::error: unavailable for features that the oracle lacks,
+/// cancelled between two tensors.
 void make_exact(analysis::analysis& a, const std::vector<engine::tensor_ref>& tensors,
                 const analysis::analysis_request& request, const engine::run_control& control);
 

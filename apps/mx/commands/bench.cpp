@@ -18,7 +18,7 @@
 namespace mx::app {
 namespace {
 
-// Without --recipe: what a kernel can find easy or hard.
+// Without --recipe: recipes that are easy and hard for kernels.
 constexpr std::array bench_recipes{
     "mxfp4:scale=floor",      "mxfp4:scale=ceil", "mxfp4:scale=even", "mxfp4:scale=rceil",
     "mxfp4:round=stochastic", "mxfp4:block=32x1", "mxfp4:block=4x4",  "mxfp4:offset=fp16",
@@ -26,7 +26,7 @@ constexpr std::array bench_recipes{
     "mxfp8:round=stochastic",
 };
 
-// Without --accumulate: one of each kind of instruction.
+// Without --accumulate: one model of each kind of instruction.
 constexpr std::array default_models{
     "sm100.mxf8f6f4", "sm100.mxf4", "sm100.mxf4nvf4", "sm100.f8f6f4",
     "sm100.f16",      "sm100.tf32", "sm90.wgmma.fp8", "sm90.wgmma.f16",
@@ -61,7 +61,7 @@ tensor::dtype dtype_of(const std::string& name) {
     return type;
 }
 
-// The one asked for in `list`, or all that can run here.
+// The requested entry of `list`, or all that can run here.
 template <typename Backend>
 std::vector<const Backend*> backends_of(const std::string& asked, std::span<const Backend> list,
                                         const Backend& (*named)(std::string_view)) {
@@ -73,7 +73,7 @@ std::vector<const Backend*> backends_of(const std::string& asked, std::span<cons
     return all;
 }
 
-// One thread, and as many as a run would take; or those asked for.
+// One thread and the default number of threads, or the requested numbers.
 std::vector<int> threads_of(const std::vector<int>& asked) {
     std::vector<int> threads = asked.empty() ? std::vector<int>{1, base::thread_count(0)} : asked;
     std::sort(threads.begin(), threads.end());
@@ -112,7 +112,7 @@ int run_trainings(const bench_options& o) {
     return exit_code::fine;
 }
 
-// The first one, which all are set beside, and those that are asked for.
+// The first path, which the others are compared with, and the requested paths.
 void keep_roads(const std::vector<std::string>& globs, std::vector<bench::road>& roads) {
     if (globs.empty()) return;
     for (const std::string& glob : globs) {

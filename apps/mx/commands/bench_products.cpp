@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx bench --gemm` shows.
+// The output of `mx bench --gemm`.
 #include "apps/mx/commands/bench_view.hpp"
 
 #include <fmt/format.h>

@@ -31,16 +31,16 @@ namespace mx::app {
 using namespace bench;
 namespace {
 
-// A name that has a role, so that the policy says what would be measured.
+// A name with a role, so that the policy is consulted as for a real model.
 constexpr const char* tensor_name = "model.layers.0.mlp.up_proj.weight";
 
-// Memory that all paths write to, touched once: as much as is read, so that caches do
-// not hold it.
+// Output memory of all paths, touched once. As large as the input, so that it does not fit in a
+// cache.
 struct written_memory {
     std::size_t size = static_cast<std::size_t>(memory_to_measure());
     std::unique_ptr<std::byte[]> bytes{new std::byte[size]};
 
-    // Where an array goes, the first one of a tensor to most of it; what does not fit begins anew.
+    // Offsets of output arrays; starts again at 0 when an array does not fit.
     std::byte* place(std::size_t array, std::uint64_t offset, std::size_t count) const {
         const std::size_t most = size / 8 * 7;
         std::byte* const begin = bytes.get() + (array == 0 ? 0 : most);
@@ -78,7 +78,7 @@ std::vector<engine::tensor_ref> refs_of(const std::shared_ptr<const io::reader>&
     return {{file.get(), 0}};
 }
 
-// A file of this process that is gone at the end.
+// A temporary file of this process, removed at the end.
 class scratch_file {
   public:
     explicit scratch_file(const std::string& ending)
@@ -124,7 +124,7 @@ class road_list {
     }
 
   private:
-    // Whose kernels the recipes have: the reference's as soon as one of them is left to it.
+    // The backend whose kernels serve all recipes; the reference if one of them needs it.
     std::string_view server_of(const std::vector<codec::recipe>& recipes) const {
         std::string_view name = control_.chosen_backend().name;
         for (const codec::recipe& r : recipes) {
@@ -160,7 +160,7 @@ class road_list {
         two.recipes = {codec::parse_recipe("nvfp4")};
         add_analysis("analyze --recipe nvfp4", two, server_of(two.recipes));
 
-        // The tensors of a training bring most of what a policy judges.
+        // A training run's tensors cover most of what a policy judges.
         std::vector<policy::measured_tensor> of;
         for (const char* name :
              {tensor_name, "model.layers.0.input_layernorm.weight", "model.embed_tokens.weight",
@@ -195,7 +195,7 @@ class road_list {
 
         const auto table = std::make_shared<const scratch_file>("-blocks.h5");
         one.blocks_path = table->path();
-        // Every block's statistics are the reference's.
+        // The reference computes statistics per block.
         add("analyze --recipe mxfp4 --blocks", portable(), 0,
             [one, table, &control = control_](const analysis::matrix& m) {
                 const auto file = tensor_of(m);
@@ -216,7 +216,7 @@ class road_list {
             });
     }
 
-    // Any bytes in memory serve as codes.
+    // Any bytes are valid codes.
     void add_dequantize(const codec::recipe& r) {
         const int bits = r.element->bits();
         const double codes = block::packed_bits(bits) / 8.0;
@@ -230,7 +230,7 @@ class road_list {
                      engine::lay_out({m.rows, m.cols}, r, reason).value();
                  const bool coded = codec::scales_have_codes(r);
                  const std::uint64_t blocks = layout.grid.blocks();
-                 // The exponent or number 1 in every kind of scale.
+                 // Means exponent or number 1 in every scale format.
                  const std::vector<std::uint8_t> scale_codes(
                      coded ? blocks : 0, r.scale_format->power_of_two() ? 127 : 56);
                  const std::vector<float> scales(coded ? 0 : blocks, 1.0F);
@@ -283,7 +283,7 @@ class road_list {
                 rosetta::compare_bytes(refs_of(file), recipes, control);
             });
         for (const char* recipe : {"mxfp4", "fp8_1x128"}) {
-            // The halves of the matrix are the dumps.
+            // The two halves of the matrix serve as dumps.
             diff::diff_request request;
             request.recipes = {codec::parse_recipe(recipe)};
             request.paths = {"a", "b"};

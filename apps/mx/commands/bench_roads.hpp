@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mx bench --roads`: the code paths that are commands, and the table of all paths.
+// `mx bench --roads`: the code paths of commands, and the table of all paths.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace mx::app {
 
-/// What commands do to a tensor in memory: analyze, compare, quantize, dequantize, cast and the
-/// rest. They write over one stretch of memory again and again. `control` outlives them.
+/// The commands on a tensor in memory: analyze, compare, quantize, dequantize, cast and the rest.
+/// All reuse the same output memory. `control` must outlive the result.
 std::vector<bench::road> command_roads(tensor::dtype type, const engine::run_control& control);
 
 report::document road_document(const std::vector<bench::road>& roads,

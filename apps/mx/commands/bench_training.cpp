@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx bench --train` shows.
+// The output of `mx bench --train`.
 #include <fmt/format.h>
 
 #include "apps/mx/backends.hpp"

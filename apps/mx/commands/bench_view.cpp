@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx bench` shows: records for programs; for people the roofline of memory, then cards and
-// files.
+// The output of `mx bench`: records for programs; tables of the memory bandwidth, then GPUs and
+// files, for people.
 #include "apps/mx/commands/bench_view.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace mx::app {
 using namespace bench;
 namespace {
 
-// A share of 1 as a bar, and the title of its column.
+// A share of 1 as a bar, and its column title.
 constexpr long bar_cells = 24;
 std::string bar_text(double share) {
     const long filled =
@@ -27,7 +27,7 @@ std::string bar_text(double share) {
 
 std::string bar_title() { return "0" + std::string(bar_cells - 2, ' ') + "1"; }
 
-// The machine's: those of the largest thread count.
+// The bandwidths for the largest thread count.
 const bandwidth& of_the_machine(const throughput& t) {
     return *std::max_element(
         t.bandwidths.begin(), t.bandwidths.end(),
@@ -186,7 +186,7 @@ report::section card_section(const bench::device_throughput& d) {
     return s;
 }
 
-// "cuda, 2 threads: values in files", and what bounds it.
+// "cuda, 2 threads: values in files", and the bound.
 std::string group_of(const placed_rate& r) {
     std::string from = "values in files, in the page cache";
     if (r.from == values_place::device) {
@@ -209,7 +209,7 @@ report::section placed_section(const throughput_request& request, const throughp
                  {"bar", bar_title()}};
     s.group_field = "group";
     std::vector<placed_rate> rates = t.placed;
-    // Rows of a group come one after the other.
+    // The rows of a group are consecutive.
     std::stable_sort(rates.begin(), rates.end(), [](const placed_rate& a, const placed_rate& b) {
         if (a.from != b.from) return a.from < b.from;
         return a.from == values_place::device && a.writes < b.writes;
@@ -240,8 +240,7 @@ report::section placed_section(const throughput_request& request, const throughp
     return s;
 }
 
-// Adds the members `devices` and `placed` and their tables; nothing where nothing of the kind was
-// measured.
+// Adds the members `devices` and `placed` and their tables; nothing if these were not measured.
 void add_placed(const throughput_request& request, const throughput& t, report::document& d) {
     if (!t.devices.empty()) {
         report::list devices;

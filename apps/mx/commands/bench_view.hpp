@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx bench` shows: records for programs, tables for people.
+// The output of `mx bench`: records for programs, tables for people.
 #pragma once
 
 #include "libmx/bench/product_throughput.hpp"
@@ -12,11 +12,11 @@ namespace mx::app {
 report::document bench_document(const bench::throughput_request& request,
                                 const bench::throughput& t);
 
-/// Of `mx bench --gemm`.
+/// For `mx bench --gemm`.
 report::document product_bench_document(const bench::product_throughput_request& request,
                                         const std::vector<bench::product_rate>& rates);
 
-/// Of `mx bench --train`.
+/// For `mx bench --train`.
 report::document training_bench_document(const bench::training_throughput_request& request,
                                          const std::vector<bench::training_rate>& rates);
 

@@ -19,7 +19,7 @@ struct cast_options {
     convert::cast_request request;
 };
 
-// The request with its names looked up; the errors name the option and the nearest valid name.
+// Resolves the names in the request; errors contain the option and the nearest valid name.
 convert::cast_request request_of(const cast_options& o) {
     convert::cast_request request = o.request;
     require_one_of("--element", "format", request.element, convert::castable_formats());

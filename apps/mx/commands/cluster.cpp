@@ -26,8 +26,8 @@ bool any_judged(const report::record& tail) {
     });
 }
 
-// The sentence for the largest rate above `limit`, or for nothing to check; empty when there is
-// nothing to say.
+// A sentence about the largest rate above `limit`, or that nothing could be checked; empty if the
+// limit holds.
 std::string failure_of(const report::document& d, double limit) {
     const limit_check check = check_limit(d.results, {"", "saturated_block_rate", limit});
     if (check.worst) {
@@ -57,8 +57,7 @@ int run_cluster(cluster_command o) {
 
 runner declare_cluster(parser& cmd) {
     const auto o = std::make_shared<cluster_command>();
-    o->options.in.views.vectors =
-        true;  // gains are vectors, however many axes of length 1 they have
+    o->options.in.views.vectors = true;  // gains are vectors, even with additional axes of length 1
     declare_inputs(cmd, o->options.in);
     declare_roles(cmd, o->options.roles);
     cmd.group("Diagnosis");

@@ -15,7 +15,7 @@ struct dequantize_options {
 
 int run_dequantize(const dequantize_options& o) {
     const engine::model model = open_inputs(o.in, {o.out});
-    // Our own files say by which recipes they were made, and what is missing.
+    // mx's own files contain their recipes, and errors say what is missing.
     const auto& files = model.readers();
     const bool own = files.size() == 1 && engine::names_recipes(*files.front()) &&
                      o.in.globs.empty() && o.in.views.splits.empty() &&

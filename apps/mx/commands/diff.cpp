@@ -20,7 +20,7 @@ struct diff_command {
     std::vector<std::string> fail_above;
 };
 
-// The sentence for a limit that is exceeded or that nothing was held against; else empty.
+// A sentence if a limit is exceeded or nothing could be checked; else empty.
 std::string failure_of(const report::record_list& results, const fail_limit& limit) {
     const limit_check check = check_limit(results, limit);
     if (!check.any) {
@@ -45,7 +45,7 @@ int run_diff(const diff_command& o) {
         to.emplace(o.out, o.options.in.files);
         return c;
     };
-    // Each input is a model of its own, be it one file or many.
+    // Each input is a separate model, whether one file or many.
     const auto open = [&](const std::string& path) -> documents::opened_dump {
         const auto model = std::make_shared<const engine::model>(
             std::vector{path}, o.options.in.open, o.options.in.views);
@@ -54,7 +54,7 @@ int run_diff(const diff_command& o) {
     };
     const report::document d = documents::diff(o.options, {control, open});
     std::vector<std::string> failures;
-    // Of all tensors, which a part does not know.
+    // Needs all tensors, which a part does not have.
     if (!o.options.parts.shard.empty()) limits.clear();
     for (const fail_limit& limit : limits) {
         const std::string failure = failure_of(d.results, limit);

@@ -54,7 +54,7 @@ fit::fit_request request_of(const fit_options& o) {
     return r;
 }
 
-// The runs of each group, in the order in which groups come.
+// The runs of each group, in order of first appearance.
 std::vector<fit::group_fit> groups_of(const fit::runs& all) {
     std::vector<fit::group_fit> groups;
     for (const fit::run& r : all.kept) {

@@ -46,7 +46,7 @@ int run_gate(const gate_command& o) {
     }
     write_with_page(*to, g.document, o.quiet);
     if (!o.annotations.empty()) {
-        // GitHub reads both streams, and standard output may be JSON.
+        // On stderr: GitHub reads both streams, and stdout may be JSON.
         for (const std::string& line :
              pages::gate_annotations(g.rules, g.inputs, g.verdict, o.options.top)) {
             std::fputs((line + "\n").c_str(), stderr);

@@ -37,7 +37,7 @@ gemm::arrangement arrangement_of(const gemm_options& o) {
         refuse("--accumulate-into-c makes C the first accumulator; leave --beta out");
     }
     how.alpha = o.alpha;
-    // C is added where --beta does not say otherwise.
+    // --beta defaults to adding C.
     how.beta = o.beta.value_or(has_c && !o.accumulate_into_c ? 1.0f : 0.0f);
     how.accumulate_c = o.accumulate_into_c;
     return how;
@@ -57,7 +57,7 @@ products::gemm_request request_of(const gemm_options& o) {
     return r;
 }
 
-// The products, one array per model; a .npy file has room for the first one.
+// Writes the products, one array per model; a .npy file only the first one.
 void write_products(const std::string& out, const products::matrix& a, const gemm_options& o,
                     const products::gemm_request& request, const products::gemm_study& s) {
     tensor::shape shape{s.m, s.n};

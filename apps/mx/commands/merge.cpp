@@ -19,7 +19,7 @@ struct merge_options {
 
 constexpr std::string_view converts = "quantize";
 
-// Where part `wanted` goes, after the name of another part's file: part-3.json for part-2.json.
+// The file name of part `wanted`, derived from that of another part: part-3.json from part-2.json.
 std::string path_for(std::uint64_t wanted, const documents::part_head& other) {
     const std::string number = std::to_string(other.number.index);
     const std::size_t slash = other.path.rfind('/');
@@ -31,7 +31,7 @@ std::string path_for(std::uint64_t wanted, const documents::part_head& other) {
     return path.replace(at, number.size(), std::to_string(wanted));
 }
 
-// What makes a part, as a line for a shell.
+// A shell command that makes a part.
 std::string command_for(std::uint64_t wanted, const documents::part_head& other) {
     std::string line = "mx";
     const auto add = [&](const std::string& word) { line += " " + policy::shell_word(word); };
@@ -64,7 +64,7 @@ int run_merge(const merge_options& o) {
     written.insert(written.end(), o.out.paths.begin(), o.out.paths.end());
     std::erase(written, "");
     require_distinct(o.parts, written);
-    // The command of the parts, with the outputs asked for here.
+    // The command of the parts, with the requested outputs.
     std::vector<std::string> words{"mx"};
     const std::vector<std::string>& command = heads.front().command;
     words.push_back(command.front());

@@ -75,7 +75,7 @@ void set_shares(const project::model_shape& m, assumptions& a, const std::string
     }
 }
 
-// What the options change of the profile.
+// The changes that options make to the profile.
 assumptions assumptions_of(const project_options& o, const project::model_shape& m,
                            const project::profile& by) {
     assumptions a = by.assumes;
@@ -160,7 +160,7 @@ project::study study_of(const project_options& o) {
         s.solved = std::move(found.parameters);
         return s;
     }
-    // What the profiles that were fitted to published figures were fitted to.
+    // The published figures that profiles were fitted to.
     const bool fitted = o.profile.starts_with("yang-") && o.model == "llama3-405b";
     if (fitted) s.targets = published_targets();
     if (s.configurations.empty()) {

@@ -20,7 +20,7 @@ struct quantize_options {
     part_options parts;
 };
 
-// The tensors of the part that is asked for: whole ones, as their arrays are.
+// The tensors of the requested part: whole tensors, because arrays are written whole.
 std::vector<convert::assigned_tensor> part_of(const std::vector<convert::assigned_tensor>& all,
                                               const engine::part_number& part,
                                               std::uint64_t& bytes) {

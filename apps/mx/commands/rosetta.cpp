@@ -40,7 +40,7 @@ std::vector<codec::recipe> recipes_to_compare(const rosetta_options& o) {
     return recipes;
 }
 
-// The bytes speak for themselves: which recipes can have made them.
+// Without the original: finds the recipes that can have made the bytes.
 void judge(const rosetta_options& o, const outputs& to,
            const std::vector<rosetta::coded_tensor>& tensors, report::document& d) {
     std::optional<engine::model> original;

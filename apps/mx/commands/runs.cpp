@@ -35,7 +35,7 @@ struct runs_options {
 
 // A run as described by its run.json.
 struct told_run {
-    std::string path, group, pair;  // pair: what else than the group makes it what it is
+    std::string path, group, pair;  // pair: all settings except the group
     std::string status;
     std::vector<float> losses;
     std::vector<std::uint64_t> interventions;
@@ -55,7 +55,7 @@ struct run_group {
     }
 };
 
-// The run.json of a folder, or of those at most two folders below it.
+// The run.json files in a folder or at most two levels below it.
 void find_runs(const fs::path& at, int depth, std::vector<std::string>& found) {
     std::error_code failure;
     if (!fs::is_directory(at, failure)) {
@@ -78,7 +78,7 @@ report::value optional_real(std::optional<double> x) {
     return x ? report::finite_or_null(*x) : undefined();
 }
 
-// The probe of the last step of `r`; of its gains, those that have all figures.
+// The last probe of `r` in which all figures of gains are defined.
 record probe_of(const told_run& r, const record& probe) {
     report::list list;
     const auto* gains = report::member<record>(probe, "gains");
@@ -144,7 +144,7 @@ told_run read_run(const std::string& path, const lab::instability_rule& rule) {
     return r;
 }
 
-// In the order in which they come.
+// In order of first appearance.
 std::vector<run_group> groups_of(const std::vector<told_run>& runs) {
     std::vector<run_group> groups;
     for (const told_run& r : runs) {
@@ -168,7 +168,7 @@ record group_record(const run_group& g, const run_group& first) {
     const auto test = &g == &first ? std::nullopt : lab::log_rank(first.lives(), lives);
     r.emplace_back("log_rank_chi_squared", test ? real(test->chi_squared) : undefined());
     r.emplace_back("log_rank_p", test ? real(test->p) : undefined());
-    // Losses of pairs that share everything but the group and stayed stable.
+    // Losses of pairs that differ only in the group and stayed stable.
     std::vector<double> differences;
     for (const told_run* a : g.runs) {
         for (const told_run* b : first.runs) {
@@ -196,7 +196,7 @@ record group_record(const run_group& g, const run_group& first) {
     return r;
 }
 
-// Steps of which the folder of a run has dumps, and where.
+// The dumps in a run's folder, by step.
 std::map<std::uint64_t, std::string> dumps_of(const told_run& r) {
     constexpr std::string_view before = "dump-", after = ".safetensors";
     std::map<std::uint64_t, std::string> dumps;
@@ -212,8 +212,8 @@ std::map<std::uint64_t, std::string> dumps_of(const told_run& r) {
     return dumps;
 }
 
-// The gradients of two runs at one step, each at its own parameters, as the code published with
-// arXiv 2506.20752 sets them side by side. Biases of norms that do not train count as zeros.
+// Compares the gradients of two runs at one step, each at its own parameters, like the code
+// published with arXiv 2506.20752. Frozen norm biases count as zeros.
 record across_record(const told_run& a, const told_run& b, std::uint64_t step,
                      const std::string& of_a, const std::string& of_b) {
     const lab::tensor_file q(of_a), g(of_b);
@@ -251,7 +251,7 @@ std::vector<record> across_records(const std::vector<run_group>& groups) {
     return all;
 }
 
-// What the first words of the page say of a group beside the first one.
+// The summary of a group compared with the first one.
 std::string verdict_of(const record& r, const run_group& first) {
     const auto number = [&](const char* name) { return report::number_of(r, name); };
     const std::string name = report::text_of(r, "group");
@@ -273,7 +273,7 @@ std::string verdict_of(const record& r, const run_group& first) {
                               *p);
 }
 
-// The largest loss of each of some stretches of steps, so that no spike is lost.
+// The maximum of the losses in each of a few intervals of steps, so that no spike is lost.
 void add_losses(record& to, const told_run& r) {
     constexpr std::size_t points = 400;
     report::list steps, losses;

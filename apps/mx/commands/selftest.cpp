@@ -37,7 +37,7 @@ struct selftest_command {
     bool quiet = false;
 };
 
-// One line per check; the differences go below.
+// One line per check; differences are listed below.
 report::record run_check(const selftest_check& check, const selftest_options& o,
                          std::vector<report::record>& differences) {
     report::record row{{"check", text(check.name)}, {"what", text(check.what)}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx selftest` checks on the machine it runs on; the list is in selftest.cpp.
+// The checks of `mx selftest` on this machine; the list is in selftest.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mx::app {
 
-/// One difference, in words that reproduce it.
+/// One difference, as text that reproduces it.
 struct selftest_difference {
     std::string subject;  ///< a recipe, or a format and rounding
     std::string input;    ///< float32 bits in hexadecimal
@@ -20,15 +20,15 @@ struct selftest_difference {
     std::string got;
 };
 
-/// Counts cases and keeps the first differences. May be used from several threads.
+/// Counts cases and keeps the first differences. Thread-safe.
 class selftest_findings {
   public:
     static constexpr std::size_t kept = 5;
 
-    /// `cases` comparisons without a difference.
+    /// Counts `cases` comparisons without a difference.
     void pass(std::uint64_t cases);
     void differ(selftest_difference d);
-    /// One comparison; `describe` is called when it failed.
+    /// Counts one comparison; calls `describe` if it failed.
     template <typename Describe>
     void expect(bool same, Describe&& describe) {
         if (same) {
@@ -74,7 +74,7 @@ void check_recipes(selftest_findings& into, const selftest_options& options);
 /// "0x3f800000".
 std::string hex_bits(std::uint32_t bits);
 
-/// Adds the recipe unless it is a combination that there is not.
+/// Adds the recipe if the combination exists.
 void add_if_valid(std::vector<codec::recipe>& to, const std::string& recipe);
 
 }  // namespace mx::app

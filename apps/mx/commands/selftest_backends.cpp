@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends use what this processor offers; all must leave the bytes of the scalar one.
+// Backends use the instructions of this CPU; all must give the same bytes as the scalar one.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -35,7 +35,7 @@ std::vector<recipe> row_recipes() {
 }
 
 struct outcome {
-    std::vector<std::uint8_t> codes, scale_codes;  // codes as they lie in blocks of `stride`
+    std::vector<std::uint8_t> codes, scale_codes;  // codes in blocks of `stride`
     std::vector<std::uint16_t> offsets;
     std::size_t stride = 0;
     block::segment_stats stats{};
@@ -108,7 +108,7 @@ void check_backends(selftest_findings& into, const selftest_options& options) {
     for (const recipe& r : row_recipes()) {
         const conformance::vectors::vector_inputs in =
             conformance::vectors::generate_inputs(r, blocks_per_segment, options.seed);
-        // The last block is short.
+        // The last block is shorter.
         const std::vector<float> x(in.values.begin(), in.values.end() - 3);
         const codec::block_params p = codec::params_of(r, conformance::vectors::facts_of(x));
         const outcome reference =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions of single values. What is expected follows from the values of neighbouring codes, not
-// from the encoder.
+// Conversions of single values. The expected result is computed from the values of neighbouring
+// codes, not by the encoder.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ std::uint32_t code_of(const element_format& f, std::uint32_t magnitude, bool neg
                         : (static_cast<std::uint32_t>(f.codes()) - magnitude) & f.code_mask();
 }
 
-// One code against the one that is right. subject(): in whose terms.
+// Compares one code with the correct one. subject(): describes the conversion.
 template <typename Subject>
 void expect_code(selftest_findings& into, std::uint32_t bits, std::uint32_t want, std::uint32_t got,
                  Subject&& subject) {
@@ -61,7 +61,7 @@ void round_trip(const dialect& d, const element_format& f, const format::roundin
 // The position of an input between two neighbouring values.
 enum class place { at, above, below_middle, middle, above_middle, below_next };
 
-// Whether the magnitude goes up to the next code.
+// Whether the magnitude rounds up to the next code.
 bool goes_up(const element_format& f, const format::rounding_mode& mode, std::uint32_t code,
              place where, bool negative, std::uint32_t draw) {
     if (where == place::at) return false;
@@ -73,7 +73,7 @@ bool goes_up(const element_format& f, const format::rounding_mode& mode, std::ui
         case rounding::down:
             return negative;
         case rounding::stochastic:
-            return draw == 0x80000000u;  // at the middle only
+            return draw == 0x80000000u;  // only at the midpoint
         case rounding::rtne:
         case rounding::away:
         case rounding::ties_to_zero:
@@ -118,7 +118,7 @@ void thresholds_of(const element_format& f, const format::rounding_mode& mode,
     for (std::uint32_t code = 0; code <= f.max_code(); ++code) {
         const float a = format::decode(f, code);
         const bool last = code == f.max_code();
-        // Above the largest value the grid goes on as if there were one more.
+        // Above the largest value the grid continues with one more value.
         const float b = last ? 2 * a - format::decode(f, code - 1) : format::decode(f, code + 1);
         for (const probe_point& point : points_between(a, b, mode.how)) {
             for (const bool negative : {false, true}) {

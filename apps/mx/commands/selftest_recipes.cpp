@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every recipe against the oracle, on a seeded sample of blocks that are hard to get right.
+// Compares every recipe with the oracle on a seeded sample of blocks that are hard to quantize
+// correctly.
 #include "apps/mx/commands/selftest.hpp"
 
 #if defined(MX_HAS_ORACLE)
@@ -25,7 +26,7 @@ using codec::recipe;
 
 constexpr std::size_t blocks_per_recipe = conformance::vectors::input_category_count;
 
-// Choices that only some recipes have; parse_recipe refuses those that do not fit.
+// Options of some recipes; parse_recipe refuses combinations that do not exist.
 std::vector<std::string> extras_of(const format::element_format& f, const codec::dialect& d) {
     std::vector<std::string> extras{""};
     if (!f.floating()) extras = {"", ",int_emax=log2max", ",int_emax=1"};
@@ -39,7 +40,7 @@ std::vector<std::string> extras_of(const format::element_format& f, const codec:
     return all;
 }
 
-// The recipes that begin with `start` under every rule and rounding that a dialect has.
+// The recipes that begin with `start`, with every rule and rounding of a dialect.
 void add_recipes(const std::string& start, std::string_view scale_format, const codec::dialect& d,
                  const std::vector<std::string>& extras, std::vector<recipe>& to) {
     for (const scale::scale_rule& rule : scale::scale_rules) {
@@ -56,7 +57,7 @@ void add_recipes(const std::string& start, std::string_view scale_format, const 
     }
 }
 
-// Every element format under E8M0, and the presets with other scales in blocks of 16.
+// Every element format with E8M0, and the presets with other scales in blocks of 16.
 std::vector<recipe> all_recipes() {
     std::vector<recipe> all;
     for (const codec::dialect& d : codec::dialects()) {
@@ -82,7 +83,7 @@ std::vector<recipe> all_recipes() {
 
 bool same_value(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// One line of hexadecimal input, shortened to the elements that show it.
+// A line of hexadecimal input, shortened to the relevant elements.
 std::string input_of(std::span<const float> x) {
     std::string out;
     for (const float v : x)
@@ -90,7 +91,7 @@ std::string input_of(std::span<const float> x) {
     return out;
 }
 
-// A sample of blocks as one tensor of one row, and what both sides know of it.
+// A sample of blocks as a tensor of one row, with the facts that both sides need.
 struct sample {
     sample(const recipe& r, std::uint64_t seed) : of(r), tensor_id(seed) {
         x = conformance::vectors::generate_inputs(r, blocks_per_recipe, seed).values;
@@ -117,7 +118,7 @@ struct sample {
     std::vector<bool> bumped;
 };
 
-// `length` elements from `first` on are one block.
+// The `length` elements from `first` on form one block.
 void compare(const sample& s, std::size_t first, std::size_t length, selftest_findings& into) {
     const std::span<const float> x = std::span(s.x).subspan(first, length);
     codec::block_place place{s.tensor_id, first, s.x.size(), static_cast<int>(length)};
@@ -168,7 +169,7 @@ void check_recipes(selftest_findings& into, const selftest_options& options) {
         const sample s(recipes[i], options.seed + i);
         const auto size = static_cast<std::size_t>(recipes[i].block.cols);
         for (std::size_t b = 0; b < blocks_per_recipe; ++b) {
-            // Now and then a short block; the columns of systems-scaling want whole ones.
+            // Occasionally a short block; systems-scaling's columns need whole ones.
             const bool is_short = (b + i) % 4 == 0 && s.bump.empty();
             compare(s, b * size, is_short ? size / 2 - 1 : size, into);
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scale rules against closed forms on exponent field E and mantissa M of the block maximum.
+// Compares the scale rules with closed forms in exponent field E and mantissa M of the block
+// maximum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ using format::element_format;
 
 constexpr std::uint32_t top_bits(int n) { return n == 0 ? 0u : ((1u << n) - 1u) << (23 - n); }
 
-// The exponent is E - emax, and one more from the mantissa `first` on, in units of 2^-23.
+// The exponent is E - emax, plus one from the mantissa `first` on, in units of 2^-23.
 struct closed_form {
     std::string_view rule;
     std::uint32_t (*first)(const element_format& f);

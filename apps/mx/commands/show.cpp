@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* default_recipe = "mxfp8";
 constexpr std::size_t default_worst = 5;
-constexpr std::size_t blocks_of_each = 3;  // where there are several tensors
+constexpr std::size_t blocks_of_each = 3;  // if there are several tensors
 
 struct options {
     input_options in;
@@ -59,7 +59,7 @@ show::show_request request_of(const options& o) {
     return r;
 }
 
-// Matrices of products: no norms or biases, and no tables that are looked up.
+// Matrices that are operands of products: no norms, biases or lookup tables.
 bool is_operand(const engine::tensor_ref& t, const engine::role_finder& roles) {
     const io::tensor_info& info = t.info();
     const std::string_view role = roles.role_of(info);
@@ -83,7 +83,7 @@ std::vector<engine::tensor_ref> worst_of(const std::vector<engine::tensor_ref>& 
     std::vector<rank> ranks;
     std::size_t next = 0;
     for (const analysis::result& r : found.results) {
-        // Results are in the order of the tensors; those that the recipe does not fit have none.
+        // Results are in tensor order; tensors that do not fit the recipe have none.
         while (operands[next].info().name != r.of->tensor ||
                operands[next].info().file != r.of->file) {
             ++next;

@@ -32,7 +32,7 @@ struct stages_options {
 
 std::size_t index_of(products::layer_tensor t) { return static_cast<std::size_t>(t); }
 
-// The most particular of what is said about an operand.
+// The most specific setting of an operand.
 const std::string& spelling_of(const stages_options& o, std::size_t stage, std::size_t operand) {
     const std::string& own = o.stage_recipes[stage][operand];
     if (!own.empty()) return own;

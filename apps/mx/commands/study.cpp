@@ -31,7 +31,7 @@ struct study_options {
     run_options run;
 };
 
-// Keys that a study decides, or that say nothing about many runs.
+// Keys that a study sets itself, or that do not apply to many runs.
 bool is_of_studies(const lab::request_key& key) {
     constexpr std::array left_out{std::string_view("seed"), std::string_view("init"),
                                   std::string_view("data"), std::string_view("probe-every"),
@@ -39,7 +39,7 @@ bool is_of_studies(const lab::request_key& key) {
     return std::ranges::find(left_out, key.name) == left_out.end();
 }
 
-// What the budget bears, changed as the other options say.
+// The plan that fits the budget, with the changes from other options.
 experiments::sized sized_of(const study_options& o, const experiments::study& s) {
     const std::size_t runs = experiments::runs_of(s.configurations()).size();
     experiments::sized sized =
@@ -59,7 +59,7 @@ experiments::sized sized_of(const study_options& o, const experiments::study& s)
     return sized;
 }
 
-// The sizes, in words.
+// A description of the sizes.
 std::string sizes_text(const experiments::study_plan& plan, std::size_t runs) {
     return fmt::format(
         "{} trainings of {} steps ({} settings by {} seeds): {:.3g} minutes of {:.0f} cores under "

@@ -36,7 +36,7 @@ synth::plan_options plan_of(const synth_options& o) {
     return {*type, o.size};
 }
 
-/// --size asks for the preset that has one.
+/// --size selects the preset of that size.
 const synth::preset_row& preset_of(const synth_options& o) {
     if (!o.preset.empty()) return synth::find_preset(o.preset);
     return synth::find_preset(o.size ? "bulk" : "tiny");

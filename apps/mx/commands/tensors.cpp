@@ -10,7 +10,7 @@
 namespace mx::app {
 namespace {
 
-// Remarks on tensors that the table is followed by.
+// Remarks on tensors after the table.
 constexpr std::size_t remarks_shown = 12;
 
 struct tensors_options {
@@ -69,7 +69,7 @@ std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& 
     return rows;
 }
 
-// What is to be said once about the list.
+// Remarks on the whole list.
 std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors) {
     std::vector<std::string> notes;
     std::unordered_map<std::string_view, int> names;

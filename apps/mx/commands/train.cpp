@@ -41,7 +41,7 @@ struct train_options {
     run_options run;
 };
 
-// The words of all --at: a number begins one, and its settings follow.
+// The words of all --at options: a number starts one, and its settings follow.
 std::vector<lab::intervention> interventions_of(const std::vector<std::string>& words) {
     std::vector<std::string> texts;
     for (const std::string& word : words) {
@@ -65,7 +65,8 @@ lab::run_request request_of(const train_options& o) {
         const std::string& text = o.request.at(std::string(key.name));
         if (!text.empty()) lab::set_key(r, key, text);
     }
-    // A scheme first, then from all operands to single ones, whatever their order was.
+    // Applies a scheme first, then settings from general to specific, in any order on the command
+    // line.
     const auto add = [&](std::string_view name) {
         const std::string& text = o.precision.at(std::string(name));
         if (text.empty()) return;
@@ -92,12 +93,12 @@ lab::run_request request_of(const train_options& o) {
     return r;
 }
 
-// A run that is to be made, and where it goes.
+// A planned run and its output.
 struct job {
     std::string name;    // within the folder; "" for the folder itself
     std::string folder;  // "" for none
     std::optional<lab::run_request> request;
-    std::string checkpoint;  // else
+    std::string checkpoint;  // else: the checkpoint to resume from
     std::uint64_t nudge = 0;
 };
 
@@ -177,8 +178,8 @@ std::vector<job> jobs_of(const train_options& o) {
     return jobs;
 }
 
-// A run that breaks in half a minute of a processor at most, and what the same run does when one
-// thing changes fifteen steps before. Found by looking: of 12 seeds of this setting three broke
+// A run that becomes unstable within at most 30 seconds of CPU time, and the effect of one
+// intervention fifteen steps earlier. Found by trial: 3 of 12 seeds of this setting became unstable
 // within 400 steps.
 constexpr const char* demo_change =
     "300 all=mxfp8:scale=rceil,round=away ln-gain=mxfp8:scale=rceil,round=away";
@@ -221,14 +222,14 @@ std::vector<std::string> demo_notes() {
                     demo_change)};
 }
 
-// When a nudge acts: as told, with the first intervention, or at once.
+// The step of a perturbation: as given, at the first intervention, or immediately.
 std::uint64_t nudge_step(const train_options& o, std::uint64_t done) {
     if (o.nudge_at) return *o.nudge_at;
     const std::vector<lab::intervention> all = interventions_of(o.at);
     return all.empty() ? done : all.front().after;
 }
 
-// The line on the terminal: of one run, or of all.
+// The status line in the terminal, for one run or all.
 class progress_line {
   public:
     progress_line(bool quiet, std::size_t runs)
@@ -308,7 +309,7 @@ report::document document_of(const std::vector<report::record>& rows,
     return d;
 }
 
-// Losses of a run on the way, so that a curve shows in a table.
+// Losses at intermediate steps, so that a table shows the curve.
 report::section curve_of(const lab::training& t) {
     report::section s;
     s.heading = "On the way";
@@ -341,7 +342,7 @@ lab::run_plan plan_of(const train_options& o, const job& j) {
     return plan;
 }
 
-// What a run would take.
+// The estimated cost of a run.
 int show_cost(const train_options& o) {
     if (o.model.empty()) refuse("name a model: mx train proxy, olmo or llama");
     const lab::run_request r = request_of(o);
@@ -409,7 +410,7 @@ int run_train(const train_options& o) {
     const std::vector<job> jobs = o.demo ? demo_jobs(o) : jobs_of(o);
     const int threads = base::thread_count(o.run.threads);
     const std::string backend(chosen_backend(o.run.backend).name);
-    // Runs side by side first, what threads are left within each.
+    // Runs are computed concurrently; each uses an equal share of the threads.
     const int side_by_side =
         static_cast<int>(std::min<std::size_t>(jobs.size(), static_cast<std::size_t>(threads)));
     const int within = jobs.size() == 1 ? threads : 1;
@@ -481,7 +482,7 @@ void declare_precision(parser& cmd, train_options& o) {
         const std::string name(key.name);
         const bool scheme = name == "scheme";
         const std::string value = key.values == "RECIPE" ? "RECIPE" : scheme ? "NAME" : "VALUE";
-        // As mx stages has it, where --x and --w name files.
+        // As in mx stages, where --x and --w are files.
         const std::string spelling = name == "all" ? "-r,--recipe"
                                      : key.also.empty()
                                          ? "--" + name

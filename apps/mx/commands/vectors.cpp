@@ -25,14 +25,14 @@ struct vectors_options {
     bool quiet = false;
 };
 
-// One recipe and where its vectors go.
+// One recipe and the output of its vectors.
 struct vector_job {
     vector_request request;
     std::string out;
     std::string hex;
 };
 
-// A recipe as the name of a file: mxfp4:scale=even,block=1x16 -> mxfp4_scale-even_block-1x16.
+// A recipe as a file name: mxfp4:scale=even,block=1x16 -> mxfp4_scale-even_block-1x16.
 std::string file_name(const codec::recipe& r) {
     std::string name = codec::to_string(r);
     std::ranges::replace(name, '=', '-');

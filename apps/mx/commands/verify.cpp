@@ -124,7 +124,7 @@ totals totals_of(const std::vector<verification>& files) {
     return t;
 }
 
-// Why values were left out, over all files.
+// The reasons for skipped values, over all files.
 std::vector<std::string> notes_of(const std::vector<verification>& files, const totals& t) {
     std::vector<std::string> notes{fmt::format(
         "{} values of {} compared: {}.", report::grouped(static_cast<std::int64_t>(t.compared)),
@@ -154,7 +154,7 @@ std::vector<std::string> notes_of(const std::vector<verification>& files, const 
 
 constexpr std::string_view file_end = ".safetensors";
 
-// The distinct part of the files' names: without their common folder and ending.
+// The file names without their common folder and ending.
 std::vector<report::record> table_rows(std::vector<report::record> rows) {
     if (rows.size() < 2) return rows;
     const std::string first = report::text_of(rows.front(), "file");
@@ -175,7 +175,7 @@ std::vector<report::record> table_rows(std::vector<report::record> rows) {
     return rows;
 }
 
-// A recording may lack what the card refused.
+// A recording may lack parts that the GPU refused.
 void note_missing_parts(report::document& d, const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
         if (!is_capture(path)) continue;
@@ -234,7 +234,7 @@ report::document document_of(const std::vector<verification>& files) {
     return d;
 }
 
-// Folders of recorded trainings are replayed as a whole; the rest are files of vectors.
+// Folders of recorded training runs are replayed as a whole; others contain vector files.
 struct subjects {
     std::vector<std::string> vectors, trainings;
 };
@@ -260,7 +260,7 @@ int run_verify(const verify_command& o) {
     if (!o.recipe.empty()) what.recipe = codec::parse_recipe(o.recipe);
     if (!o.accumulator.empty()) what.accumulator = gemm::parse_accumulator(o.accumulator);
     std::vector<verification> files;
-    // How many more differences are listed in full.
+    // The number of further differences to list in full.
     const auto left = [&] {
         std::size_t shown = 0;
         for (const verification& v : files) shown += v.first.size();

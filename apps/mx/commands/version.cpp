@@ -13,7 +13,7 @@
 namespace mx::app {
 namespace {
 
-// What is to be said of a backend here, besides what it is.
+// Remarks on a backend on this machine.
 std::string state_of(const codec::backend& b) {
     std::string state;
     if (&b == &chosen_backend("")) {

@@ -27,9 +27,9 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr std::size_t warnings_shown = 5;
-// Between two looks that --once takes at files whose form does not say that they are complete.
+// Delay between the two checks of --once for files whose format does not show completeness.
 constexpr milliseconds second_look{1000};
-// Lines that rules look back to.
+// The number of earlier lines that rules use.
 constexpr std::size_t lines_back = 2;
 
 struct watch_command {
@@ -71,7 +71,7 @@ void wait(milliseconds time) {
 
 documents::opened_dump open_dump(const std::string& path) {
     engine::view_request views;
-    views.vectors = true;  // gains are vectors, however many axes of length 1 they have
+    views.vectors = true;  // gains are vectors, even with additional axes of length 1
     const auto model =
         std::make_shared<const engine::model>(std::vector{path}, io::open_options(), views);
     return {{model, &model->reader()}, model->files()};
@@ -113,10 +113,10 @@ class watch_run {
     }
 
   private:
-    // What the last look at a checkpoint said.
+    // The state of a checkpoint at the last check.
     struct seen {
         engine::checkpoint_look look;
-        bool unchanged = false;  // since the look before
+        bool unchanged = false;  // since the previous check
         bool told = false;
         bool refused = false;
     };
@@ -132,7 +132,7 @@ class watch_run {
         return folder_.empty() ? name : (fs::path(folder_) / name).string();
     }
 
-    // Whether a checkpoint waits for a second look.
+    // Whether a checkpoint needs a second check.
     bool look_through_folder() {
         bool pending = false;
         for (const std::string& name : engine::checkpoints_in(folder_)) {
@@ -156,7 +156,7 @@ class watch_run {
         return pending;
     }
 
-    // Of a folder: what cannot be read is left out, and what changes meanwhile waits.
+    // In a folder, unreadable checkpoints are left out, and changing ones are deferred.
     void take(const std::string& name, seen& s) {
         const std::vector<report::record> earlier = log_.before(name, lines_back);
         report::record line;
@@ -198,7 +198,7 @@ class watch_run {
         return watcher_.look(now, before ? &*before : nullptr, earlier, control_);
     }
 
-    // The log first: a command that is run may read it.
+    // The log first: the command may read it.
     void put(const std::string& name, const report::record& line) {
         log_.append(line);
         done_.insert(name);
@@ -238,7 +238,7 @@ class watch_run {
             if (!s.look.missing.empty()) remark(name + " is not complete yet: " + s.look.missing);
         }
     }
-    // What does not go on is worth a line, once.
+    // Reports once that a checkpoint does not become complete.
     void tell_stalled() {
         for (auto& [name, s] : seen_) {
             if (s.look.missing.empty() || !s.unchanged || s.told) continue;

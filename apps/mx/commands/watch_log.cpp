@@ -25,7 +25,7 @@
 namespace mx::app {
 namespace {
 
-// Where a new line begins is looked for in pieces of this size.
+// Searches for the start of a line in pieces of this size.
 constexpr std::size_t log_piece = std::size_t{1} << 20;
 constexpr std::string_view line_beginning = "{\"schema\":\"mx.watch/1\",";
 
@@ -87,7 +87,7 @@ void watch_log::read_lines() {
         at += static_cast<std::uint64_t>(got);
     }
     if (begin == size_) return;
-    // Of a first line that a kill cut short, the beginning shows that it is ours.
+    // The beginning of an incomplete first line shows that the file is a log of mx watch.
     const std::string_view beginning =
         std::string_view(piece).substr(0, std::min<std::uint64_t>(size_, line_beginning.size()));
     if (begin == 0 && !line_beginning.starts_with(beginning)) {
@@ -142,7 +142,7 @@ void watch_log::append(const report::record& line) {
     if (!io::write_fully(descriptor_, size_, std::as_bytes(std::span(text.data(), text.size()))) ||
         ::fdatasync(descriptor_) != 0) {
         const int why = errno;
-        // What is left of the line would be cut off at the next start as well.
+        // The next start would truncate the incomplete line as well.
         if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) errno = 0;
         errno = why;
         fail("cannot write");

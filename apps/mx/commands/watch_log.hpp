@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of mx watch: a line of JSON per checkpoint, which is also what the next start goes on
-// from.
+// The log of mx watch: one line of JSON per checkpoint. The next start continues from it.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +10,23 @@
 
 namespace mx::app {
 
-/// A file of lines that only grows. A line that a killed run left without its end is cut off.
+/// An append-only file of lines. An incomplete line of a killed run is truncated.
 class watch_log {
   public:
-    /// Opens the file, or makes it; "": one without a name. Throws base::error: output when it
-    /// cannot be written, input when it holds something else, usage when another process has it.
+    /// Opens or creates the file; "" means no file. Throws base::error: output if it cannot be
+    /// written, input if it contains something else, usage if another process has locked it.
     explicit watch_log(std::string path);
     ~watch_log();
     watch_log(const watch_log&) = delete;
     watch_log& operator=(const watch_log&) = delete;
 
-    /// The checkpoints that have a line, in the order of the lines.
+    /// The checkpoints that have a line, in line order.
     const std::vector<std::string>& names() const { return names_; }
-    /// The latest lines, at most `count`, of checkpoints naturally before `name`, in that order.
+    /// At most `count` of the last lines of checkpoints before `name` in natural order, in that
+    /// order.
     std::vector<report::record> before(const std::string& name, std::size_t count) const;
-    /// Writes a line and waits until the disk has it. Throws base::error (output); the file is then
-    /// as it was.
+    /// Writes a line and waits until it is on disk. Throws base::error (output) and then leaves the
+    /// file unchanged.
     void append(const report::record& line);
 
   private:

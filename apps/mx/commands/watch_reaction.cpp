@@ -20,7 +20,7 @@
 namespace mx::app {
 namespace {
 
-// This process's variables with some of them set.
+// The environment of this process with some variables set.
 std::vector<std::string> environment_with(const std::vector<std::string>& set) {
     std::vector<std::string> all = set;
     for (char** v = environ; *v != nullptr; ++v) {
@@ -49,8 +49,8 @@ std::vector<std::string> variables_of(const report::record& line) {
             "MX_WATCH_TENSOR=" + of_first("tensor"), "MX_WATCH_MESSAGE=" + of_first("message")};
 }
 
-// A file that the command reads from its beginning: a pipe would wait for a command that does not
-// read, and break on one that ends early.
+// A file for the command's input: a pipe would block if the command does not read, and break if it
+// ends early.
 int file_with(const std::string& text) {
     const int file = io::open_unnamed_file();
     if (!io::write_fully(file, 0, std::as_bytes(std::span(text.data(), text.size())))) {
@@ -69,7 +69,7 @@ std::string run_reaction(const std::string& command, const report::record& line)
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-    // What this process ignores, the command should not.
+    // The command should not inherit ignored signals.
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     sigset_t signals;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a batch lies in two pieces of memory, one for what goes to the device and one for what comes
-// back, so that each is a single copy.
+// The layout of a batch in two memory blocks, one sent to the device and one received from it, so
+// that each is a single copy.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace mx::codec::cuda {
 
-/// The bytes up to the next place where a kernel's loads and stores of any type may begin.
+/// Rounds up to an offset at which a kernel may access any type.
 constexpr std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// Bytes from the start of the piece.
@@ -25,16 +25,17 @@ struct recipe_layout {
 };
 
 struct batch_layout {
-    // Going there.
+    // Sent to the device.
     std::size_t recipes, general, pointed_at, segments, values;
     std::size_t plain_count, general_count;
     std::size_t there_bytes;
-    // Coming back. The sums come first: they go there as zeros, together with the above.
+    // Received from the device. The sums come first: they are sent as zeros, together with the
+    // above.
     std::size_t sums, tallies;
     std::size_t sent_bytes;
     std::vector<recipe_layout> by_recipe;
     std::size_t back_bytes;
-    // Staying there, undefined before and after a launch.
+    // Device only; undefined before and after a launch.
     std::size_t x, raised;
     bool raises;  ///< a recipe asks for raised exponents
     std::size_t scratch_bytes;
@@ -55,7 +56,7 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
             std::byte* there, std::byte* device_there, std::byte* device_back,
             std::byte* device_scratch);
 
-/// What came back of a segment under a recipe.
+/// The received results of a segment under a recipe.
 struct device_result {
     const segment_tally* tally;
     const block::exact_totals* totals;  ///< of all segments of the batch, not settled

@@ -16,7 +16,7 @@ std::unique_ptr<quantizer> make_quantizer();
 /// Casts of values without blocks, of every dialect, format and rounding.
 std::unique_ptr<caster> make_caster(base::notices* notices);
 
-/// How fast it is, for `mx bench`.
+/// Its meter for `mx bench`.
 std::unique_ptr<device_meter> make_meter();
 
 }  // namespace mx::codec::cuda

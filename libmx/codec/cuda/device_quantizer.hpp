@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches on a device: two slices of the work are there at a time, so that one is packed and copied
-// while the other is computed. Memory on the device is bounded; where even that is not to be had,
-// the CPU goes on.
+// Batches on a device. Two slices of the work are in flight, so that one is packed and copied while
+// the other is computed. Device memory is bounded; if even that is not available, the CPU takes
+// over.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace mx::codec::cuda {
 
-// How the work of a batch is cut, so that a slice fits the room that it gets on a device.
+// How the work of a batch is divided, so that a slice fits in its device memory.
 
 /// What a slice may take. A segment under one recipe is never cut: it takes what it needs.
 struct slice_limits {
@@ -30,7 +30,7 @@ struct slice_limits {
     std::uint64_t kept = std::uint64_t{128} << 20;
 };
 
-/// Segments and recipes that follow one another.
+/// Consecutive segments and recipes.
 struct slice {
     std::size_t segment = 0, segments = 0;
     std::size_t recipe = 0, recipes = 0;
@@ -67,11 +67,11 @@ class slicer {
     slice_limits limits_;
 };
 
-/// Queues the kernel on a stream of the device. Throws base::error (unavailable), no_room where
-/// that is why.
+/// Queues the kernel on a stream of the device. Throws base::error (unavailable), no_room for lack
+/// of memory.
 using starter = void (*)(const launch& l, base::cuda::stream& on);
 
-/// `on` has to outlive it. Takes nothing of the device before the first run.
+/// `on` must outlive it. Allocates nothing on the device before the first run.
 std::unique_ptr<quantizer> make_device_quantizer(base::cuda::device& on, starter start,
                                                  const slice_limits& limits = {});
 

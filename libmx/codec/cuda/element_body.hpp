@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel does to values without blocks, one at a time: the reference's own cast.
+// The body of the kernel for values without blocks: the reference's cast.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace mx::codec::cuda {
 
-/// A cast and all that it looks at. A copy has to be settled.
+/// A cast with all data that it refers to. settle() must be called on a copy.
 struct element_work {
     element_cast to;
     dialect by;
@@ -47,7 +47,7 @@ MX_HD inline bool cast_value(const element_work& work, const element_launch& l, 
     return q.code >= 0;
 }
 
-// The kernel of values without blocks, as its caller on the host sees it.
+// The host interface of the kernel for values without blocks.
 
 /// Queues it on `stream` (a cudaStream_t). Returns the runtime's error code, 0 when it was queued.
 int enqueue(const element_launch& l, void* stream);

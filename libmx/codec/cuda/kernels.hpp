@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels are told, and how they are started. All pointers are the device's.
+// The parameters of the kernels, and their launch functions. All pointers are device pointers.
 #pragma once
 
 #include <algorithm>

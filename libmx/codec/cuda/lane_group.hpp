@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thirty-two lanes in lockstep. On a GPU they are the threads of a warp and exchange by shuffles;
-// on the host they are a loop, so that tests run the very body that a kernel runs.
+// Thirty-two lanes in lockstep. On a GPU they are the threads of a warp and exchange values by
+// shuffles; on the host they are a loop, so that tests run the same code as the kernels.
 //
 // Code is a sequence of steps: each() does one for every lane, exchanges come between them. What a
 // lane keeps from step to step is a per_lane.

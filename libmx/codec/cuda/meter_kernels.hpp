@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that do nothing but move memory: the roofs that others are measured against. Sizes are
-// multiples of 16 bytes; pointers are the device's and aligned to them. Each returns the runtime's
-// error code, 0 when the kernel was queued on `stream` (a cudaStream_t).
+// Kernels that only move memory, for the bandwidth limits. Sizes are multiples of 16 bytes;
+// pointers are device pointers aligned to 16 bytes. Each returns the runtime's error code, 0 if the
+// kernel was queued on `stream` (a cudaStream_t).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of fp6 and fp4 by instruction: the families of sm_100 and sm_120.
+// Rows of fp6 and fp4 by instruction: the sm_100 and sm_120 architectures.
 #include "libmx/codec/cuda/instruction_paths.cuh"
 
 namespace mx::codec::cuda {

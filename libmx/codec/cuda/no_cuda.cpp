@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of cuda_backend.cpp in a build without CUDA.
+// Replaces cuda_backend.cpp in builds without CUDA.
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/codec/cuda/cuda_backend.hpp"
 

@@ -76,7 +76,7 @@ block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> inp
         out.scale.push_back(base::bits_of(stats.scale));
         out.offset.push_back(stats.offset);
         if (p.select != codec::four_over_six::none) {
-            // Equal candidates stand for 6.
+            // If both candidates give the same code, it counts as the candidate for 6.
             const std::uint8_t six = codec::choose_scale(p, stats.amax, p.largest).code;
             out.pick.push_back(stats.scale_code == six ? 6 : 4);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recipe makes of blocks that stand one after the other: what `mx vectors` writes and
-// `mx verify` compares with.
+// Quantizes consecutive blocks with a recipe: what `mx vectors` writes and `mx verify` compares
+// with.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace mx::conformance::vectors {
 
-/// Arrays in the order of the blocks; 32-bit values are float32 bits. Random draws are those of a
-/// tensor named "input" whose elements are the blocks in order.
+/// Arrays in block order; 32-bit values are float32 bits. Random draws are those of a tensor named
+/// "input" that consists of the blocks in order.
 struct block_vectors {
     std::size_t block_elements = 0;
     std::vector<std::uint8_t> scale_code;      ///< one per block
@@ -24,7 +24,8 @@ struct block_vectors {
     std::vector<std::uint8_t> code;            ///< one per element
     std::vector<std::uint32_t> dequant;        ///< one per element
     std::vector<std::uint32_t> element_value;  ///< one per element: what the code stands for
-    /// The tensor scale as the dialect stores it, where the recipe has one; from the input.
+    /// The tensor scale as the dialect stores it, computed from the input; nullopt if the recipe
+    /// has none.
     std::optional<std::uint32_t> tensor_scale;
     std::vector<std::uint32_t> row_amax;  ///< with row scales, one per row: its largest magnitude
     std::vector<std::uint8_t> pick;       ///< under four-over-six, one per block: 4 or 6
@@ -35,21 +36,22 @@ struct block_vectors {
 /// The largest finite magnitude.
 codec::tensor_facts facts_of(std::span<const float> values);
 
-/// The elements of a block of `r`.
+/// Elements per block of `r`.
 std::size_t elements_of_block(const codec::recipe& r);
 
-/// Quantizes `input` (whole blocks, row-major within a block). `row_blocks` blocks in sequence are
-/// one row of the tensor, which row scales follow from. A recipe with a tensor scale takes it from
-/// all of `input`, or from `tensor_scale` (in the dialect's convention). Throws what
+/// Quantizes `input` (whole blocks, row-major within a block). `row_blocks` consecutive blocks form
+/// one row of the tensor, from which row scales are computed. A recipe with a tensor scale computes
+/// it from all of `input` unless `tensor_scale` is given (in the dialect's convention). Throws what
 /// require_blocks_alone throws.
 block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> input,
                               std::size_t row_blocks = 1, std::optional<float> tensor_scale = {});
 
-/// Throws base::error (usage) for a recipe with a transform: rotated groups are no blocks.
+/// Throws base::error (usage) for a recipe with a transform: it rotates groups of elements, not
+/// blocks.
 void require_blocks_alone(const codec::recipe& r);
 
-/// How many blocks a row of `r` needs: two where the blocks of a row act on each other or share a
-/// scale.
+/// Blocks per row that `r` needs: two if the blocks of a row affect each other or share a scale,
+/// else one.
 std::size_t row_blocks_of(const codec::recipe& r);
 
 }  // namespace mx::conformance::vectors

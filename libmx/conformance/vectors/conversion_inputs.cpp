@@ -16,8 +16,7 @@ namespace {
 constexpr std::array nan_payloads{0x7f800001u, 0x7fbfffffu, 0x7fc00000u, 0x7fc12345u, 0x7fffffffu,
                                   0xff800001u, 0xffbfffffu, 0xffc00000u, 0xffc12345u, 0xffffffffu};
 
-// What rounding to a format of these mantissa bits turns on: the float32 mantissas of codes and of
-// ties.
+// Mantissa widths of the target formats: determine the float32 mantissas of codes and of ties.
 constexpr std::array<int, 4> mantissa_widths{0, 1, 2, 3};
 
 struct value_range {
@@ -87,8 +86,8 @@ std::vector<std::uint32_t> stratified_floats(std::uint64_t seed) {
                 add(at + 1);
             }
         }
-        // Below a format's least normal number the grid is coarser than its mantissa: ties there
-        // are powers of two and sums of two of them.
+        // Below a format's smallest normal number the grid is coarser than its mantissa. Ties there
+        // are powers of two and sums of two powers of two.
         for (int bit = 0; bit < 23; bit += 2) {
             add(1u << bit);
             add(0x400000u | 1u << bit);
@@ -125,7 +124,7 @@ std::vector<stochastic_input> stochastic_inputs(const stochastic_narrowing& row,
     for (std::size_t i = 0; i < count; ++i) {
         stochastic_input in{};
         for (int value = 0; value < row.values; ++value) {
-            // Half of them within the formats' range, half anywhere.
+            // Half of them within the formats' range, half over the whole range of float32.
             const std::uint32_t word = words.next();
             const auto field = static_cast<std::uint32_t>(words.between(100, 145));
             in.x[static_cast<std::size_t>(value)] =

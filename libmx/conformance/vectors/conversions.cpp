@@ -16,12 +16,12 @@ bool is_nan(std::uint32_t x) { return (x & base::f32_magnitude_mask) > base::f32
 
 constexpr std::uint32_t half_nan = 0x7fffu;
 
-// .relu: +0 in place of what is below, -0 included; NaN stays.
+// .relu: negative numbers and -0 become +0; NaN is kept.
 std::uint32_t without_negative(std::uint32_t x) {
     return (x & base::f32_sign_mask) != 0 && !is_nan(x) ? 0u : x;
 }
 
-// Without saturation the code counts on into the NaN, whose field follows the largest.
+// Without saturation, rounding up the largest code gives the NaN code, which follows it.
 std::uint32_t e8m0_of(std::uint32_t x, bool toward_zero, bool saturate) {
     if (saturate) return format::cast_e8m0(x, toward_zero);
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;
@@ -38,12 +38,12 @@ std::uint32_t reversed_byte(std::uint32_t byte) {
     return result;
 }
 
-// What a half becomes that must be finite.
+// With `saturate`, limits a half to the largest finite value.
 std::uint32_t at_most(std::uint32_t largest, std::uint32_t half, bool saturate) {
     return saturate && (half & 0x7fffu) > largest ? (half & 0x8000u) | largest : half;
 }
 
-// Random bits stand under the last bit kept, subnormals included.
+// The random bits are added below the last bit kept, also for subnormals.
 std::uint32_t bf16_of(std::uint32_t x, std::uint32_t random16, bool saturate) {
     if (is_nan(x)) return half_nan;
     const std::uint32_t magnitude = x & base::f32_magnitude_mask;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of conversion instructions that can be recorded, and what the emulator gives for each.
+// THE LIST of conversion instructions that can be recorded, and the emulator's results for each.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace mx::conformance::vectors {
 
-/// Which chips have an instruction.
+/// The chips that have an instruction.
 enum class conversion_since : std::uint8_t {
     sm89,   ///< Ada, Hopper and what followed
     sm100,  ///< Blackwell by its architecture's own target (sm_100a, sm_103a, sm_120a)
@@ -21,7 +21,7 @@ enum class conversion_since : std::uint8_t {
 enum class conversion_input : std::uint8_t { f32, bf16x2, f16x2 };
 enum class conversion_rounding : std::uint8_t { nearest, up, zero };
 
-/// cvt to codes of one byte or less. Both halves of a pair are recorded.
+/// cvt to codes of at most one byte. Both halves of a pair are recorded.
 struct narrowing {
     std::string name;         ///< of the file
     std::string instruction;  ///< PTX
@@ -33,8 +33,8 @@ struct narrowing {
     conversion_since since = conversion_since::sm100;
 };
 
-/// THE LIST: fp8, fp6 and fp4 of float32 and, fp8 and fp4, of binary16, negative numbers kept or
-/// not; scales of float32 and bfloat16, rounded up or down, within their range or not.
+/// THE LIST: fp8, fp6 and fp4 from float32, fp8 and fp4 also from binary16, with and without .relu;
+/// scales from float32 and bfloat16, rounded up or down, with and without saturation.
 const std::vector<narrowing>& narrowings();
 
 /// cvt from all codes of a format to f16 or bf16.
@@ -45,7 +45,7 @@ struct widening {
     bool relu = false;
     conversion_since since = conversion_since::sm100;
 
-    /// How many codes the format has.
+    /// Number of codes of the format.
     std::size_t codes() const;
 };
 inline constexpr std::array widenings{
@@ -62,8 +62,8 @@ inline constexpr std::array widenings{
     widening{"e3m2.relu.f16", "cvt.rn.relu.f16x2.e3m2x2", "e3m2", true},
 };
 
-/// cvt.rs: stochastic rounding of two (f16, bf16) or four values by one word of random bits.
-/// On sm_100a and sm_103a only.
+/// cvt.rs: stochastic rounding of two (f16, bf16) or four values with one word of random bits. Only
+/// on sm_100a and sm_103a.
 struct stochastic_narrowing {
     std::string_view name;
     std::string_view instruction;
@@ -92,17 +92,18 @@ inline constexpr std::array stochastic_narrowings{
     stochastic_narrowing{"e2m1.rs.relu", "cvt.rs.relu.satfinite.e2m1x4.f32", "e2m1", 4, 4, true},
 };
 
-/// Which byte of the random word a value takes, the lowest value of the result first.
+/// The byte of the random word that each value uses, the lowest value of the result first.
 struct random_byte_order {
     std::string_view name;
     std::array<int, 4> byte;
     std::array<bool, 4> reversed;  ///< its bits from the other end
-    /// The byte that goes on below, reversed alike: 16 random bits; -1: eight are all.
+    /// The byte that supplies the lower bits, in the same order, for 16 random bits; -1 for eight
+    /// bits.
     std::array<int, 4> below{-1, -1, -1, -1};
 };
-/// Orders that have been stated: the first for fp8 on sm_100a, the next two for sm_103a (all three
-/// by Dao-AILab/quack, quack/rounding.py), the fourth as the PTX ISA words e2m1x4. The last two are
-/// sm_103a's with the rest of the 16 bits that the PTX ISA's figures give to every two values.
+/// Published orders: the first for fp8 on sm_100a, the next two for sm_103a (all three from
+/// Dao-AILab/quack, quack/rounding.py), the fourth from the PTX ISA's text on e2m1x4. The last two
+/// are sm_103a's, extended to the 16 bits per two values in the PTX ISA's figures.
 inline constexpr std::array random_byte_orders{
     random_byte_order{"straight", {0, 1, 2, 3}, {false, false, false, false}},
     random_byte_order{"halves interleaved, fp8", {1, 0, 3, 2}, {false, true, false, true}},
@@ -119,7 +120,7 @@ const narrowing* find_narrowing(std::string_view name);
 const widening* find_widening(std::string_view name);
 const stochastic_narrowing* find_stochastic_narrowing(std::string_view name);
 
-/// The emulator's answer to the float32 with bits `x` (bf16 and f16 sources: widened).
+/// The emulator's result for the float32 with bits `x` (bf16 and f16 sources: widened).
 class narrower {
   public:
     explicit narrower(const narrowing& row);
@@ -130,7 +131,7 @@ class narrower {
     const format::element_format* element_;  ///< nullptr: e8m0
 };
 
-/// The emulator's f16 or bf16 bits of `code`; a NaN is 0x7fff.
+/// The emulator's f16 or bf16 bits of `code`; NaN is 0x7fff.
 std::uint32_t widened(const widening& row, std::uint32_t code);
 
 /// The emulator's result word for the values `x` (lowest part of the result first).

@@ -26,14 +26,14 @@ std::vector<std::uint32_t> words_of(const std::vector<T>& values) {
     return {values.begin(), values.end()};
 }
 
-// The dialects that store what multiplies before encoding, not what multiplies after decoding.
+// Dialects that store the factor applied before encoding, not the one applied after decoding.
 bool stores_encode_scale(const codec::recipe& r) {
     const codec::two_level_kind kind = r.by->two_level.value;
     return kind == codec::two_level_kind::te || kind == codec::two_level_kind::compressed_tensors;
 }
 
-// The arrays that vectors of `r` have, in the order in which they are written; of no input, without
-// words.
+// The arrays of vectors of `r` in the order in which they are written; without an input, only their
+// descriptions.
 std::vector<vector_array> arrays_of(const codec::recipe& r, std::span<const float> input = {},
                                     const block_vectors& made = {}) {
     const std::size_t n = elements_of_block(r);
@@ -196,7 +196,7 @@ vector_source generated_source(const vector_request& request) {
     const std::size_t row = row_blocks_of(request.recipe);
     std::size_t blocks =
         request.blocks != 0 ? request.blocks : default_vector_blocks(request.recipe);
-    blocks = (blocks + row - 1) / row * row;  // whole rows
+    blocks = (blocks + row - 1) / row * row;  // round up to whole rows
     return {generate_inputs(request.recipe, blocks, request.seed),
             fmt::format("generated, {} blocks, seed {}", blocks, request.seed)};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conformance vectors for other implementations: a blocks file that `mx verify` reads, and the same
-// arrays as text for $readmemh.
+// Conformance vectors for other implementations: a blocks file for `mx verify`, and the same arrays
+// as text for $readmemh.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ struct vector_request {
     std::string made_by;       ///< tool and version, for the headers
 };
 
-/// 240 blocks, fewer where blocks are large, and never less than one of each category.
+/// 240 blocks, or fewer if blocks are large, but at least one of each category.
 std::uint64_t default_vector_blocks(const codec::recipe& r);
 
-/// Inputs and where they come from.
+/// Inputs and their source.
 struct vector_source {
     vector_inputs inputs;  ///< without categories when they come from a tensor
     std::string words;     ///< for the metadata
@@ -35,12 +35,12 @@ struct vector_source {
 /// Generated inputs.
 vector_source generated_source(const vector_request& request);
 
-/// Whole blocks of the tensors, evenly spaced over those each of them has. Throws base::error:
-/// usage when a tensor is not numeric or has no whole block; input when it cannot be read.
+/// Whole blocks of the tensors, evenly spaced over the blocks of each. Throws base::error: usage if
+/// a tensor is not numeric or has no whole block; input if it cannot be read.
 vector_source tensor_source_of(const std::vector<engine::tensor_ref>& tensors,
                                const vector_request& request);
 
-/// One array: unsigned words, a fixed number per block (0: one for all blocks).
+/// One array of unsigned words, with a fixed number per block (0: one word for all blocks).
 struct vector_array {
     std::string_view name;  ///< of the tensor
     std::string_view text;  ///< of the file for $readmemh, without its ending
@@ -52,18 +52,18 @@ struct vector_array {
     std::vector<std::uint32_t> words{};
 };
 
-/// What the comment at the head of a file says besides the array itself.
+/// The header comment of a text file, besides the description of the array.
 struct hex_heading {
     std::string recipe;
     std::string made_by;
     std::string source;
 };
 
-/// Comment lines that name recipe, tool, layout and width; then one block per line, its words from
-/// the first element on, in as many digits as their bits take.
+/// Comment lines with recipe, tool, layout and width; then one line per block with its words in
+/// hexadecimal, first element first, each padded to its bit width.
 std::string hex_text(const vector_array& a, const hex_heading& heading);
 
-/// What was written.
+/// A summary of the files written.
 struct vector_report {
     std::string path;
     std::uint64_t blocks = 0;
@@ -71,12 +71,12 @@ struct vector_report {
     std::vector<std::string> texts;  ///< paths of the hexadecimal files
 };
 
-/// Quantizes the inputs and writes OUT; with `hex` not empty also one text file per array in that
-/// folder, which is made when missing. Every file appears whole or not at all.
+/// Quantizes the inputs and writes the file. If `hex` is not empty, also writes one text file per
+/// array to that folder, which is created if missing. No file is left incomplete.
 vector_report export_vectors(const vector_request& request, const vector_source& source,
                              const std::string& out, const std::string& hex);
 
-/// Makes a folder that is not there. Throws base::error (output).
+/// Creates a folder if it is missing. Throws base::error (output).
 void make_folder(const std::string& path);
 
 /// The names of the files that export_vectors writes into `hex` for this recipe.

@@ -19,7 +19,7 @@ void ordinary_scales(mma_tile_maker& t, int spread) {
     t.scales([&] { return t.scale(t.words().between(-reach, reach)); });
 }
 
-// Of the exponents that products have in the case's formats, scales left out.
+// The smallest exponent of products in the case's formats, without scales.
 int least_product(const mma_case& w) {
     return w.a->least_exponent() - w.a->mantissa_bits + w.b->least_exponent() - w.b->mantissa_bits;
 }
@@ -34,7 +34,8 @@ bool reaches_floor(const mma_case& what) {
 namespace {
 
 void fill_bits(mma_tile_maker& t) {
-    // One special in sixteen is kept, of a chain one per instruction, or few outputs were numbers.
+    // Keep one special value in 16 (in a chain, one in 16 per instruction); otherwise few outputs
+    // would be finite.
     const auto rarity = static_cast<std::uint32_t>(16 * t.what().steps);
     const auto any_code = [&](const operand_format& f) {
         return t.words().next() >> (32 - f.code_bits());
@@ -80,7 +81,7 @@ void fill_cancel(mma_tile_maker& t) {
     t.elements([&](const operand_format& f) { return t.normal(f, 0); });
     const std::size_t step = t.what().instruction_k;
     for (std::size_t k = 0; k < t.depth(); k += 2) {
-        if (k % step + 4 >= step) continue;  // small remainders
+        if (k % step + 4 >= step) continue;  // leave small remainders
         for (std::size_t row = 0; row < mma_tile_rows; ++row) t.a(row, k + 1) = t.a(row, k);
         for (std::size_t col = 0; col < mma_tile_cols; ++col) {
             t.b(col, k + 1) = negated(t.b_format(), t.b(col, k));
@@ -109,7 +110,8 @@ void fill_huge_products(mma_tile_maker& t) {
     const int most = t.what().f16 ? 15 : 127;
     const int top_a = greatest_exponent(t.a_format());
     const int top_b = greatest_exponent(t.b_format());
-    // Odd tiles of formats whose largest products are beyond the accumulator: sums around its end.
+    // Odd tiles, in formats whose largest products exceed the accumulator: sums around its largest
+    // value.
     const int spare = std::max(top_a + top_b - (most - 3), 0) * static_cast<int>(t.index() % 2);
     t.elements([&](const operand_format& f) {
         const int top = greatest_exponent(f) - (spare + 1) / 2;
@@ -123,7 +125,7 @@ void fill_huge_products(mma_tile_maker& t) {
         t.scales([&] { return static_cast<std::uint8_t>(0x7eu - t.words().below(16)); });
         return;
     }
-    // Sums around 2^128, whatever the elements give.
+    // Sums around 2^128, for any elements.
     const int each = (most - 3 - top_a - top_b) / 2;
     t.scales([&] { return t.scale(each + t.words().between(-1, 2)); });
 }
@@ -137,10 +139,10 @@ void fill_align(mma_tile_maker& t) {
     const bool subnormal = t.index() % 3 == 2;
     const int top_a = subnormal ? f.least_exponent() - 1 : std::min(greatest_exponent(f) - 1, 10);
     const int top_b = std::min(greatest_exponent(t.b_format()) - 1, 10);
-    // Below wide formats' subnormals there is nothing.
+    // No number lies below the subnormals of wide formats.
     const bool alone = subnormal && f.least_exponent() < -20;
     t.elements([&](const operand_format& x) {
-        // Far below the two that cancel, as far as the format reaches.
+        // Far below the two terms that cancel, as far as the format allows.
         return alone || t.words().below(2) == 0 ? 0u : t.near(x, t.words().between(-12, -4));
     });
     for (std::size_t base = 0; base < t.depth(); base += step) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of matrix instructions, made from a seed by integers alone: the seed gives the inputs,
-// so that a recording need only hold what the chip answered.
+// Inputs of matrix instructions, generated from a seed with integer arithmetic alone, so that a
+// recording needs to contain only the outputs of the chip.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace mx::conformance::vectors {
 
-/// What is multiplied: one instruction, or a chain of `steps` of them whose accumulators follow on.
+/// What is multiplied: one instruction, or a chain of `steps` instructions in which each D is the
+/// next C.
 struct mma_case {
     const gemm::operand_format* a = nullptr;
     const gemm::operand_format* b = nullptr;
@@ -43,14 +44,15 @@ struct mma_tile {
 
 class mma_tile_maker;
 
-/// One way of choosing a tile, and what it is there to show.
+/// One way of generating a tile, and what it tests.
 struct mma_distribution {
     std::string_view name;
     std::string_view aim;
     void (*fill)(mma_tile_maker& tile);
-    /// Whether C is the accumulator; otherwise the instruction does not read it.
+    /// Whether the instruction accumulates into C; otherwise it does not read C.
     bool accumulate = true;
-    /// Tiles that a probe has for a case, 0 where it has none; nullptr: as many as are wanted.
+    /// The number of probe tiles for a case, 0 if the probe does not apply; nullptr if any number
+    /// of tiles can be generated.
     std::size_t (*probes)(const mma_case& what) = nullptr;
 };
 
@@ -58,14 +60,15 @@ struct mma_distribution {
 std::span<const mma_distribution> mma_distributions();
 const mma_distribution* find_mma_distribution(std::string_view name);
 
-/// Changes whenever the same seed would give other inputs.
+/// Must change whenever the same seed gives other inputs.
 inline constexpr std::string_view mma_inputs_version = "mma-inputs/1";
 
-/// Tile `index` of a distribution; the same bytes everywhere, whatever else is generated.
+/// Tile `index` of a distribution. The bytes are the same on every machine and do not depend on
+/// other tiles.
 mma_tile generate_mma_tile(const mma_case& what, const mma_distribution& d, std::uint64_t seed,
                            std::uint64_t index);
 
-/// A hash of everything in a tile, for the sum over tiles that recordings carry.
+/// Hash of a tile's contents. Recordings store the sum over tiles.
 std::uint64_t hash_of(const mma_tile& tile, std::uint64_t index);
 
 }  // namespace mx::conformance::vectors

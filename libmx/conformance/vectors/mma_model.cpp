@@ -6,7 +6,7 @@
 namespace mx::conformance::vectors {
 namespace {
 
-// The rows of tiles of the gauss distribution: of A, or of B.
+// The rows of A or of B of the tiles of the gauss distribution.
 gemm::operand generated(const mma_case& what, std::uint64_t seed, std::size_t rows, bool is_a) {
     const mma_distribution& gauss = *find_mma_distribution("gauss");
     gemm::operand x = empty_operand(what, is_a ? what.a : what.b, rows, what.depth());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of a matrix instruction through the emulator.
+// Emulates a tile of a matrix instruction.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 namespace mx::conformance::vectors {
 
-/// An operand of a case without values: its format, and what its scales are of.
+/// An operand of a case without values: its format and its scale format.
 gemm::operand empty_operand(const mma_case& what, const gemm::operand_format* format,
                             std::size_t rows, std::size_t depth);
 
-/// C + A times B transposed, C the first accumulator, on the calling thread.
+/// C + A times B transposed, with C as the first accumulator, on the calling thread.
 std::vector<std::uint32_t> accumulated(const gemm::operand& a, const gemm::operand& b,
                                        std::span<const std::uint32_t> c,
                                        const gemm::accumulator& model);
 
-/// D of `tile`, rows x columns; without `accumulate` C is not read and counts as +0.
+/// D of `tile`, rows x columns. Without `accumulate`, C is not read and counts as +0.
 std::vector<std::uint32_t> multiply_tile(const mma_case& what, const mma_tile& tile,
                                          bool accumulate, const gemm::accumulator& model);
 
-/// `rows` x depth of a library's product: tile i of the gauss distribution gives rows 16 i and on
-/// of A, and rows (columns of the product) 8 i and on of B.
+/// `rows` x depth operand of a library's product: tile i of the gauss distribution gives the rows
+/// of A from 16 i on, and the rows of B (columns of the product) from 8 i on.
 gemm::operand generated_a(const mma_case& what, std::uint64_t seed, std::size_t rows);
 gemm::operand generated_b(const mma_case& what, std::uint64_t seed, std::size_t rows);
 
-/// The bfloat16 nearest to a float32, ties to even; a NaN is 0x7fff.
+/// The bfloat16 nearest to a float32, ties to even; NaN is 0x7fff.
 std::uint32_t rounded_to_bf16(std::uint32_t bits);
 
 }  // namespace mx::conformance::vectors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directed probes: all of a tile is zero but for the few terms that are in question.
+// Directed probes: tiles that are zero except for the few terms under test.
 #include <algorithm>
 #include <array>
 
@@ -19,7 +19,7 @@ int bottom_of(const operand_format& f) {
 constexpr int tile_rows = mma_tile_rows;
 constexpr int tile_cols = mma_tile_cols;
 
-// Column `k` of A: make(row); row `k` of B: make(col).
+// Fills column `k` of A with make(row) and row `k` of B with make(col).
 template <typename Make>
 void set_a(mma_tile_maker& t, std::size_t k, Make make) {
     for (int row = 0; row < tile_rows; ++row) t.a(static_cast<std::size_t>(row), k) = make(row);
@@ -38,7 +38,7 @@ void set_c(mma_tile_maker& t, Make make) {
     }
 }
 
-// The scale codes of a block of k: of_a(row) and of_b(col).
+// Sets the scale codes of a block of k to of_a(row) and of_b(col).
 template <typename OfA, typename OfB>
 void set_scales(mma_tile_maker& t, std::size_t block, OfA of_a, OfB of_b) {
     for (int row = 0; row < tile_rows; ++row)
@@ -53,14 +53,14 @@ std::size_t eight_tiles(const mma_case&) { return 8; }
 std::size_t floor_tiles(const mma_case& what) { return reaches_floor(what) ? 8 : 0; }
 std::size_t group_tiles(const mma_case& what) { return what.instruction_k == 64 ? 8 : 0; }
 std::size_t scaled_tiles(const mma_case& what) { return what.scale == nullptr ? 0 : 8; }
-// 256 x 256 pairs, 16 x 8 of them in a tile; of single instructions only.
+// 256 x 256 pairs, 16 x 8 per tile; for single instructions only.
 std::size_t scale_pair_tiles(const mma_case& what) {
     return what.scale == nullptr || what.steps != 1 ? 0 : 512;
 }
 
-// 2^x, -2^x and a term 2^(x - j) with j from 20 on: whether it survives shows the bits kept below
-// the alignment exponent. Even tiles: the small term is a product, as far as the formats reach; odd
-// tiles: it is c.
+// 2^x, -2^x and a term 2^(x - j), j >= 20: whether it survives shows how many bits are kept below
+// the alignment exponent. In even tiles the small term is a product, as far as the formats allow;
+// in odd tiles it is c.
 void probe_alignment_bits(mma_tile_maker& t) {
     const int top_a = top_of(t.a_format());
     const int top_b = top_of(t.b_format());
@@ -85,8 +85,8 @@ void probe_alignment_bits(mma_tile_maker& t) {
     });
 }
 
-// A subnormal operand is in the largest product; where that one aligns shows in the bits of c that
-// are left. Its mantissas in turn.
+// The largest product has a subnormal operand. The bits of c that remain show to which exponent it
+// is aligned. Tries each of its mantissas.
 void probe_subnormal_largest(mma_tile_maker& t) {
     const operand_format& f = t.a_format();
     const int top = top_of(t.b_format());
@@ -106,7 +106,7 @@ void probe_subnormal_largest(mma_tile_maker& t) {
     });
 }
 
-// c = 0 and few products from 2^-149 down to 2^-180 (results in f16: from 2^-24 on).
+// c = 0 and few products from 2^-149 down to 2^-180 (results in f16: from 2^-24 down).
 void probe_floor(mma_tile_maker& t) {
     const int goal = t.what().f16 ? -20 : -144;
     const std::size_t k = last_step(t);
@@ -132,13 +132,14 @@ void probe_floor(mma_tile_maker& t) {
     }
 }
 
-// One group of 16 cancels under a large scale, others lie far below: a group that cancels raises
-// the alignment exponent all the same, or it does not.
+// One group of 16 with a large scale cancels; the others are far smaller. Shows whether a group
+// that cancels raises the alignment exponent.
 void probe_group_cancels(mma_tile_maker& t) {
     const std::size_t k = last_step(t);
     const std::size_t block = t.what().scale == nullptr ? 32 : t.what().scale->block;
-    const std::size_t high = t.index() % 2 == 0 ? 0 : 64 - block;  // which block is the large one
-    const bool all_zero = t.index() % 4 >= 2;  // zeros in place of a cancellation
+    const std::size_t high =
+        t.index() % 2 == 0 ? 0 : 64 - block;   // index of the block with the large scale
+    const bool all_zero = t.index() % 4 >= 2;  // zeros instead of a cancellation
     for (std::size_t i = 0; i < 64; ++i) {
         const bool large = i / block == high / block;
         set_a(t, k + i, [&](int) {
@@ -159,7 +160,7 @@ void probe_group_cancels(mma_tile_maker& t) {
     }
 }
 
-// One product of 1 under every pair of scale codes, NaN and the ignored sign of ue4m3 included.
+// One product of 1 under every pair of scale codes, including NaN and the ignored sign of ue4m3.
 void probe_scale_pairs(mma_tile_maker& t) {
     const int first_a = static_cast<int>(t.index() / 32) * tile_rows;
     const int first_b = static_cast<int>(t.index() % 32) * tile_cols;
@@ -172,7 +173,7 @@ void probe_scale_pairs(mma_tile_maker& t) {
         [&](int col) { return static_cast<std::uint8_t>(first_b + col); });
 }
 
-// NaN scales over zeros: of A in some rows, of B in some columns; c counts on.
+// NaN scales over zeros: of A in some rows, of B in some columns; c is added as usual.
 void probe_nan_scales(mma_tile_maker& t) {
     const auto nan = static_cast<std::uint8_t>(t.what().scale->format == "ue4m3" ? 0x7f : 0xff);
     const std::size_t block = t.index() % t.what().blocks();
@@ -184,8 +185,8 @@ void probe_nan_scales(mma_tile_maker& t) {
     set_c(t, [&](int row, int) { return row % 2 == 0 ? 0u : t.near(t.c_format(), 0); });
 }
 
-// Products whose partial sums pass 2^128 and come back, by other products or by c. Where formats do
-// not reach so far c is at the end of its own range.
+// Products whose partial sums exceed 2^128 and are brought back by other products or by c. In
+// formats that cannot reach 2^128, c is at the end of its own range.
 void probe_overflow(mma_tile_maker& t) {
     const std::size_t k = last_step(t);
     const int most = t.what().f16 ? 15 : 127;
@@ -211,7 +212,7 @@ void probe_overflow(mma_tile_maker& t) {
     });
 }
 
-// Sums of nothing: products all +0, all -0 or cancelling, on c = +0 or -0.
+// Zero sums: products all +0, all -0 or cancelling, added to c = +0 or -0.
 void probe_zeros(mma_tile_maker& t) {
     const std::uint32_t minus_a = negated(t.a_format(), 0u);
     for (std::size_t k = 0; k < t.depth(); ++k) {
@@ -234,7 +235,7 @@ void probe_zeros(mma_tile_maker& t) {
     });
 }
 
-// Sums of both signs below the least number of the result, alone or on c of that size.
+// Sums of both signs below the smallest number of the result, alone or added to c of that size.
 void probe_underflow(mma_tile_maker& t) {
     const std::size_t k = last_step(t);
     const int goal = t.what().f16 ? -23 : -147;

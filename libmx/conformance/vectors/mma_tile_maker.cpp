@@ -7,7 +7,7 @@
 namespace mx::conformance::vectors {
 namespace {
 
-// The largest finite magnitude, dropped bits left out.
+// The largest finite magnitude without the dropped bits.
 std::uint32_t largest(const gemm::operand_format& f) {
     const std::uint32_t ones = (1u << (f.exponent_bits + f.mantissa_bits)) - 1u;
     if (f.special == gemm::operand_specials::fn) return ones - 1u;
@@ -72,7 +72,7 @@ mma_tile_maker::mma_tile_maker(const mma_case& what, word_stream& words, std::ui
 std::uint32_t mma_tile_maker::finite(const gemm::operand_format& f) {
     const std::uint32_t code = words_.next() & all_bits(f);
     if (!is_special(f, code)) return code;
-    // The number next to the all-ones mantissa, or a binade below the specials.
+    // The number below the all-ones mantissa, or one binade below the special values.
     const int turned = f.special == gemm::operand_specials::ieee ? f.mantissa_bits : 0;
     return code & ~(1u << (turned + f.dropped_bits));
 }

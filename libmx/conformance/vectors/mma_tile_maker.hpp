@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the distributions of matrix inputs are made with: codes by exponent, and places in a tile.
+// Building blocks of the distributions of matrix inputs: codes by exponent, and positions in a
+// tile.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +17,15 @@ int greatest_exponent(const gemm::operand_format& f);
 /// Whether `code` is Inf or NaN.
 bool is_special(const gemm::operand_format& f, std::uint32_t code);
 
-/// The code next to significand * 2^exponent, ties away from zero, beyond the largest finite number
-/// that number. Dropped bits are 0.
+/// The code nearest to significand * 2^exponent, ties away from zero; beyond the largest finite
+/// number, that number. Dropped bits are 0.
 std::uint32_t nearest_code(const gemm::operand_format& f, bool negative, std::uint64_t significand,
                            int exponent);
 
-/// The code of 2^exponent, of the nearest end of the format's range outside of it.
+/// The code of 2^exponent; outside the format's range, of the nearest end of the range.
 std::uint32_t power_code(const gemm::operand_format& f, int exponent);
 
-/// `code` with its sign turned.
+/// `code` with its sign inverted.
 std::uint32_t negated(const gemm::operand_format& f, std::uint32_t code);
 
 class mma_tile_maker {
@@ -53,16 +54,17 @@ class mma_tile_maker {
 
     /// Any finite code.
     std::uint32_t finite(const gemm::operand_format& f);
-    /// A number of this exponent and any mantissa; subnormal or the largest outside of the range.
+    /// A number with this exponent and a random mantissa; outside the range, subnormal or the
+    /// largest.
     std::uint32_t near(const gemm::operand_format& f, int exponent);
-    /// Near a normal law of deviation about 2^exponent.
+    /// Approximately normal with a standard deviation of about 2^exponent.
     std::uint32_t normal(const gemm::operand_format& f, int exponent);
     /// A zero of either sign, a subnormal or one of the smallest normal numbers.
     std::uint32_t tiny(const gemm::operand_format& f);
-    /// The scale code of 2^exponent or the nearest that there is.
+    /// The scale code nearest to 2^exponent.
     std::uint8_t scale(int exponent) const;
 
-    /// make(format) for every element of A, then of B.
+    /// Sets every element of A, then of B, to make(format).
     template <typename Make>
     void elements(Make make) {
         for (std::uint32_t& x : tile_.a) x = make(a_format());
@@ -72,13 +74,14 @@ class mma_tile_maker {
     void accumulators(Make make) {
         for (std::uint32_t& x : tile_.c) x = make(c_format());
     }
-    /// make() for every scale; nothing where there are none.
+    /// Sets every scale to make(); does nothing without scales.
     template <typename Make>
     void scales(Make make) {
         for (std::uint8_t& x : tile_.sfa) x = make();
         for (std::uint8_t& x : tile_.sfb) x = make();
     }
-    /// 2^exponent_a for all of A, 2^exponent_b for all of B; their sum as far as they can be had.
+    /// Sets all scales of A to 2^exponent_a and of B to 2^exponent_b. Returns the sum of the
+    /// exponents that the scale format could represent.
     int uniform_scales(int exponent_a, int exponent_b);
 
   private:

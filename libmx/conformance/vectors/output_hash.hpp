@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashes of many outputs: a sum over places, so that any number of threads, on any device, may add
-// their terms in any order.
+// Hashes of many outputs, defined as a sum over positions so that threads and devices can add their
+// terms in any order.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ MX_HD constexpr std::uint64_t mixed(std::uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/// The term of `output` at `place`; a hash is the sum of its terms modulo 2^64.
+/// The hash term of `output` at `place`; a hash is the sum of its terms modulo 2^64.
 MX_HD constexpr std::uint64_t hash_term(std::uint64_t place, std::uint32_t output) {
     return mixed(mixed(place) ^ output);
 }

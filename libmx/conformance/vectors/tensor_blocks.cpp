@@ -17,7 +17,7 @@ namespace {
     base::refuse(why, {info.file, info.name, {}});
 }
 
-// The blocks of a grid that are not cut short by the end of an axis.
+// The blocks of a grid that do not extend beyond the end of an axis.
 struct whole_blocks {
     block::grid grid;
     std::uint64_t rows() const { return grid.over.rows / grid.block_rows; }
@@ -77,7 +77,7 @@ vector_source tensor_source_of(const std::vector<engine::tensor_ref>& tensors,
         std::uint64_t count = std::min({each, blocks.count(), wanted - taken});
         count -= count % row;
         for (std::uint64_t k = 0; k < count; ++k) {
-            // Neighbours of a row stay together.
+            // Blocks of the same row stay adjacent.
             const std::uint64_t groups = blocks.count() / row;
             const std::uint64_t b = (k / row) * groups / (count / row) * row + k % row;
             append_block(*source, t.info(), blocks, b, out.inputs.values, scratch);

@@ -19,14 +19,14 @@
 namespace mx::conformance::vectors {
 namespace {
 
-// What a generator knows about the recipe.
+// Properties of the recipe that generators use.
 struct input_facts {
     std::vector<float> magnitudes;  // finite magnitudes of the element format, ascending
     std::vector<float> values;      // finite values of all codes
     int emax = 0;
     int mantissa_bits = 0;
     std::uint32_t max_mantissa = 0;  // float32 mantissa field of the largest magnitude
-    int low = 30, high = 220;        // exponent fields of ordinary block maxima
+    int low = 30, high = 220;        // exponent fields of typical block maxima
 };
 
 using fill_function = void (*)(const input_facts& f, word_stream& words, std::span<float> block);
@@ -34,25 +34,26 @@ using fill_function = void (*)(const input_facts& f, word_stream& words, std::sp
 struct input_category {
     std::string_view name;
     fill_function fill;
-    bool extreme;  // far beyond ordinary magnitudes: left out where a tensor scale is shared
+    bool extreme;  // far beyond typical magnitudes: left out if a tensor scale is shared
 };
 
 using base::bits_of;
 using base::float_from_bits;
 
-// Every draw below is a statement of its own: compilers disagree on the order of arguments.
+// Each draw below is its own statement: compilers differ in the order in which they evaluate
+// arguments.
 float with_sign(std::uint32_t magnitude, std::uint32_t word) {
     return float_from_bits(magnitude | (word & base::f32_sign_mask));
 }
 
-// A magnitude with this exponent field, kept in the normal range.
+// A magnitude with this exponent field, limited to the normal range.
 std::uint32_t magnitude_of(int field, std::uint32_t mantissa) {
     const auto kept = static_cast<std::uint32_t>(std::clamp(field, 1, 254));
     return kept << 23 | (mantissa & base::f32_mantissa_mask);
 }
 
-// n * 2^(field - 127 - 17): exact but where it falls below the normal range, where IEEE arithmetic
-// rounds it the same way everywhere.
+// n * 2^(field - 127 - 17): exact, except below the normal range, where IEEE 754 arithmetic rounds
+// it identically on every machine.
 float scaled(std::int32_t n, int field) {
     const int e = std::clamp(field - 127, -126, 127);
     return static_cast<float>(n) * 0x1p-17f * base::exact_pow2f(e);
@@ -102,8 +103,9 @@ void fill_wide(const input_facts& f, word_stream& words, std::span<float> block)
 }
 
 void fill_thresholds(const input_facts& f, word_stream& words, std::span<float> block) {
-    // Where rules step: powers of two, the format's largest value, all ones at the element's
-    // precision plus half an ulp, 1.5, 1.75, sqrt 2, and the last mantissa below the next power.
+    // Values where scale rules change: powers of two, the format's largest value, all ones at the
+    // element's precision plus half an ulp, 1.5, 1.75, sqrt 2, and the last mantissa below the next
+    // power.
     const std::uint32_t half_ulp = 0x00800000u - (1u << (22 - f.mantissa_bits));
     const std::uint32_t steps[] = {0,         f.max_mantissa, half_ulp,  0x400000u,
                                    0x600000u, 0x3504f3u,      0x7fffffu, 0x700000u};
@@ -111,7 +113,7 @@ void fill_thresholds(const input_facts& f, word_stream& words, std::span<float> 
     const std::uint32_t step = steps[words.below(static_cast<std::uint32_t>(std::size(steps)))];
     const std::uint32_t amax = magnitude_of(field, step) - 1u + words.below(3);
     for (float& x : block) {
-        // Halfway between neighbours under one of the scales that a rule may choose.
+        // Midpoints between adjacent values under one of the scales that a rule may choose.
         const auto count = static_cast<std::uint32_t>(f.magnitudes.size());
         const std::uint32_t j = words.below(count - 1);
         const float tie = 0.5f * f.magnitudes[j] + 0.5f * f.magnitudes[j + 1];
@@ -125,7 +127,7 @@ void fill_thresholds(const input_facts& f, word_stream& words, std::span<float> 
 }
 
 void fill_tiny(const input_facts& f, word_stream& words, std::span<float> block) {
-    // From float32 subnormals up to a little above the smallest scales.
+    // From float32 subnormals to slightly above the smallest scales.
     const auto fields = static_cast<std::uint32_t>(f.emax + 4);
     const std::uint32_t top = 1u + words.below(fields << 23);
     for (float& x : block) {
@@ -214,7 +216,7 @@ input_facts facts_of(const codec::recipe& r, bool moderate) {
     return facts;
 }
 
-// The bfloat16 with the same leading bits; a NaN stays one.
+// The bfloat16 with the same leading bits; NaN stays NaN.
 float cut_to_bf16(float x) {
     const std::uint32_t bits = base::bits_of(x) & 0xffff0000u;
     return base::float_from_bits(std::isnan(x) ? bits | 0x00400000u : bits);

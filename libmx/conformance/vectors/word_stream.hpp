@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uniform words in a fixed order, from which inputs are made by integers alone.
+// Uniform random words in a fixed order, from which inputs are generated with integers alone.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace mx::conformance::vectors {
 
-/// Uniform words in a fixed order.
 class word_stream {
   public:
     explicit word_stream(const base::random_key& key) : key_(key) {}
     std::uint32_t next() { return base::random_u32(key_, index_++); }
-    /// Uniform enough in [0, n), n > 0.
+    /// Approximately uniform in [0, n), n > 0.
     std::uint32_t below(std::uint32_t n) {
         return static_cast<std::uint32_t>((std::uint64_t{next()} * n) >> 32);
     }
-    /// In [low, high].
+    /// Approximately uniform in [low, high].
     int between(int low, int high) {
         return low + static_cast<int>(below(static_cast<std::uint32_t>(high - low + 1)));
     }
-    /// Eight 16-bit words around their mean: near a normal law, standard deviation about 2^15.7.
+    /// Sum of eight 16-bit words minus its mean: approximately normal, standard deviation about
+    /// 2^15.7.
     std::int32_t bell() {
         std::int32_t sum = -8 * 32768;
         for (int i = 0; i < 4; ++i) {

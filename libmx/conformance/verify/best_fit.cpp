@@ -15,7 +15,7 @@ namespace {
 
 using gemm::accumulator;
 
-// Tiles that a search looks at; its ends are compared with all of them.
+// Tiles compared during the search; its result is then compared with all of them.
 constexpr std::size_t searched_tiles = 160;
 constexpr int most_changes = 6;
 constexpr std::size_t most_equals = 8;
@@ -40,7 +40,7 @@ bool is_sound(const accumulator& model) {
     }
 }
 
-// Steps no longer than the instruction, whole ones.
+// The row with steps that are no longer than the instruction and divide it.
 accumulator shortened(accumulator row, std::size_t instruction_k) {
     const auto k = static_cast<int>(instruction_k);
     if (row.fused_length > k && row.how != gemm::algorithm::grouped) row.fused_length = k;

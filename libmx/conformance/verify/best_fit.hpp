@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which accumulator model fits recorded outputs best: what the reader of a recording that differs
-// asks first.
+// Finds the accumulator model that fits recorded outputs best, to explain a recording that differs.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +19,9 @@ struct recorded_tile {
     std::span<const std::uint32_t> outputs;  ///< bits, rows x columns
 };
 
-/// Starts from the row of the list that differs in the fewest outputs (`model`, if there is one, of
-/// those that differ in as few) and changes one field at a time for as long as that helps. None
-/// where no row multiplies such operands.
+/// Starts from the row of the list that differs in the fewest outputs (`model`, if given, among
+/// equals) and changes one field at a time as long as that reduces the differences. nullopt if no
+/// row multiplies such operands.
 std::optional<model_fit> best_fit(const vectors::mma_case& what,
                                   std::span<const recorded_tile> tiles,
                                   const std::optional<gemm::accumulator>& model);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of kind `blocks`: `input` holds blocks along its last axis, the contract names what was
-// made of them.
+// Files of kind `blocks`: `input` contains blocks along its last axis; the contract names the
+// tensors computed from them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace mx::conformance::verify {
 namespace {
 
-// What a contract tensor holds.
+// The content of a contract tensor.
 enum class block_content : std::uint8_t {
     scale_code,
     scale,
@@ -51,10 +51,10 @@ constexpr std::array known_tensors{
 
 bool nan_bits(std::uint32_t x) { return (x & base::f32_magnitude_mask) > base::f32_infinity; }
 
-// What `skip` in the metadata takes out of the contract: whole blocks, by their largest magnitude,
+// What `skip` in the metadata excludes from the contract: whole blocks, by their largest magnitude,
 // and codes and values of elements.
 struct skip_rule {
-    std::string_view words;  // how the text begins
+    std::string_view words;  // the start of the text
     bool (*block)(std::uint32_t amax);
     bool (*codes)(std::uint32_t amax);  // of all elements of a block
     bool (*element)(std::uint32_t x, bool is_code, std::uint32_t expected);
@@ -68,7 +68,7 @@ constexpr std::array skip_rules{
               [](std::uint32_t amax) { return amax >= base::f32_infinity; }, nullptr},
     skip_rule{"codes of NaN elements", nullptr, nullptr,
               [](std::uint32_t x, bool, std::uint32_t) { return nan_bits(x); }},
-    // 255 stands for Inf and NaN, which have no code.
+    // 255 marks Inf and NaN, which have no code.
     skip_rule{"element codes 255; blocks whose NaN has another payload",
               [](std::uint32_t amax) { return nan_bits(amax) && amax != usual_nan; }, nullptr,
               [](std::uint32_t, bool is_code, std::uint32_t expected) {
@@ -78,7 +78,7 @@ constexpr std::array skip_rules{
               [](std::uint32_t x, bool, std::uint32_t) { return x == base::f32_sign_mask; }},
 };
 
-// A tensor of a contract: of a searched file with the measure before its name.
+// A tensor of a contract; in a searched file, its name is preceded by the measure.
 struct contract_tensor {
     std::string name;
     block_content holds;
@@ -115,7 +115,7 @@ std::vector<contract_tensor> contract_of(const vector_file& file, const std::str
         if (t == nullptr) {
             file.fail("its contract names '{}', which this version cannot compare", word);
         }
-        // Compared wherever it stands.
+        // quantize_input compares the tensor scale.
         if (t->holds != block_content::tensor_scale) {
             tensors.push_back({std::string(word), t->holds});
         }
@@ -212,8 +212,8 @@ void compare_scales(const block_file& f, const contract_tensor& t, comparison& f
     }
 }
 
-// torchao's FP4 and FP6 codes of a block with a NaN scale depend on the NaN's payload; the values
-// behind them are NaN all the same.
+// torchao's FP4 and FP6 codes of a block with a NaN scale depend on the NaN's payload; their values
+// are NaN in any case.
 constexpr std::string_view nan_block_reason = "codes of a NaN block in a format without NaN";
 
 bool codes_follow_payload(const block_file& f, std::size_t block) {
@@ -271,8 +271,8 @@ void compare_rows(const block_file& f, const contract_tensor& t, comparison& fou
     }
 }
 
-// Quantizes under the tensor scale that the file holds, once it has been compared with the one that
-// follows from the whole input.
+// Quantizes with the tensor scale stored in the file, after comparing it with the one computed from
+// the whole input.
 void quantize_input(block_file& f, comparison& found, const std::string& by) {
     const std::vector<float> input = as_floats(f.input);
     f.ours = vectors::quantize_blocks(f.recipe, input, f.row_blocks);
@@ -291,7 +291,7 @@ void quantize_input(block_file& f, comparison& found, const std::string& by) {
     }
 }
 
-// Compares what the contract names with that prefix.
+// Compares the contract tensors with that prefix.
 std::string verify_under(const codec::recipe& recipe, const std::string& prefix,
                          const vector_file& file, comparison& found) {
     block_file f = open_blocks(file, recipe);

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
     throw base::error(base::error_kind::input, message, {path, {}, {}});
 }
 
-// ROOM/NAME.safetensors and nothing else: a manifest must not lead out of its folder.
+// Accepts ROOM/NAME.safetensors only: a manifest must not refer to files outside its folder.
 bool is_inside(const std::string& name) {
     const std::size_t slash = name.find('/');
     if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos) return false;

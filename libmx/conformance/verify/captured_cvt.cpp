@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of kind `cvt`: one conversion instruction. Narrowing: all.code for all of bfloat16 (or
-// binary16), strata.code for float32 in strata, cells.hash for every `cell_stride`-th float32 by
+// binary16), strata.code for stratified float32, cells.hash for every `cell_stride`-th float32 by
 // sign and exponent. Widening: codes.value. Stochastic: results.word.
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ const Row& known(const vector_file& file, const Row* row) {
               file.at("conversion"));
 }
 
-// What is not compared would count as agreed.
+// A tensor that is not compared would otherwise count as verified.
 void require_tensors(const vector_file& file, std::size_t count) {
     if (file.tensors().size() == count) return;
     file.fail("has {} tensors; a recording of this conversion has {}", file.tensors().size(),
@@ -76,12 +76,13 @@ std::string verify_widening(const vector_file& file, comparison& found) {
     return std::string(row.instruction);
 }
 
-// Which byte of the random word goes where is not known of every chip: the order that fits best.
+// The assignment of random bytes to values is not known for every chip: use the order that fits
+// best.
 std::string verify_stochastic_narrowing(const vector_file& file, comparison& found) {
     const vectors::stochastic_narrowing& row =
         known(file, vectors::find_stochastic_narrowing(file.at("conversion")));
     const int random = integer_of(file, "random_inputs", 0, 1 << 24);
-    // Before inputs are made: the outputs must be there.
+    // Check the outputs before generating the inputs.
     if (file.info("results.word").elements < static_cast<std::uint64_t>(random)) {
         file.fail_in("results.word", "has fewer values than its metadata says: random_inputs={}",
                      random);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of kind `gemm`: products of a library, M x N outputs in D as float32 or bfloat16 bits. The
-// operands are made from the seed. k is taken to ascend in one slice, unless the library reported a
-// number of slices; of Hopper's fp8 without fast accumulation, in parts of the size that fits best.
+// operands are generated from the seed. Assumes ascending k in one slice unless the library
+// reported a number of slices; for Hopper's fp8 without fast accumulation, tries parts of several
+// sizes and takes the one that fits best.
 #include <fmt/format.h>
 
 #include <optional>
@@ -28,7 +29,7 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
         file.fail("its metadata describes a product of {} x {} x {}", rows, columns, depth);
     }
     if (out != "f32" && out != "bf16") file.fail("its metadata says out_format={}", out);
-    // The operands are large: the outputs must be there before they are made.
+    // The operands are large: check that the outputs exist before generating them.
     const bool bf16 = out == "bf16";
     const auto recorded = file.words("D", bf16 ? 16 : 32, rows * columns);
     auto model = options.accumulator ? options.accumulator : captured_model_of(file, what);
@@ -51,7 +52,7 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
     auto got = outputs_of(*model);
     const std::string* fast = file.find("fast_accumulation");
     if (fast != nullptr && *fast == "false" && !options.accumulator) {
-        // After how many k the library leaves the matrix unit is its own: what fits best.
+        // The library chooses after how many k it promotes partial sums: take what fits best.
         std::optional<gemm::accumulator> best;
         std::size_t fewest = differences_in(recorded, got);
         for (std::size_t every = what.instruction_k; every < depth; every *= 2) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of kind `mma` whose inputs are made from a seed: DIST.D holds the outputs of the first
-// tiles of a distribution, DIST.H hashes of those of further ones, `hash_tiles` tiles each.
+// Files of kind `mma` with generated inputs: DIST.D contains the outputs of the first tiles of a
+// distribution, DIST.H hashes of further tiles, `hash_tiles` tiles each.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace mx::conformance::verify {
 namespace {
 
 constexpr std::size_t most_tiles = 1u << 20;
-constexpr std::size_t most_terms = std::size_t{1} << 27;  // tiles x k, of a distribution
-constexpr std::size_t most_fitted = 512;                  // of a distribution
+constexpr std::size_t most_terms = std::size_t{1} << 27;  // tiles x k, per distribution
+constexpr std::size_t most_fitted = 512;                  // per distribution
 
-// What a distribution holds in full.
+// The outputs of a distribution that are recorded in full.
 struct recorded_outputs {
     const vectors::mma_distribution* distribution;
     std::vector<std::uint32_t> bits;
@@ -34,16 +34,16 @@ struct capture {
     vectors::mma_case what;
     std::uint64_t seed = 0;
     std::optional<gemm::accumulator> model = {};
-    std::string_view without_model = no_model;  // why there is none
+    std::string_view without_model = no_model;  // the reason if there is none
     std::size_t hash_tiles = 0;
     std::vector<recorded_outputs> outputs = {};
 };
 
-// The hashes of the inputs of tiles [0, count), and of what the model makes of them.
+// Hashes of the inputs of tiles [0, count), and the model's outputs for them.
 struct tile_results {
     std::uint64_t inputs = 0;
     std::vector<std::uint32_t> outputs;  // of tiles below `whole`
-    std::vector<std::uint64_t> hashes;   // of groups of the others
+    std::vector<std::uint64_t> hashes;   // of groups of the remaining tiles
 };
 
 tile_results results_of(const capture& c, const vectors::mma_distribution& d, std::size_t whole,
@@ -74,7 +74,7 @@ tile_results results_of(const capture& c, const vectors::mma_distribution& d, st
     return r;
 }
 
-// Tiles of DIST.D; hostile shapes end here.
+// The number of tiles in DIST.D; rejects malformed shapes.
 std::size_t whole_tiles(const vector_file& file, const std::string& tensor) {
     const tensor::shape& shape = file.info(tensor).shape;
     if (shape.size() != 3 || shape[1] != vectors::mma_tile_rows ||
@@ -125,7 +125,7 @@ output_operands operands_of(const capture& c, const vectors::mma_distribution& d
     return o;
 }
 
-// What the case has of the distribution, and no more than anybody records.
+// Rejects tile counts that the case does not define or that exceed the maximum.
 void require_tiles(const capture& c, const vectors::mma_distribution& d, std::size_t whole,
                    std::size_t groups) {
     const std::string outputs = fmt::format("{}.D", d.name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comparing one file with the emulator finds: counts, and the first differences in full.
+// The result of comparing one file with the emulator: counts, and the first differences in full.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@
 
 namespace mx::conformance::verify {
 
-/// A number as it is stored and as it reads: "0x40c00000" and "6". Both empty where there is none.
+/// A number as stored and as text: "0x40c00000" and "6". Both are empty if there is none.
 struct shown_number {
     std::string hex;
     std::string decimal;
 };
 
-/// What one output of a matrix instruction was made from: codes along k in hex, with blanks
-/// between.
+/// The operands of one output of a matrix instruction: codes along k in hexadecimal, separated by
+/// blanks.
 struct output_operands {
     std::uint64_t tile = 0, row = 0, column = 0;
     std::string a, b;
@@ -31,7 +31,8 @@ struct output_operands {
     std::string c;
 };
 
-/// How the models of the list, and those with one or a few fields changed, fit recorded outputs.
+/// How well the models of the list, and variants with one or a few fields changed, fit recorded
+/// outputs.
 struct model_fit {
     std::string model;  ///< that differs in the fewest places
     std::uint64_t compared = 0;
@@ -39,13 +40,13 @@ struct model_fit {
     std::vector<std::string> equally;  ///< others, one field away, that differ in no more
 };
 
-/// What was found in one tensor.
+/// The differences in one tensor.
 struct tensor_differences {
     std::string tensor;
     std::uint64_t compared = 0, differences = 0;
 };
 
-/// One place where the file and the emulator disagree.
+/// One position at which the file and the emulator differ.
 struct difference {
     std::string tensor;  ///< of the file; "metadata KEY" for a number in the metadata
     std::string by;      ///< the recipe, or the dialect of a conversion
@@ -58,14 +59,14 @@ struct difference {
     std::optional<output_operands> operands;
 };
 
-/// Values of contract tensors that were not compared, and why.
+/// Number of contract values that were not compared, and the reason.
 struct skipped_values {
     std::string reason;
     std::uint64_t places = 0;  ///< blocks or inputs
     std::uint64_t values = 0;
 };
 
-/// The codes of an element or scale format and what they stand for.
+/// The codes of an element or scale format and their values.
 struct code_table {
     int bits = 0;  ///< codes are below 2^bits
     std::vector<float> value;
@@ -75,7 +76,7 @@ struct code_table {
 code_table codes_of(const format::element_format& f);
 code_table e8m0_codes();
 
-/// Where a value stands in its tensor, and what it was made from.
+/// The position of a value in its tensor, and its inputs.
 struct vector_place {
     std::uint64_t index = 0;
     std::optional<std::uint64_t> block;
@@ -83,7 +84,7 @@ struct vector_place {
     std::optional<std::uint32_t> input;  ///< float32 bits
 };
 
-/// What one file came to.
+/// The result of verifying one file.
 struct verification {
     std::string file;
     std::string kind;
@@ -92,39 +93,41 @@ struct verification {
     std::uint64_t differences = 0;
     std::vector<skipped_values> skipped;
     std::vector<difference> first;  ///< at most verify_options::show
-    /// Of recordings of matrix instructions.
+    /// For recordings of matrix instructions.
     std::vector<tensor_differences> tensors;
     std::optional<model_fit> fit;  ///< where the model differs, or there is none
 };
 
-/// In how many places two lists of as many outputs differ.
+/// The number of positions at which two lists of equal length differ.
 std::size_t differences_in(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b);
 
-/// Collects. Differences are counted all, kept up to `show`.
+/// Collects differences. All are counted; the first `show` are kept.
 class comparison {
   public:
     explicit comparison(std::size_t show) : show_(show) {}
 
-    /// What the following checks are about.
+    /// Sets the tensor and implementation of the following checks.
     void about(std::string tensor, std::string by);
 
-    /// Float32 bits; NaNs are one class, zeros keep their sign.
+    /// Compares float32 bits. All NaNs are equal; zeros of different sign differ.
     void check_f32(const vector_place& at, std::uint32_t expected, std::uint32_t got);
-    /// Float32 (bits = 32) or f16 (16) results of which every bit counts, NaNs included. True when
-    /// they differ and the difference is kept: operands() may tell what it was made from.
+    /// Compares float32 (bits = 32) or f16 (16) results bit for bit, NaNs included. Returns true if
+    /// they differ and the difference was kept; operands() may then add the inputs.
     bool check_bits(const vector_place& at, int bits, std::uint32_t expected, std::uint32_t got);
-    /// Codes; NaN codes are one class, any other two codes differ. `got` may be -1 (no code), and
-    /// `expected` a byte that is no code at all.
+    /// Compares codes. All NaN codes are equal; any other two codes differ. `got` may be -1 (no
+    /// code), and `expected` a byte that is not a code.
     void check_code(const vector_place& at, const code_table& codes, std::uint32_t expected,
                     int got);
-    /// Plain integers: masks, indices, counts. No `got`: the emulator has nothing at that place.
+    /// Compares plain integers: masks, indices, counts. `got` is nullopt if the emulator has no
+    /// value there.
     void check_integer(const vector_place& at, std::optional<std::uint64_t> expected,
                        std::optional<std::uint64_t> got);
 
     void operands(output_operands made_from) {
         found_.first.back().operands = std::move(made_from);
     }
-    /// Keeps at most so many differences of one about(), so that others are seen.
+    /// Keeps at most `each` differences per about(), so that the first tensor does not use up the
+    /// limit.
     void spread(std::size_t each) { each_ = each; }
     void fit(model_fit best) { found_.fit = std::move(best); }
     void tally(tensor_differences of) { found_.tensors.push_back(std::move(of)); }
@@ -132,7 +135,7 @@ class comparison {
     void skip(std::string_view reason, std::uint64_t places, std::uint64_t values);
 
     std::uint64_t differences() const { return found_.differences; }
-    /// All of it; file, kind and by are the caller's.
+    /// The result so far; the caller sets file, kind and by.
     verification& found() { return found_; }
 
   private:

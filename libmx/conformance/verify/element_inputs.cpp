@@ -37,7 +37,7 @@ converter converter_of(const vector_format& f, const implementation& by,
             dialect, by.toward_zero ? format::rounding::zero : format::rounding::up, by.saturate);
         return [c](std::uint32_t x, std::uint32_t) { return codec::cast_element(c, x, 0); };
     }
-    // Where nearest even was asked for, a dialect without it does what it has.
+    // A dialect without nearest even uses the rounding that it has.
     format::rounding_mode how = mode;
     if (how.how == format::rounding::rtne && !codec::lists(dialect.roundings, "rtne")) {
         how.how = format::find_rounding(codec::first_of(dialect.roundings))->id;

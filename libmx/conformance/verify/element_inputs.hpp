@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an elements file is about: a format, its codes, and the sets of inputs.
+// The format, codes and input sets of an elements file.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace mx::conformance::verify {
 
-/// The format that a file of single values is about: an element format, the number of a scale
-/// format, or E8M0 (`number` is nullptr).
+/// The format of a file of single values: an element format, the number row of a scale format, or
+/// E8M0 (`number` is nullptr).
 struct vector_format {
     std::string name;
     const format::element_format* number = nullptr;
@@ -27,23 +27,23 @@ struct vector_format {
     bool has_nan() const { return number == nullptr || number->nan_code() >= 0; }
 };
 
-/// The format named `name`; throws base::error (input) when there is none.
+/// The format named `name`. Throws base::error (input) if there is none.
 vector_format format_named(const vector_file& file, const std::string& name);
 
-/// Compares the tensor `decode_table`: what each code stands for.
+/// Compares the tensor `decode_table`: the value of each code.
 void compare_decode_table(const vector_file& file, const vector_format& f, comparison& found);
 
-/// Converts float32 bits (and a random word) as an implementation does.
+/// Converts float32 bits (and a random word) like an implementation.
 using converter = std::function<codec::converted(std::uint32_t x, std::uint32_t draw)>;
 converter converter_of(const vector_format& f, const implementation& by,
                        const format::rounding_mode& mode);
 
-/// The sets of inputs of an elements file by name, as float32 bits: every bf16 pattern, every fp16
-/// pattern, or what `fp32.input` holds.
+/// The input sets of an elements file by name, as float32 bits: every bf16 pattern, every fp16
+/// pattern, or the contents of `fp32.input`.
 class input_sets {
   public:
     explicit input_sets(const vector_file& file) : file_(&file) {}
-    /// Throws base::error (input) for a name that is no set; `tensor` is the one that calls for it.
+    /// Throws base::error (input) for an unknown name; `tensor` is the tensor that refers to it.
     const std::vector<std::uint32_t>& of(std::string_view set, std::string_view tensor);
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of kind `elements`: conversions of single values to one format, the code of the primary
-// implementation for every input, and where other implementations depart from it.
+// Files of kind `elements`: conversions of single values to one format: the code of the primary
+// implementation for every input, and the inputs for which other implementations differ.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -57,14 +57,14 @@ struct element_file {
     }
 };
 
-// Where one implementation departs from the codes of another: PREFIX.diff_index, .diff_bits and
-// .diff_code list every finite input, its result and its code. Without .diff_bits they list every
-// input, and codes alone count.
+// The inputs for which one implementation differs from another: PREFIX.diff_index, .diff_bits and
+// .diff_code list every such finite input, its result and its code. Without .diff_bits, all inputs
+// are listed and only codes are compared.
 struct departure_list {
     std::string prefix;   // "bf16.quark"
-    std::string by;       // the dialect that departs
+    std::string by;       // the dialect that differs
     converter convert;    // the implementation
-    converter reference;  // the one it departs from
+    converter reference;  // the implementation it is compared with
 };
 
 struct departure {
@@ -73,7 +73,7 @@ struct departure {
     int code;
 };
 
-// How a result compares with the value that the reference code stands for.
+// The relation of a result to the value of the reference code.
 enum class agreement : std::uint8_t { same, zero_sign, different };
 
 agreement compare_values(float reference, float result) {
@@ -84,7 +84,7 @@ agreement compare_values(float reference, float result) {
     return std::signbit(reference) == std::signbit(result) ? agreement::same : agreement::zero_sign;
 }
 
-// What the emulator's own list would hold.
+// The emulator's own list.
 struct own_departures {
     std::vector<departure> list;
     std::uint64_t zero_signs = 0;
@@ -104,10 +104,10 @@ own_departures departures_of(const vector_format& format, const std::vector<std:
             continue;
         }
         if ((x[i] & base::f32_magnitude_mask) >= base::f32_infinity) continue;
-        // The sets stand for their magnitudes where the format has no sign.
+        // If the format has no sign, the sets mean their magnitudes.
         const codec::converted got =
             list.convert(unsigned_format ? x[i] & base::f32_magnitude_mask : x[i], 0);
-        // By its code, which has no sign of zero in integers.
+        // Compares codes, because integers have no negative zero.
         const auto code = static_cast<std::size_t>(list.reference(x[i], 0).code);
         const agreement how = compare_values(format.codes.value.at(code), got.value);
         if (how == agreement::zero_sign) ++own.zero_signs;
@@ -118,9 +118,9 @@ own_departures departures_of(const vector_format& format, const std::vector<std:
     return own;
 }
 
-// Compares the list with where `convert` departs from `reference` on the finite inputs `x`.
-// Results that differ in the sign of zero only are not listed; where the metadata has their
-// number, it is compared, too.
+// Compares the list with the finite inputs `x` for which `convert` and `reference` differ. Results
+// that differ only in the sign of zero are not listed; if the metadata contains their number, it is
+// compared as well.
 void compare_departure_list(const vector_file& file, const vector_format& format,
                             const std::vector<std::uint32_t>& x, const departure_list& list,
                             comparison& found) {
@@ -134,7 +134,7 @@ void compare_departure_list(const vector_file& file, const vector_format& format
         file.has(code_name) ? file.u8(code_name, index.size()) : std::vector<std::uint8_t>{};
     const own_departures own = departures_of(format, x, list, by_code);
 
-    // Both lists ascend; what one has and the other lacks is a difference where it stands.
+    // Both lists ascend; an entry in only one of them is a difference.
     const auto input_at = [&](std::uint64_t i) {
         return i < x.size() ? std::optional(x[i]) : std::nullopt;
     };
@@ -177,7 +177,7 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     }
 }
 
-// Who made SET.code. A search for the nearest value follows no implementation: dialect ocp.
+// The implementation that made SET.code. A search for the nearest value follows none: dialect ocp.
 implementation primary_of(const vector_file& file) {
     const std::string& text = file.at("primary_oracle");
     if (const implementation* known = find_implementation(text)) return *known;
@@ -185,15 +185,15 @@ implementation primary_of(const vector_file& file) {
     file.fail("its metadata names the primary oracle '{}', which no dialect answers for", text);
 }
 
-// Who made the tensors of the other roundings: gfloat, or where a search made SET.code (the
-// formats that gfloat lacks) microxcaling.
+// The implementation that made the tensors of the other roundings: gfloat, or microxcaling if
+// SET.code comes from a search (for the formats that gfloat lacks).
 implementation other_roundings_of(const implementation& primary) {
     const bool searched = primary.by == codec::dialect_id::ocp;
     return *find_implementation(searched ? "microxcaling" : "gfloat");
 }
 
-// The rows that count for other roundings. microxcaling, where it is the source, gets two kinds of
-// input wrong under any rounding to nearest, and they are left out.
+// Inputs compared for other roundings. Two kinds of input that microxcaling rounds wrongly in every
+// nearest mode are excluded if it is the source.
 bool in_finite_mask(const element_file& f, const implementation& source, std::uint32_t x) {
     if (!is_finite(x)) return false;
     if (source.by != codec::dialect_id::microxcaling) return true;
@@ -230,7 +230,8 @@ void compare_codes(element_file& f, const std::string& tensor, std::string_view 
     }
 }
 
-// special.NAME.code and .bits: what +Inf, -Inf, +NaN and -NaN become, or special.input_bits.
+// special.NAME.code and .bits: the results for +Inf, -Inf, +NaN and -NaN, or for
+// special.input_bits.
 void compare_special(element_file& f, const std::string& tensor, std::string_view last,
                      const implementation& by) {
     std::vector<std::uint32_t> inputs{0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00000u};
@@ -260,7 +261,7 @@ const implementation& implementation_of(const element_file& f, std::string_view 
     return *by;
 }
 
-// What stands between the first and the last part of a tensor's name.
+// The part of a tensor's name between the first and the last component.
 struct name_parts {
     std::string_view first, middle, last;
 };
@@ -304,7 +305,7 @@ void compare_tensor(element_file& f, const std::string& tensor, const implementa
     if (tensor == "fp32.input" || tensor == special_inputs) return;
     if (tensor == "decode_table") return compare_decode_table(f.file, f.format, f.found);
     if (tensor == "fp32.finite_mask") return compare_mask(f, other_roundings_of(primary));
-    // Read with the diff_index they belong to.
+    // Compared together with their diff_index.
     if (part.last == "diff_bits" || part.last == "diff_code") {
         const std::string index = fmt::format("{}.{}.diff_index", part.first, part.middle);
         if (!f.file.has(index)) f.file.fail_in(tensor, "stands without its diff_index");

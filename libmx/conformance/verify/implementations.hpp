@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of names under which implementations appear in the tensors of vector files, and which
-// dialect answers for each.
+// THE LIST of implementation names in the tensors of vector files, and the dialect of each.
 #pragma once
 
 #include <array>

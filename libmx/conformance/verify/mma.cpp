@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of kind `mma`: tiles of one matrix instruction or of chains of it, by distribution.
-// DIST.A is T x M x K, DIST.B T x N x K, DIST.C and DIST.D T x M x N, DIST.SFA and DIST.SFB hold a
+// Files of kind `mma`: tiles of one matrix instruction or of chains of it, by distribution. DIST.A
+// is T x M x K, DIST.B T x N x K, DIST.C and DIST.D T x M x N; DIST.SFA and DIST.SFB contain one
 // scale per block of K.
 #include <fmt/format.h>
 
@@ -81,7 +81,7 @@ void compare_distribution(mma_run& run, const std::string& dist) {
     compare_tiles(a, b, c, d, run.model, run.found);
 }
 
-// The distributions: what stands before ".D". Everything else must belong to one of them.
+// The distributions: the names before ".D". Every other tensor must belong to one of them.
 std::vector<std::string> distributions_of(const vector_file& file, bool scaled) {
     constexpr std::array parts{".A", ".B", ".C", ".D", ".SFA", ".SFB"};
     std::vector<std::string> names;
@@ -116,7 +116,7 @@ std::string verify_mma(const vector_file& file, const verify_options& options, c
     what.f16 = f16_of(file, "acc_format");
     what.instruction_k = size_of(file, "instruction_k", 1, 1 << 20);
     std::optional<gemm::accumulator> model = options.accumulator;
-    // A recording states no parameters.
+    // A recording contains no parameters.
     if (!model && is_recording(file)) model = captured_model_of(file, what);
     if (!is_placed(file) || (!model && is_recording(file))) {
         found.skip(is_placed(file) ? no_model : not_placed, 1, file.tensors().size());

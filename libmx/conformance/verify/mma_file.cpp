@@ -17,7 +17,7 @@
 namespace mx::conformance::verify {
 namespace {
 
-// Words of vector files, and the policy each is.
+// Terms of vector files and the corresponding policies.
 struct conversion_spelling {
     std::string_view theirs;
     gemm::conversion ours;
@@ -29,7 +29,7 @@ constexpr std::array conversions{
     conversion_spelling{"RNE-FP32", gemm::conversion::rne_fp32},
 };
 
-// How instructions begin in the list, and what their names hold in files.
+// Prefixes of instruction names in the list, and the corresponding substrings in files.
 struct instruction_path {
     std::string_view part;
     std::string_view begins;
@@ -48,14 +48,14 @@ const gemm::operand_format* operand_format_named(const vector_file& file, std::s
     return f;
 }
 
-// sm100a and sm100f, the targets that a program for sm100 is compiled for, to sm100.
+// Maps sm100a and sm100f, the compilation targets for sm100, to sm100.
 std::string without_variant(std::string chip) {
     const bool variant = chip.starts_with("sm") && (chip.back() == 'a' || chip.back() == 'f');
     if (variant) chip.pop_back();
     return chip;
 }
 
-// "sm_90, sm_100a (and a remark)" to sm90 and sm100.
+// Parses "sm_90, sm_100a (and a remark)" to sm90 and sm100.
 std::vector<std::string> chips_in(const std::string& text) {
     std::string list = text.substr(0, text.find('('));
     std::erase(list, '_');
@@ -74,7 +74,7 @@ std::vector<std::string> chips_of(const vector_file& file) {
     return chips;
 }
 
-// The words after every "kind::".
+// The words after each "kind::".
 std::vector<std::string_view> kinds_in(std::string_view instruction) {
     constexpr std::string_view mark = "kind::";
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -126,7 +126,7 @@ void require_agreement(const vector_file& file, std::string_view key, const gemm
     file.fail("its metadata says {}={}, but accumulator {} has {}", key, stated, row.name, ours);
 }
 
-// What a file says of the model has to be so. Who recorded it on a chip had no way of knowing.
+// Statements of a file about the model must be correct. Recordings from chips contain none.
 void require_agreement(const vector_file& file, std::string_view conversion_key,
                        const gemm::accumulator& row) {
     require_agreement(file, "F", row, row.fraction_bits);
@@ -140,8 +140,8 @@ void require_agreement(const vector_file& file, std::string_view conversion_key,
               row.name, word_of(gemm::conversion_words, row.convert).name);
 }
 
-// An instruction of fewer products than a step of the row's is a step of its own: mma.sync m16n8k8
-// beside m16n8k16.
+// An instruction with fewer products than the row's step is one step: mma.sync m16n8k8 compared
+// with m16n8k16.
 gemm::accumulator of_length(const gemm::accumulator& row, std::size_t instruction_k) {
     const auto k = static_cast<int>(instruction_k);
     gemm::accumulator m = row;

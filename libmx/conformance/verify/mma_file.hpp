@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What recordings and files of matrix instructions have in common: what their metadata says, which
-// model it calls for, and their tensors as operands.
+// Common to recordings and files of matrix instructions: their metadata, the model they require,
+// and their tensors as operands.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,35 @@
 
 namespace mx::conformance::verify {
 
-/// What a recording's metadata says under "placement" of where its operands were: as documented, or
-/// nowhere that gave known products. Anything else is what deviated.
+/// Value of the metadata key "placement" if the operands were where the documentation says. Other
+/// values describe the deviation, or say that no placement gave known products.
 inline constexpr std::string_view documented_placement = "documented";
 inline constexpr std::string_view no_placement = "none found";
 
-/// What they say under "known_products": whether small whole numbers, which every matrix unit adds
-/// up exactly, came out. Where an instruction has one placement only, this tells operands that were
-/// read elsewhere from arithmetic that is another.
+/// Value of the metadata key "known_products" if small integers, which every matrix unit sums
+/// exactly, gave the right results. For an instruction with only one placement, this distinguishes
+/// misplaced operands from different arithmetic.
 inline constexpr std::string_view known_products_given = "given";
 inline constexpr std::string_view known_products_missed = "not given";
 
-/// Why a recording is skipped.
+/// The reason for skipping a recording.
 inline constexpr std::string_view no_model =
     "no accumulator model is for this instruction on this chip";
 inline constexpr std::string_view not_placed =
     "the GPU did not read its operands where they were placed: the outputs say nothing about "
     "arithmetic";
 
-/// Whether it was found where the instruction reads its operands. Others say nothing of arithmetic.
+/// Whether the operands were where the instruction reads them. Other recordings are no evidence
+/// about arithmetic.
 bool is_placed(const vector_file& file);
 
 /// Whether mx_capture wrote the file.
 bool is_recording(const vector_file& file);
 
-/// Whether the inputs of a file are to be made from its seed.
+/// Whether the inputs of a file are generated from its seed.
 bool has_generated_inputs(const vector_file& file);
 
-/// The seed, once the metadata names the version of the generator that this program has.
+/// The seed. Throws base::error (input) unless the metadata names this program's generator version.
 std::uint64_t generator_seed(const vector_file& file, std::string_view version);
 
 /// A U32 tensor of n x 2 as 64-bit words, low half first.
@@ -55,38 +56,38 @@ std::vector<std::uint64_t> words64(const vector_file& file, const std::string& t
 /// "0123456789abcdef".
 std::string hash_text(std::uint64_t hash);
 
-/// `a`, `b` and `scale` of what an instruction multiplies, by the metadata a_format, b_format,
-/// scale_format and scale_block; the rest is not looked at.
+/// `a`, `b` and `scale` of an instruction's operands, from the metadata a_format, b_format,
+/// scale_format and scale_block; other metadata is ignored.
 vectors::mma_case mma_case_of(const vector_file& file);
 
 /// The row of the list for the file's architecture and instruction that takes such operands with
-/// `c` entering so, its steps no longer than the instruction. Throws base::error (input) when there
-/// is none, or when F, the exponent floor, or the conversion that the metadata states under
-/// `conversion_key` are not the row's. An instruction_k of 0: not stated.
+/// this treatment of `c`, its steps no longer than the instruction. An instruction_k of 0 means not
+/// stated. Throws base::error (input) if there is none, or if F, the exponent floor, or the
+/// conversion in the metadata under `conversion_key` differ from the row's.
 gemm::accumulator mma_model_of(const vector_file& file, const vectors::mma_case& what,
                                std::string_view conversion_key, gemm::entry c = gemm::entry::term);
 
-/// The row for a recording, which states no parameters: of a chip ("sm_100") and an instruction in
-/// the words of the metadata. None where nothing models the instruction on that chip.
+/// The row for a recording, which contains no parameters: for a chip ("sm_100") and an instruction
+/// as written in the metadata. nullopt if nothing models the instruction on that chip.
 std::optional<gemm::accumulator> captured_model_of(const std::string& architecture,
                                                    const std::string& instruction,
                                                    const vectors::mma_case& what);
 std::optional<gemm::accumulator> captured_model_of(const vector_file& file,
                                                    const vectors::mma_case& what);
 
-/// The codes of `tensor` in the width that the format is stored in (U8, U16 or U32).
+/// The codes of `tensor`, stored as U8, U16 or U32 depending on the format's width.
 std::vector<std::uint32_t> mma_codes(const vector_file& file, const std::string& tensor,
                                      const gemm::operand_format& format);
 
-/// Throws base::error (usage) unless `model` gives f16 or float32 as the file's results are: of
-/// use for models that did not come from the file.
+/// Throws base::error (usage) unless `model` gives f16 or float32 like the file's results. For
+/// models that did not come from the file.
 void require_result(const vector_file& file, const gemm::accumulator& model, bool f16);
 
 /// The metadata entry `key` as an integer from `low` to `high`.
 int integer_of(const vector_file& file, std::string_view key, int low, int high);
 std::size_t size_of(const vector_file& file, std::string_view key, int low, int high);
 
-/// Rows of codes along k, and what scales them, of many tiles: one operand of all.
+/// One operand of many tiles: rows of codes along k, and their scales.
 struct operand_stack {
     gemm::operand tile(std::size_t t) const;
 
@@ -94,7 +95,7 @@ struct operand_stack {
     std::vector<std::uint32_t> codes;
     std::vector<std::uint8_t> scales = {};
 };
-/// Compares the outputs `d` of tiles, which began with `c`, with the model's.
+/// Compares the outputs `d` of tiles, whose initial accumulator is `c`, with the model's.
 void compare_tiles(const operand_stack& a, const operand_stack& b,
                    const std::vector<std::uint32_t>& c, const std::vector<std::uint32_t>& d,
                    const gemm::accumulator& model, comparison& found);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of kind `recorded`: dot products that a GPU computed, one per row: A and B are n x k codes,
-// C and D n values. `model` in the metadata says how the accumulator took part.
+// Files of kind `recorded`: dot products computed by a GPU, one per row: A and B are n x k codes, C
+// and D n values. `model` in the metadata says how the accumulator enters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 namespace mx::conformance::verify {
 namespace {
 
-// How the recorded C enters, in the words of the metadata.
+// How the recorded C enters, as written in the metadata.
 struct recording_rule {
     std::string_view words;
     gemm::entry c;
-    bool rounds_c;  // C is recorded as float32 where the instruction takes f16
+    bool rounds_c;  // C is recorded as float32, but the instruction takes f16
 };
 constexpr std::array recording_rules{
     recording_rule{"fused-step", gemm::entry::term, false},

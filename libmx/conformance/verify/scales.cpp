@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of kind `scales`: for a list of block maxima (`amax`) the scale of each implementation,
-// DIALECT.RULE.FORMAT as E8M0 codes, or as the float32 that the implementation keeps.
+// Files of kind `scales`: for a list of block maxima (`amax`), the scale of each implementation in
+// DIALECT.RULE.FORMAT, as E8M0 codes or as the implementation's float32.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,17 +16,17 @@
 namespace mx::conformance::verify {
 namespace {
 
-// What a tensor holds.
+// The content of a tensor.
 enum class scale_content : std::uint8_t {
     codes,       // E8M0 codes
     scales,      // float32 scales
-    raw_scales,  // float32 scales before a zero is replaced
-    raw_codes,   // float32 codes before any cast: also negative, infinite
+    raw_scales,  // float32 scales before zeros are replaced
+    raw_codes,   // float32 codes before any cast: possibly negative or infinite
 };
 
-// Names that do not spell DIALECT.RULE.FORMAT; RULE is what the name says when left out here.
+// Names that are not DIALECT.RULE.FORMAT; RULE if the name omits it.
 struct scale_name {
-    std::string_view prefix;  // of the tensor's name, the format (or a word for it) behind it
+    std::string_view prefix;  // of the tensor's name; the format (or an alias) follows
     std::string_view dialect;
     std::string_view rule;
     scale_content holds;
@@ -39,7 +39,7 @@ constexpr std::array scale_names{
     scale_name{"compressed-tensors.", "compressed-tensors", "even", scale_content::raw_codes},
 };
 
-// Names for a format that are not its own.
+// Aliases of formats.
 struct format_alias {
     std::string_view word;
     std::string_view element;
@@ -49,7 +49,7 @@ constexpr std::array format_aliases{
     format_alias{"mx8.f32", "e4m3"},
 };
 
-// A tensor's name in parts.
+// The components of a tensor's name.
 struct scale_tensor {
     std::string dialect, rule, element;
     scale_content holds = scale_content::codes;
@@ -82,7 +82,8 @@ constexpr std::string_view undefined_suffix = ".defined";
 constexpr std::string_view undefined_reason = "maxima whose scale is undefined in the original";
 constexpr std::string_view raw_reason = "codes outside 0..254, before any cast";
 
-// Where a scale is contract: X.defined, which must be 0 exactly where the original casts a number
+// Whether a scale is part of the contract: X.defined, which must be 0 exactly where the original
+// casts a negative number to an unsigned integer (ggml, 0 < amax < 2^-125).
 // below zero to an unsigned integer (ggml, 0 < amax < 2^-125).
 bool is_defined(std::uint32_t amax) { return amax == 0 || amax >= (2u << 23); }
 
@@ -110,8 +111,8 @@ void compare_codes(const vector_file& file, const std::string& tensor, const cod
     }
 }
 
-// The emulator's scale as the tensor would hold it, given what it does hold; none where the tensor
-// holds a number that never becomes a scale.
+// The emulator's scale in the representation of the tensor; nullopt if the tensor contains a number
+// that never becomes a scale.
 std::optional<std::uint32_t> scale_like(scale_content holds, std::uint32_t expected,
                                         const codec::chosen_scale& scale) {
     const float stated = base::float_from_bits(expected);
@@ -120,7 +121,7 @@ std::optional<std::uint32_t> scale_like(scale_content holds, std::uint32_t expec
         case scale_content::scales:
             break;
         case scale_content::raw_scales:
-            // Quark replaces a scale of zero by 2^-23 after this expression.
+            // Quark replaces a zero scale by 2^-23 later.
             if (expected == 0 && scale.value == 0x1p-23f) return expected;
             break;
         case scale_content::raw_codes:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of kind `stochastic`: `input` converted with the random words `rbits`, by whom and with how
-// many of their bits the tensor's name says.
+// Files of kind `stochastic`: `input` converted with the random words `rbits`. The tensor's name
+// contains the implementation and the number of bits used.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,13 +14,13 @@
 namespace mx::conformance::verify {
 namespace {
 
-// NAME[.kK].code: K is the number of top bits used; 0 where the name does not say it.
+// NAME[.kK].code: K is the number of top bits used; 0 if the name does not contain it.
 struct stochastic_name {
     std::string_view name;
     codec::dialect_id by;
 };
 constexpr std::array stochastic_names{
-    // The canonical form by definition; no dialect of gfloat's own.
+    // By definition the canonical form, not a dialect of gfloat.
     stochastic_name{"gfloat.StochasticFastest", codec::dialect_id::ocp},
     stochastic_name{"gfloat.Stochastic", codec::dialect_id::gfloat},
     stochastic_name{"amd_hip", codec::dialect_id::amd_hip},
@@ -38,7 +38,7 @@ stochastic_tensor meaning_of(const vector_file& file, const std::string& tensor,
     constexpr std::string_view ending = ".code";
     if (!rest.ends_with(ending)) file.fail_in(tensor, "is no tensor of a stochastic file");
     rest.remove_suffix(ending.size());
-    // Shifting mantissas leaves HIP 23 - m bits to add.
+    // HIP shifts the mantissa, so 23 - m bits remain to be added.
     int bits = 23 - f.mantissa_bits;
     const std::size_t k = rest.rfind(".k");
     if (k != std::string_view::npos) {

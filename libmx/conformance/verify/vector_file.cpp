@@ -37,8 +37,7 @@ const io::tensor_info& vector_file::info(std::string_view tensor) const {
     fail_in(tensor, "the file lacks this tensor");
 }
 
-// The reader has checked the sizes in the header against the file, so a tensor is no larger than
-// the file that holds it.
+// Safe to allocate: the reader has checked the sizes in the header against the file.
 template <typename T>
 std::vector<T> vector_file::read(std::string_view tensor, tensor::dtype type,
                                  std::uint64_t elements) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of vectors: metadata and tensors, with every size checked before anything is read.
+// A file of vectors: metadata and tensors. All sizes are checked before anything is read.
 #pragma once
 
 #include <fmt/core.h>
@@ -16,11 +16,11 @@
 
 namespace mx::conformance::verify {
 
-/// A view of an opened file whose __metadata__ says what it holds. Everything that is missing or
-/// does not fit is base::error (input) naming the file and the tensor.
+/// A view of an opened file whose __metadata__ describes its contents. Missing or malformed parts
+/// are base::error (input), naming the file and the tensor.
 class vector_file {
   public:
-    /// `file` must outlive the view; `path` is how messages name it.
+    /// `file` must outlive the view; `path` is the name used in messages.
     vector_file(const io::reader& file, std::string path);
 
     const std::string& path() const { return path_; }
@@ -28,15 +28,15 @@ class vector_file {
 
     /// The metadata entry `key`, or nullptr.
     const std::string* find(std::string_view key) const;
-    /// The metadata entry `key`.
+    /// The metadata entry `key`. Throws base::error (input) if it is missing.
     const std::string& at(std::string_view key) const;
 
     bool has(std::string_view tensor) const;
-    /// What the header says about `tensor`.
+    /// The header's entry of `tensor`.
     const io::tensor_info& info(std::string_view tensor) const;
 
-    /// The values of a tensor of this dtype with this number of elements; any_count takes as many
-    /// as there are. 32-bit values come as their bits.
+    /// The values of a tensor of this dtype with this number of elements; any_count accepts any
+    /// number. 32-bit values are returned as bits.
     auto u8(std::string_view tensor, std::uint64_t elements) const {
         return read<std::uint8_t>(tensor, tensor::dtype::u8, elements);
     }
@@ -52,17 +52,17 @@ class vector_file {
     auto f32(std::string_view tensor, std::uint64_t elements) const {
         return read<std::uint32_t>(tensor, tensor::dtype::f32, elements);
     }
-    /// Codes or bits of so many bits each, stored as U8, U16 or U32, the narrowest that holds them.
+    /// Codes or bit patterns of `bits` bits each, stored in the narrowest of U8, U16 and U32.
     std::vector<std::uint32_t> words(std::string_view tensor, int bits,
                                      std::uint64_t elements) const;
     static constexpr std::uint64_t any_count = ~std::uint64_t{0};
 
-    /// Throws base::error (input) about this file, with a message as by fmt::format.
+    /// Throws base::error (input) about this file; the message is formatted with fmt::format.
     template <typename... Values>
     [[noreturn]] void fail(fmt::format_string<Values...> text, Values&&... values) const {
         fail_in({}, text, std::forward<Values>(values)...);
     }
-    /// The same about one of its tensors.
+    /// The same for one of its tensors.
     template <typename... Values>
     [[noreturn]] void fail_in(std::string_view tensor, fmt::format_string<Values...> text,
                               Values&&... values) const {
@@ -79,7 +79,7 @@ class vector_file {
     std::string path_;
 };
 
-/// The parts of `text` between separators; empty parts are left out.
+/// The parts of `text` between separators, without empty parts.
 std::vector<std::string_view> words_of(std::string_view text, char separator);
 
 }  // namespace mx::conformance::verify

@@ -11,7 +11,7 @@
 namespace mx::conformance::verify {
 namespace {
 
-// Words of vector files that have another name here.
+// Words of vector files with another name in mx.
 struct spelling {
     std::string_view key;
     std::string_view theirs;
@@ -37,7 +37,7 @@ std::string spelled(std::string_view key, const std::string& word) {
     return word;
 }
 
-// A metadata key and whether a file can do without it.
+// A metadata key and whether it is optional.
 struct recipe_part {
     std::string_view key;
     bool required;
@@ -55,8 +55,8 @@ constexpr std::array parts{
     recipe_part{"candidates", false},
 };
 
-// Searched scales are defined by themselves, the others by who chose them. Of those under a tensor
-// scale that scale is in the file.
+// Searched scales do not depend on a dialect, so the recipe names none. If they are below a tensor
+// scale, the file contains the tensor scale.
 std::string searched_text(const vector_file& file, std::string_view measure) {
     const bool alone = !file.has("per_tensor_scale") && file.at("scale_format") != "e8m0";
     return fmt::format("{}:scale={},search={},round={},block={}", file.at("format"),
@@ -75,7 +75,7 @@ std::string recipe_text(const vector_file& file) {
         text += fmt::format("{}{}={}", separator, part.key, spelled(part.key, *value));
         separator = ',';
     }
-    // Releases whose bits are known have a name with the version.
+    // Releases whose results are known bit for bit have a name with the version.
     if (const std::string* version = file.find("dialect_version")) {
         const std::string name = file.at("dialect");
         const std::string versioned = fmt::format("{}@{}", name, *version);

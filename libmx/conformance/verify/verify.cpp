@@ -38,7 +38,7 @@ verification verify_vectors(const io::reader& file, const std::string& path,
     result.file = path;
     result.kind = kind.name;
     result.by = kind.compare(vectors, options, found);
-    // A recording of an instruction that nothing models is kept for the day when something does.
+    // A recording of an instruction without a model may be kept until there is a model.
     const bool unmodelled = is_recording(vectors) && !result.skipped.empty();
     if (result.compared == 0 && !unmodelled) vectors.fail("holds no value that could be compared");
     return std::move(result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector files against the emulator, bit for bit.
+// Compares vector files with the emulator, bit for bit.
 #pragma once
 
 #include <array>
@@ -19,25 +19,25 @@
 namespace mx::conformance::verify {
 
 struct verify_options {
-    /// Used instead of what the metadata says: the whole recipe for blocks, the element format for
-    /// elements and stochastic. A file that does not name its kind is then taken as blocks.
+    /// Replaces what the metadata says: the whole recipe for blocks, the element format for
+    /// elements and stochastic. A file that does not state its kind is then read as blocks.
     std::optional<codec::recipe> recipe;
-    /// Used instead of the model that a file of matrix instructions calls for.
+    /// Replaces the model that a file of matrix instructions requires.
     std::optional<gemm::accumulator> accumulator;
     std::size_t show = 10;  ///< how many differences are kept
 };
 
-/// Compares every contract tensor of an opened file. Throws base::error: input when the metadata
-/// or a tensor is missing, unknown or misshapen, or when nothing in the file is contract.
+/// Compares every contract tensor of an opened file. Throws base::error (input) if the metadata or
+/// a tensor is missing, unknown or has the wrong shape, or if the file has no contract tensors.
 verification verify_vectors(const io::reader& file, const std::string& path,
                             const verify_options& options);
 
 /// `paths` with every folder replaced by its *.safetensors files, sorted, and the folder of a
-/// recording by the files that its manifest lists, once they are those that were recorded. Throws
-/// base::error (input) for a folder without any.
+/// recording by the files of its manifest, after checking them against it. Throws base::error
+/// (input) for a folder without such files.
 std::vector<std::string> vector_paths(const std::vector<std::string>& paths);
 
-/// Compares a file; returns what it was compared with (verification::by).
+/// Compares a file. Returns what it was compared with (verification::by).
 using verify_function = std::string (*)(const vector_file& file, const verify_options& options,
                                         comparison& found);
 
@@ -50,7 +50,7 @@ std::string verify_scales(const vector_file& file, const verify_options& options
 std::string verify_stochastic(const vector_file& file, const verify_options& options,
                               comparison& found);
 std::string verify_mma(const vector_file& file, const verify_options& options, comparison& found);
-/// The part of verify_mma for inputs made from a seed.
+/// The part of verify_mma for generated inputs.
 std::string verify_captured_mma(const vector_file& file, const verify_options& options,
                                 comparison& found);
 std::string verify_cvt(const vector_file& file, const verify_options& options, comparison& found);
@@ -58,7 +58,8 @@ std::string verify_gemm(const vector_file& file, const verify_options& options, 
 std::string verify_recorded(const vector_file& file, const verify_options& options,
                             comparison& found);
 
-/// THE LIST of kinds of vector files: what `kind` in the metadata may say, and who compares it.
+/// THE LIST of kinds of vector files: the values of `kind` in the metadata, and the function that
+/// compares each.
 struct vector_kind {
     std::string_view name;
     verify_function compare;

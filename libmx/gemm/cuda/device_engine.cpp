@@ -17,9 +17,9 @@ using base::cuda::held_memory;
 using base::cuda::memory_kind;
 using base::cuda::no_room;
 
-// Enough outputs for a kernel to fill a device, few enough for several to be under way.
+// Enough outputs to occupy a device, few enough for several kernels in flight.
 constexpr std::size_t tile_side = 1024;
-// Of an operand on its way to the device, at a time: what is unpacked on the host, too.
+// Size of a piece of an operand on its way to the device, also while it is unpacked on the host.
 constexpr std::size_t part_bytes = std::size_t{4} << 20;
 
 constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
@@ -64,7 +64,8 @@ operand rows_of(const operand& x, std::size_t first, std::size_t rows) {
     return part;
 }
 
-// A stream with memory on both ends. The stream comes last: it waits before its memory goes.
+// A stream with its buffers on host and device. The stream is declared last, so that its destructor
+// waits before the buffers are freed.
 struct lane {
     explicit lane(device& on)
         : pinned(on, memory_kind::pinned), card(on, memory_kind::device), work(on.make_stream()) {}
@@ -72,8 +73,8 @@ struct lane {
     std::unique_ptr<base::cuda::stream> work;
 };
 
-// An operand's factors and scales, on the device for as long as the engine lives. Rows are unpacked
-// while those before are copied.
+// The factors and scales of an operand, on the device for the lifetime of the engine. Rows are
+// unpacked while earlier ones are copied.
 class resident_operand {
   public:
     resident_operand(device& on, const operand& x, const accumulator& m)
@@ -111,8 +112,8 @@ class resident_operand {
     held_memory factors_, scales_;
 };
 
-// Lanes of tiles. The first one is there from the beginning; where there is no room for more,
-// threads wait for one another.
+// A pool of tile buffers. The first one always exists; if there is no memory for more, threads wait
+// for one another.
 class lane_pool {
   public:
     lane_pool(device& on, std::size_t bytes) : device_(on), bytes_(bytes) {
@@ -122,7 +123,7 @@ class lane_pool {
     std::unique_ptr<lane> take() {
         std::unique_lock lock(guard_);
         if (idle_.empty() && !full_) {
-            idle_.reserve(++lanes_);  // giving back must not fail
+            idle_.reserve(++lanes_);  // release must not fail
             lock.unlock();
             try {
                 return made();
@@ -161,7 +162,7 @@ class lane_pool {
     bool full_ = false;
 };
 
-// A lane of the pool, given back whatever happens: another thread may wait for it.
+// RAII: always returned to the pool, because another thread may wait for it.
 class borrowed_lane {
   public:
     explicit borrowed_lane(lane_pool& from) : from_(from), lane_(from.take()) {}
@@ -182,7 +183,7 @@ class borrowed_lane {
         try {
             lane_->work->wait();
         } catch (const std::exception&) {
-            // There is an error on its way already.
+            // An exception is already propagating.
         }
     }
     lane_pool& from_;
@@ -241,7 +242,7 @@ std::uint64_t resident_bytes(const operand& a, const operand& b, const accumulat
 
 std::unique_ptr<engine> make_device_engine(device& on, starter start, const operand& a,
                                            const operand& b, const accumulator& m) {
-    // Before anything is unpacked: factors are many times as large as codes.
+    // Checked before unpacking: factors are many times as large as codes.
     require_room(on, resident_bytes(a, b, m));
     return std::make_unique<device_engine>(on, start, a, b, m);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emulated products on a device: both operands lie there, tiles of accumulators come and go.
+// Emulated products on a device: both operands stay there; tiles of accumulators are copied to and
+// fro.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +15,20 @@ namespace mx::gemm::cuda {
 /// Queues the kernel on a stream of the device. Throws base::error (unavailable).
 using starter = void (*)(const tile_launch& l, base::cuda::stream& on);
 
-/// Bytes that the operands take on the device for `m`, 2^64 - 1 for all that is more.
+/// Device memory in bytes that the operands need for `m`, limited to 2^64 - 1.
 std::uint64_t resident_bytes(const operand& a, const operand& b, const accumulator& m);
 
-/// `m` has steps; `on` has to outlive the engine. Throws base::error (unavailable), no_room unless
-/// both operands and a tile fit: once it is made, less room only means that threads wait for one
-/// another.
+/// Makes an engine for `m`, which must have steps; `on` must outlive it. Throws base::error:
+/// unavailable, or no_room unless both operands and a tile fit. Later lack of memory only makes
+/// threads wait for one another.
 std::unique_ptr<engine> make_device_engine(base::cuda::device& on, starter start, const operand& a,
                                            const operand& b, const accumulator& m);
 
-/// By the first CUDA device (one_step.hpp, an output per thread): models that have steps, which are
-/// not too long for the device.
+/// The backend on the first CUDA device (one_step.hpp, one output per thread), for models with
+/// steps that are not too long for the device.
 bool computes(const accumulator& m, const operand& a, const operand& b);
 
-/// The engine on it; throws as make_device_engine.
+/// The engine on that device. Throws as make_device_engine does.
 std::unique_ptr<engine> make(const operand& a, const operand& b, const accumulator& m, int threads);
 
 }  // namespace mx::gemm::cuda

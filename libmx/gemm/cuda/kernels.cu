@@ -12,8 +12,8 @@ namespace {
 constexpr unsigned tile_cols = 32;
 constexpr unsigned tile_rows = 8;
 
-// Any step, one output per thread. The factors of a step lie in shared memory, rows apart by an odd
-// number of them, so that the lanes of a warp, each with a row of B, do not wait for one another.
+// Any step, one output per thread. The factors of a step are in shared memory with an odd row
+// pitch, so that the lanes of a warp, each with its own row of B, have no bank conflicts.
 __global__ void __launch_bounds__(tile_cols* tile_rows) walk(tile_launch l) {
     extern __shared__ unsigned char raw[];
     const auto length = static_cast<unsigned>(l.kind.rule.length);
@@ -57,10 +57,10 @@ __global__ void __launch_bounds__(tile_cols* tile_rows) walk(tile_launch l) {
     if (mine) l.acc[row * l.where.cols + col] = sum;
 }
 
-// Fused steps whose terms fit 32 bits. A warp has 4 rows by 64 columns, a lane 8 outputs of them:
-// what it loads from shared memory is used several times, and of A all lanes load the same. Rows
-// are apart by an odd number of split_words. Where a step has a NaN or an infinity in a row or a
-// column its outputs are computed from the factors themselves.
+// Fused steps whose terms fit in 32 bits. A warp computes 4 rows by 64 columns, a lane 8 of these
+// outputs, so that values from shared memory are reused; all lanes load the same values of A. The
+// row pitch is an odd number of split_words. If a row or column of a step contains NaN or infinity,
+// its outputs are computed from the factors themselves.
 constexpr unsigned split_warps = 8;
 constexpr unsigned lane_rows = 4;
 constexpr unsigned lane_cols = 2;
@@ -68,13 +68,13 @@ constexpr unsigned split_tile_rows = split_warps * lane_rows;
 constexpr unsigned split_tile_cols = 32 * lane_cols;
 constexpr unsigned split_tile = split_tile_rows + split_tile_cols;
 
-// Out of line: rare, and long.
+// Not inlined: rare, and long.
 __device__ __noinline__ std::uint32_t step_of_factors(const step_rule& r, const factor* a,
                                                       const factor* b, std::uint32_t c) {
     return fused_step(r, a, b, c);
 }
 
-// `convert` is the rule's: its constants fold.
+// `convert` is the rule's; a constant here, so that the compiler can specialize.
 template <int length, conversion convert>
 __global__ void __launch_bounds__(split_warps * 32, 2)
     walk_split(const __grid_constant__ tile_launch l) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(split_warps * 32, 2)
     const auto mine = [&](unsigned i, unsigned j) {
         return row0 + my_row + i < l.where.rows && col0 + lane + 32 * j < l.where.cols;
     };
-    // The first factor of row `r` of the tile (first A's, then B's) in step `at`; none beyond the
+    // The first factor of row `r` of the tile (A's rows, then B's) in step `at`; null beyond the
     // matrix.
     const auto factors_of = [&](unsigned r, std::uint64_t at) -> const factor* {
         const bool is_a = r < split_tile_rows;
@@ -163,8 +163,8 @@ __global__ void __launch_bounds__(split_warps * 32, 2)
     }
 }
 
-// Steps of four groups of 4-bit elements: a warp has 4 rows by 32 columns. A row takes an odd
-// number of words.
+// Steps of four groups of 4-bit elements: a warp computes 4 rows by 32 columns. The row pitch is an
+// odd number of words.
 constexpr unsigned packed_rows = 32;
 constexpr unsigned packed_cols = 32;
 constexpr unsigned packed_words = sizeof(packed_group) / sizeof(std::uint32_t);
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(split_warps * 32)
     }
     for (std::uint64_t n = 0; n < l.steps.count; ++n) {
         const std::uint64_t at = l.steps.at(n);
-        // A thread for each group.
+        // One thread per group.
         const unsigned r = threadIdx.x / packed_groups;
         const unsigned g = threadIdx.x % packed_groups;
         const bool is_a = r < packed_rows;
@@ -248,7 +248,7 @@ dim3 grid_of(const tile_launch& l, unsigned cols, unsigned rows) {
             static_cast<unsigned>((l.where.rows + rows - 1) / rows)};
 }
 
-// Starts the kernel of such steps, if there is one; others take any step.
+// Launches the specialized kernel for such steps, if there is one.
 template <int length, conversion convert>
 bool starts(const tile_launch& l, cudaStream_t stream) {
     if (l.kind.rule.length != length || l.kind.rule.convert != convert) return false;
@@ -269,7 +269,7 @@ bool starts_split(const tile_launch& l, cudaStream_t stream) {
            starts<8, conversion::rne_fp16>(l, stream) || starts<4, conversion::rz_fp32>(l, stream);
 }
 
-// The 4-bit models give float32, toward zero.
+// The 4-bit models give float32, rounded toward zero.
 bool starts_packed(const tile_launch& l, cudaStream_t stream) {
     const step_rule& r = l.kind.rule;
     if (l.kind.how != algorithm::grouped || r.convert != conversion::rz_fp32) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel of emulated products, as its caller on the host sees it. Pointers are the device's.
+// Host interface of the kernel of emulated products. Pointers are device pointers.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace mx::gemm::cuda {
 
-/// Longer steps do not fit a multiprocessor's shared memory.
+/// Longer steps do not fit in a multiprocessor's shared memory.
 inline constexpr int longest_step = 128;
 
 /// An unpacked operand on the device.
@@ -28,7 +28,7 @@ struct tile_launch {
     std::uint32_t* acc;  ///< where.rows x where.cols
 };
 
-/// Queues it on `stream` (a cudaStream_t). Returns the runtime's error code, 0 when it was queued.
+/// Queues the kernel on `stream` (a cudaStream_t). Returns the runtime's error code, 0 on success.
 int enqueue(const tile_launch& l, void* stream);
 
 }  // namespace mx::gemm::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of cuda_engine.cpp in a build without CUDA.
+// Replaces cuda_engine.cpp in builds without CUDA.
 #include "libmx/base/cuda/device_memory.hpp"
 #include "libmx/gemm/cuda/device_engine.hpp"
 

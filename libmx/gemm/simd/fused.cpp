@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused steps: every product aligned to the largest exponent, truncated, added. One body, compiled
-// per instruction set.
+// Fused steps: every product is aligned to the largest exponent, truncated and added. One source,
+// compiled per instruction set.
 //
 // A term is the product of two floating-point numbers times a power of two, truncated to an
-// integer. None of it rounds: significands have at most 11 bits each, and exponents stay inside the
-// format's range (float32 for formats of up to 16 bits but bf16, float64 for the others).
+// integer. The product does not round: significands have at most 11 bits, and exponents stay in the
+// range of the type (float32 for formats of up to 16 bits except bf16, float64 for the others).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/gemm/simd/fused.cpp"
 #include <hwy/foreach_target.h>
@@ -23,7 +23,7 @@ HWY_BEFORE_NAMESPACE();
 namespace mx::gemm::simd::HWY_NAMESPACE {
 namespace {
 
-// What a step reads, at the columns of one vector.
+// The inputs of a step at the columns of one vector.
 struct step_place {
     const panel_tile* t;
     std::size_t row, step, column;  // column: within the group
@@ -34,7 +34,7 @@ struct step_place {
     }
 };
 
-// The largest sum of the exponents of two elements that are not zero, or one below every floor.
+// The largest sum of the exponents of two non-zero elements, or one below every floor.
 HWY_INLINE shorts top_exponent(const step_place& p) {
     const short_tag d;
     const std::int16_t* const a = p.t->a->exponents(p.row, p.step);
@@ -52,9 +52,10 @@ HWY_INLINE shorts top_exponent(const step_place& p) {
     return hn::Max(even, odd);
 }
 
-// Sums of 32-bit terms: with F up to 25 a term is less than 2^27, so that sixteen fit.
+// Sums of 32-bit terms: for F up to 25 a term is less than 2^27, so that sixteen fit.
 struct narrow_sums {
-    // `up` is the power of two that makes products terms: 2^(F - alignment) of the elements alone.
+    // `up` is the power of two that scales products to terms: 2^(F - alignment), without block
+    // scales.
     static HWY_INLINE void add(const step_place& p, ints up_lower, ints up_upper, doubles* sums) {
         constexpr std::size_t chunk = 16;
         const float_tag d;
@@ -82,7 +83,7 @@ struct narrow_sums {
     }
 
   private:
-    // Products lie between 2^-48 and 2^32. Below, every term is zero anyway; above, every product.
+    // Products lie between 2^-48 and 2^32; terms below are zero anyway.
     static HWY_INLINE floats power(ints up) {
         const int_tag d;
         const ints n = hn::Max(hn::Set(d, -60), hn::Min(up, hn::Set(d, 80)));
@@ -143,7 +144,8 @@ template <class Sums>
 HWY_ATTR void fused(const panel_tile& t) {
     const vector_rule r(*t.model);
     const std::size_t length = t.b->shape().length;
-    // Steps outside of rows: what a step reads of B stays in the nearest cache for all rows.
+    // Steps are the outer loop, rows the inner: what a step reads of B stays in the L1 cache for
+    // all rows.
     for (std::size_t column = 0; column < panel_lanes; column += short_lanes) {
         for (std::size_t i = 0; i < t.steps.count; ++i) {
             const std::size_t step = t.steps.at(i);

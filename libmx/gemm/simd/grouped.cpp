@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused steps whose terms are exact dot products of groups of sixteen e2m1 elements. One body,
+// Fused steps whose terms are exact dot products of groups of sixteen e2m1 elements. One source,
 // compiled per instruction set.
 //
-// Elements are integers of halves, products quarters: a group's sum stays below 16 * 144, inside 16
-// bits. Times two scales it has 20 bits, which float64 holds with any exponent.
+// Elements are integers in units of 1/2, products in units of 1/4: a group's sum is below 16 * 144
+// and fits in 16 bits. Multiplied by two scales it has 20 bits, which float64 represents with any
+// exponent.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/gemm/simd/grouped.cpp"
 #include <hwy/foreach_target.h>
@@ -40,7 +41,7 @@ struct group_step {
     const panel_tile* t;
     std::size_t row, step, column, groups;
 
-    // The largest exponent of a live group's scales: one with a product that is not zero.
+    // The largest exponent of the scales of a live group, that is one with a non-zero product.
     HWY_INLINE shorts top_exponent() const {
         const short_tag d;
         const std::uint16_t* const a_is = t->a->nonzero(row, step);
@@ -59,7 +60,7 @@ struct group_step {
         return top;
     }
 
-    // The truncated terms, added. `up`: exponents, biased, that make quarters terms.
+    // The sum of the truncated terms. `up`: biased exponents that scale quarters to terms.
     HWY_INLINE void add(ints up_lower, ints up_upper, doubles* sums) const {
         const double_tag d;
         const std::int16_t* const a = t->a->integers(row, step);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of every instruction set that this build has.
+// The kernel tables of this build's instruction sets.
 #include "libmx/gemm/simd/kernels.hpp"
 
 #include <hwy/highway.h>

@@ -24,8 +24,8 @@ struct panel_tile {
     std::size_t row, rows;     ///< of `a`
     std::size_t column_group;  ///< of `b`
     step_range steps;
-    /// rows x panel_lanes: the accumulators before the steps, then those after. Values of the
-    /// model's output format as float32, also where that is float16.
+    /// rows x panel_lanes: the accumulators before and after the steps. Values in the model's
+    /// output format as float32, also for float16.
     float* c;
 };
 
@@ -37,43 +37,42 @@ struct kernels {
     void (*fused_wide)(const panel_tile& t);
     /// Algorithm `grouped`, panels of integers.
     void (*grouped)(const panel_tile& t);
-    /// Numbers between which c + sum a[k] * b[k] lies, rounded to float32; b and c have panel_lanes
-    /// lanes. Not finite where a product is not; anything where all of them are zero.
+    /// Bounds of c + sum a[k] * b[k], rounded to float32; b and c have panel_lanes lanes. Not
+    /// finite if a product is not; unspecified if all products are zero.
     void (*exact_ends)(const double* a, const double* b, std::size_t count, const float* c,
                        float* least, float* most);
-    /// Fused multiply-adds onto c in the order of k. Not on sse4, which has no such instruction.
+    /// Fused multiply-adds onto c in ascending k. Not on sse4, which has no such instruction.
     void (*chain)(const float* a, const float* b, std::size_t count, bool descending, float* c);
 };
 
-/// The kernels of an instruction set, or null when this build lacks it.
+/// The kernels of an instruction set, or null if this build lacks it.
 const kernels* kernels_for(target t);
 
-// The vector engines: tiles of a product by kernels of an instruction set.
+// The vector engines: tiles of a product with the kernels of an instruction set.
 
-/// Whether the kernels compute this model's steps on such operands; all others are the plain
-/// loop's.
+/// Whether the kernels support this model with such operands; others use the scalar loop.
 bool computes(const accumulator& m, const operand& a, const operand& b);
 
-/// An engine on kernels `k`, for what it computes: the bits of the plain loop. The operands have to
-/// outlive it; they are packed on so many threads (base::thread_count).
+/// An engine on kernels `k` for supported models, with the bits of the scalar loop. The operands
+/// must outlive it; they are packed with this many threads (base::thread_count).
 std::unique_ptr<engine> make_vector_engine(const kernels& k, const operand& a, const operand& b,
                                            const accumulator& m, int threads);
 
-// Vector engines of the models that are definitions.
+// Vector engines of software models.
 
-/// Whether there are kernels of `t` for this model's algorithm: sums rounded once, and chains where
+/// Whether there are kernels of `t` for this model's algorithm: sums rounded once, and chains if
 /// the instruction set has a fused multiply-add.
 bool has_software_kernels(target t, const accumulator& m);
 
-/// The engine, for what has kernels: the bits of the plain loop.
+/// The engine for supported models, with the bits of the scalar loop.
 std::unique_ptr<engine> make_software_vectors(const kernels& k, const operand& a, const operand& b,
                                               const accumulator& m);
 
-// What NaN and infinity among operands and scales do to a step.
+// The effect of NaN and infinity among operands and scales on a step.
 
-/// For every column of the tile, what is added to the accumulator that enters step `step` of row
-/// `row` so that special operands have their effect: 0, an infinity or NaN. An accumulator that is
-/// infinite or NaN goes through a step as such, and packed specials are zeros otherwise.
+/// For every column of the tile, the value to add to the accumulator that enters step `step` of row
+/// `row`, so that special operands take effect: 0, an infinity or NaN. Steps propagate infinite and
+/// NaN accumulators; otherwise packed specials are zeros.
 void special_addends(const panel_tile& t, std::size_t row, std::size_t step, float* addends);
 
 }  // namespace mx::gemm::simd

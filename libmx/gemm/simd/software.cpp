@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that are definitions, for one row and a group of columns: exact sums and chains of fused
-// multiply-adds. One body, compiled per instruction set.
+// Software models for one row and a group of columns: exact sums and chains of fused multiply-adds.
+// One source, compiled per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/gemm/simd/software.cpp"
 #include <hwy/foreach_target.h>
@@ -25,7 +25,7 @@ using floats = hn::Vec<float_tag>;
 constexpr std::size_t double_lanes = hn::MaxLanes(double_tag());
 constexpr std::size_t float_lanes = hn::MaxLanes(float_tag());
 
-// Sums in twice double's precision, as in exact_dot.cpp.
+// Sums in twice double precision, as in exact_dot.cpp.
 struct compensated {
     doubles high, low, magnitude;
 
@@ -42,15 +42,15 @@ struct compensated {
 
 }  // namespace
 
-// The bound is exact_dot.cpp's. One rounding of each sum here is covered by a unit in the last
-// place of float64, twice over.
+// The bound of exact_dot.cpp. A unit in the last place of float64 covers twice the rounding of each
+// sum here.
 HWY_ATTR void exact_ends(const double* a, const double* b, std::size_t count, const float* c,
                          float* least, float* most) {
     const double_tag d;
     const half_float_tag dh;
     const double n = static_cast<double>(count) + 2;
     const doubles missing_share = hn::Set(d, n * n * 0x1p-103);
-    constexpr std::size_t at_once = 2;  // vectors, so that additions need not wait for each other
+    constexpr std::size_t at_once = 2;  // independent vectors, to hide the latency of additions
     static_assert(panel_lanes % (at_once * double_lanes) == 0);
     for (std::size_t lane = 0; lane < panel_lanes; lane += at_once * double_lanes) {
         compensated s[at_once];
@@ -80,7 +80,7 @@ HWY_ATTR void exact_ends(const double* a, const double* b, std::size_t count, co
     }
 }
 
-// Of one rounding each only where the instruction set has such an instruction.
+// Rounded once only if the instruction set has a fused multiply-add.
 HWY_ATTR void chain(const float* a, const float* b, std::size_t count, bool descending, float* c) {
     const float_tag d;
     constexpr std::size_t vectors = panel_lanes / float_lanes;

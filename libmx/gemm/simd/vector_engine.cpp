@@ -17,7 +17,7 @@
 namespace mx::gemm::simd {
 namespace {
 
-// Where a row of an operand begins in a step.
+// The elements of a row of an operand in a step.
 struct row_part {
     const operand& o;
     std::size_t row, first, last;  // k
@@ -27,7 +27,7 @@ struct row_part {
         last = std::min(first + p.shape().length, o.depth);
     }
 
-    // A number that multiplies as the element does, as far as zeros, NaN, infinities and signs go.
+    // A number with the same effect as the element with regard to zeros, NaN, infinities and signs.
     float stand_in(std::size_t k) const {
         constexpr float infinity = std::numeric_limits<float>::infinity();
         const factor x =
@@ -60,7 +60,7 @@ float addend_of(const row_part& a, const row_part& b) {
     return sum;
 }
 
-// Rows of B side by side in groups: k of lane i of a group at k * panel_lanes + i.
+// Rows of B interleaved in groups: element k of lane i of a group is at k * panel_lanes + i.
 template <typename T>
 std::vector<T> in_groups(const std::vector<T>& rows, std::size_t count, std::size_t depth) {
     const std::size_t groups = (count + panel_lanes - 1) / panel_lanes;
@@ -75,7 +75,7 @@ std::vector<T> in_groups(const std::vector<T>& rows, std::size_t count, std::siz
 using lanes = std::array<float, panel_lanes>;
 
 // Calls change(row, group, first lane, last lane, accumulators) for every row of the tile and every
-// group of columns it touches.
+// group of columns that it overlaps.
 template <typename Change>
 void each_group(const tile& where, std::uint32_t* acc, Change change) {
     const std::size_t end = where.col + where.cols;
@@ -113,7 +113,7 @@ class exact_vectors final : public engine {
                 lanes least, most;
                 kernels_.exact_ends(a, b, steps.count, c.data(), least.data(), most.data());
                 for (std::size_t i = first; i < last; ++i) {
-                    // Where both ends round alike, so does all that is between them.
+                    // If both ends round alike, so does everything between them.
                     const bool sure = least[i] == most[i] && least[i] != 0;
                     c[i] = sure ? least[i] : alone(a, b + i, steps.count, c[i]);
                 }
@@ -157,7 +157,7 @@ class chain_vectors final : public engine {
 
 constexpr int group_length = 16;
 
-// Products of two elements are exact in float32, and so is every power of two they are scaled by.
+// Products of two elements are exact in float32, and so is scaling them by powers of two.
 bool fits_narrow(const operand_format& f) { return f.exponent_bits <= 5 && f.mantissa_bits <= 10; }
 
 panel_shape shape_of(const operand& a, const operand& b, const accumulator& m) {
@@ -178,7 +178,7 @@ panel_shape by_row(panel_shape shape) {
     return shape;
 }
 
-// The f16 bits of a value that f16 has.
+// The f16 bits of a value that f16 represents exactly.
 std::uint32_t half_bits(float x) {
     if (std::isinf(x)) return infinity_bits(target_of(conversion::rne_fp16), x < 0);
     return base::half_saturated(x);
@@ -220,14 +220,14 @@ class vector_engine final : public engine {
         }
     }
 
-    // As many rows as leave what they read of a step in the nearest cache, next to the columns.
+    // As many rows as fit in the L1 cache with their part of a step, next to the columns.
     std::size_t tile_rows() const override { return most_rows; }
     std::size_t tile_cols() const override { return panel_lanes; }
 
   private:
     static constexpr std::size_t most_rows = 32;
 
-    // Columns of one group; rows of `acc` are `stride` apart.
+    // The columns of one group; rows of `acc` are `stride` apart.
     void walk_group(const tile& where, const step_range& steps, std::uint32_t* acc,
                     std::size_t stride) const {
         float c[most_rows * panel_lanes] = {};
@@ -276,7 +276,7 @@ std::unique_ptr<engine> make_software_vectors(const kernels& k, const operand& a
 bool computes(const accumulator& m, const operand& a, const operand& b) {
     const bool to_float = m.convert == conversion::rz_fp32 || m.convert == conversion::rz_e8m13;
     const bool converts = to_float || m.convert == conversion::rne_fp16;
-    // What keeps every sum and every power of two inside float64.
+    // Keeps every sum and every power of two in the range of float64.
     const bool in_range = m.fraction_bits >= 0 && m.fraction_bits <= 40 && m.fused_length >= 1 &&
                           m.fused_length <= 1024 && m.exponent_floor >= -400 &&
                           m.exponent_floor <= 400;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of kernels.hpp. One body, compiled per instruction set.
+// The loops of kernels.hpp. One source, compiled per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/lab/simd/elementwise.cpp"
 #include <hwy/foreach_target.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of a product in registers: two vectors of columns, and as many rows as leave room for
-// them. One body, compiled per instruction set.
+// A tile of a product in registers: two vectors of columns by as many rows as fit. One source,
+// compiled per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/lab/simd/product.cpp"
 #include <hwy/foreach_target.h>
@@ -32,7 +32,7 @@ using floats = hn::Vec<tag>;
 constexpr std::size_t lanes = hn::MaxLanes(tag());
 constexpr std::size_t columns = 2 * lanes;
 
-// SSE4 has no fused multiply-add: the C library's, which is slow and gives the same bits.
+// SSE4 has no fused multiply-add. The C library's is slow but gives the same bits.
 HWY_INLINE floats fused(floats a, floats b, floats c) {
 #if HWY_TARGET == HWY_SSE4
     float x[lanes], y[lanes], z[lanes];

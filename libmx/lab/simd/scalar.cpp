@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The portable kernels: the reference of the others.
+// The portable kernels, which the others must equal bit for bit.
 #include <bit>
 #include <cmath>
 #include <limits>

@@ -88,8 +88,8 @@ struct accumulator {
 // A tensor with its results, one per recipe.
 struct tensor_rows {
     std::vector<std::size_t> results;  // indices
-    // Operands of products before what keeps its precision, then by the share of elements that a
-    // recipe loses, then by error.
+    // Operands of products before tensors that keep their precision, then by the share of elements
+    // that a recipe loses, then by error.
     std::tuple<bool, double, double> harm{false, -1, -1};
 };
 
@@ -98,7 +98,7 @@ std::vector<tensor_rows> by_tensor(const analysis::result_list& results) {
     using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
     std::map<full_name, std::size_t> places;
     std::size_t next = 0;
-    // The policy that keeps the fewest roles: all others have operands of products.
+    // The policy that keeps the fewest roles: every other tensor is an operand of products.
     const policy::policy by = policy::find_policy("training");
     for (const analysis::result& r : results) {
         const std::size_t index = next++;
@@ -116,17 +116,17 @@ std::vector<tensor_rows> by_tensor(const analysis::result_list& results) {
 
 std::size_t shown(const view_options& view, std::size_t tensors, std::size_t recipes) {
     if (view.all) return tensors;
-    // About forty lines: what a terminal scrolls past without losing the reader.
+    // About forty lines, a few screens in a terminal.
     const std::size_t automatic = std::clamp<std::size_t>(40 / recipes, 3, 10);
     return std::min(tensors, view.worst > 0 ? view.worst : automatic);
 }
 
-// The worst member of a group without what it has in common with the group's name, but for a word
-// before: "experts.17".
+// The worst member of a group without what it has in common with the group's name, except one word:
+// "experts.17".
 std::string short_member(const std::string& group, const std::string& member) {
     const std::size_t star = group.find_first_of("*?[");
     if (star == std::string::npos || group.compare(0, star, member, 0, star) != 0) return member;
-    std::size_t end = 0;  // characters in common from the back
+    std::size_t end = 0;  // common characters from the end
     while (end < group.size() - star && end < member.size() - star &&
            group[group.size() - 1 - end] == member[member.size() - 1 - end]) {
         ++end;
@@ -136,7 +136,7 @@ std::string short_member(const std::string& group, const std::string& member) {
     return member.substr(first, member.size() - end - first);
 }
 
-// A result as a row: with its label, and "exact" where there is no error to take a logarithm of.
+// A result as a row: with its label, and "exact" if the error is zero and has no logarithm.
 report::record row_of(const analysis::result& r, bool with_file) {
     const analysis::tensor_identity& t = *r.of;
     report::record row = analysis::record_of(r);
@@ -186,7 +186,7 @@ report::section tensor_section(const analysis::result_list& results,
     for (const report::column& c :
          columns_of({"rmse", "sqnr_db", "max_abs_error", "overflow_rate", "clamp_rate",
                      "underflow_rate", "saturated_block_rate", "bits_per_element"})) {
-        // Under one recipe the names need the room more, and so do those of the worst.
+        // With a single recipe, names, including those of the worst, use the free width.
         if (!((one_recipe || groups) && c.field == "max_abs_error")) s.columns.push_back(c);
     }
     if (groups) {
@@ -213,7 +213,7 @@ report::section summary_section(const std::vector<report::record>& summary) {
             .rows = summary};
 }
 
-// With --decompose: whose fault the error is, all tensors together.
+// With --decompose: the sources of the error over all tensors.
 report::section origin_section(const std::vector<report::record>& summary) {
     return {.heading = "Squared error by origin: all tensors together",
             .columns = columns_of({"recipe", "sqnr_db", "clamp_error_share",
@@ -221,7 +221,7 @@ report::section origin_section(const std::vector<report::record>& summary) {
             .rows = summary};
 }
 
-// With --regret: what the best scale of every block would save.
+// With --regret: the saving of the best scale for every block.
 report::section regret_section(const std::vector<report::record>& summary) {
     return {.heading = "Regret: the share of the squared error that the best scales would save",
             .columns = columns_of({"recipe", "bits_per_element", "sqnr_db", regret_share}),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of an analysis as people read them: the tensors that lose most, and a summary.
+// The figures of an analysis as text: the tensors that lose most, and a summary.
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,22 @@ struct view_options {
     std::size_t worst = 0;  ///< how many tensors otherwise; 0 chooses by the number of recipes
 };
 
-/// All tensors under one recipe, taken together.
+/// All tensors under one recipe, combined.
 struct recipe_summary {
     std::shared_ptr<const analysis::named_recipe> under;
     double nrmse = 0, sqnr_db = 0;  ///< over all elements together; 0 without an error
     bool decomposed = false;
-    /// recipe, tensors, elements, bits_per_element, nrmse and sqnr_db over all elements together,
-    /// mean_sqnr_db (the geometric mean of the tensors' nrmse, in dB, tensors without an error left
-    /// out), rates over all elements or blocks together, where the error is decomposed the parts'
-    /// shares of all squared error, and the tensor with the largest nrmse.
+    /// recipe, tensors, elements, bits_per_element; nrmse and sqnr_db over all elements;
+    /// mean_sqnr_db (the geometric mean of the tensors' nrmse in dB, without tensors that have no
+    /// error); rates over all elements or blocks; if the error is decomposed, the parts' shares of
+    /// the total squared error; and the tensor with the largest nrmse.
     report::record members;
 };
 
 /// One per recipe, in the order of their first appearance.
 std::vector<recipe_summary> summarize(const analysis::result_list& results);
 
-/// The sections of the human table and of Markdown behind the verdict.
+/// The sections of the human table and of Markdown after the verdict.
 std::vector<report::section> analysis_sections(const analysis::analysis& a,
                                                const std::vector<recipe_summary>& summary,
                                                const view_options& view);

@@ -30,8 +30,8 @@ std::string figure(const report::value& v) {
     return d == nullptr ? std::string("-") : report::significant_text(*d, 3);
 }
 
-// The recipe with its scale rule, which is what the sentence is about, also where the canonical
-// spelling leaves it out.
+// The recipe with its scale rule, which is the subject of the sentence, even if the canonical
+// spelling omits it.
 std::string spelled(const codec::recipe& r) {
     std::string text = codec::to_string(r);
     if (text.find("scale=") != std::string::npos) return text;
@@ -45,7 +45,7 @@ std::optional<codec::saturation_zone> zone_of(const codec::recipe& r) {
     return judge ? judge->zone() : std::nullopt;
 }
 
-// "[0.844,1)*2^n", without a blank to be broken at.
+// "[0.844,1)*2^n", without a blank at which a line could break.
 std::string interval(const codec::saturation_zone& z) {
     return fmt::format("{}{:.3g},{:.3g})*2^n", z.including ? '[' : '(', z.from, z.to);
 }
@@ -67,7 +67,7 @@ std::string what_happens(const finding& f) {
     return {};
 }
 
-// "block 3: 0.86 to 0.998 become 0.875", of the worst block that the sentence is about.
+// "block 3: 0.86 to 0.998 become 0.875", for the worst block of the finding.
 std::string example(const finding& f) {
     for (const bad_block& b : f.survey.worst) {
         if (b.what != f.what || !b.becomes) continue;
@@ -90,7 +90,7 @@ std::string remedy(const finding& f) {
                        figure(m.rmse));
 }
 
-// Of saturated blocks, those without an element beyond the largest value.
+// The saturated blocks without an element beyond the largest value.
 std::string harmless(const finding& f) {
     const std::uint64_t lossy = f.survey.defective[static_cast<std::size_t>(f.what)];
     if (f.what != defect::saturation || f.survey.saturated <= lossy) return {};
@@ -122,8 +122,8 @@ std::string nearest_words(const cluster::recipe_summary& h, const codec::recipe&
         report::percent_text(b.nearness));
 }
 
-// What keeps findings from being complete: norms stored as gamma - 1, tensors that could not be
-// judged or were left out.
+// What the findings do not cover: norms stored as gamma - 1, and tensors that could not be judged
+// or were left out.
 std::vector<std::string> caveats(const cluster_report& report, const analysis_request& request) {
     std::vector<std::string> notes;
     const cluster::norm_centres& n = report.norms;
@@ -162,7 +162,7 @@ bool several_files(const cluster_report& report) {
     });
 }
 
-// The findings to show, with the tensor's name and, where there are several, its file.
+// The findings to show, with the tensor's name and, if there are several files, its file.
 struct named_finding {
     const finding* f;
     std::string name;
@@ -211,7 +211,7 @@ report::section findings_section(const cluster_report& report, const analysis_re
     return s;
 }
 
-// The recipes of a tensor stand together, tensors in the order of their worst finding.
+// The recipes of a tensor are adjacent; tensors are in the order of their worst finding.
 report::section figures_section(const std::vector<named_finding>& shown) {
     report::section s{.heading = "Their blocks",
                       .columns = {{"recipe", "recipe"},

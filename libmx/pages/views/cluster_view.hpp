@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of `mx cluster`: findings first, then figures, remedies, and the rest in short.
+// The tables of `mx cluster`: findings, figures, remedies, and a summary of the rest.
 #pragma once
 
 #include <vector>

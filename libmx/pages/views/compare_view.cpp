@@ -23,17 +23,16 @@ using namespace compare;
 using report::cell;
 using report::column;
 
-// Columns that a page of 100 leaves for recipes.
-constexpr std::size_t ranking_room = 51;  // less where there are more figures
+// Width that a page of 100 columns leaves for recipes.
+constexpr std::size_t ranking_room = 51;  // less if there are more figures
 constexpr std::size_t roles_room = 23;
 constexpr std::size_t layers_room = 31;
 constexpr std::size_t phases_room = 24;
 constexpr std::size_t worst_room = 60;
-// Matrices of scale disagreement that are shown.
+// The largest number of matrices of scale disagreement.
 constexpr std::size_t shown_matrices = 8;
 
-// A recipe that is too long for `room` columns, with blanks behind colons and commas where its
-// lines are to end.
+// Adds blanks after colons and commas to a recipe longer than `room` columns, as line breaks.
 std::string breakable(const std::string& recipe, std::size_t room) {
     if (recipe.size() <= room) return recipe;
     std::string out;
@@ -188,7 +187,7 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
     return s;
 }
 
-// One table for all groups; columns are the rules in the order they come up.
+// One table for all groups; columns are the rules in order of first appearance.
 report::section disagreement_section(const sweep_plan& plan, const comparison& c) {
     const std::size_t shown = std::min(shown_matrices, c.scale_groups.size());
     report::section s{.heading = "Blocks whose scale bytes differ between scale rules, %",
@@ -250,7 +249,7 @@ report::section phase_section(const sweep_plan& plan, const comparison& c) {
     return s;
 }
 
-// What is left out for one reason: a row, however many tensors and recipes it concerns.
+// One reason for leaving out, in one row for all tensors and recipes.
 class left_out_rows {
   public:
     void add(const std::string& tensor, const std::string& recipe, const std::string& reason) {
@@ -269,7 +268,7 @@ class left_out_rows {
     }
 
   private:
-    // Names, the first of which is shown.
+    // Names, of which the first is shown.
     struct name_set {
         std::string first;
         std::set<std::string> all;
@@ -320,8 +319,8 @@ std::string transform_of(const codec::recipe& r) {
     return {};
 }
 
-// The ten tensors with the largest error relative to their size under the first cell of the
-// ranking, and the cell that is best for each where that is another. No rows for a single tensor.
+// The ten tensors with the largest relative error under the first cell of the ranking, and the best
+// cell of each if that is another one. No rows for a single tensor.
 report::section worst_section(const sweep_plan& plan, const comparison& c) {
     report::section s;
     if (c.tensors.size() < 2 || c.overall.cells.empty()) return s;
@@ -353,11 +352,11 @@ report::section worst_section(const sweep_plan& plan, const comparison& c) {
     return s;
 }
 
-// The crest factors of the tensors as each transform leaves them. No rows without transforms.
+// The crest factors of the tensors after each transform. No rows without transforms.
 report::section crest_section(const sweep_plan& plan, const comparison& c) {
     report::section s;
     bool rotates = false;
-    std::vector<std::pair<std::string, std::size_t>> transforms;  // and a run under it
+    std::vector<std::pair<std::string, std::size_t>> transforms;  // and a run with it
     for (const compare::cell& one : plan.cells) {
         rotates = rotates || !(one.recipe.rotate == transform::rotation{});
         const std::string name = transform_of(one.recipe);

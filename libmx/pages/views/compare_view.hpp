@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison as people read it: the ranking, bests, matrices, and a verdict.
+// A comparison as text: the ranking, bests, matrices, and a verdict.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct compare_view_options {
     bool layers = false;   ///< layer by layer, also where there are several series
 };
 
-/// Of the section with what the ranking says in words.
+/// Heading of the section that states the ranking in words.
 inline constexpr const char* ranking_heading = "What the ranking says";
 
 /// The sections of the human table and of Markdown.

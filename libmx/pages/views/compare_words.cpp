@@ -19,7 +19,7 @@ using namespace compare;
 
 using report::plural;
 
-// Bits that do not print as the same figure.
+// A smaller difference in bits does not show in print.
 constexpr double same_bits = 0.005;
 
 std::string cost_words(const standing& s, const standing* baseline) {
@@ -73,10 +73,10 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
            (is_baseline ? cost_words(first, nullptr) : cost_words(first, baseline_of(plan, c)));
 }
 
-// Leads below this many percent read as none.
+// Leads below this many percent count as none.
 constexpr double least_lead = 0.01;
 
-// How the first of two stands to the second.
+// The relation of the first of two to the second.
 std::string lead_words(const standing& a, const standing& b, const std::string& second) {
     if (!stands_before(a, b)) return fmt::format("{} has the same error", second);
     const double less = 100 * (1 - a.rmse_ratio->mean / b.rmse_ratio->mean);
@@ -95,7 +95,7 @@ std::string class_words(const sweep_plan& plan, const comparison& c, const bits_
     return fmt::format("{}; {}.", text, lead_words(best, second, plan.cells[second.cell].name));
 }
 
-// Pairs of neighbours that the seeds do not tell apart: of each class, first and second.
+// Pairs of neighbours that the seeds do not separate: the first and second of each class.
 void add_interval_warnings(const sweep_plan& plan, const comparison& c,
                            std::vector<std::string>& notes) {
     for (const bits_class& k : c.classes) {
@@ -121,7 +121,7 @@ void add_phase_warnings(const sweep_plan& plan, const comparison& c,
     }
 }
 
-// What the ranking is not over.
+// The tensors that the ranking excludes.
 void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::string>& notes) {
     const common_tensors& over = c.overall.over;
     const bool one = over.not_everywhere == 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a comparison says, in words: which cell, by how much, what it costs, and what to doubt.
+// The result of a comparison in words: the best cell, its lead, its cost, and caveats.
 #pragma once
 
 #include <string>

@@ -34,21 +34,21 @@ bool is_null(const report::record& r, std::string_view name) {
     return v == nullptr || std::holds_alternative<std::monostate>(*v);
 }
 
-// Relative error where there is one; a tensor of zeros that changed comes before all others.
+// By relative error if there is one; a tensor of zeros that changed comes first.
 double severity(const report::record& r) {
     if (!is_null(r, "nrmse")) return number(r, "nrmse");
     return number(r, "changed_values") > 0 ? std::numeric_limits<double>::infinity() : 0;
 }
 
-// A tensor with its records of one pair of dumps, the pair that differs most.
+// A tensor with its records of one pair of dumps, the pair with the largest difference.
 struct tensor_moves {
-    std::vector<std::size_t> records;  // places in the results, one per recipe
+    std::vector<std::size_t> records;  // indices of results, one per recipe
     std::size_t pair = 0;
     std::pair<double, double> worst{-1, 0};  // nrmse, scale churn
     bool changed = false;
 };
 
-// Results come by tensor, recipe and pair, of which there are `pairs`; two may have equal labels.
+// Results are ordered by tensor, recipe and pair; there are `pairs` pairs, and labels may repeat.
 std::vector<tensor_moves> by_tensor(const report::record_list& results, std::size_t pairs) {
     std::vector<tensor_moves> tensors;
     std::map<std::string, std::size_t> places;
@@ -92,7 +92,7 @@ std::string label_of(const report::record& r, bool with_pair) {
                                report::percent_text(number(r, "values_changed")));
 }
 
-// What recipes say; oscillation only where there is a third dump.
+// Figures by recipe; oscillation only with three or more dumps.
 std::vector<column> move_columns(bool series) {
     std::vector<column> columns{
         {"scale_churn", "scales\nmoved %", cell::share},
@@ -136,7 +136,7 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
         std::erase_if(tensors, [](const tensor_moves& t) { return !t.changed; });
     }
     const std::size_t changed = tensors.size();
-    // About forty lines, as `mx analyze` shows.
+    // About forty lines, as in `mx analyze`.
     const std::size_t most = std::clamp<std::size_t>(40 / recipes, 3, 10);
     const std::size_t count = all ? changed : std::min(changed, most);
     report::section s;
@@ -187,7 +187,7 @@ report::section left_out_of(const diff::diff_result& d) {
     return s;
 }
 
-// Counts of one recipe over all pairs of dumps.
+// The counts of one recipe, over all pairs of dumps.
 struct recipe_counts {
     double elements = 0, codes = 0, blocks = 0, scales = 0, equal = 0, moved_equal = 0;
     double followed = 0, flipped = 0;
@@ -301,7 +301,7 @@ std::vector<report::section> diff_sections(const diff::diff_result& d,
         sections.push_back(verdict_section(d, series));
     }
     if (!d.left_out.empty()) {
-        // Before the verdict, which people look for at the end.
+        // Before the verdict, which belongs at the end.
         const bool verdict = !d.identical && !d.results.empty();
         sections.insert(sections.end() - (verdict ? 1 : 0), left_out_of(d));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison of dumps as people read it: norm gains on their way to the clamp zone, the tensors
-// that changed most, all tensors together, and a verdict.
+// A comparison of dumps as text: norm gains that approach the clamp zone, the tensors that changed
+// most, all tensors combined, and a verdict.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ namespace mx::pages {
 std::vector<report::section> diff_sections(const diff::diff_result& d,
                                            const diff::dump_labels& labels, bool all);
 
-/// In which order the dumps are compared; `given` are the labels in the order given where that was
-/// another, otherwise empty.
+/// The order in which the dumps are compared. `given` are the labels in the order on the command
+/// line if that differs, else empty.
 report::section order_section(const diff::dump_labels& labels,
                               const std::vector<std::string>& given);
 

@@ -55,7 +55,7 @@ std::string class_of(const format::element_format& f, std::uint32_t code, double
     return magnitude == 1 ? "smallest subnormal" : "subnormal";
 }
 
-// How the fields make the value, as one would write it on paper.
+// How the fields determine the value, as a formula.
 std::string arithmetic(const format::element_format& f, std::uint32_t code, double value) {
     if (!std::isfinite(value)) return std::isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
     if (!f.floating()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats and codes in words and exact numbers, all derived from the format tables.
+// Formats and codes in words and exact numbers, derived from the format tables.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace mx::pages {
 
-/// Every digit of x, a sum of powers of two: "0.001953125", "-6".
+/// All decimal digits of x, which is a sum of powers of two: "0.001953125", "-6".
 std::string exact_decimal(double x);
 
 /// "0x1.8p+1".
 std::string hexfloat(double x);
 
-/// Codes as they are stored: 0x7f, and 0b0111 with a blank between sign, exponent and mantissa.
+/// A code as stored: 0x7f, and 0b0111 with blanks between sign, exponent and mantissa.
 std::string hex_code(int bits, std::uint32_t code);
 std::string bit_fields(const format::element_format& f, std::uint32_t code);
 
@@ -27,7 +27,7 @@ report::record limits_of(const format::element_format& f);
 /// The same members for a scale format.
 report::record limits_of(const format::scale_format& f);
 
-/// What a code means: code, fields, value (decimal and hexadecimal), class.
+/// The meaning of a code: code, fields, value (decimal and hexadecimal), class.
 report::record meaning_of(const format::element_format& f, std::uint32_t code);
 report::record meaning_of(const format::scale_format& f, std::uint32_t code);
 

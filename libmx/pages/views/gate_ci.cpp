@@ -25,7 +25,7 @@ void replace(std::string& text, std::string_view from, std::string_view to) {
     }
 }
 
-// XML 1.0 has no U+FFFE and no U+FFFF.
+// XML 1.0 does not allow U+FFFE and U+FFFF.
 std::string xml(std::string text) {
     text = base::printable(text);
     replace(text, "\xef\xbf\xbe", "\xef\xbf\xbd");
@@ -33,7 +33,7 @@ std::string xml(std::string text) {
     return report::escaped(text);
 }
 
-// Workflow commands are lines in which % begins an escape; properties end at a comma or a colon.
+// In workflow commands, % starts an escape; properties end at a comma or a colon.
 std::string message_of(std::string text) {
     replace(text, "%", "%25");
     replace(text, "\r", "%0D");
@@ -47,7 +47,7 @@ std::string property_of(std::string text) {
     return text;
 }
 
-// The farthest breaches of a rule, one to a line.
+// The worst violations of a rule, one per line.
 std::vector<std::string> breaches_of(const gate::gate_verdict& verdict, std::size_t rule,
                                      std::size_t top) {
     std::vector<std::string> lines;

@@ -18,7 +18,7 @@ std::string_view words_for(const gate::rule_verdict& v) {
 
 report::value text_or_null(const std::string& s) { return s.empty() ? undefined() : text(s); }
 
-// A rule about the policy compares nothing itself.
+// A rule about the policy has no comparison of its own.
 report::value symbol_of(const analysis::gate_rule& rule) {
     return rule.compare == nullptr ? undefined() : text(rule.compare->symbol);
 }
@@ -95,7 +95,7 @@ report::section breach_section(const report::record_list& breaches,
     return s;
 }
 
-// What rules were held against: "22 of 94 results and 1 total".
+// The records that rules were checked against: "22 of 94 results and 1 total".
 std::string scope_of(const gate::gate_verdict& verdict) {
     const std::string all = plural(verdict.records, "result");
     const std::string totals = plural(verdict.totals, "total");

@@ -24,7 +24,7 @@ report::value equal_share(const value_errors& e) {
     return report::share(e.counted() - e.differing, e.counted());
 }
 
-// Bins of the histogram as they are shown: from `first` to before the next one's.
+// Displayed bins of the histogram: from `first` to before the next bin's.
 struct ulp_column {
     const char* field;
     const char* title;
@@ -144,7 +144,7 @@ report::section growth_section(const products::gemm_study& s) {
     return t;
 }
 
-// What quantization costs, what summing adds to it, and how far the models differ.
+// The error of quantization, the error that summation adds, and the differences between models.
 report::section verdict_section(const products::gemm_study& s) {
     report::section t{.heading = "Verdict"};
     for (const products::model_product& p : s.products) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product under several accumulators as people read it.
+// A product under several accumulator models as text.
 #pragma once
 
 #include <vector>

@@ -47,7 +47,7 @@ report::record totals_record(const plan_totals& t, std::uint64_t elements) {
             {"sqnr_db", report::to_value(t.sqnr_db)}};
 }
 
-// "exact" where there is no error to take a logarithm of.
+// "exact" if the error is zero and has no logarithm.
 report::record shown(report::record r) {
     if (*report::find(r, "sqnr_db") == undefined()) show(r, "sqnr_db", "exact");
     return r;
@@ -70,7 +70,7 @@ struct use {
     double signal = 0;
 };
 
-// What each recipe was chosen for, those of most elements first.
+// What each recipe was chosen for, largest number of elements first.
 std::vector<use> uses_of(const candidates& from, const plan::plan& p) {
     std::vector<use> uses(from.recipes.size());
     for (std::size_t i = 0; i < from.tensors.size(); ++i) {
@@ -130,7 +130,7 @@ std::vector<report::record> uniform_records(const candidates& from, const plan::
     return rows;
 }
 
-// What keeps its stored precision because of what it is.
+// Tensors that keep their stored precision because of their kind.
 struct kept_totals {
     std::vector<std::string> roles;
     std::uint64_t elements = 0, bits = 0;
@@ -156,7 +156,7 @@ report::value kept_record(const candidates& from) {
                           {"bits", integer(kept.bits)}};
 }
 
-// By role and reason, those of most bits first.
+// By role and reason, largest number of bits first.
 report::section kept_section(const candidates& from) {
     struct group {
         std::uint64_t tensors = 0, elements = 0, bits = 0;
@@ -204,7 +204,7 @@ report::section uniform_section(const std::vector<report::record>& uniform, cons
 report::section curve_section(const std::vector<report::record>& curve) {
     report::section s{.columns = {{"bits_per_element", "bits", cell::fixed, 3},
                                   {"sqnr_db", "SQNR\ndB", cell::fixed, 2}}};
-    // The points nearest to equal distances in bits.
+    // The points nearest to equally spaced numbers of bits.
     const auto bits = [&](std::size_t i) {
         return report::number_of(curve[i], "bits").value_or(0);
     };
@@ -280,8 +280,8 @@ std::string proof_sentence(const plan_goal& goal, const plan::plan& p) {
         goal.bits ? "this squared error" : "these bits");
 }
 
-// The tensors of the largest mean squares, as long as they are few elements and most of the sum of
-// squares: the SQNR of all tensors is theirs. Empty where there are none.
+// The tensors with the largest mean squares, if they have few elements but most of the sum of
+// squares: they determine the SQNR of all tensors. Empty if there are none.
 std::string dominance_sentence(const candidates& from) {
     constexpr double few_elements = 0.01, most_squares = 0.9;
     std::vector<const plan_tensor*> all;

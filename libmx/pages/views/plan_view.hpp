@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx plan` says.
+// The output of `mx plan`.
 #pragma once
 
 #include "libmx/report/document.hpp"
@@ -7,8 +7,9 @@
 
 namespace mx::pages {
 
-/// The document of a plan made from `inputs`, whose judgement is `judged`; its table names the
-/// `top` tensors with the largest part of the error among those that got another recipe than most.
+/// The document of a plan made from `inputs`; `judged` is their judgement. Its table shows the
+/// `top` tensors with the largest part of the error among those that differ from the most common
+/// recipe.
 report::document plan_document(const std::vector<analysis::results_input>& inputs,
                                const plan::candidates& from, const plan::plan_goal& goal,
                                const plan::plan& p, const std::vector<analysis::gate_rule>& rules,

@@ -72,7 +72,7 @@ std::string rule_words(const codec::recipe& r) {
                               exact_decimal(format::decode(*r.element, r.element->max_code())));
 }
 
-// How the dialect departs from the rule's definition.
+// How the dialect differs from the definition of the rule.
 std::string dialect_rule_words(const codec::recipe& r) {
     using scale::rule_id;
     if (r.by->id == codec::dialect_id::ocp) return {};
@@ -168,7 +168,7 @@ std::string bits_words(const codec::recipe& r) {
                        report::significant_text(100 * bits / 32, 3));
 }
 
-// How often something happens where nothing is known about the tensor.
+// Probabilities without knowledge of the tensor.
 std::string share_words(double share) {
     return fmt::format("{} % of the blocks where the logarithms of their maxima are uniform",
                        report::percent_text(share));
@@ -182,7 +182,7 @@ std::string overflow_words(const codec::clamp_zone& zone) {
         exact_decimal(zone.from), exact_decimal(zone.to), share_words(zone.share()));
 }
 
-// Overflow that rounding alone would not bring back.
+// Overflow that rounding alone would not remove.
 std::string clamped_words(const codec::recipe& r, const codec::clamp_zone& zone) {
     if (zone.empty()) return "never";
     if (r.round == format::rounding::stochastic) {
@@ -199,7 +199,7 @@ std::string interval_words(const codec::saturation_threshold& t) {
     return fmt::format("{} {}", t.including ? "from" : "above", exact_decimal(t.at));
 }
 
-// From where on all elements of a block become one.
+// The range in which all elements of a block become one value.
 std::string saturation_words(const codec::block_judge& judge) {
     if (const std::optional<codec::saturation_zone> zone = judge.zone()) {
         return fmt::format(

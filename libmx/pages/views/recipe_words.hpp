@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recipe in words, part by part.
+// The description of a recipe, part by part.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,7 @@ namespace mx::pages {
 /// One record {part, meaning} per part of the recipe, the canonical spelling first.
 std::vector<report::record> recipe_words(const codec::recipe& r);
 
-/// Bits per element when every block is full: element bits and the block's share of the scale and
-/// the offset.
+/// Bits per element of a full block: element bits and its share of the scale and the offset.
 double bits_per_element(const codec::recipe& r);
 
 }  // namespace mx::pages

@@ -46,8 +46,8 @@ const rosetta::rosetta_pair& pair_of(const rosetta::rosetta_counts& c, std::size
     return c.pairs[pair_index(std::min(a, b), std::max(a, b), n)];
 }
 
-// Recipes that gave the same bytes everywhere, each class by its first member, and the first class
-// with the same scales.
+// Recipes with the same bytes everywhere, each class by its first member, and the first class with
+// the same scales.
 struct classes {
     std::vector<std::size_t> first;
     std::vector<std::vector<std::string>> labels;
@@ -75,10 +75,10 @@ classes classes_of(const rosetta::rosetta_counts& c, const std::vector<std::stri
     return found;
 }
 
-// Columns beside each other that fit a page; a matrix with more is cut into several.
+// Number of columns that fit a page; a wider matrix is split.
 constexpr std::size_t columns_per_table = 12;
 
-// A matrix of the classes `shown`; `at(row, column)` is what two of them have to say.
+// A matrix of the classes `shown`; `at(row, column)` is the entry of a pair.
 template <typename At>
 void add_matrix(std::vector<report::section>& sections, const std::string& heading, cell kind,
                 int digits, const std::vector<std::size_t>& shown, bool triangle, const At& at,
@@ -129,7 +129,7 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
                     {"scales", "scales\nof", cell::integer},
                     {"rmse", "R-MSE", cell::significant, 4},
                     {"recipes", "dialect, rule and rounding of the recipes that agree"}}};
-    // What every block has under its best scale, where that is one of the recipes.
+    // The entry of every block under its best scale, if that is one of the recipes.
     const std::size_t best = static_cast<std::size_t>(
         std::ranges::find_if(
             recipes,
@@ -215,7 +215,7 @@ struct verdict_line {
     std::uint64_t excluded = 0, scales_differ = 0, codes_differ = 0;
     std::uint64_t tensor_scales_differ = 0;
     std::string first;     // tensor and block
-    std::string unlikely;  // "3 in 0 blocks instead of 54 or more"; empty: nothing is rare
+    std::string unlikely;  // "3 in 0 blocks instead of 54 or more"; empty if nothing is rare
     bool same_evidence(const verdict_line& o) const {
         return excluded == o.excluded && scales_differ == o.scales_differ &&
                codes_differ == o.codes_differ && first == o.first && unlikely == o.unlikely &&
@@ -251,7 +251,7 @@ std::string kind_of(const rosetta::origin_result& r) {
     return r.tensor.has_recipe ? key + ", written as " + codec::to_string(r.tensor.recipe) : key;
 }
 
-// Where the codes of a byte fit better the other way round, under the recipe that fits best.
+// Whether exchanging the codes of each byte fits better, under the recipe that fits best.
 std::string order_note(const std::vector<const rosetta::origin_result*>& results) {
     std::uint64_t least = ~std::uint64_t{0}, swapped = least;
     for (std::size_t i = 0; i < results.front()->rows.size(); ++i) {
@@ -272,7 +272,8 @@ std::string order_note(const std::vector<const rosetta::origin_result*>& results
         report::grouped(static_cast<std::int64_t>(least)));
 }
 
-// The largest block scale of each tensor: whether the tensor scale leaves room, and how much.
+// The largest block scale of each tensor: whether the tensor scale leaves unused range, and how
+// much.
 std::string largest_scales(const std::vector<const rosetta::origin_result*>& results) {
     int least = 256, most = -1;
     for (const rosetta::origin_result* r : results) {
@@ -303,7 +304,7 @@ report::section verdict_of(const std::string& kind,
         nan_scales += r->nan_scales;
         unjudged += r->unjudged;
     }
-    // Recipes with the same evidence share a line, the likely ones first.
+    // Recipes with the same evidence share a line, likely ones first.
     std::vector<verdict_line> lines;
     for (std::size_t i = 0; i < recipes.size(); ++i) {
         verdict_line l;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx rosetta` shows people: recipes that agree as one line, triangles of shares, verdicts.
+// The output of `mx rosetta`: recipes that agree as one line, triangular matrices of shares,
+// verdicts.
 #pragma once
 
 #include <vector>
@@ -10,12 +11,12 @@
 
 namespace mx::pages {
 
-/// The comparison over all tensors together.
+/// The comparison over all tensors.
 std::vector<report::section> comparison_sections(const rosetta::rosetta_result& result,
                                                  const std::vector<codec::recipe>& recipes);
 
-/// What the bytes of coded tensors say about their origin: one section per element format and block
-/// shape, over all tensors that have them.
+/// Evidence on the origin of coded tensors: one section per element format and block shape, over
+/// all tensors that have them.
 std::vector<report::section> origin_sections(const std::vector<rosetta::origin_result>& results);
 
 }  // namespace mx::pages

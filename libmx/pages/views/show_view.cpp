@@ -32,13 +32,13 @@ using report::plural;
 constexpr std::size_t shown_bands = 5;
 constexpr std::size_t shown_elements = 64;
 constexpr std::size_t most_row_points = 256;  // of a line over rows
-constexpr std::uint64_t beside = 32;          // columns of maps that stand side by side
+constexpr std::uint64_t beside = 32;          // columns of maps shown side by side
 constexpr const char* rules_heading = "The block under each scale rule";
 constexpr const char* elements_heading = "Its elements";
 
 std::string percent(double share) { return report::percent_text(share) + " %"; }
 
-// The quantities of a map: of a cell, and of the block where it is largest.
+// The quantities of a map: of a cell, and of its block with the largest value.
 struct quantity {
     const char* id;
     const char* title;
@@ -61,7 +61,7 @@ constexpr quantity clamp_quantity{
     [](const region& r) { return r.saturated > 0 ? 1 : r.max_clamp; },
     [](const region& r) { return std::max(r.clamp_share(), r.saturated_share()); }};
 
-// The characters of a map: worse ones are darker.
+// The characters of a map, from good to bad; worse ones are darker.
 struct level {
     char sign;
     double up_to;
@@ -91,7 +91,7 @@ std::string cell_words(const tensor_view& v) {
     return fmt::format("the worst of {} blocks", extents(l.tall, l.wide));
 }
 
-// Null where every x is 0, or none counts.
+// Null if every x is 0 or no element counts.
 report::value error_of(const region& r) { return r.x2 > 0 ? real(r.error()) : undefined(); }
 
 std::string map_line(const tensor_view& v, std::uint64_t row, const quantity& q) {
@@ -188,7 +188,7 @@ report::section summary(const tensor_view& v) {
     return s;
 }
 
-// Of the matrices below each other, the first row of a row of blocks.
+// The first row of a row of blocks, for matrices placed one below the other.
 std::uint64_t row_of_line(const block::grid& g, std::uint64_t line) {
     return line / g.rows() * g.over.rows + line % g.rows() * g.block_rows;
 }
@@ -248,7 +248,7 @@ std::string number(double x) {
     return report::significant_text(x, 4);
 }
 
-// "2^-6", or the number where scales are no powers of two.
+// "2^-6", or the number if scales are not powers of two.
 std::string scale_text(const codec::recipe& r, double scale) {
     if (!r.scale_format->power_of_two() || !std::isfinite(scale) || !(scale > 0)) {
         return number(scale);
@@ -419,7 +419,7 @@ report::section block_summary(const tensor_view& v, const block_view& b) {
     return s;
 }
 
-// Of tensor number `tensor` of the page: ids of figures are unique there.
+// For tensor number `tensor` of the page, because ids of figures must be unique.
 report::figure heat_figure(const tensor_view& v, std::size_t tensor, const quantity& q,
                            bool largest) {
     const show::map_layout& l = v.layout;
@@ -458,7 +458,7 @@ report::figure rows_figure(const tensor_view& v, std::size_t tensor) {
     chart.x.title = "row";
     chart.y.title = "share";
     chart.y.share = true;
-    // A point is the worst of so many bands.
+    // A point is the worst of this many bands.
     const std::size_t together = (v.bands.size() + most_row_points - 1) / most_row_points;
     struct strip {
         const char* name;
@@ -495,7 +495,7 @@ void add_maps(report::section& s, const tensor_view& v, std::size_t tensor) {
     for (const quantity* q : {&underflow_quantity, &clamp_quantity}) {
         if (q->mean(all) > 0) shown.push_back(q);
     }
-    // What most is made of comes first: errors over RMS say little beside a few large elements.
+    // Most frequent parts first: with a few large elements, errors relative to the RMS say little.
     std::ranges::stable_sort(shown, std::greater{}, [&](const auto* q) { return q->mean(all); });
     for (const quantity* q : shown) s.figures.push_back(heat_figure(v, tensor, *q, true));
     if (v.layout.tall * v.layout.wide > 1) {
@@ -543,7 +543,7 @@ std::vector<report::section> show_page_sections(std::span<const tensor_view> vie
         sections.push_back(blocks_section(v));
         for (const block_view& b : v.blocks) {
             for (report::section& s : block_sections(v, b)) {
-                // In the contents a line for each block is enough.
+                // One line per block is enough in the table of contents.
                 if (s.heading == rules_heading || s.heading == elements_heading) s.heading.clear();
                 sections.push_back(std::move(s));
             }
@@ -562,7 +562,7 @@ std::vector<report::section> worst_blocks_sections(std::span<const tensor_view> 
         said.notes.front() =
             fmt::format("Under {}. {}", codec::to_string(v.recipe()), said.notes.front());
         add_maps(said, v, t);
-        // Maps beyond the first are folded: the metric of the page is not theirs.
+        // Maps after the first are folded: they show other metrics than the page.
         bool first = true;
         for (report::figure& f : said.figures) {
             f.more = !f.group.empty() && !std::exchange(first, false);

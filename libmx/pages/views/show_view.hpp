@@ -14,14 +14,14 @@ namespace mx::pages {
 /// The tensor, a map of its blocks in characters, its worst rows and blocks.
 std::vector<report::section> tensor_sections(const show::tensor_view& v);
 
-/// A block: its scale, what every scale rule would have done, and its elements.
+/// A block: its scale, the result of every scale rule, and its elements.
 std::vector<report::section> block_sections(const show::tensor_view& v, const show::block_view& b);
 
-/// A page of tensors: figures in place of characters, and every block of the views.
+/// A page of tensors, with figures instead of character maps, and every block of the views.
 std::vector<report::section> show_page_sections(std::span<const show::tensor_view> views);
 
-/// What a review shows of the blocks of a few tensors: of each a map, its rows, its worst blocks
-/// and the worst of these in full, folded.
+/// The blocks of a few tensors for a review: for each a map, its rows, its worst blocks, and the
+/// worst of these in full, folded.
 std::vector<report::section> worst_blocks_sections(std::span<const show::tensor_view> views);
 
 /// The tensors of the views, the worst of `operands`.

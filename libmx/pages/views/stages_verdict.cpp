@@ -18,26 +18,26 @@ namespace {
 using products::stage_result;
 using products::stage_row;
 
-// Errors of stages closer together than this are called alike.
+// Errors of stages whose ratio is smaller are described as equal.
 constexpr double stands_out = 1.05;
-// Errors of one stage this close together are the same.
+// Errors of one stage whose ratio is smaller count as the same.
 constexpr double same_within = 0.02;
-// A gain this far from 1 is worth a warning: over as many layers as many models have, it is more
-// than a fifth.
+// A gain that differs from 1 by more is worth a warning: over the number of layers of common models
+// it exceeds a fifth.
 constexpr double notable_gain = 0.01;
 constexpr int layers = 24;
 
 const stage_row& row_of(const stage_result& r) { return products::stage_rows[r.stage]; }
 double error_of(const stage_result& r) { return r.errors.total.nrmse().value_or(0); }
 
-// A ratio to two places, or to three figures where it is large.
+// A ratio with two decimals, or three significant digits if it is large.
 std::string in_figures(double ratio) {
     return ratio < 10 ? fmt::format("{:.2f}", ratio) : fmt::format("{:.3g}", ratio);
 }
 
 using result_list = std::vector<const stage_result*>;
 
-// Of every stage the first model's result under `transform`, or the one that has none.
+// The first model's result of every stage under `transform`, or without one.
 result_list under(const std::vector<stage_result>& results, const std::string& transform,
                   bool requantized) {
     result_list found;
@@ -50,7 +50,8 @@ result_list under(const std::vector<stage_result>& results, const std::string& t
     return found;
 }
 
-// "Fprop 0.81, Wgrad 1.04 (unsure)": the errors of `some` over those of the stages' first results.
+// "Fprop 0.81, Wgrad 1.04 (unsure)": the errors of `some` divided by those of the stages' first
+// results.
 std::string ratios(const result_list& some) {
     std::vector<std::string> words;
     for (const stage_result* r : some) {
@@ -96,7 +97,7 @@ std::string descent(const std::vector<stage_result>& results) {
     }
     if (worst == nullptr) return {};
     if (*worst->zeta() < 1) {
-        // Nothing is known of a gradient with elements that are not finite.
+        // A gradient with NaN or infinite elements has no figures.
         for (const stage_result& r : results) {
             if (row_of(r).gradient && r.errors.total.non_finite != 0) return {};
         }
@@ -115,7 +116,7 @@ std::string descent(const std::vector<stage_result>& results) {
 }
 
 double distance(const stage_result& r) { return std::abs(r.errors.total.gain().value_or(1) - 1); }
-// Beyond what other rows and columns would make it.
+// Exceeds the variation over rows and columns.
 bool is_sure(const stage_result& r) { return distance(r) > 2 * r.gain_error.value_or(0); }
 
 // "Dgrad (hadamard, quantized twice) scales dX by 0.9493 +- 0.0012".
@@ -133,7 +134,7 @@ std::string compounded(const stage_result& r) {
     return fmt::format("{:.2g}", std::pow(*r.errors.total.gain(), layers));
 }
 
-// The worst gain of every stage, largest distance from 1 first, under any transform and source.
+// The worst gain of every stage, under any transform and source, largest distance from 1 first.
 std::vector<std::string> gains(const std::vector<stage_result>& results) {
     result_list worst;
     for (const stage_result& r : results) {

@@ -34,7 +34,7 @@ std::string group_of(const stage_result& r) {
                        r.n, r.k, row.sum, recipe(0), recipe(1), gemm::to_string(r.model));
 }
 
-// The stage's result under the first transform with operands quantized once, by the same model.
+// The stage's result under the first transform with operands quantized once, for the same model.
 const stage_result& plain_of(const std::vector<stage_result>& results, const stage_result& r) {
     for (const stage_result& p : results) {
         if (p.stage == r.stage && !p.requantized) return p;
@@ -42,7 +42,7 @@ const stage_result& plain_of(const std::vector<stage_result>& results, const sta
     return r;
 }
 
-// "0.59 helps", in no more columns than the table has.
+// "0.59 helps", no wider than the table's column.
 std::string in_words(const products::error_ratio& r) {
     const double ratio = r.value;
     const std::string_view word = change_word(r);
@@ -80,7 +80,7 @@ report::section stage_section(const std::vector<stage_result>& results) {
     return t;
 }
 
-// Whether some products are of operands that the transforms do not concern.
+// Whether some products have operands that transforms do not affect.
 bool given_and_rotated(const std::vector<stage_result>& results) {
     const auto given = [](const stage_result& r) { return r.transform.empty(); };
     return std::ranges::any_of(results, given) && !std::ranges::all_of(results, given);

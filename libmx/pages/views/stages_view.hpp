@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of a layer as people read them: one table, and a verdict.
+// The products of a layer as text: one table, and a verdict.
 #pragma once
 
 #include <string>
@@ -14,14 +14,15 @@ namespace mx::pages {
 /// The sections of the human table.
 std::vector<report::section> stages_sections(const std::vector<products::stage_result>& results);
 
-/// Of every stage with elements that are not finite, how many are, in a sentence each.
+/// For every stage with elements that are NaN or infinite, a sentence with their number.
 std::vector<std::string> stages_not_finite(const std::vector<products::stage_result>& results);
 
-/// What a ratio of errors says: "same" within 2 % of 1, "unsure" within twice its standard error of
-/// 1, else "helps" or "harms". Without a standard error the 2 % alone count.
+/// The meaning of a ratio of errors: "same" within 2 % of 1, "unsure" within twice its standard
+/// error of 1, else "helps" or "harms". Without a standard error, only the 2 % apply.
 std::string_view change_word(const products::error_ratio& r);
 
-/// Which stage breaks, what rotations do about it, and what is bias, in sentences.
+/// The stages with unacceptable errors, the effect of rotations, and multiplicative bias, in
+/// sentences.
 std::vector<std::string> stages_verdict(const std::vector<products::stage_result>& results);
 
 }  // namespace mx::pages

@@ -14,7 +14,7 @@
 namespace mx::pages {
 namespace {
 
-// Bits per element, over those of full blocks, from which on short blocks are worth a word.
+// Bits per element relative to full blocks from which on short blocks are reported.
 constexpr double short_block_cost = 1.1;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the figures of tensors do not show: blocks that are left out of them, and blocks that are
-// mostly scale.
+// Remarks on what the figures of tensors do not show: blocks excluded from them, and blocks that
+// consist mostly of scale.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace mx::pages {
 
-/// Gathers them from results.
+/// Gathers remarks from results.
 class tensor_remarks {
   public:
-    /// The results of a tensor follow one another.
+    /// The results of a tensor must be consecutive.
     void see(const analysis::result& r);
 
-    /// As lines of a list.
+    /// The remarks as list items.
     std::vector<std::string> notes() const;
 
   private:
-    // A sentence per recipe under which tensors without NaN and Inf have poisoned elements: their
-    // block maximum is so near the largest float32 that the scale overflows.
+    // A sentence per recipe under which tensors without NaN and Inf have poisoned elements: a block
+    // maximum is so close to the largest float32 that the scale overflows.
     std::vector<std::string> nan_scale_notes() const;
-    // Says which tensors have blocks so short that scales weigh more, and what they cost; empty
-    // where none has. A tensor counts under its first result.
+    // Names the tensors whose blocks are so short that scales weigh more, and their cost; empty if
+    // there are none. A tensor counts under its first result.
     std::string short_block_note() const;
 
     struct nan_scales {

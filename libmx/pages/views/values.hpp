@@ -21,20 +21,20 @@ report::value integer(I n) {
 
 inline report::value real(double x) { return x; }
 
-/// The members `schema` and `tool` (name, version), with which every document begins.
+/// The members `schema` and `tool` (name, version), which start every document.
 report::record document_head(const std::string& schema);
 
-/// Columns of members that several tables show, by their names: values.cpp lists their titles. A
-/// member that is not there is its own title.
+/// Columns of members that several tables show, by name: values.cpp lists their titles. A member
+/// without an entry is its own title.
 std::vector<report::column> columns_of(std::initializer_list<std::string_view> members);
 
-/// Shows `as` in place of a member that is there.
+/// Shows `as` instead of a member if it is present.
 void show(report::record& row, std::string_view member, std::string_view as);
 
 /// "Left out": a table of tensors, recipes and reasons.
 report::section left_out_section();
 
-/// Adds a section that says something: has a row, a note, a figure or an explorer.
+/// Adds a section unless it is empty: without a row, a note, a figure or an explorer.
 void put(std::vector<report::section>& to, report::section s);
 
 /// Null, which prints as "-" and is empty in CSV.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The style sheet and the script of a page: files of this folder that cmake/mx_embed.cmake puts
-// into the library, so that a page needs nothing beside it.
+// The style sheet and the script of a page. cmake/mx_embed.cmake embeds these files in the library,
+// so that a page is self-contained.
 #pragma once
 
 #include <string_view>

@@ -17,7 +17,7 @@ namespace {
 
 constexpr float undefined = std::numeric_limits<float>::quiet_NaN();
 
-// page.js formats numbers in the same way.
+// Must match the formatting in page.js.
 std::string value_text(float x, const explorer::metric& m) {
     if (std::isnan(x)) return "-";
     return m.share ? percent_text(x) : significant_text(x, m.digits);
@@ -33,7 +33,7 @@ float worst_of(const explorer::metric& m, std::size_t row) {
     return worst;
 }
 
-// Rows from the worst on, undefined ones last, equal ones as they come.
+// Rows sorted from the worst, undefined ones last; stable.
 std::vector<std::size_t> worst_first(const explorer& e) {
     const explorer::metric& m = e.metrics.front();
     std::vector<float> worst(e.rows.size());
@@ -49,7 +49,7 @@ std::vector<std::size_t> worst_first(const explorer& e) {
     return order;
 }
 
-// Classes in the order of their first appearance, with the number of their rows.
+// Classes in order of first appearance, with their number of rows.
 struct class_list {
     std::vector<std::string> names;
     std::vector<std::size_t> counts;
@@ -139,8 +139,8 @@ void write_array(std::string_view name, const Items& items, const sink& out, Pri
     out("]");
 }
 
-// Values by column as float32 in base64: a third longer than the bytes, and as long for 1/3 as
-// for 0. Decimal digits that read back exactly would take twice as much.
+// Values by column as float32 in base64: a third longer than binary, for any value. Decimal digits
+// that round-trip would need twice as much.
 void write_data(const explorer& e, const class_list& classes, const sink& out) {
     const auto text = [](const std::string& s) { return quoted(s); };
     out("<script type=\"application/json\">\n{");
@@ -201,7 +201,7 @@ void write_explorer(const explorer& e, const std::string& section, const row_lin
     const class_list classes = classes_of(e);
     const std::string id = section + "-all";
     out(fmt::format("<div class=\"explorer\" id=\"{}\" data-rows=\"{}\">\n", id, section));
-    // Where links lead without the script to rows that are not in the table as written.
+    // Link targets, without the script, for rows that are not in the static table.
     const std::vector<std::size_t> order = worst_first(e);
     std::string elsewhere;
     for (std::size_t i = explorer_rows; i < order.size(); ++i) {

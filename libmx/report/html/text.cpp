@@ -56,7 +56,7 @@ std::string shown_title(const std::string& title) {
 }
 
 std::string quoted(const std::string& text) {
-    // JSON is not HTML: an entity would stay as it is, but \u003c is a character of the string.
+    // JSON does not decode HTML entities, but \u003c is part of its string syntax.
     std::string out;
     for (const char c : nlohmann::json(base::printable(text)).dump()) {
         if (std::string_view("<>&").find(c) != std::string_view::npos) {

@@ -15,7 +15,7 @@ namespace {
 using series = bar_chart::series;
 
 constexpr double name_height = 18;
-constexpr double gap = 32;  // between panels, both ways
+constexpr double gap = 32;  // between panels, in both directions
 
 // One bar: its edges, and its count as a share of the panel's sum.
 struct bar {
@@ -101,7 +101,7 @@ drawing draw(const bar_chart& p, const std::string&) {
     f.x = scale_of(p.x, edges_of(p), static_cast<int>(f.width / 60), margin::none);
     f.height = g.panel_height;
     f.left = left;
-    // Panels of a row begin at one height, so the most crowded zones decide for all.
+    // The panels of a row are aligned at the top, so the one with the most zones decides for all.
     int zone_rows = 0;
     for (const series& s : p.panels) {
         zone_rows = std::max(zone_rows, draw_zone_names(nullptr, f, s.zones));

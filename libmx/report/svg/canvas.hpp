@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements written one after the other: the only place where angle brackets of figures come from.
+// Writes SVG elements in sequence; no other code writes angle brackets of figures.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace mx::report::svg {
 
-/// `x` with at most two decimals and no more characters than it needs; 0 when it is not finite.
+/// `x` with at most two decimals and as few characters as possible; 0 if it is not finite.
 std::string coordinate(double x);
 
 /// The d attribute of a <path>, in absolute coordinates.
@@ -29,10 +29,10 @@ class path_data {
     std::string text_;
 };
 
-/// A rectangle as path data: shorter than <rect>, of which a heat map has thousands.
+/// A rectangle as path data: shorter than <rect>, of which a heat map would need thousands.
 path_data box(double left, double top, double width, double height);
 
-/// Attributes follow the name of the element; `done`, `text`, `titled` or `open` end its tag.
+/// Attributes follow the name of the element; `done`, `text`, `titled` or `open` ends its tag.
 class canvas {
   public:
     canvas& start(std::string_view name);
@@ -40,27 +40,27 @@ class canvas {
     canvas& with(std::string_view key, std::string_view value);
     canvas& with(const path_data& d) { return with("d", d.text()); }
     void done();
-    /// The element holds `content`, escaped.
+    /// Closes the element with `content`, escaped, inside.
     void text(std::string_view content);
-    /// The element holds a <title>, which is shown where the pointer rests on it.
+    /// Closes the element with a <title> inside, which browsers show as a tooltip.
     void titled(std::string_view title);
-    /// What follows is inside, up to `close`.
+    /// Following elements are nested, up to `close`.
     void open();
     void close(std::string_view name);
 
-    /// <g class="...">, up to close("g").
+    /// <g class="...">, ended by close("g").
     void group(std::string_view classes);
-    /// A text at a place; its classes, if any, decide size, anchor and ink.
+    /// A text at a position; its classes, if any, determine size, anchor and colour.
     void label(double x, double y, std::string_view classes, std::string_view content);
     void path(const path_data& d, std::string_view classes);
-    /// What another canvas wrote.
+    /// Appends the output of another canvas.
     void markup(std::string_view written) { out_ += written; }
 
     std::string take() { return std::move(out_); }
 
   private:
     std::string out_;
-    std::string name_;  // of the element whose tag is not ended
+    std::string name_;  // of the element whose tag is still open
 };
 
 }  // namespace mx::report::svg

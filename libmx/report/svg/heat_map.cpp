@@ -15,10 +15,10 @@ namespace {
 
 constexpr int shades = 10;
 constexpr int half_shades = 5;  // on either side of a limit
-constexpr int strong_from = 5;  // shades that are far from the paper, and of those beside a limit
+constexpr int strong_from = 5;  // shades far from the background, and of those beside a limit
 constexpr int strong_half = 4;
 constexpr double widest_cell = 84;
-constexpr double least_cell = 32;  // below which a map takes the whole width
+constexpr double least_cell = 32;  // with narrower cells a map takes the whole width
 constexpr double line_height = 14;
 
 class map_drawer {
@@ -68,8 +68,8 @@ class map_drawer {
         }
     }
 
-    // h0 to h9, the worst last; beside a limit g1 to g5 for what keeps it and b1 to b5 for what
-    // does not, the furthest from it last.
+    // h0 to h9, the worst last. With a limit: g1 to g5 for values within it and b1 to b5 for values
+    // beyond it, the furthest last.
     struct shade {
         char family;
         int index;
@@ -87,7 +87,7 @@ class map_drawer {
             const int step = std::min(half_shades - 1, static_cast<int>(away * half_shades));
             return {worse_than_limit(v) ? 'b' : 'g', step + 1};
         }
-        // Of one value alone a given range says whether it is bad.
+        // For a single value, a given range tells whether it is bad.
         const bool ranged = p_.value.low && p_.value.high;
         if (shade_.low == shade_.high || (values_.low() == values_.high() && !ranged)) {
             return {'h', 0};
@@ -100,7 +100,7 @@ class map_drawer {
         return rows_.names_width + cell_width_ * static_cast<double>(c);
     }
 
-    // Names of columns are written upright in a few lines where that fits, otherwise turned.
+    // Column names are written horizontally in a few lines if they fit, otherwise rotated.
     void place_columns() {
         const auto count = static_cast<double>(p_.columns.size());
         const double room = d_.width - rows_.names_width;
@@ -117,12 +117,12 @@ class map_drawer {
         if (turned_) {
             const double longest = std::min(widest(p_.columns), longest_name);
             head_height_ = longest * slope + line_height;
-            // The last names lean out to the right.
+            // The last rotated names extend beyond the right edge.
             cell_width_ = std::min(cell_width_, (room - longest * slope - 4) / count);
         }
-        // Whole units keep the paths of thousands of cells short.
+        // Integer coordinates keep the paths of thousands of cells short.
         cell_width_ = std::max(1.0, std::floor(cell_width_));
-        // Two digits rather than none.
+        // Two digits if three do not fit.
         digits_ = values_fit(3) ? 3 : 2;
         written_ = rows_.height >= small_size + 3 && values_fit(digits_);
     }
@@ -136,7 +136,7 @@ class map_drawer {
         return fit;
     }
 
-    // Rows are moved as a whole, so that the paths of their cells stay short.
+    // Rows are translated as a whole, so that the paths of their cells stay short.
     void draw_row(std::size_t r) {
         const double top = rows_.top + rows_.height * static_cast<double>(r);
         d_.out.start("g").with("transform", "translate(0 " + coordinate(top) + ")").open();
@@ -145,7 +145,7 @@ class map_drawer {
             d_.out.start("path");
             v ? d_.out.with("class", shade_of(*v).name() + (worse_than_limit(*v) ? " miss" : ""))
               : d_.out.with("fill", undefined_fill(id_));
-            // What misses a limit has an outline as well, within the cell.
+            // Values beyond a limit also have an outline, inside the cell.
             const double inset = v && worse_than_limit(*v) ? 1 : 0;
             d_.out.with(
                 box(x_of(c) + inset, inset, cell_width_ - 2 * inset, rows_.height - 2 * inset));
@@ -168,7 +168,7 @@ class map_drawer {
     }
 
     void draw_column_names() {
-        // Turned names need the height of a line each.
+        // Rotated names need a line height each.
         const double cells = turned_ ? line_height / cell_width_ : 1;
         const auto stride = static_cast<std::size_t>(round_above(std::max(1.0, cells)));
         for (std::size_t c = 0; c < p_.columns.size(); c += stride) {
@@ -188,7 +188,7 @@ class map_drawer {
         }
     }
 
-    // The shades from the lowest to the highest value, and what the ends stand for.
+    // The scale of shades from the lowest to the highest value, and the meaning of its ends.
     void draw_key() {
         const double left = std::min(rows_.names_width, d_.width - key_width - 130);
         const double top = d_.height + 18;
@@ -204,7 +204,7 @@ class map_drawer {
             std::string middle = p_.larger_is_worse ? "worse \u2192" : "\u2190 worse";
             if (shade_.log) middle += ", log";
             if (p_.limit) middle = "outlined: worse than " + value_text(p_.value, *p_.limit);
-            // Below the ends where there is no room between them.
+            // Below the ends if there is no space between them.
             const double ends = std::max(width_of(low, small_size), width_of(high, small_size));
             below = p_.limit || 2 * ends + width_of(middle, small_size) + 16 > key_width;
             d_.out.label(left + key_width / 2, top + (below ? 40 : 26), "num soft mid", middle);

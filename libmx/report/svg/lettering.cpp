@@ -11,8 +11,8 @@
 namespace mx::report::svg {
 namespace {
 
-// In ems. A code point counts with its first byte; those beyond the general punctuation and
-// mathematical signs are as wide as ideographs.
+// Widths in ems. A code point counts at its first byte; code points beyond the general punctuation
+// and mathematical signs are as wide as ideographs.
 double advance(char c) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0xe3) return 1;
@@ -27,15 +27,15 @@ double advance(char c) {
 
 constexpr double highest_row = 22;
 constexpr double lowest_row = 5;
-constexpr double page_height = 900;  // what rows share before they reach the lowest height
+constexpr double page_height = 900;  // shared by the rows until they reach the lowest height
 constexpr double name_gap = 8;
 
-// Directions in the order they read best; y grows downwards.
+// Positions of a label in order of preference; y grows downwards.
 constexpr std::array<std::pair<int, int>, 8> directions{
     {{1, 0}, {-1, 0}, {0, -1}, {0, 1}, {1, -1}, {-1, -1}, {1, 1}, {-1, 1}}};
 constexpr std::array distances{3.0, 10.0, 20.0, 34.0, 50.0};
 
-// The rectangle beside the square of half side `reach` around (x, y).
+// The rectangle next to the square with half side `reach` around (x, y).
 area beside(double x, double y, double reach, std::pair<int, int> direction, double width,
             double height) {
     const double dx = direction.first;
@@ -64,7 +64,7 @@ double widest(const std::vector<std::string>& texts, double size) {
 
 std::string fitted(const std::string& text, double width, double size) {
     if (width_of(text, size) <= width) return text;
-    // No character is narrower than a third of an em, and names from files may be megabytes.
+    // No character is narrower than a third of an em; names from files may be megabytes long.
     const auto most = static_cast<std::size_t>(3 * std::max(width, size) / size);
     std::size_t columns = std::min(columns_of(text), most);
     std::string out = shortened(text, columns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much room text takes, and where names of rows and points are written. There is no font here
-// to ask, so widths are estimates on the wide side of the common sans-serif fonts.
+// Estimates the width of text, and places the names of rows and points. Font metrics are not
+// available here, so widths are upper estimates for common sans-serif fonts.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +19,17 @@ inline constexpr double small_size = 11;  ///< of values in cells and of zones
 
 /// The width of a line of `text`.
 double width_of(std::string_view text, double size = font_size);
-/// The widest of `texts`; 0 without any.
+/// The width of the widest of `texts`; 0 if there are none.
 double widest(const std::vector<std::string>& texts, double size = font_size);
 
-/// `text` when it fits in `width`, otherwise with its middle left out.
+/// `text` if it fits in `width`, otherwise with its middle omitted.
 std::string fitted(const std::string& text, double width, double size = font_size);
 
-/// `text` in lines of at most `width`, broken behind blanks and : / , _ + -; longer pieces are
-/// left whole.
+/// `text` in lines of at most `width`, broken after blanks and : / , _ + -; longer pieces are not
+/// broken.
 std::vector<std::string> broken(const std::string& text, double width, double size = font_size);
 
-/// Rows from `top` down, all of one height: the more there are, the lower they get.
+/// Rows from `top` down, of equal height: the more rows, the lower they are.
 struct row_layout {
     double top = 0;
     double height = 0;
@@ -39,7 +39,7 @@ struct row_layout {
     double middle(std::size_t row) const { return top + height * (static_cast<double>(row) + 0.5); }
 };
 
-/// Rows named `names`, whose names take at most `most_width`.
+/// Rows named `names`; the names are at most `most_width` wide.
 row_layout rows_of(const std::vector<std::string>& names, double top, double most_width);
 /// The names, right-aligned at `right`.
 void draw_row_names(canvas& out, const row_layout& rows, const std::vector<std::string>& names,
@@ -53,14 +53,14 @@ struct area {
     }
 };
 
-/// Finds places one after the other; names never touch, and touch points only where nothing else
-/// is free.
+/// Places labels one after the other. Labels never overlap each other, and overlap points only if
+/// there is no other position.
 class name_places {
   public:
-    /// Names stay within `bounds`; `points` are the middles of all points, of this radius.
+    /// Labels stay within `bounds`; `points` are the centres of all points, with this radius.
     name_places(area bounds, std::vector<std::pair<double, double>> points, double radius);
 
-    /// The place of a name of this size for the point at (x, y); none when all are taken.
+    /// The position of a label of this size for the point at (x, y); nullopt if there is none.
     std::optional<area> place(double x, double y, double width, double height);
 
   private:

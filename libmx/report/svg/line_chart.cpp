@@ -14,9 +14,9 @@ namespace {
 
 constexpr double plot_height = 230;
 constexpr double marker_radius = 3.4;
-constexpr std::size_t most_markers = 24;   // of a line; other points are still found by pointing
-constexpr std::size_t most_points = 2000;  // of a chart, beyond which only markers are
-constexpr double least_band = 1;           // in units; thinner ones say nothing
+constexpr std::size_t most_markers = 24;   // per line; other points still have tooltips
+constexpr std::size_t most_points = 2000;  // per chart; beyond this, only markers have tooltips
+constexpr double least_band = 1;           // in units; thinner bands are not drawn
 
 bool finite(const std::optional<double>& x) { return x && std::isfinite(*x); }
 bool banded(const point& at) { return drawn(at) && finite(at.low) && finite(at.high); }
@@ -31,7 +31,7 @@ legend_item sample_of(const std::string& name, std::size_t index) {
     return item;
 }
 
-// What the points of a line are means of: stretches of points that have a low and a high.
+// The intervals whose means the points of a line are, with their low and high.
 void draw_band(canvas& out, const frame& f, const line_chart::line& line) {
     path_data d;
     double widest = 0;
@@ -53,7 +53,7 @@ void draw_band(canvas& out, const frame& f, const line_chart::line& line) {
     if (!d.empty() && widest >= least_band) out.path(d, "band");
 }
 
-// `every`: whether points without a marker are found by pointing at them as well.
+// `every`: whether points without a marker have tooltips as well.
 void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t index, bool every) {
     const line_chart::line& line = p.lines[index];
     const std::size_t stride = (line.points.size() + most_markers - 1) / most_markers;

@@ -26,7 +26,7 @@ path_data polygon(const vertices& shape, double x, double y, double radius) {
     return d.close();
 }
 
-// `quarter`, and the same turned by a quarter, a half and three quarters.
+// `quarter`, and the same rotated by 90, 180 and 270 degrees.
 vertices turned(vertices quarter) {
     const std::size_t count = quarter.size();
     while (quarter.size() < 4 * count) {
@@ -36,7 +36,7 @@ vertices turned(vertices quarter) {
     return quarter;
 }
 
-// Of about the same area each; y grows downwards. The first is the circle.
+// All shapes have about the same area; y grows downwards. The first is the circle.
 const vertices& shape_of(std::size_t kind) {
     static const std::array<vertices, looks> shapes{{
         {},
@@ -53,7 +53,7 @@ const vertices& shape_of(std::size_t kind) {
     return shapes[kind % looks];
 }
 
-// Lines over a tile of 8 by 8; empty for a plain fill.
+// Lines in a tile of 8 x 8; empty for a plain fill.
 constexpr std::array<std::string_view, fills> hatchings{
     "",
     "M0 8L8 0M-2 2L2 -2M6 10L10 6",

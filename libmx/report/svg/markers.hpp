@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Differences between series without colour: shapes of points and hatching of areas.
+// Distinguishes series without colour: shapes of points and hatching of areas.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace mx::report::svg {
 
-/// The class of series `index`; there are ten, then they repeat.
+/// The class of series `index`; ten classes, then they repeat.
 std::string series_class(std::size_t index);
 
-/// The shape of series `index` around a point. Ten shapes; when the classes repeat, each comes
-/// with another shape.
+/// The shape of series `index` around a point. Ten shapes; when the classes repeat, they are paired
+/// with other shapes.
 path_data marker(std::size_t index, double x, double y, double radius);
 
-/// An arrow head where a value is beyond the axis: up or down, right or left.
+/// An arrow head for a value beyond the axis: up or down, right or left.
 path_data arrow(double x, double y, int right, int up);
 
 /// Defines the pattern of an undefined cell; `undefined_fill` refers to it.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view minus = "\xe2\x88\x92";
 
-// The ASCII digits of `plain` as people write them: signs and thousands.
+// The ASCII digits `plain` in typographic form: minus sign and thousands separators.
 std::string typeset(const std::string& plain) {
     const bool negative = plain.front() == '-';
     std::string out = plain.substr(negative ? 1 : 0);
@@ -32,11 +32,11 @@ std::string typeset(const std::string& plain) {
     return negative ? std::string(minus) + out : out;
 }
 
-// The double nearest to the first twelve digits of `x`: 100 * 0.07 and 3 * 0.1 are not 7 and 0.3,
-// but what was meant.
+// The double nearest to the first twelve digits of `x`, so that 100 * 0.07 and 3 * 0.1 become 7 and
+// 0.3.
 double twelve_digits(double x) { return number_of(fmt::format("{:.11e}", x)); }
 
-// Trailing zeros say that something was rounded away behind them; of what is exact they go.
+// Trailing zeros mean that digits were rounded away; exact numbers have none.
 std::string without_tail(const std::string& plain, double value) {
     if (plain.find('.') == std::string::npos) return plain;
     const std::size_t mark = std::min(plain.find('e'), plain.size());
@@ -64,7 +64,7 @@ std::string number_text(double value, int digits) {
     if (value == 0) return "0";
     const double size = std::abs(value);
     if (size >= 1e-4 && size < 1e6) {
-        // From as many digits before the point as are asked for, the rest is written out.
+        // Beyond the requested number of digits, the integer part is written in full.
         const std::string text = significant_text(value, digits);
         const bool plain = text.find('e') == std::string::npos;
         return typeset(plain ? without_tail(text, value) : fmt::format("{:.0f}", value));
@@ -80,7 +80,7 @@ std::string number_text(double value, int digits) {
 
 std::string fixed_text(double value, int decimals) {
     const std::string text = fmt::format("{:.{}f}", value, decimals);
-    // What rounds to zero has no sign.
+    // A value that rounds to zero has no sign.
     const bool zero = text.find_first_not_of("-0.") == std::string::npos;
     return typeset(zero && text.front() == '-' ? text.substr(1) : text);
 }

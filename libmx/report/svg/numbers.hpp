@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as figures show them: minus signs, powers of ten, thousands, percent.
+// Numbers as shown in figures: minus signs, powers of ten, thousands, percent.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace mx::report::svg {
 /// (with U+2212) or "1.2" x 10 to a power in superscript below 1e-4 and from 1e6 on. Trailing
 /// zeros stay where digits were rounded away.
 std::string number_text(double value, int digits);
-/// The same with a fixed count of decimals.
+/// The same with a fixed number of decimals.
 std::string fixed_text(double value, int decimals);
 /// 10 to `exponent`, in superscript.
 std::string power_text(int exponent);
 
-/// The double nearest to a number in ASCII, whatever the locale.
+/// The double nearest to a number in ASCII, independent of the locale.
 double number_of(std::string_view text);
 
-/// A value of `a` as cells of a figure show it: a share in percent, without the unit.
+/// A value of `a` as in the cells of a figure: shares in percent, without the unit.
 std::string short_text(const axis& a, double value, int digits = 3);
-/// A value of `a` for reading off: four digits, with its unit.
+/// A value of `a` for tooltips: four digits, with its unit.
 std::string value_text(const axis& a, double value);
 /// The title of `a` with its unit.
 std::string title_text(const axis& a);

@@ -11,18 +11,18 @@
 namespace mx::report::svg {
 namespace {
 
-// Far enough from the ends of the type that spans and powers of ten stay finite.
+// Bounds on axis values, so that spans and powers of ten stay finite.
 constexpr double largest = 1e300;
 constexpr double smallest = 1e-300;
 
 constexpr double hair = 1e-9;  // relative; limits and ticks come from divisions
 
-// m * 10^exponent as the nearest double: what the same digits in a source file mean.
+// m * 10^exponent as the nearest double, as in a decimal literal.
 double decimal(int m, int exponent) { return number_of(fmt::format("{}e{}", m, exponent)); }
 
 int decade_of(double x) { return static_cast<int>(std::floor(std::log10(x))); }
 
-// The nearest 1, 2 or 5 times a power of ten that is not below `x` > 0, or not above it.
+// The nearest number 1, 2 or 5 times a power of ten that is not below, or not above, `x` > 0.
 double round_with(double x, bool above) {
     const int decade = decade_of(x);
     const int steps[] = {1, 2, 5};
@@ -55,7 +55,7 @@ std::vector<double> decades(double low, double high, int stride, std::vector<int
     return out;
 }
 
-// Lets a step be a hair too small: 0.1 + 0.2 still steps by 0.3's neighbour.
+// Allows for rounding: 0.1 + 0.2 must still give a step of 0.3.
 double round_step(double x) { return round_with(x * (1 - hair), true); }
 
 // Multiples of `step` within the limits, all with the same decimals; in percent for a share.
@@ -80,7 +80,7 @@ std::vector<tick> linear_ticks(double low, double high, double step, bool share)
     return out;
 }
 
-// Decades where there are several, otherwise 1, 2 and 5 of each, otherwise multiples of a step.
+// Several decades: powers of ten; fewer: 1, 2 and 5 in each; otherwise multiples of a step.
 std::vector<tick> log_ticks(double low, double high, int wanted, bool share) {
     std::vector<double> values = decades(low, high, 1, {1});
     if (values.size() < 3) values = decades(low, high, 1, {1, 2, 5});

@@ -17,7 +17,7 @@ using mark = scatter_chart::mark;
 
 constexpr double scatter_height = 280;
 constexpr double longest_label = 170;
-constexpr std::size_t most_names = 120;  // more are not legible
+constexpr std::size_t most_names = 120;  // more would not be legible
 
 bool finite(const std::pair<double, double>& at) {
     return std::isfinite(at.first) && std::isfinite(at.second);
@@ -86,10 +86,10 @@ class scatter_drawer {
         out().titled(p_.path_name.empty() ? "path" : p_.path_name);
     }
 
-    // Names avoid the path as if it were made of points.
+    // Labels avoid the path as if it consisted of points.
     void add_path_to(std::vector<std::pair<double, double>>& points) const {
         constexpr int pieces = 40;
-        constexpr std::size_t most_steps = 500;  // denser ones leave no place to avoid them
+        constexpr std::size_t most_steps = 500;  // more would leave no space for labels
         if (steps_ > most_steps) return;
         const std::pair<double, double>* last = nullptr;
         for (const auto& at : p_.path) {

@@ -16,8 +16,8 @@ namespace {
 constexpr double undefined_width = 16;
 constexpr double filled = 0.8;  // of a row's height
 
-// Parts above zero are stacked to the right, those below to the left. Lengths add up, so the axis
-// is linear whatever was asked for.
+// Positive parts are stacked to the right, negative ones to the left. Because lengths add up, the
+// axis is always linear.
 class stack_drawer {
   public:
     stack_drawer(const stacked_chart& p, const std::string& id) : p_(p), id_(id), value_(p.value) {
@@ -113,7 +113,7 @@ class stack_drawer {
 
     std::string amount(double v) const { return short_text(value_, v) + (value_.share ? "%" : ""); }
 
-    // A value on its part, where it fits.
+    // The value of a part, if it fits.
     void write(const std::string& text, double left, double wide, double top, std::size_t part) {
         if (rows_.height < small_size + 6 || width_of(text, small_size) + 8 > wide) return;
         out().label(left + wide / 2, top + rows_.height * filled / 2 + 4,

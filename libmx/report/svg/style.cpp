@@ -6,11 +6,11 @@
 namespace mx::report::svg {
 namespace {
 
-// s: series; h: cells of heat maps, the last worst and furthest from the paper; g and b: cells that
-// keep a limit and that do not, the last furthest from it; f: parts of bars; t: text on faint and
-// on strong shades. Series differ by 12 or more (CIEDE2000) also as deuteranopes and protanopes see
-// them, h, g and b are monotone in lightness (tests/unit/report/palette_test.cpp). Dashes, markers,
-// outlines and hatching say the same once more.
+// s: series; h: cells of heat maps, the last one worst and furthest from the background; g and b:
+// cells within and beyond a limit, the last one furthest from it; f: parts of bars; t: text on
+// light and dark shades. Series differ by at least 12 (CIEDE2000), also for deuteranopes and
+// protanopes; h, g and b are monotone in lightness (tests/unit/report/palette_test.cpp). Dashes,
+// markers, outlines and hatching carry the same information.
 constexpr std::string_view light = R"(
 --mx-ink:#1b2027;--mx-soft:#565f6b;--mx-rule:#dfe3e8;--mx-paper:#ffffff;
 --mx-zone:#f4dfae;--mx-zone-edge:#8a6100;--mx-alarm:#a3200c;
@@ -105,7 +105,7 @@ std::string sheet() {
     css += "@media (prefers-color-scheme:dark){:root:not([data-theme=light]){" + night + "}}\n";
     css += ":root[data-theme=dark]{" + night + "}\n";
     css += std::string(rules);
-    // Browsers do not print backgrounds unless the style requires it.
+    // Browsers do not print backgrounds unless the style requests it.
     css += "@media print{:root,:root:not([data-theme=light]),:root[data-theme=dark]{" + day +
            "}svg.plot,svg.wide{min-width:0;break-inside:avoid;print-color-adjust:exact}}\n";
     return css;

@@ -10,7 +10,7 @@
 namespace mx::report::svg {
 namespace {
 
-// Ids are used in url(#...), where anything else would need quoting of its own.
+// Ids appear in url(#...), where other characters would need escaping.
 std::string clean(const std::string& id) {
     std::string out;
     for (const char c : id) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the single blocks of a tensor: how tight they are, where their maxima lie, which
-// of them lose what told their elements apart.
+// Per-block analysis of a tensor: how narrow the range of each block is, where its maximum lies,
+// and which blocks lose the differences between their elements.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace mx::cluster {
 
-/// What a block loses; worse ones first. Blocks of fewer than two non-zero elements, and
+/// What a block loses; worse defects first. Blocks with fewer than two non-zero elements, and
 /// blocks without a finite scale, are not judged.
 enum class defect : std::uint8_t {
     saturation,  ///< every non-zero element takes the largest code, some from beyond it
@@ -33,7 +33,7 @@ struct bad_block {
     double loss = 0;                ///< sum((x - d)^2) / sum(x^2)
 };
 
-/// The block that comes closest to saturation without saturating.
+/// The block that is closest to saturation without saturating.
 struct near_block {
     std::uint64_t index = 0;
     double least = 0, largest = 0;
@@ -48,10 +48,10 @@ struct block_survey {
     std::uint64_t saturated = 0;  ///< of them, as the metric saturated_block_rate counts them
     std::uint64_t defective[defect_count] = {};  ///< of the eligible blocks, by defect
 
-    /// Of blocks with a finite maximum: those whose maximum is in the recipe's clamp zone.
+    /// Share of the blocks with a finite maximum whose maximum is in the recipe's clamp zone.
     report::value clamp_zone_block_rate;
-    /// The closed-form verdicts (codec::block_judge) as shares of the eligible blocks; null
-    /// where the recipe has none.
+    /// Closed-form verdicts (codec::block_judge) as shares of the eligible blocks; null if the
+    /// recipe has none.
     report::value certain_overflow_block_rate, certain_saturation_block_rate;
     report::value saturated_block_gain;  ///< mean gain of the saturated blocks
     report::record spread;               ///< quantiles of min/max: {"p01", ...}
@@ -72,8 +72,8 @@ struct survey_recipe;
 struct shared_survey;
 
 /// Surveys the blocks of a run under its first factor: tensors in order, recipes innermost. With a
-/// transform, blocks are those of the transformed values. Memory does not grow with the size of
-/// tensors, figures do not depend on threads.
+/// transform, blocks are those of the transformed values. Memory does not depend on the size of
+/// tensors, and results do not depend on threads.
 class block_surveyor final : public engine::visitor {
   public:
     explicit block_surveyor(const engine::run_request& request);
@@ -93,7 +93,7 @@ class block_surveyor final : public engine::visitor {
     std::vector<std::unique_ptr<shared_survey>> tallies_;  // by job of the batch
 };
 
-/// Surveys numeric tensors in a run of their own. Throws base::error.
+/// Surveys numeric tensors in a separate run. Throws base::error.
 std::vector<block_survey> survey_blocks(const std::vector<engine::tensor_ref>& tensors,
                                         const engine::run_request& request,
                                         const engine::run_control& control);

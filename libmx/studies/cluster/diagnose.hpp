@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnosis of block clustering: measures tensors under recipes, names those whose blocks lose what
-// told their elements apart, and measures what would remedy that.
+// Diagnosis of block clustering: measures tensors under recipes, finds those whose blocks lose the
+// differences between their elements, and measures remedies.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace mx::cluster {
 
-/// A defect in words: "1 of 8 blocks saturates", "2 of 8 blocks saturate".
+/// A defect as text: "1 of 8 blocks saturates", "2 of 8 blocks saturate".
 struct defect_words {
     std::string_view one, many;
 };
@@ -32,16 +32,15 @@ struct finding {
 /// The finding as an element of the JSON list `findings`.
 report::record finding_record(const finding& f, const engine::role_finder& roles);
 
-/// Whether the norms of a model are stored as gamma - 1: their values then lie around 0, where
-/// those of other models lie around 1.
-/// Values as stored are looked at. A norm lies around zero when more than half of its values are
-/// below 1/2 in magnitude and at least a tenth are negative (or all are zero, as before training):
-/// a gain is hardly ever negative.
+/// Counts evidence that a model stores norms as gamma - 1: their values then lie around 0 instead
+/// of around 1. Uses the stored values. A norm counts as around zero if more than half of its
+/// values are below 1/2 in magnitude and at least a tenth are negative (or all are zero, as before
+/// training), because a gain is hardly ever negative.
 struct norm_centres {
     std::size_t norms = 0;                 ///< tensors whose role is norm, with values
     std::vector<std::string> around_zero;  ///< names of those that look like gamma - 1
 
-    /// Most norms do: a single shift that was taken for a norm proves nothing.
+    /// Requires most norms: a single shift that was mistaken for a norm is no evidence.
     bool look_like_gamma_minus_one() const { return 2 * around_zero.size() > norms; }
 };
 
@@ -52,13 +51,12 @@ struct recipe_summary {
     std::uint64_t in_danger = 0;
     std::uint64_t eligible = 0, saturated = 0;  ///< blocks
     std::uint64_t saturating_tensors = 0;       ///< with a saturated block
-    /// The block that comes closest to saturation in tensors that are not in danger, and its
-    /// tensor.
+    /// The block closest to saturation in tensors that are not in danger, and its tensor.
     std::optional<near_block> nearest;
     std::string nearest_tensor;
 };
 
-/// A tensor of several blocks, not all of them zero, none with two non-zero elements.
+/// A tensor of several blocks, not all zero, none with two non-zero elements.
 struct unjudged_tensor {
     std::string tensor;
     std::string recipe;
@@ -66,7 +64,7 @@ struct unjudged_tensor {
 
 struct cluster_report {
     analysis::result_list measured;  ///< of analyze(), with error parts
-    /// Their records, and facts of blocks behind them: see the guide.
+    /// Their records, with per-block figures: see the guide.
     report::record_list results;
     std::vector<engine::skipped_tensor> skipped;
     analysis::distributions sums;           ///< see analysis_request::distributions
@@ -76,9 +74,8 @@ struct cluster_report {
     norm_centres norms;
 };
 
-/// Does all of that. Tensors are read once, and those in danger again. Of `request`, recipes,
-/// roles, norm_bias and distributions matter. Output does not depend on threads. Throws
-/// base::error.
+/// Runs the diagnosis. Tensors are read once, and those in danger again. Reads recipes, roles,
+/// norm_bias and distributions of `request`. Output does not depend on threads. Throws base::error.
 cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
                         const analysis::analysis_request& request,
                         const engine::run_control& control);

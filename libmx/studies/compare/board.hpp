@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of a sweep as a table: what every recipe made of every tensor, phase by phase.
+// The results of a sweep as a table: every recipe on every tensor, phase by phase.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace mx::compare {
 
-/// A rate of results that is pooled over tensors, and what it is a share of.
+/// A rate that is pooled over tensors, and its denominator.
 struct pooled_rate {
     enum class whole : std::uint8_t { elements, blocks, squared_error };
     std::string_view name;
@@ -22,7 +22,7 @@ struct pooled_rate {
     double analysis::result::*figure;
 };
 
-/// What a ranking pools besides errors and bits.
+/// The rates that a ranking pools besides errors and bits.
 inline constexpr std::array pooled_rates{
     pooled_rate{"overflow_rate", pooled_rate::whole::elements, &analysis::result::overflow_rate},
     pooled_rate{"clamp_rate", pooled_rate::whole::elements, &analysis::result::clamp_rate},
@@ -40,7 +40,7 @@ inline constexpr std::array pooled_rates{
     pooled_rate{"regret_share", pooled_rate::whole::squared_error, &analysis::result::regret_share},
 };
 
-/// The index in pooled_rates of a rate that is there.
+/// The index in pooled_rates of a rate that must exist.
 constexpr std::size_t rate_index(std::string_view name) {
     std::size_t i = 0;
     while (pooled_rates[i].name != name) ++i;
@@ -48,7 +48,7 @@ constexpr std::size_t rate_index(std::string_view name) {
 }
 
 struct tensor_row {
-    /// Where a result is: the index of a list of the board, and its index in that list.
+    /// The position of a result: the index of a list of the board, and its index in that list.
     struct place {
         static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
         std::uint32_t list = nowhere;
@@ -64,18 +64,18 @@ struct board {
     std::vector<tensor_row> tensors;  ///< in the order of the files
     std::vector<analysis::result_list> lists = {};
 
-    /// A result without elements and figures where the tensor was left out.
+    /// A result without elements or figures if the tensor was left out.
     analysis::result of(std::size_t tensor, std::size_t run, std::size_t phase = 0) const;
-    /// Under the first factor by run: the results of a tensor, without those left out.
+    /// The results of a tensor under the first factor, by run, without those left out.
     std::vector<analysis::result> all_of(std::size_t tensor) const;
 };
 
-/// Arranges results of the recipes named `runs` under `phases` factors. Results of other recipes
-/// are passed over.
+/// Arranges the results of the recipes named `runs` under `phases` factors. Ignores results of
+/// other recipes.
 board arrange(const analysis::result_list& results, const std::vector<std::string>& runs,
               std::size_t phases);
 
-/// Tensors whose names differ in the number of their layer only.
+/// Tensors whose names differ only in the layer number.
 struct layer_series {
     std::string file;
     std::string name;  ///< with '*' in the layer's place
@@ -83,10 +83,10 @@ struct layer_series {
     std::vector<std::size_t> tensors;  ///< indices into the board, layers ascending
 };
 
-/// The series of two layers and more, in the order of their first tensors.
+/// The series of at least two layers, in the order of their first tensors.
 std::vector<layer_series> find_series(const board& b);
 
-/// What a series says of every layer; means over the seeds of a cell.
+/// A figure of every layer of a series; a mean over the seeds of a cell.
 struct series_figure {
     std::string_view name;  ///< as in the records
     double analysis::result::*figure;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which recipes a sweep runs: the cartesian product of its axes over its base recipes.
+// The recipes of a sweep: the cartesian product of its axes over its base recipes.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace mx::compare {
 
-/// One axis of a sweep: a recipe key and the values it takes.
+/// One axis of a sweep: a recipe key and its values.
 struct axis {
     std::string key;
     std::vector<std::string> values;
 };
 
-/// One combination of the sweep. Where random numbers are drawn it stands for several recipes that
-/// differ in their seed.
+/// One combination of the sweep. If it draws random numbers, it comprises several recipes that
+/// differ only in their seed.
 struct cell {
     codec::recipe recipe;
     std::string name;               ///< canonical; of the first seed
     std::vector<std::size_t> runs;  ///< indices into sweep_plan::recipes, one per seed
 };
 
-/// A combination that no format or dialect can take.
+/// A combination that no format or dialect supports.
 struct left_out_cell {
     std::string recipe;  ///< as the sweep spelt it
     std::string reason;
@@ -47,15 +47,15 @@ struct sweep_request {
     std::vector<codec::recipe> more = {};  ///< cells beside the product
 };
 
-/// Cells beyond which a sweep is refused.
+/// The largest number of cells of a sweep.
 inline constexpr std::size_t max_cells = 2048;
 
-/// Whether quantizing under `r` draws random numbers.
+/// Whether quantization under `r` draws random numbers.
 bool is_random(const codec::recipe& r);
 
-/// Expands a sweep. An axis replaces what a base says about its key. Throws base::error (usage) for
-/// bases and baselines that are no recipes, for values that no recipe has, when no combination
-/// remains (naming the first reason), and for more than max_cells combinations.
+/// Expands a sweep. An axis replaces the value of its key in a base. Throws base::error (usage) for
+/// invalid bases or baselines, for values that no recipe has, if no combination remains (with the
+/// first reason), and for more than max_cells combinations.
 sweep_plan plan_sweep(const sweep_request& request);
 
 }  // namespace mx::compare

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a sweep says, from the results of its analysis.
+// Evaluates the results of a sweep.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct role_ranking {
     ranking ranks;
 };
 
-/// The best of the cells that take from `bits` to less than `bits` + 1 bits per element.
+/// The best of the cells with at least `bits` and less than `bits` + 1 bits per element.
 struct bits_class {
     int bits = 0;
     std::size_t best = 0;    ///< place in the overall ranking
@@ -31,7 +31,7 @@ struct bits_class {
     std::size_t cells = 0;
 };
 
-/// Cells whose contest is followed through the phases: a family of scale rules, or all.
+/// Cells whose ranking is followed through the phases: a group of scale rules, or all.
 struct phase_group {
     std::string name;  ///< of the family; "" for all cells
     std::vector<std::size_t> cells;
@@ -53,18 +53,18 @@ struct comparison {
     std::vector<phase_group> phases;  ///< all cells first; empty without a phase sweep
 };
 
-/// What `analyze` is to be asked for. Its recipes are those of the plan.
+/// The request for `analyze`. Its recipes are those of the plan.
 analysis::analysis_request request_of(const sweep_plan& plan, bool phase_sweep);
 
-/// Evaluates what it answered.
+/// Evaluates the results of that request.
 comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep);
 
-/// Why the place of a cell and the next should not be trusted: their ratios differ by less than
-/// the seeds leave open.
+/// Whether the order of a cell and the next is uncertain: their ratios differ by less than the
+/// variation over seeds.
 bool within_interval(const standing& a, const standing& b);
 
 /// The share of blocks whose scale bytes differ between members `a` and `b` of a scale group; null
-/// without a block.
+/// without blocks.
 report::value scale_difference(const comparison& c, std::size_t group, std::size_t a,
                                std::size_t b);
 
@@ -75,7 +75,7 @@ report::record standing_record(const sweep_plan& plan, const standing& s);
 /// disagreement, phase (null without a sweep of phases), left_out.
 report::record comparison_members(const sweep_plan& plan, const comparison& c);
 
-/// The member `series`, with a figure for every tensor, cell and series_figure: made when it is
+/// The member `series`, with a figure for every tensor, cell and series_figure; generated when
 /// read.
 report::record_list series_records(std::shared_ptr<const sweep_plan> plan,
                                    std::shared_ptr<const comparison> c);

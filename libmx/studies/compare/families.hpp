@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells that differ in their scale rule only: where rules meet on equal terms.
+// Groups of cells that differ only in their scale rule.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ struct family {
     std::vector<std::size_t> cells;  ///< indices into sweep_plan::cells, in their order
 };
 
-/// Families of two cells and more that differ in nothing but the rule.
+/// Groups of at least two cells that differ only in the rule.
 std::vector<family> rule_families(const sweep_plan& plan);
 
-/// Families whose scale bytes can be compared: one cell per rule, whatever the rounding of the
-/// elements, which no scale depends on. Without float32 scales, which are no bytes, and scales that
-/// differ inside a block.
+/// Groups whose scale bytes can be compared: one cell per rule, with any rounding of the elements,
+/// because scales do not depend on it. Excludes float32 scales, which have no byte code, and scales
+/// that differ within a block.
 std::vector<family> scale_families(const sweep_plan& plan);
 
 }  // namespace mx::compare

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cell of a sweep errs least, over some tensors.
+// Ranks the cells of a sweep by error over a set of tensors.
 #pragma once
 
 #include <array>
@@ -16,18 +16,18 @@
 
 namespace mx::compare {
 
-/// How the errors of several tensors are taken together.
+/// How the errors of several tensors are combined.
 enum class pooling : std::uint8_t {
     as_stored,  ///< squared errors as they are: tensors of large values count most
     equal_rms   ///< every tensor divided by its RMS first: none hides the others by its size
 };
 
-/// Where a cell stands. Figures of a cell with several seeds are means over them, with intervals.
+/// The rank of a cell. Figures of a cell with several seeds are means over them, with intervals.
 struct standing {
     std::size_t cell = 0;
     std::int64_t tensors = 0;  ///< that it was measured on and that hold a finite number
-    /// Geometric mean over tensors of R-MSE relative to the baseline's; over the `compared` tensors
-    /// of the ranking; none without such a tensor.
+    /// Geometric mean, over the `compared` tensors of the ranking, of the R-MSE relative to the
+    /// baseline's; nullopt without such a tensor.
     std::optional<base::estimate> rmse_ratio;
     std::int64_t compared = 0;
     std::int64_t only_exact = 0;           ///< tensors exact here and not under the baseline
@@ -41,11 +41,11 @@ struct standing {
     std::array<std::optional<double>, pooled_rates.size()> rates;  ///< likewise
 };
 
-/// Which tensors the cells of a sweep can be compared on: a mean over other tensors than the next
-/// cell's would say more about the tensors than about the cells.
+/// The tensors on which all cells of a sweep can be compared: means over different tensors would
+/// compare the tensors, not the cells.
 struct common_tensors {
     std::vector<std::size_t> tensors;  ///< measured under every cell and the baseline
-    /// Of these, what ratios are over: those that no cell quantizes exactly.
+    /// Of these, the tensors that ratios are computed over: those that no cell quantizes exactly.
     std::vector<std::size_t> compared;
     std::int64_t not_everywhere = 0;  ///< measured under some cells only: left out
     std::int64_t uneven = 0;  ///< of `tensors`: cells count different numbers of their elements,
@@ -58,16 +58,16 @@ struct ranking {
     common_tensors over;          ///< what every cell's figures are over
 };
 
-/// A figure of a tensor under a cell, the mean over its seeds; none where one of them has none.
+/// A figure of a tensor under a cell, the mean over its seeds; nullopt if one of them has none.
 std::optional<double> figure_of(const board& b, std::size_t tensor, const cell& c,
                                 double analysis::result::*figure, std::size_t phase = 0);
-/// The R-MSE; none where the tensor was left out.
+/// The R-MSE; nullopt if the tensor was left out.
 inline std::optional<double> rmse_of(const board& b, std::size_t tensor, const cell& c,
                                      std::size_t phase = 0) {
     return figure_of(b, tensor, c, &analysis::result::rmse, phase);
 }
 
-/// Tensors taken together under one run.
+/// Figures of several tensors under one run, combined.
 struct pool {
     pooling how = pooling::as_stored;
     bool lossless = true;
@@ -83,30 +83,30 @@ struct pool {
     std::optional<double> rate(std::size_t i) const;
 };
 
-/// The cell with the smallest R-MSE on a tensor, the first of equals; none when the tensor was left
-/// out under all of them.
+/// The cell with the smallest R-MSE on a tensor, the first of equals; nullopt if all of them left
+/// the tensor out.
 std::optional<std::size_t> best_on(const sweep_plan& plan, const board& b, std::size_t tensor);
 
 /// Whether no tensor of `among` has a figure under a cell.
 bool unmeasured(const board& b, const cell& c, std::span<const std::size_t> among,
                 std::size_t phase = 0);
 
-/// Ranks the cells of `plan` on those of the tensors `among` (indices into the board) that all of
-/// them can be compared on.
+/// Ranks the cells of `plan` on those of the tensors `among` (indices into the board) on which all
+/// of them can be compared.
 ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t> among,
              std::size_t phase = 0, pooling how = pooling::as_stored);
 
 /// Indices of all tensors of a board.
 std::vector<std::size_t> all_tensors(const board& b);
 
-/// R-MSEs that differ by less than this share of themselves are the same: sums are no more accurate
+/// R-MSEs with a smaller relative difference count as equal: sums are no more accurate than that
 /// (docs/guide/figures.md).
 inline constexpr double same_rmse = 1e-6;
 
-/// Whether `a` stands before `b`, rather than beside it: by more than same_rmse.
+/// Whether `a` ranks before `b` by more than same_rmse.
 bool stands_before(const standing& a, const standing& b);
 
-/// Bits per element against SQNR. A cell without an error has an infinite SQNR.
+/// A point of bits per element and SQNR. A cell without an error has an infinite SQNR.
 struct trade {
     double bits = 0;
     std::optional<double> sqnr_db;  ///< none where it is undefined: never on the front
@@ -114,11 +114,11 @@ struct trade {
 
 inline constexpr double no_error = std::numeric_limits<double>::infinity();
 
-/// SQNRs that differ by less are the same; see same_rmse.
+/// SQNRs with a smaller difference count as equal; see same_rmse.
 inline constexpr double same_decibels = 1e-5;
 
-/// Whether each point lies on the front: no other has as few bits and as high an SQNR, one of them
-/// better. Equal points share their fate.
+/// For each point, whether it is on the Pareto front: no other point is at least as good in both
+/// and better in one. Equal points are both on the front, or neither is.
 std::vector<bool> pareto_front(std::span<const trade> points);
 
 }  // namespace mx::compare

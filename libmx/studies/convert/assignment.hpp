@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which recipe each tensor of a model gets: what `mx plan` chose or `mx report` recommends.
+// The recipe of each tensor of a model, as chosen by `mx plan` or recommended by `mx report`.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ struct assignment {
     std::map<std::string, entry> tensors;  ///< by name
 };
 
-/// Reads JSON of mx plan (mx.plan/1) or mx report (mx.report/2): of each of the results the members
-/// `tensor` and `recipe`, in which "stored" and "keep" are the stored precision and null says
-/// nothing; `elements` where it is there. Throws base::error (input) for anything else, and for a
-/// tensor with two entries.
+/// Reads JSON of mx plan (mx.plan/1) or mx report (mx.report/2): the members `tensor` and `recipe`
+/// of each result, where "stored" and "keep" mean the stored precision and null means undecided;
+/// and `elements` if present. Throws base::error (input) for anything else, and for a tensor with
+/// two entries.
 assignment read_assignment(const std::string& path);
 
-/// What becomes of `chosen`, tensors of a model that holds `all`. Tensors without numbers, which no
-/// plan is about, are converted or kept as ever. With `keep_rest`, all others of `all` and those
-/// that the assignment does not name are copied as they are stored. Throws base::error (usage) when
-/// the assignment is of another model (it names tensors that are not in `all`, or of another size),
-/// and without `keep_rest` for a chosen tensor that it does not name.
+/// The treatment of the tensors `chosen` of a model with the tensors `all`. Tensors without
+/// numbers, which plans do not cover, are converted or kept as usual. With `keep_rest`, all other
+/// tensors, and those that the assignment does not name, are copied as stored. Throws base::error
+/// (usage) if the assignment belongs to another model (it names tensors that are not in `all` or
+/// have another size), and without `keep_rest` for a chosen tensor that it does not name.
 std::vector<assigned_tensor> assign(const assignment& by,
                                     const std::vector<engine::tensor_ref>& all,
                                     const std::vector<engine::tensor_ref>& chosen, bool keep_rest);
 
-/// The same with one recipe for all that are chosen.
+/// The same with one recipe for all chosen tensors.
 std::vector<assigned_tensor> assign(const codec::recipe& recipe,
                                     const std::vector<engine::tensor_ref>& all,
                                     const std::vector<engine::tensor_ref>& chosen, bool keep_rest);

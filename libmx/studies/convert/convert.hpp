@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors in, converted tensors out: cast, quantize, dequantize.
+// Converts tensors: cast, quantize, dequantize.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace mx::convert {
 
-/// What a conversion did.
+/// The result of a conversion.
 struct conversion {
     std::uint64_t tensors = 0;   ///< converted
     std::uint64_t elements = 0;  ///< of the converted tensors
@@ -29,14 +29,14 @@ struct conversion {
     std::vector<engine::skipped_tensor> skipped;  ///< not in the output
 };
 
-/// Where converted arrays go.
+/// Creates the writer of the converted arrays.
 using destination = std::function<std::unique_ptr<io::array_writer>(
     const std::vector<io::planned_array>& plan, const io::metadata_map& metadata)>;
 
 /// A file: .npy (exactly one tensor), .h5, .hdf5, otherwise safetensors.
 destination to_file(const std::string& path);
 
-/// What one can cast to: element formats, and scale formats with codes.
+/// The target formats of a cast: element formats, and scale formats with codes.
 std::vector<std::string_view> castable_formats();
 
 struct cast_request {
@@ -48,13 +48,14 @@ struct cast_request {
     bool saturate = true;  ///< false: beyond the maximum gives NaN (e4m3) or Inf (e5m2)
     bool packed = false;   ///< codes (`w.codes`) instead of float32 values (`w`)
     std::optional<codec::int_min> minimum;  ///< integers; none: codec::default_int_min
-    /// Whose conversion; also those that only convert (gfloat, ml_dtypes, cutlass).
+    /// The dialect of the conversion; includes dialects that only convert (gfloat, ml_dtypes,
+    /// cutlass).
     const codec::dialect* by = &codec::row_of(codec::dialect_id::ocp);
 };
 
-/// Element conversion without a scale. With `packed`, `w.codes` in the packed layout of
-/// `quantize --packed`; otherwise `w` as F32. Throws base::error (usage) for what the dialect
-/// lacks, and with `packed` (input) for a value that it gives no code.
+/// Converts elements without a scale. With `packed`, writes `w.codes` in the packed layout of
+/// `quantize --packed`; otherwise `w` as F32. Throws base::error: usage if the dialect lacks the
+/// conversion; with `packed`, input for a value without a code.
 conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_request& request,
                 const destination& out, const engine::run_control& control);
 
@@ -69,28 +70,29 @@ enum class quantized_form : std::uint8_t {
     codes,   ///< the same with one code to a byte, whatever its bits
 };
 
-/// A tensor and what becomes of it.
+/// A tensor and its treatment.
 struct assigned_tensor {
     engine::tensor_ref tensor;
     std::optional<codec::recipe> recipe;  ///< none: it is copied bit for bit
     std::string kept;                     ///< why, where it is copied
 };
 
-/// What is special about a conversion in parts.
+/// Options of a conversion in parts.
 struct conversion_parts {
-    /// Of a part: metadata that says so, and a part may have no tensor at all. Empty: all of it.
+    /// For a part: a note in its metadata; a part may have no tensors. Empty for a whole
+    /// conversion.
     std::string note;
-    /// Of the whole: files of all parts, from which quantized arrays are copied. None: they are
-    /// computed.
+    /// For the whole: the files of all parts, from which quantized arrays are copied. Empty: they
+    /// are computed.
     std::vector<const io::reader*> merged;
 };
 
-/// The key of the metadata of a part.
+/// The metadata key that marks a part.
 inline constexpr const char* part_key = "mx.part";
 
-/// Quantizes each tensor under its own recipe. Those that their recipe does not fit are copied with
+/// Quantizes each tensor under its own recipe. Tensors that do not fit their recipe are copied with
 /// `keep_rest`, else left out. Throws base::error: usage for a recipe that cannot be packed, input
-/// where no tensor is quantized.
+/// if no tensor is quantized.
 conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized_form form,
                           bool keep_rest, const destination& out,
                           const engine::run_control& control, const conversion_parts& parts = {});
@@ -111,9 +113,9 @@ inline conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
 conversion dequantize_model(const io::reader& file, const std::string& out,
                             const engine::run_control& control);
 
-/// Writes what is decoded on the way (io/quantized/layouts.hpp, ggml's blocks) as F32, rounded once
-/// where a value is not one, and keeps the other tensors bit for bit. Throws base::error (input)
-/// where no tensor is decoded.
+/// Writes tensors that are decoded when read (io/quantized/layouts.hpp, ggml's blocks) as F32,
+/// rounded once if a value is not representable, and keeps the other tensors bit for bit. Throws
+/// base::error (input) if no tensor is decoded.
 conversion dequantize_tensors(const std::vector<engine::tensor_ref>& tensors,
                               const std::string& out, const engine::run_control& control);
 

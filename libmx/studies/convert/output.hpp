@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a conversion writes: converted arrays, and beside them what it hands on as it is stored.
+// The output of a conversion: converted arrays, and tensors copied as stored.
 #pragma once
 
 #include <array>
@@ -16,34 +16,34 @@
 namespace mx::convert {
 
 /// The writer for `path` by its extension: .npy takes exactly one array, .h5 and .hdf5 are HDF5,
-/// anything else is safetensors. Throws base::error (usage) when .npy is asked for several arrays,
-/// two arrays have one name, or the extension is that of a format which is not written.
+/// anything else is safetensors. Throws base::error (usage) for several arrays in .npy, two arrays
+/// of the same name, and extensions of formats that mx does not write.
 std::unique_ptr<io::array_writer> create_destination(const std::string& path,
                                                      const std::vector<io::planned_array>& plan,
                                                      const io::metadata_map& metadata);
 
-/// The arrays of a conversion, and its result. Tensors that are kept are copied bit for bit: the
-/// widest come first in the file and the narrowest last, so that each lies at a multiple of its
-/// element's size: some libraries cannot read others.
+/// The arrays of a conversion, and its result. Kept tensors are copied bit for bit, the widest
+/// first and the narrowest last, so that each is aligned to its element size, which some libraries
+/// require.
 class output {
   public:
     conversion result;
     io::metadata_map metadata;
 
-    /// Whether `t` can be converted: a tensor of real numbers. Others are kept where they can be,
-    /// and else are in `result.skipped`.
+    /// Whether `t` can be converted: a tensor of real numbers. Other tensors are kept if possible,
+    /// else listed in `result.skipped`.
     bool converts(const engine::tensor_ref& t);
-    /// Keeps `t`, with `reason`. Does nothing and returns false where a file of ours cannot hold
+    /// Keeps `t`, with `reason`. Returns false and does nothing if the output format cannot store
     /// it.
     bool keep(const engine::tensor_ref& t, const std::string& reason);
-    /// Plans an array, once all tensors that are kept are known, and returns its index.
+    /// Plans an array and returns its index. Call after all keep() calls.
     std::size_t add(io::planned_array array);
-    /// Creates the output, once all arrays are planned.
+    /// Creates the output. Call after all add() calls.
     io::array_writer& create(const destination& out);
-    /// Copies every array that is not kept from the one of the same name in one of `files`. Throws
-    /// base::error (input) where none has it.
+    /// Copies every array that is not kept from the array of the same name in one of `files`.
+    /// Throws base::error (input) if none has it.
     void copy_from(const std::vector<const io::reader*>& files, const engine::run_control& control);
-    /// Writes what is kept, commits, and returns the result.
+    /// Writes the kept tensors, commits, and returns the result.
     conversion finish(const engine::run_control& control);
 
   private:
@@ -61,17 +61,17 @@ class output {
     std::unique_ptr<io::array_writer> writer_;
 };
 
-/// Packed codes of one tensor, written in runs that need not start or end at a byte border: to
-/// array `array` of `writer`, packed as block::pack does over the whole tensor. put() may be called
-/// from several threads for disjoint runs; codes that share a byte with a run not yet seen wait for
-/// it.
+/// Packed codes of one tensor, written to array `array` of `writer` in runs that need not start or
+/// end on a byte boundary; packed like block::pack over the whole tensor. put() is safe to call
+/// from several threads for disjoint runs. Codes that share a byte with a run that has not arrived
+/// are held back.
 class code_stream {
   public:
     code_stream(io::array_writer& writer, std::size_t array, int bits, std::uint64_t elements);
     void put(std::uint64_t first, std::span<const std::uint8_t> codes);
 
   private:
-    // Codes of one packing unit that arrive in pieces.
+    // Codes of one packing unit that arrive in several pieces.
     struct piece {
         std::array<std::uint8_t, 4> code{};
         unsigned present = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One panel of every dump, compared value by value and code by code.
+// Compares one panel of every dump, value by value and code by code.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ struct shared_codes {
     codec::clamp_zone zone;  ///< where block maxima are looked at; empty: nowhere
 };
 
-/// Adds a panel to the figures of its tensor and (by job of the batch) of its jobs.
+/// Adds a panel to the figures of its tensor and, by job of the batch, of its jobs.
 std::unique_ptr<engine::panel_visitor> compare_panel(
     const engine::run_panel& p, shared_values& values,
     std::span<const std::unique_ptr<shared_codes>> codes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dumps of one model, each against the next: training steps, or an original and what quantization
-// made of it.
+// Compares each dump of a model with the next: training steps, or an original and its quantized
+// version.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace mx::diff {
 
-/// A panel of every dump is in memory at a time, and three are quantized.
+/// Bounds memory: a panel of every dump is held at a time, three of them quantized.
 inline constexpr std::size_t most_dumps = 64;
 
-/// norm_bias goes before every figure; the only factor is 1.
+/// norm_bias is added before any figure is computed; the only factor is 1.
 struct diff_request : engine::run_request {
     std::vector<std::string> paths;  ///< what the dumps are called in records, one each
     dump_labels labels;
 };
 
-/// The block maxima of a norm under a recipe with a clamp zone, through all dumps.
+/// The block maxima of a norm through all dumps, under a recipe with a clamp zone.
 struct norm_course {
     std::string tensor, recipe;
     std::vector<mean_maxima> dumps;
 };
 
 struct diff_result {
-    /// One record per tensor, recipe and pair of dumps that follow each other.
+    /// One record per tensor, recipe and pair of consecutive dumps.
     report::record_list results;
-    /// One per recipe and pair: all tensors together.
+    /// One record per recipe and pair, over all tensors.
     std::vector<report::record> summary;
-    /// With three dumps or more, one per tensor and recipe: lists by dump.
+    /// With at least three dumps, one record per tensor and recipe: lists by dump.
     std::vector<report::record> series;
     std::vector<drift_finding> findings;  ///< those with most blocks in the zone first
     std::vector<norm_course> norms;
@@ -45,8 +45,8 @@ struct diff_result {
     bool identical = false;      ///< no value of a compared tensor differs, and there is one
 };
 
-/// Compares two to most_dumps dumps. Tensors are matched as match_dumps says. The result does not
-/// depend on threads. Throws base::error.
+/// Compares two to most_dumps dumps. match_dumps matches the tensors. The result does not depend on
+/// threads. Throws base::error.
 diff_result diff(std::span<const io::reader* const> dumps,
                  const std::vector<engine::tensor_ref>& chosen, const diff_request& request,
                  const engine::run_control& control);

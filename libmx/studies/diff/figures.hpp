@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counts of a comparison of dumps, and their records. Counts are exact and sums enter by
-// segments, so that the result does not depend on how a tensor was divided among threads. In
-// records, undefined is null: a share of nothing, a relative error against zeros, a clamp zone that
-// there is not.
+// Counts of a comparison of dumps, and their records. Counts are exact, and sums are added by
+// segment, so that results do not depend on how a tensor was divided among threads. In records,
+// undefined figures are null: a share of nothing, a relative error of zeros, a missing clamp zone.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@
 
 namespace mx::diff {
 
-/// Values of a dump, a, against those of the next one, b.
+/// Values of a dump a compared with those of the next one, b.
 struct value_figures {
     std::uint64_t elements = 0;
     std::uint64_t compared = 0;  ///< finite in both: what the sums are over
@@ -28,10 +27,11 @@ struct value_figures {
     void exchange(base::tally_text& with);  ///< hands over what merge() adds
 };
 
-/// Falls as large as the last one for which a block maximum is followed ahead.
+/// The number of further falls, each as large as the last, within which a block's arrival is
+/// predicted.
 inline constexpr double falls_ahead = 3;
 
-/// Codes of a dump against those of the next one, under one recipe.
+/// Codes of a dump compared with those of the next one, under one recipe.
 struct move_figures {
     std::uint64_t blocks = 0;
     std::uint64_t scales_moved = 0;  ///< blocks with another scale (or offset)
@@ -41,20 +41,21 @@ struct move_figures {
     std::uint64_t moved_at_equal_scale = 0;
     std::uint64_t followed = 0;      ///< elements for which there is a dump after these two
     std::uint64_t flipped_back = 0;  ///< of these: moved, and in that dump what they were
-    /// Where dump_figures has maxima: blocks with a maximum in both dumps, and those whose maximum
-    /// fell and, falling as much again at most falls_ahead times, is in the clamp zone of the
-    /// binade below.
+    /// If dump_figures has maxima: the blocks with a maximum in both dumps, and those whose maximum
+    /// fell and reaches the clamp zone of the binade below after at most falls_ahead more falls of
+    /// the same size.
     std::uint64_t maxima = 0;
     std::uint64_t falling_blocks = 0;
-    /// The largest of these blocks' octaves fallen over octaves fallen and left, 0 without one: it
-    /// arrives after (1 - pace) / pace more of such falls.
+    /// Over these blocks, the maximum of octaves fallen / (octaves fallen + octaves left), 0
+    /// without blocks. A block with this pace arrives after (1 - pace) / pace more such falls.
     double fastest_fall = 0;
 
     void merge(const move_figures& other);
     void exchange(base::tally_text& with);
 };
 
-/// Falls as large as the last one after which the first block arrives; none without such a block.
+/// The number of falls as large as the last one after which the first block arrives; nullopt
+/// without such a block.
 std::optional<double> falls_left(const move_figures& m);
 
 /// One dump under one recipe.
@@ -62,14 +63,14 @@ struct dump_figures {
     std::uint64_t counted = 0;  ///< finite elements of blocks that have a scale
     std::uint64_t overflow = 0, clamp = 0;
     std::uint64_t eligible_blocks = 0, saturated_blocks = 0;
-    /// Where the recipe has a clamp zone and it was asked for: blocks with a maximum, those whose
-    /// maximum lies in the zone, and the sum of log2(mantissa / lower edge).
+    /// If the recipe has a clamp zone and it was requested: blocks with a maximum, those whose
+    /// maximum is in the zone, and the sum of log2(mantissa / lower edge).
     std::uint64_t maxima = 0;
     std::uint64_t in_clamp_zone = 0;
     base::exact_sum distance;
     base::exact_sum level;  ///< of log2(maximum)
-    /// The same from above: of log2(upper edge / mantissa), where a maximum below the zone falls
-    /// toward the zone one binade down. Negative above that edge, positive in the zone.
+    /// The same from above, with log2(upper edge / mantissa): a maximum below the zone falls toward
+    /// the zone one binade down. Negative above that edge, positive in the zone.
     base::exact_sum falling;
 
     void merge(const dump_figures& other);
@@ -97,12 +98,12 @@ struct compared_tensor {
         : values(dumps == 0 ? 0 : dumps - 1), codes(dumps) {}
 };
 
-/// Adds the figures of dump `pair` against the next one: of values, of scales and codes, and of
-/// each of the two by itself (members that end in _a and _b).
+/// Adds the figures of dump `pair` compared with the next: of values, of scales and codes, and of
+/// each dump alone (members ending in _a and _b).
 void add_pair(report::record& r, const compared_tensor& t, std::size_t pair);
 
-/// Adds one list per figure with a value per dump. What compares dump k with the one before has
-/// null for the first; `oscillation` has null at both ends.
+/// Adds one list per figure with a value per dump. Comparisons with the previous dump are null for
+/// the first dump; `oscillation` is null at both ends.
 void add_series(report::record& r, const compared_tensor& t);
 
 }  // namespace mx::diff

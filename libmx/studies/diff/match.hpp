@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors of several dumps are one and the same.
+// Matches the tensors of several dumps.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace mx::diff {
 
-/// A tensor of numbers that every dump has, with one shape and at least one element.
+/// A tensor of numbers that exists in every dump, with the same shape and at least one element.
 struct matched_tensor {
     std::vector<engine::tensor_ref> in;  ///< by dump
     const io::tensor_info& info() const { return in.front().info(); }
@@ -23,9 +23,9 @@ struct matched_dumps {
     std::vector<engine::skipped_tensor> left_out;
 };
 
-/// Matches tensors by name; when every dump holds a single tensor, these are matched whatever they
-/// are called (an array file is named after itself). Tensors of which no dump has a reference in
-/// `chosen` are neither matched nor left out.
+/// Matches tensors by name. If every dump has a single tensor, these match whatever their names (an
+/// array file is named after itself). Tensors without a reference in `chosen` in any dump are
+/// neither matched nor left out.
 matched_dumps match_dumps(std::span<const io::reader* const> dumps,
                           std::span<const std::string> paths,
                           const std::vector<engine::tensor_ref>& chosen);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scaling laws fitted to runs, with what the runs can tell of them: intervals by bootstrap,
-// predictions, and how well runs of little compute foretell those of much.
+// Fits scaling laws to runs. Reports bootstrap intervals, predictions, and how well runs with
+// little compute predict runs with much.
 #pragma once
 
 #include <atomic>
@@ -28,13 +28,13 @@ struct fit_request {
     std::function<void()> on_fit;  ///< called after each fit to a resample, from any thread
 };
 
-/// A number with the middle 95 % of what the resamples give.
+/// A value with the central 95 % of the bootstrap resamples.
 struct estimate {
     double value = 0;
     std::optional<double> low, high;
 };
 
-/// What a law says of a size; the best one for its compute where `compute` is set.
+/// The prediction of a law for a model size; for the best size at its compute if `compute` is set.
 struct prediction {
     std::optional<double> compute;
     std::vector<double> bits;  ///< by runs::bits
@@ -42,7 +42,7 @@ struct prediction {
     bool beyond = false;  ///< of the runs: more compute than any
 };
 
-/// Runs of the most compute, foretold from the others.
+/// The runs with the most compute, predicted from the others.
 struct foretelling {
     std::size_t from = 0, of = 0;  ///< runs
     double compute = 0;            ///< FLOP: the least of the foretold runs
@@ -70,9 +70,9 @@ struct fitted {
     std::optional<foretelling> check;
 };
 
-/// Fits the law to `some` of the runs of `all`: least Huber of log loss, by L-BFGS from every start
-/// of a grid. Needs more runs than coefficients, and N and D that vary: throws base::error (input)
-/// otherwise. The same bytes for any number of threads.
+/// Fits the law to the runs `some` of `all`: minimizes the Huber loss of log loss with L-BFGS from
+/// every start of a grid. Throws base::error (input) unless there are more runs than coefficients
+/// and both N and D vary. The result is the same for any number of threads.
 fitted fit_law(const runs& all, std::span<const run> some, const fit_request& request);
 
 }  // namespace mx::fit

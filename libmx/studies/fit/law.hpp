@@ -32,26 +32,26 @@ inline constexpr std::array forms{
              "arXiv 2411.04330"},
 };
 
-/// A law's coefficients. `gamma` has an entry for each column of bits: the bits over which what is
-/// quantized so loses its effect on N.
+/// The coefficients of a law. `gamma` has an entry per column of bits: the scale, in bits, of the
+/// exponential loss of effective parameters.
 struct coefficients {
     double a = 0, b = 0, e = 0, alpha = 0, beta = 0;
     std::vector<double> gamma;
-    /// Of quantization after training: C D^gamma_d / N^gamma_n exp(-P_post / gamma_post).
+    /// For quantization after training: C D^gamma_d / N^gamma_n exp(-P_post / gamma_post).
     double c_post = 0, gamma_d = 0, gamma_n = 0, gamma_post = 0;
 };
 
-/// What a law predicts of the logarithm of a loss, with its gradient, in coordinates that make the
-/// search easy: logarithms of the terms at the geometric means of N and D (and of E), of the
-/// exponents, and of the gammas. So no start depends on the units of N and D, all coefficients are
-/// positive, and a and alpha, which the data bind to each other, become independent.
+/// The predicted logarithm of a loss and its gradient, in coordinates that suit the search:
+/// logarithms of the terms at the geometric means of N and D (and of E), of the exponents, and of
+/// the gammas. Starting points then do not depend on the units of N and D, all coefficients are
+/// positive, and a and alpha, which are strongly correlated in the fit, become independent.
 class law {
   public:
     law(form is, const runs& of, std::span<const run> centre);
 
     form is() const { return is_; }
     std::size_t size() const { return size_; }
-    /// What of a run and of a place the search needs again and again.
+    /// Precomputed values of a run and a place.
     struct sample {
         double n = 0, d = 0, loss = 0;  ///< logarithms; N and D over their means
         std::vector<double> bits;
@@ -64,11 +64,11 @@ class law {
     };
     sample sample_of(const run& r) const;
     place place_of(std::span<const double> x) const;
-    /// log L of `r` at `p`; writes its gradient by the coordinates where `gradient` is not empty.
+    /// log L of `r` at `p`. Writes its gradient in the coordinates unless `gradient` is empty.
     double log_loss(const sample& r, const place& p, std::span<double> gradient) const;
 
     coefficients at(std::span<const double> x) const;
-    /// The coordinates of points to start from.
+    /// The coordinates of the starting points.
     std::vector<std::vector<double>> starts() const;
 
   private:
@@ -78,14 +78,14 @@ class law {
     double ln_n_ = 0, ln_d_ = 0, ln_l_ = 0;  // means over the runs of logarithms
 };
 
-/// The loss that a law with these coefficients predicts.
+/// The loss predicted by a law with these coefficients.
 double predicted(form is, const coefficients& c, const run& r);
 
-/// N as the precision leaves of it, over N; 1 for other forms.
+/// The effective N at this precision divided by N; 1 for other forms.
 double effective_share(const coefficients& c, std::span<const double> bits);
 
-/// Where the loss is least for 6 N D FLOP: N = g (C/6)^a, D = (C/6)^b / g, for runs of precision
-/// `bits`.
+/// The minimum of the loss for 6 N D = C FLOP: N = g (C/6)^a, D = (C/6)^b / g, for runs with
+/// precision `bits`.
 struct optimum {
     double g = 0, a = 0, b = 0;
     double n_at(double compute) const;

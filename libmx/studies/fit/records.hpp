@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx fit writes of a fit.
+// The records and sentences that mx fit writes.
 #pragma once
 
 #include <string>
@@ -19,12 +19,13 @@ struct group_fit {
 
 report::record fit_record(const runs& all, const group_fit& g, const fit_request& request);
 std::vector<report::record> prediction_records(const runs& all, const group_fit& g);
-/// The best sizes and their losses over the compute of the runs, and ten times beyond it.
+/// The best sizes and their losses over the range of compute of the runs, up to ten times beyond
+/// it.
 std::vector<report::record> frontier_records(const group_fit& g, form is);
 std::vector<report::record> run_records(const runs& all, const group_fit& g);
 std::vector<report::record> left_out_records(const runs& all);
 
-/// What is to be said of it, a sentence each.
+/// Sentences about the fit.
 std::vector<std::string> fit_words(const runs& all, const std::vector<group_fit>& groups,
                                    const fit_request& request);
 

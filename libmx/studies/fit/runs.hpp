@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainings of different sizes as a scaling law is fitted to: which of a table's rows they are,
-// and which are left out and why.
+// Training runs of different sizes, the input of a scaling law, read from a table; with the rows
+// left out and the reasons.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct run {
     std::vector<double> bits;  ///< by runs::bits; infinite where the field is empty
     double post_bits = 0;      ///< of weights quantized after training; infinite: they are not
     std::string group;
-    /// The final loss less the least one, where the table has a column min_loss or final_loss.
+    /// The final loss minus the lowest one, if the table has a column min_loss or final_loss.
     std::optional<double> rise;
     double compute() const { return 6 * n * d; }  ///< FLOP
 };
@@ -49,10 +49,10 @@ struct run_request {
     bool with_bits = false;            ///< read columns P_*
 };
 
-/// The runs of a table with columns N, D and loss. Left out are rows without three positive finite
-/// numbers, rows whose column `state` says diverged, and what the request leaves out; a loss that
-/// is no finite number is a diverged run. Throws base::error: usage for a request that contradicts
-/// itself; input for a table that lacks a column.
+/// The runs of a table with columns N, D and loss. Leaves out rows without three positive finite
+/// numbers, rows whose column `state` is diverged, and rows that the request excludes; a loss that
+/// is NaN or infinite means that the run diverged. Throws base::error: usage for a contradictory
+/// request; input if a column is missing.
 runs runs_of(const report::csv_table& table, const run_request& request);
 
 }  // namespace mx::fit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules over results: what holds, what is broken, and where.
+// Checks rules against results: which hold, which are violated, and where.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace mx::gate {
 
-/// Where a rule is broken.
+/// A violation of a rule.
 struct breach {
     std::size_t rule = 0;
     std::string file;    ///< of two dumps the second; empty for totals
     std::string tensor;  ///< empty for totals
     std::string recipe;
     std::optional<double> figure;  ///< none: undefined there
-    /// Of a rule about the policy: what was found, as a phrase, and the limit that was reached.
+    /// For rules about the policy: the finding as a phrase, and the limit that was reached.
     std::string why = {};
     std::optional<policy::reached_limit> reached = {};
 };
 
-/// What became of one rule.
+/// The result of one rule.
 struct rule_verdict {
     std::uint64_t checked = 0;    ///< records the rule is about
     std::uint64_t broken = 0;     ///< of these, including the undefined ones
@@ -47,7 +47,7 @@ struct gate_verdict {
     bool holds() const;
 };
 
-/// The files of results (of mx analyze, compare, cluster or diff) with the members that the rules
+/// The results files (of mx analyze, compare, cluster or diff) with the members that the rules
 /// need, and the names of all members.
 struct gate_inputs {
     std::vector<analysis::results_input> files;
@@ -57,16 +57,15 @@ gate_inputs open_for_gate(const std::vector<std::string>& paths,
                           const std::vector<analysis::gate_rule>& rules,
                           const analysis::results_opener& open = analysis::open_results);
 
-/// Whether one of the rules is about the policy.
+/// Whether one of the rules refers to the policy.
 bool asks_policy(const std::vector<analysis::gate_rule>& rules);
 
-/// Applies the rules; tensors without elements are left out. A rule about the policy holds unless
+/// Applies the rules. Tensors without elements are left out. A rule about the policy holds unless
 /// an operand of a product reaches a veto under the recipe that the policy chose for its class
-/// (with `recipes`: under one of these), or the policy is undecided about it; `judged` is the
-/// judgement of the inputs, which may be null without such a rule. A rule that is about no record,
-/// or whose figure the results do not have, fails. Throws base::error (usage) for a metric that
-/// neither mx nor the results know, naming the nearest one, and for a recipe that the results do
-/// not have.
+/// (with `recipes`: under one of these), or the policy is undecided about it. `judged` is the
+/// judgement of the inputs and may be null without such a rule. A rule that applies to no record,
+/// or whose figure the results lack, fails. Throws base::error (usage) for a metric that neither mx
+/// nor the results define, with the nearest name, and for a recipe that the results lack.
 gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gate_inputs& inputs,
                         const analysis::recipe_filter& recipes,
                         const policy::judged_model* judged = nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan may choose from: per tensor the recipes that were measured, with bits and error.
+// The choices of a plan: per tensor the measured recipes, with bits and error.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct plan_option {
     std::uint32_t recipe = 0;  ///< index into candidates::recipes
     std::uint64_t bits = 0;    ///< of the whole tensor: bits_per_element times elements
     double error = 0;          ///< sum of squared errors
-    /// What the policy says of it on this tensor: safe or needs evaluation.
+    /// The policy's verdict on it for this tensor: safe or needs evaluation.
     policy::verdict is = policy::verdict::evaluate;
 };
 
@@ -35,7 +35,7 @@ struct plan_tensor {
     std::string reason;  ///< why it keeps its precision, or why the policy's recipe is not its own
 };
 
-/// A tensor that keeps its stored precision because of what it is: no operand of a product.
+/// A tensor that keeps its stored precision because it is not an operand of a product.
 struct kept_tensor {
     std::shared_ptr<const analysis::tensor_identity> of;
     std::uint64_t elements = 0;
@@ -43,7 +43,7 @@ struct kept_tensor {
     std::string reason;
 };
 
-/// A tensor, or one of its recipes, that a plan cannot choose, and why.
+/// A tensor, or one of its recipes, that a plan cannot choose, with the reason.
 struct left_out_choice {
     std::string tensor;
     std::string recipe;  ///< empty: the tensor as a whole
@@ -51,7 +51,7 @@ struct left_out_choice {
 };
 
 struct candidates {
-    /// In the order of the results; one called `stored` comes last.
+    /// In the order of the results, then `stored` if it is a choice.
     std::vector<analysis::named_recipe> recipes;
     std::vector<plan_tensor> tensors;  ///< those that are chosen for
     std::vector<kept_tensor> kept;
@@ -70,18 +70,17 @@ struct candidate_request {
     bool follow = false;  ///< what the policy recommends is each tensor's only choice
 };
 
-/// Which members of results are needed.
+/// The members of results that plans read.
 report::read_options plan_members();
 
-/// Gathers the choices of one model from any number of files of results, of which `judged` is the
-/// judgement. Tensors that the policy keeps are kept, whatever rules say; others may have the
-/// recipes that it names for their role (of request.recipes: any), as long as it does not rule them
-/// out on the tensor. Where it rules out all of them, stored_choice is left. Choices without a
-/// measured error, and those that poison elements which another choice does not, are left out; so
-/// are tensors without a choice. Throws base::error: usage when a tensor comes from two files, a
-/// rule leaves a tensor nothing, the policy is undecided (with request.follow), or nothing can be
-/// planned; input when two results of one tensor and recipe differ, or the figures of a result
-/// cannot be.
+/// Gathers the choices of one model from any number of results files; `judged` is their judgement.
+/// Tensors that the policy keeps are kept regardless of rules. Others may have the recipes that the
+/// policy names for their role (with request.recipes: any) unless it rules them out on the tensor;
+/// if it rules out all of them, only stored_choice remains. Leaves out choices without a measured
+/// error, choices that poison elements that another choice does not, and tensors without a choice.
+/// Throws base::error: usage if a tensor is in two files, a rule leaves a tensor no choice, the
+/// policy is undecided (with request.follow), or nothing can be planned; input if two results of
+/// the same tensor and recipe differ, or a result has impossible figures.
 candidates gather_candidates(const std::vector<analysis::results_input>& inputs,
                              const candidate_request& request, const policy::judged_model& judged);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of what torchao and compressed-tensors (llm-compressor) call our block formats, one row
-// per preset that they have; policy/targets.hpp says which those are, and what runs emulated.
-// Sources: pytorch/ao@0196250 torchao/prototype/mx_formats/inference_workflow.py, @04782bf
-// config.py, @28e5d89 constants.py; vllm-project/compressed-tensors@0bb1251
+// THE LIST of names of our block formats in torchao and compressed-tensors (llm-compressor), one
+// row per preset that they support. policy/targets.hpp lists which presets those are, and which run
+// emulated. Sources: pytorch/ao@0196250 torchao/prototype/mx_formats/inference_workflow.py,
+// @04782bf config.py, @28e5d89 constants.py; vllm-project/compressed-tensors@0bb1251
 // quantization/quant_scheme.py, @5eb8169 config/base.py, @15df5d1 compressors/mxfp8/base.py.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace mx::plan {
 
-/// How torchao quantizes to the format.
+/// The torchao configuration of the format.
 struct torchao_words {
     std::string_view preset;
     std::string_view config;  ///< class
@@ -21,7 +21,7 @@ struct torchao_words {
     std::string_view note;
 };
 
-/// How compressed-tensors does.
+/// The compressed-tensors configuration of the format.
 struct compressed_words {
     std::string_view preset;
     std::string_view scheme;  ///< preset scheme of quantized weights

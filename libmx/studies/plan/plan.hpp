@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision: one recipe per tensor so that the squared error of all together is least within
-// a budget of bits, or the bits are fewest above a floor of SQNR.
+// Mixed precision: one recipe per tensor, with the least total squared error within a budget of
+// bits, or the fewest bits above a minimum SQNR.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace mx::plan {
 
-/// One of the two; with neither, every tensor has one choice, which is what a policy recommends.
+/// At most one of the two is set. Without either, every tensor has one choice, the one that a
+/// policy recommends.
 struct plan_goal {
     std::optional<double> bits;     ///< budget: bits per element, over all planned elements
     std::optional<double> sqnr_db;  ///< floor: SQNR of all planned elements together
@@ -37,8 +38,8 @@ struct plan {
     std::vector<std::uint32_t> chosen;  ///< by tensor: index into its options
     plan_totals totals;
     bool optimal = false;
-    /// What no choice can beat: of the squared error under a budget, of the bits above a floor.
-    /// Equal to the plan's own when it is optimal.
+    /// A lower bound: on the squared error under a budget, on the bits above a minimum SQNR. Equal
+    /// to the plan's own value if it is optimal.
     double bound = 0;
     // Both are empty without a goal.
     std::vector<plan_totals> curve;           ///< lower convex hull: fewest bits to least error
@@ -46,15 +47,15 @@ struct plan {
     std::optional<std::size_t> best_uniform;  ///< index into uniform, of those within
 };
 
-/// Chooses. Errors are compared in units of 2^-60 of the largest total there can be, rounded up.
-/// `states` bounds the memory of the search (see solve_knapsack). Throws base::error (usage) when
-/// the goal cannot be reached, naming what can.
+/// Computes a plan. Errors are compared in units of 2^-60 of the largest possible total, rounded
+/// up. `states` bounds the memory of the search (see solve_knapsack). Throws base::error (usage) if
+/// the goal cannot be reached, with the best value that can.
 plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states = knapsack_states);
 
-/// A plan in the words of torchao and of compressed-tensors, which llm-compressor takes:
-/// {"not_mapped", "torchao", "compressed_tensors"}: per recipe the arguments that give it there, or
-/// null and why not, and which module has which. Modules are the matrices called MODULE.weight of
-/// the role weight; other tensors are not mapped.
+/// A plan as configurations of torchao and of compressed-tensors (llm-compressor): {"not_mapped",
+/// "torchao", "compressed_tensors"}: per recipe the arguments that give it there, or null and the
+/// reason, and the recipe of each module. Modules are the matrices named MODULE.weight with the
+/// role weight; other tensors are not mapped.
 report::record mapping_of(const candidates& from, const plan& p);
 
 }  // namespace mx::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One product under several accumulator models: what each loses, and where they differ.
+// Compares one product under several accumulator models: the error of each, and their differences.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ struct gemm_request {
     operand_recipe recipe_a, recipe_b;
     reduction over_a = reduction::last;   ///< A is M x K
     reduction over_b = reduction::first;  ///< B is K x N
-    /// None: the model that the operands are made for, float32 fused multiply-adds, exact.
+    /// Empty: the operands' native model, float32 fused multiply-adds, and exact.
     std::vector<gemm::accumulator> models;
     gemm::arrangement how;
     bool growth = false;  ///< also after K/8, K/4 and K/2
     std::string backend;  ///< of the products; "": the fastest
 };
 
-/// Two errors, which answer two questions.
+/// Two errors with different references.
 struct product_figures {
     value_errors accumulation;  ///< against the exact product of the operands the model was given
     value_errors total;         ///< against the exact product of the values before quantization
@@ -42,7 +42,7 @@ struct model_product {
     product_figures errors;
 };
 
-/// Two models' products, one against the other.
+/// The difference between the products of two models.
 struct model_difference {
     std::size_t first = 0, second = 0;  ///< places in gemm_study::products
     value_errors errors;                ///< of the second against the first
@@ -63,8 +63,8 @@ struct gemm_study {
     std::vector<growth_point> growth;
 };
 
-/// Multiplies. `c`: M x N or nullptr. Exact products take part in the same alpha, beta and C.
-/// Throws base::error (usage) when shapes, rotations or models do not fit.
+/// Multiplies. `c`: M x N or nullptr. Exact products use the same alpha, beta and C. Throws
+/// base::error (usage) if shapes, rotations or models do not fit.
 gemm_study study_gemm(const matrix& a, const matrix& b, const matrix* c,
                       const gemm_request& request, const engine::run_control& control);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of an operand before a product: blocks under a recipe, or a plain conversion.
+// The quantization of an operand before a product: blocks under a recipe, or a plain conversion.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct plain_format {
     const format::element_format* element = nullptr;  ///< FP8 and smaller; null otherwise
 };
 
-/// THE LIST of plain conversions: f32 first (nothing happens), then the wider formats, then the
-/// element formats that are floating.
+/// THE LIST of plain conversions: f32 first (no change), then the wider formats, then the
+/// floating-point element formats.
 std::span<const plain_format> plain_formats();
 
 struct operand_recipe {
@@ -28,25 +28,25 @@ struct operand_recipe {
     const plain_format* plain = nullptr;  ///< without `blocks`
     bool tensor_scaled = false;           ///< plain FP8 under one float32 scale per tensor
 
-    /// The rotation that comes first.
+    /// The rotation applied before quantization.
     transform::rotation rotation() const { return blocks ? blocks->rotate : transform::rotation{}; }
 };
 
-/// Parses a block recipe (codec::parse_recipe), or `NAME` of a plain format: "none" is "f32",
-/// and "e4m3:scale=tensor" (any element format) divides by amax / largest value first. Throws
-/// base::error (usage): for what is neither, and for recipes that a product cannot use, which are
-/// those with an axis of their own, and with scales that differ inside a block.
+/// Parses a block recipe (codec::parse_recipe), or the name of a plain format: "none" is "f32", and
+/// "e4m3:scale=tensor" (any element format) divides by amax / largest value first. Throws
+/// base::error (usage) if it is neither, and for recipes that a product cannot use: those with an
+/// axis of their own, and those whose scales differ within a block.
 operand_recipe parse_operand_recipe(const std::string& text);
 
 /// The canonical spelling; parse_operand_recipe reads it back.
 std::string to_string(const operand_recipe& r);
 
-/// `r` under the transform `name` (none, hadamard, random-hadamard) of `size` neighbours (0: the
-/// recipe's own default). Plain formats stay as they are.
+/// `r` with the transform `name` (none, hadamard, random-hadamard) over groups of `size` elements
+/// (0: the recipe's default). Plain formats are returned unchanged.
 operand_recipe with_transform(const operand_recipe& r, std::string_view name, int size);
 
-/// The rotation that both operands of a product get along the axis that is summed over, so that it
-/// cancels: the one of the recipes that have blocks. Throws base::error (usage) when they differ.
+/// The rotation of both operands along the summed axis, so that it cancels: that of the recipes
+/// with blocks. Throws base::error (usage) if they differ.
 transform::rotation common_rotation(const operand_recipe& a, const operand_recipe& b);
 
 }  // namespace mx::products

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix under its recipe, along the axis that a product sums over, in every form that an
-// accumulator model may take it.
+// A matrix quantized along the summed axis of a product, in every form that accumulator models
+// take.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +21,23 @@ struct quantized_operand {
     operand_recipe recipe;
     transform::rotation rotated;  ///< along the axis that is summed over
     std::size_t rows = 0, depth = 0;
-    /// What the codes stand for, scales included, rounded once to float32; rows x depth.
+    /// The decoded values including scales, rounded once to float32; rows x depth.
     std::vector<float> values;
-    /// Codes and block scales; of recipes whose codes and scales no model takes, and of those whose
-    /// dialect returns values that their codes do not have, format is null.
+    /// Codes and block scales. `format` is null if no model takes such codes and scales, or if the
+    /// dialect's decoded values differ from its codes.
     gemm::operand coded;
     value_errors error;  ///< of `values` against the values that were quantized
 };
 
-/// Quantizes `m`, of which axis `over` is summed over, after rotating it by `rotate` along that
-/// axis. Blocks 1xN lie along it, blocks Nx1 across it; tiles lie in the matrix as it is stored.
-/// Random draws are keyed by an element's place in the stored tensor, as in `mx quantize`; the
-/// bytes do not depend on threads.
+/// Rotates `m` along the summed axis `over` by `rotate`, then quantizes it. 1xN blocks lie along
+/// that axis, Nx1 blocks across it; tiles are those of the stored matrix. Random draws are keyed by
+/// the element's position in the stored tensor, as in `mx quantize`. The result does not depend on
+/// threads.
 quantized_operand quantize_operand(const matrix& m, reduction over, const operand_recipe& recipe,
                                    const transform::rotation& rotate,
                                    const engine::run_control& control);
 
-/// The dequantized values of an operand laid out and rotated back as its matrix was.
+/// The dequantized values of an operand in the layout of its matrix, with the rotation undone.
 std::vector<float> values_as_stored(const quantized_operand& q, reduction over);
 
 }  // namespace mx::products

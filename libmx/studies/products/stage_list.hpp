@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of a linear layer's products in training.
+// THE LIST of the products of a linear layer in training.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace mx::products {
 enum class layer_tensor : std::uint8_t { x, w, dy };
 inline constexpr std::array<std::string_view, 3> layer_tensor_names{"x", "w", "dy"};
 
-/// An operand: the tensor, and which of its axes is summed over.
+/// An operand: its tensor and the summed axis.
 struct stage_operand {
     layer_tensor tensor;
     products::reduction over;
@@ -58,7 +58,7 @@ inline constexpr std::array stage_rows{
                 {layer_tensor::x, products::reduction::first}}}},
 };
 
-/// The stage and place in which a tensor is quantized along its last axis: where a copy comes from
+/// The stage and position at which a tensor is quantized along its last axis, which makes the copy
 /// that is quantized again.
 constexpr std::array<std::size_t, 2> first_use(layer_tensor t) {
     for (std::size_t s = 0; s < stage_rows.size(); ++s) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantization does to the three products of a linear layer in training.
+// Measures how quantization affects the three products of a linear layer in training.
 #pragma once
 
 #include <array>
@@ -21,14 +21,13 @@ namespace mx::products {
 struct stages_request {
     /// By stage and operand.
     std::array<std::array<operand_recipe, 2>, stage_rows.size()> recipes;
-    /// Transforms by name, the first one the one that others are compared with. Empty: what the
-    /// recipes say.
+    /// Transforms by name; the others are compared with the first one. Empty: those of the recipes.
     std::vector<std::string> transforms;
     int transform_size = 0;  ///< neighbours rotated together; 0: the recipe's default
-    /// Also with operands quantized a second time: the transposed ones made from the copies that
-    /// Fprop and Dgrad quantized along the other axis.
+    /// Also measure operands that are quantized a second time: the transposed ones, made from the
+    /// copies that Fprop and Dgrad quantized along the other axis.
     bool requantize = true;
-    /// None: the model that the operands are made for, then exact.
+    /// Empty: the operands' native model, then exact.
     std::vector<gemm::accumulator> models;
     gemm::arrangement how;
     std::string backend;
@@ -45,17 +44,18 @@ struct stage_result {
     std::array<value_errors, 2> operands;  ///< of what was multiplied against the tensors
     product_figures errors;
     std::optional<double> gain_error;  ///< standard error of the gain of errors.total
-    /// The error over that of the stage's first result; none for that one, and where it has none.
+    /// The error divided by that of the stage's first result; nullopt for that result itself, and
+    /// if it has no error.
     std::optional<error_ratio> over_first;
 
-    /// |g_mx - g| / |g| of a gradient (Su et al., arXiv 2506.20752); none for Fprop.
+    /// |g_mx - g| / |g| of a gradient (Su et al., arXiv 2506.20752); nullopt for Fprop.
     std::optional<double> zeta() const;
-    /// The relative error of the product if the operands' errors were independent of each other
-    /// and of everything else: sqrt(a^2 + b^2 + a^2 b^2) of their relative errors.
+    /// The relative error of the product if the operands' errors were independent: sqrt(a^2 + b^2 +
+    /// a^2 b^2), where a and b are their relative errors.
     std::optional<double> expected_nrmse() const;
 };
 
-/// The tensors; without dY there is only Fprop.
+/// The tensors of a layer; without dY, only Fprop is computed.
 struct layer_tensors {
     const matrix* x = nullptr;
     const matrix* w = nullptr;
@@ -63,8 +63,8 @@ struct layer_tensors {
     const matrix& of(layer_tensor t) const;
 };
 
-/// By stage, transform, source (original, then requantized) and model. Throws base::error (usage)
-/// when shapes, rotations or models do not fit.
+/// Results by stage, transform, source (original, then requantized) and model. Throws base::error
+/// (usage) if shapes, rotations or models do not fit.
 std::vector<stage_result> study_stages(const layer_tensors& layer, const stages_request& request,
                                        const engine::run_control& control);
 

@@ -12,11 +12,11 @@
 
 namespace mx::products {
 
-/// Sums are formed in double over fixed runs of elements and added exactly, so that they do not
-/// depend on threads. Elements of which one or the other is NaN or Inf are counted and stay out of
+/// Sums are computed in double over fixed runs of elements and added exactly, so that they do not
+/// depend on threads. Elements for which either value is NaN or Inf are counted and excluded from
 /// everything else.
 struct value_errors {
-    /// Bin 0: equal; bin b: a distance of 2^(b-1) to 2^b - 1 float32 neighbours.
+    /// Bin 0: equal; bin b: a distance of 2^(b-1) to 2^b - 1 float32 values.
     static constexpr std::size_t ulp_bins = 33;
 
     std::uint64_t elements = 0;
@@ -31,27 +31,29 @@ struct value_errors {
     std::uint64_t counted() const { return elements - non_finite; }
     /// sqrt(mean((x - d)^2)).
     std::optional<double> rmse() const;
-    /// |d - x| / |x| (Frobenius norms); none where x is zero throughout.
+    /// |d - x| / |x| (Frobenius norms); nullopt if x is zero.
     std::optional<double> nrmse() const;
-    /// -20 log10(nrmse); none where nothing differs.
+    /// -20 log10(nrmse); nullopt if nothing differs.
     std::optional<double> sqnr_db() const;
     std::optional<double> mean_error() const;
-    /// sum(x d) / sum(x^2), as 1 + sum(x (d - x)) / sum(x^2): 1 means no multiplicative bias.
+    /// sum(x d) / sum(x^2), computed as 1 + sum(x (d - x)) / sum(x^2): 1 means no multiplicative
+    /// bias.
     std::optional<double> gain() const;
-    /// Share of the squared error that is this bias: (gain - 1)^2 sum(x^2) / sum((d - x)^2).
+    /// Share of the squared error due to this bias: (gain - 1)^2 sum(x^2) / sum((d - x)^2).
     std::optional<double> bias_share() const;
     std::optional<double> cosine() const;
 };
 
-/// `d` against `x`, as many.
+/// The errors of `d` compared with `x`; both have the same length.
 value_errors compare_values(std::span<const float> x, std::span<const float> d);
 
-/// How many float32 numbers lie from one to the other; both finite, zeros of either sign are one.
+/// The number of steps between float32 values from one to the other; both are finite, and +0 equals
+/// -0.
 std::uint64_t ulp_distance(float x, float y);
 
-/// The figures as members, each name behind `prefix`: elements, non_finite, differing, rmse, nrmse,
-/// sqnr_db, max_abs_error, max_ulp, mean_error, gain, bias_share, cosine, ulp_histogram (up to the
-/// last bin that is not empty).
+/// Adds the figures as members with the prefix `prefix`: elements, non_finite, differing, rmse,
+/// nrmse, sqnr_db, max_abs_error, max_ulp, mean_error, gain, bias_share, cosine, ulp_histogram (up
+/// to the last non-empty bin).
 void append_errors(report::record& to, const std::string& prefix, const value_errors& e);
 
 }  // namespace mx::products

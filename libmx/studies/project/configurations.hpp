@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a step is quantized, and in which formats.
+// Which parts of a step are quantized, and to which formats.
 #pragma once
 
 #include <array>
@@ -10,18 +10,18 @@
 
 namespace mx::project {
 
-/// Classes of number formats that matrix units have a rate for.
+/// Classes of number formats with a matrix-unit rate.
 enum class unit : std::uint8_t { bf16, fp8, fp6, fp4 };
 inline constexpr std::array<std::string_view, 4> unit_names{"bf16", "fp8", "fp6", "fp4"};
 
-/// A format as an operand has it.
+/// The format of an operand.
 struct operand_format {
     std::string name;
     unit is = unit::bf16;
     double bits = 16;  ///< an element, with its part of scales
 };
 
-/// At what rate FP6 is multiplied.
+/// The rate of FP6 products.
 enum class fp6_rate : std::uint8_t { own, fp8, fp4 };
 
 struct configuration {
@@ -31,17 +31,16 @@ struct configuration {
     bool forward_only = false;          ///< Dgrad and Wgrad stay in bf16
     fp6_rate fp6 = fp6_rate::own;
 
-    /// Whether a product has operands of two rates, or products differ in theirs.
+    /// Whether the operands of a product have different rates, or products do.
     bool mixed() const;
 };
 
-/// "FORMAT" or "WEIGHTS/ACTIVATIONS/GRADIENTS", then ":scope=mlp|attention", "products=fprop",
-/// "fp6=fp8|fp4", separated by commas. Formats: bf16, fp8 (a scale for a tensor) and the block
-/// formats with floating elements. Throws base::error (usage).
+/// Parses "FORMAT" or "WEIGHTS/ACTIVATIONS/GRADIENTS", then ":" and a comma-separated list of
+/// "scope=mlp|attention", "products=fprop", "fp6=fp8|fp4". Formats: bf16, fp8 (one scale per
+/// tensor) and the block formats with floating-point elements. Throws base::error (usage).
 configuration parse_configuration(const std::string& text);
 
-/// The configurations of Yang et al., figure 2, with the speed-ups over bf16 that it gives for
-/// Llama 3 405B.
+/// The configurations of Yang et al., figure 2, with its speed-ups over bf16 for Llama 3 405B.
 struct published_row {
     std::string_view configuration;
     double speedup;

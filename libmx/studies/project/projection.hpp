@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of a step under a configuration: a model of shares and rates. The time under bf16 is 1.
+// A model of the time of a step under a configuration, from shares and rates. The time under bf16
+// is 1.
 #pragma once
 
 #include <array>
@@ -13,20 +14,21 @@
 
 namespace mx::project {
 
-/// Rates of FP4 and FP6 as functions of others, where they are not numbers of their own.
+/// Rates of FP4 and FP6 as functions of other rates, unless given as numbers.
 enum class fp4_rule : std::uint8_t { given, twice, square };
 enum class fp6_rule : std::uint8_t { given, mean, geometric, as_fp8, as_fp4 };
 inline constexpr std::array<std::string_view, 3> fp4_rule_names{"given", "double", "square"};
 inline constexpr std::array<std::string_view, 5> fp6_rule_names{"given", "mean", "geometric", "fp8",
                                                                 "fp4"};
 
-/// Products of two formats: at the rate of the wider operand, at that of the narrower one, or a
-/// share of the linear layers' time at the wider format's rate and the rest at the narrower one's.
+/// The rate of a product of two formats: that of the wider operand, that of the narrower one, or a
+/// mixture: a share of the linear layers' time at the wider format's rate and the rest at the
+/// narrower one's.
 enum class mixed_rule : std::uint8_t { wide, narrow, share };
 inline constexpr std::array<std::string_view, 3> mixed_rule_names{"wide", "narrow", "share"};
 
-/// What a projection stands on. Arrays: linear layers of the MLP, of attention. Rates are multiples
-/// of bf16's, quantization included.
+/// The assumptions of a projection. Arrays: linear layers of the MLP, of attention. Rates are
+/// multiples of bf16's and include quantization.
 struct assumptions {
     bool shares_by_flop = true;
     double mlp = 0, attention = 0;    ///< of the bf16 step, where shares are not by FLOP
@@ -53,7 +55,7 @@ struct profile {
 /// THE LIST of profiles.
 extern const std::array<profile, 5> profiles;
 
-/// Shares of the bf16 step: MLP, attention's linear layers, all else.
+/// Shares of the bf16 step: MLP, attention's linear layers, everything else.
 std::array<double, 3> shares_of(const model_shape& m, const assumptions& a);
 
 /// The rate of a unit for a class of linear layers: 0 MLP, 1 attention.
@@ -66,15 +68,15 @@ struct projection {
 };
 projection project(const model_shape& m, const assumptions& a, const configuration& c);
 
-/// A number of the assumptions by name: mlp, attention, rest, fp8, fp6, fp4 (of both classes, or
-/// with .mlp or .attention behind it), mixed, overhead. Setting one makes it a number where it was
-/// a rule. Throws base::error (usage) for an unknown name.
+/// Sets an assumption by name: mlp, attention, rest, fp8, fp6, fp4 (for both classes, or with the
+/// suffix .mlp or .attention), mixed, overhead. The number replaces a rule. Throws base::error
+/// (usage) for an unknown name.
 void set_parameter(const model_shape& m, assumptions& a, const std::string& name, double x);
 double parameter_of(const model_shape& m, const assumptions& a, const std::string& name);
-/// Of those, what a projection depends on under these rules.
+/// The parameters that a projection depends on under these rules.
 std::vector<std::string> parameters_in_use(const assumptions& a);
 
-/// Throws base::error (usage) where shares, rates or the overhead make no sense.
+/// Throws base::error (usage) if shares, rates or the overhead are out of range.
 void check(const model_shape& m, const assumptions& a);
 
 }  // namespace mx::project

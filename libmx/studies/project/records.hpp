@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx project writes.
+// The records and sentences that mx project writes.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace mx::project {
 
-/// A projection as it was asked for.
+/// A projection and its request.
 struct study {
     named_shape model;
     const profile* by = nullptr;
@@ -26,14 +26,14 @@ struct study {
 
 report::record model_record(const study& s);
 report::record assumptions_record(const study& s);
-/// A class of work each: FLOP, and its part of the FLOP.
+/// One record per class of work: FLOP and share of the total.
 std::vector<report::record> work_records(const study& s);
 report::record configuration_record(const study& s, const configuration& c);
 std::vector<report::record> parameter_records(const study& s);
-/// How much each speed-up changes where a parameter grows by a hundredth of itself.
+/// The change of each speed-up if a parameter grows by 1 %.
 std::vector<report::record> sensitivity_records(const study& s);
 
-/// What is to be said of it, a sentence each: what the shares stand on, and what no rates explain.
+/// Sentences about the projection: the source of the shares, and speed-ups that no rates explain.
 std::vector<std::string> project_words(const study& s);
 
 }  // namespace mx::project

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of a projection that explain given speed-ups best.
+// Finds the parameters of a projection that explain given speed-ups best.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ struct solution {
     std::vector<solved_parameter> parameters;
 };
 
-/// The values of the parameters `free` that make the sum of squares of log(speed-up / target) over
-/// the targets that are no check least, from `start`. Throws base::error: usage for more parameters
-/// than targets; unavailable in a build without NLopt.
+/// The values of the parameters `free` that minimize the sum of squares of log(speed-up / target)
+/// over the targets that are not checks, starting at `start`. Throws base::error: usage for more
+/// parameters than targets; unavailable in a build without NLopt.
 solution solve(const model_shape& m, const assumptions& start, const std::vector<std::string>& free,
                const std::vector<target_row>& targets);
 

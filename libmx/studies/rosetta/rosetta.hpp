@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much the bytes of recipes differ: every pair of a list of recipes on the blocks of a tensor,
-// and what it costs to decode the codes of one with the scales of the other.
+// How much the bytes of recipes differ: compares every pair of a list of recipes on the blocks of a
+// tensor, and measures the error of decoding the codes of one with the scales of the other.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace mx::rosetta {
 
-/// Codes of one recipe of a pair read with the scales of the other.
+/// Errors of the codes of one recipe of a pair decoded with the scales of the other.
 struct crossed_errors {
     base::exact_sum own;      ///< sum of (S_a q_a - x)^2
     base::exact_sum crossed;  ///< sum of (S_b q_a - x)^2 over the same elements
 };
 
-/// One pair a < b of recipes over some blocks. The errors are over `compared` elements: the finite
-/// ones of blocks to which both give a finite scale.
+/// One pair a < b of recipes over some blocks. Errors are over `compared` elements: the finite ones
+/// of blocks to which both recipes give a finite scale.
 struct rosetta_pair {
     std::uint64_t scales_differ = 0;  ///< blocks with different scales (NaN equals NaN)
     std::uint64_t codes_differ = 0;   ///< elements with different codes
@@ -55,17 +55,17 @@ report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b
                            const std::vector<std::string>& names);
 
 /// The recipes that `mx rosetta` compares by default: every scale rule and every dialect that
-/// applies to blocks of `element` under scales of `scale_format`, without those that draw random
-/// numbers and without systems-scaling's floor-bump, whose scales differ inside a block. Under
-/// UE4M3 and UE5M3 also each kind of four-over-six. The rounding of ocp is rtne, that of the others
-/// their default. Throws base::error (usage) for an unknown element, block or scale format, and for
-/// float32 scales.
+/// applies to blocks of `element` under scales of `scale_format`, except those that draw random
+/// numbers and systems-scaling's floor-bump, whose scales differ within a block. Under UE4M3 and
+/// UE5M3 also each kind of four-over-six. ocp rounds with rtne, the others with their default.
+/// Throws base::error (usage) for an unknown element, block or scale format, and for float32
+/// scales.
 std::vector<codec::recipe> recipes_of_element(const std::string& element, const std::string& block,
                                               const std::string& scale_format = "e8m0");
 
-/// Compares the recipes, two or more of one element format and block shape without offset, on every
-/// tensor, in one pass (two where a recipe needs the tensor's maximum and it is large). The result
-/// does not depend on threads. Throws base::error.
+/// Compares two or more recipes with the same element format and block shape and without offset on
+/// every tensor, in one pass (two if a recipe needs the maximum of a large tensor). The result does
+/// not depend on threads. Throws base::error.
 rosetta_result compare_bytes(const std::vector<engine::tensor_ref>& tensors,
                              const std::vector<codec::recipe>& recipes,
                              const engine::run_control& control);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which scale rules could have made the bytes of a file that holds scales next to elements.
+// Finds the scale rules that can have produced the bytes of a file with scales and elements.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct coded_tensor {
     bool has_recipe = false;
 };
 
-/// How to find them where the file does not say.
+/// How to find coded tensors if the file does not describe them.
 struct coded_request {
     std::string element;   ///< "" or the element format of the codes, of as many bits as stored
     std::string elements;  ///< name of the array of codes, with `scales`
@@ -38,14 +38,14 @@ struct coded_request {
     std::string tensor_scale = "";  ///< "" or the name of the array that holds it
 };
 
-/// The coded tensors of a model: those of our packed files; pairs of arrays that io::find_pairings
-/// confirms and whose scales are bytes; or the pair that `how` names, whose blocks run along the
-/// last axis. Empty when the model holds none. Throws base::error: input when sizes do not fit,
-/// usage for names that do not exist.
+/// The coded tensors of a model: those of mx's packed files; pairs of arrays that io::find_pairings
+/// confirms and whose scales are bytes; or the pair that `how` names, with blocks along the last
+/// axis. Empty if the model has none. Throws base::error: input if sizes do not match, usage for
+/// names that do not exist.
 std::vector<coded_tensor> find_coded_tensors(const engine::model& of, const coded_request& how);
 std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how);
 
-/// How a recipe stands up to the blocks.
+/// How well a recipe explains the blocks.
 struct origin_row {
     codec::recipe recipe;
     std::uint64_t excluded = 0;        ///< blocks that it cannot have produced
@@ -53,10 +53,10 @@ struct origin_row {
     std::uint64_t first_excluded = 0;  ///< index of the first of them
     std::uint64_t scales_differ = 0;   ///< with the original: blocks whose scale bytes differ
     std::uint64_t codes_differ = 0;    ///< with the original: elements whose codes differ
-    /// The same when the codes of each byte change places, see origin_result::nibbles.
+    /// The same with the codes of each byte exchanged; see origin_result::nibbles.
     std::uint64_t codes_differ_swapped = 0;
-    /// With the original: the file's tensor scale is not the one that the recipe gives it. Bytes
-    /// are then compared under the one of the file.
+    /// With the original: the file's tensor scale differs from the recipe's. Bytes are then
+    /// compared under the file's tensor scale.
     bool tensor_scale_differs = false;
     std::vector<top_frequency> tops;  ///< how often its largest codes occur
 };
@@ -73,7 +73,7 @@ struct origin_result {
     std::vector<origin_row> rows;
 };
 
-/// Judges every recipe that applies to the formats of elements and scales against every block; with
+/// Tests every recipe that applies to the formats of elements and scales on every block; with
 /// `original` (tensors of the same name and number of elements) also compares the bytes. One pass
 /// over each file. Throws base::error.
 std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of one tensor under one recipe: a map of bounded size, and the worst blocks, kept
-// whole.
+// The blocks of one tensor under one recipe: a map of bounded size, and the worst blocks in full.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,8 @@
 
 namespace mx::show {
 
-/// Some blocks that lie together. Sums and rates are over the elements that the figures of a tensor
-/// are over: finite ones whose block has a finite scale.
+/// Some adjacent blocks. Sums and rates are over the elements that tensor figures use: finite ones
+/// whose block has a finite scale.
 struct region {
     std::uint64_t blocks = 0, elements = 0;
     std::uint64_t not_finite = 0;  ///< NaN and Inf
@@ -26,21 +25,21 @@ struct region {
     std::uint64_t eligible = 0, saturated = 0;  ///< blocks, see block::block_flags
     bool at_random = false;                     ///< rounded stochastically
     double error2 = 0, x2 = 0;                  ///< sums of (d - x)^2 and x^2
-    // Of the block where each is largest.
+    // Maxima over the blocks.
     double max_error = 0, max_clamp = 0, max_underflow = 0, max_lost = 0;
 
-    /// += the counts of `r`.
+    /// Adds the counts of `r`.
     void add_counts(const region& r);
 
-    /// sqrt(error2 / x2); 0 where every x is 0.
+    /// sqrt(error2 / x2); 0 if every x is 0.
     double error() const;
     /// policy::lost_share.
     double lost_share() const;
-    // Of the finite elements that are not poisoned, as in mx analyze; 0 where there are none.
+    // Shares of the finite elements that are not poisoned, as in mx analyze; 0 if there are none.
     double clamp_share() const { return share_of(clamp, finite() - poisoned); }
     double underflow_share() const { return share_of(underflow, finite() - poisoned); }
     double poisoned_share() const { return share_of(poisoned, finite()); }
-    /// Of the eligible blocks.
+    /// Share of the eligible blocks.
     double saturated_share() const { return share_of(saturated, eligible); }
 
     std::uint64_t finite() const { return elements - not_finite; }
@@ -55,7 +54,7 @@ struct region {
 region region_of(const block::block_stats& s, bool at_random);
 
 /// How the block grid of a tensor is divided into the cells of a map. A grid of one row or column
-/// is folded: its blocks go on from line to line.
+/// is folded into several lines.
 struct map_layout {
     static constexpr std::uint64_t most_rows = 24, most_columns = 64;
 
@@ -73,7 +72,7 @@ struct map_layout {
     std::uint64_t block_of(std::uint64_t row, std::uint64_t column) const;
 };
 
-/// A block with everything that became of it.
+/// A block with all its values and results.
 struct kept_block {
     std::uint64_t index = 0;  ///< in the tensor's block grid
     double lost = 0;          ///< region::lost_share
@@ -86,16 +85,16 @@ struct kept_block {
     std::vector<std::uint8_t> bump;  ///< see codec::block_place; empty without
 };
 
-/// Whether a is worse: more of it is lost, then a larger error, then a smaller index.
+/// Whether a is worse: a larger lost share, then a larger error, then a smaller index.
 bool worse(const kept_block& a, const kept_block& b);
 
-/// Maps the blocks of the only tensor of a run under its first recipe. Memory does not grow with
-/// the tensor, results do not depend on threads.
+/// Maps the blocks of the only tensor of a run under its first recipe. Memory does not depend on
+/// the size of the tensor, and results do not depend on threads.
 class block_mapper final : public engine::visitor {
   public:
     static constexpr std::uint64_t most_bands = 1024;
 
-    /// Keeps the `worst` blocks, or block `only`. The map has at most so many rows and columns.
+    /// Keeps the `worst` blocks, or block `only`. The map has at most that many rows and columns.
     block_mapper(std::size_t worst, std::optional<std::uint64_t> only, std::uint64_t map_rows,
                  std::uint64_t map_columns)
         : worst_(worst), only_(only), map_rows_(map_rows), map_columns_(map_columns) {}
@@ -107,7 +106,7 @@ class block_mapper final : public engine::visitor {
 
     map_layout layout;
     std::vector<region> cells;  ///< by row and column of the layout
-    /// Rows of blocks across the whole grid, `band_lines` of them together.
+    /// Rows of blocks across the whole grid, `band_lines` per band.
     std::vector<region> bands;
     std::uint64_t band_lines = 1;
     std::vector<kept_block> kept;  ///< worst first

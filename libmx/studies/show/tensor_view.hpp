@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a tensor to a map of its blocks to the values, scale and codes of one block, and what every
-// scale rule would have made of it.
+// One tensor as a map of its blocks, and one block with its values, scale and codes under every
+// scale rule.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +44,8 @@ struct block_view {
     region of;         ///< its figures
     double scale = 0;  ///< all of it; NaN for a NaN
     float offset = 0;
-    /// All elements in row-major order, or, of more than most_elements, those with the largest
-    /// errors, still in that order.
+    /// All elements in row-major order; if there are more than most_elements, those with the
+    /// largest errors, in the same order.
     std::vector<element> elements;
     std::uint64_t size = 0;           ///< elements of the block
     std::vector<rule_outcome> rules;  ///< as in the family
@@ -56,7 +56,7 @@ inline constexpr std::size_t most_elements = 1024;
 struct show_request : engine::run_request {
     std::size_t worst = 5;               ///< blocks to look into, unless `block` says which
     std::optional<std::uint64_t> block;  ///< index in the tensor's block grid
-    /// Cells of the map, at most.
+    /// The largest size of the map in cells.
     std::uint64_t map_rows = map_layout::most_rows, map_columns = map_layout::most_columns;
 };
 
@@ -75,13 +75,13 @@ struct tensor_view {
     const codec::recipe& recipe() const { return family.front(); }
 };
 
-/// Looks at one tensor, in one run. Its figures are those of analysis::analyze, codes and scales
-/// those that convert::quantize_model writes. Throws base::error: input for a tensor that holds no
-/// numbers or no element; usage where the recipe does not fit it or the block is not there.
+/// Views one tensor in one run. Its figures are those of analysis::analyze; codes and scales are
+/// those that convert::quantize_model writes. Throws base::error: input for a tensor that is not
+/// numeric or has no elements; usage if the recipe does not fit it or the block does not exist.
 tensor_view view_tensor(const engine::tensor_ref& t, const show_request& request,
                         const engine::run_control& control);
 
-/// The records of a view as JSON has them: one per block, and the tensor with its map.
+/// The records of a view for JSON: one per block, and one of the tensor with its map.
 report::record block_record(const tensor_view& v, const block_view& b);
 report::record tensor_record(const tensor_view& v);
 
