@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/input_stream.hpp"
@@ -20,6 +24,25 @@ results_input open_results(const std::string& path, const report::read_options& 
     };
     report::results_file content = report::read_results(source, path, options);
     return {path, bytes, std::move(content)};
+}
+
+bool looks_like_results(const std::string& path) {
+    std::error_code problem;
+    if (!std::filesystem::is_regular_file(path, problem)) return false;
+    std::array<char, 4096> bytes{};
+    std::size_t count = 0;
+    try {
+        count = io::input_stream(path).read(bytes);
+    } catch (const base::error&) {  // whoever opens it says what is wrong
+        return false;
+    }
+    const std::string_view head(bytes.data(), count);
+    const std::size_t brace = head.find_first_not_of(" \t\r\n");
+    if (brace == std::string_view::npos || head[brace] != '{') return false;
+    // The length before a header of safetensors may begin with the byte of a brace, and has zeros.
+    if (head.find('\0') != std::string_view::npos) return false;
+    const std::size_t name = head.find("\"schema\"");
+    return name != std::string_view::npos && head.find("\"mx.", name) != std::string_view::npos;
 }
 
 std::vector<results_input> open_analyses(const std::vector<std::string>& paths,

@@ -23,6 +23,11 @@ struct results_input {
 /// input. Throws base::error (input).
 results_input open_results(const std::string& path, const report::read_options& options = {});
 
+/// Whether `path` is a local file that begins like results: an object of JSON text whose first 4
+/// KiB name a schema of mx. False for what cannot be read, and for a pipe, of which nothing is
+/// read.
+bool looks_like_results(const std::string& path);
+
 /// Opens results: open_results, or a function that has them in memory.
 using results_opener =
     std::function<results_input(const std::string& path, const report::read_options& options)>;

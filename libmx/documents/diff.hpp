@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of mx diff as a document (schema mx.diff/1).
+// The results of mx diff as documents (schemas mx.diff/1 and mx.changes/1).
 #pragma once
 
 #include <functional>
@@ -41,5 +41,14 @@ struct dump_surroundings {
 
 /// Compares each dump with the next. The page is document_page's. Throws base::error.
 report::document diff(const diff_options& o, const dump_surroundings& around);
+
+/// Whether `paths`, in which patterns are expanded, are results files: for `changes`, not `diff`.
+/// Throws base::error (input) if they are results files and dumps.
+bool are_results(const std::vector<std::string>& paths);
+
+/// Compares two results files (schema mx.changes/1) instead of dumps. Of the options, the labels,
+/// the recipes, and the tensors by name and role select what is compared; those about tensors as
+/// they are read are refused. Throws base::error.
+report::document changes(const diff_options& o, const std::vector<std::string>& paths);
 
 }  // namespace mx::documents

@@ -75,8 +75,8 @@ class sharded_reader final : public file_reader {
         parse_json(file_, 0, file_->size(), "index", listener);
         if (listener.of_mx) {
             fail({},
-                 "holds what mx wrote with --json, not tensors; mx gate, mx plan and mx report "
-                 "read results");
+                 "holds what mx wrote with --json, not tensors; mx diff, mx gate, mx plan and mx "
+                 "report read results");
         }
         if (!listener.has_map) fail({}, "the index has no weight_map");
         metadata_ = std::move(listener.metadata);

@@ -14,6 +14,7 @@
 #include "libmx/pages/runs_page.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/study_page.hpp"
+#include "libmx/pages/views/changes_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -392,6 +393,14 @@ std::vector<section> gemm_sections_of(const document_parts& d) {
     return {verdict_of(d.tail), models, operands, differences};
 }
 
+std::vector<section> changes_sections_of(const document_parts& d) {
+    std::vector<section> sections = changes_sections(d.results, d.tail, false);
+    // The verdict is last on a terminal and first on a page.
+    const auto verdict = std::ranges::find(sections, verdict_heading, &section::heading);
+    if (verdict != sections.end()) std::rotate(sections.begin(), verdict, verdict + 1);
+    return sections;
+}
+
 struct page_row {
     const char* schema;
     const char* title;
@@ -401,6 +410,7 @@ constexpr std::array page_rows{
     page_row{"mx.plan/1", "Mixed precision: a plan", plan_sections},
     page_row{"mx.gate/1", "Rules checked against results", gate_sections},
     page_row{"mx.diff/1", "Dumps of a model compared", diff_sections_of},
+    page_row{"mx.changes/1", "Results compared", changes_sections_of},
     page_row{"mx.stages/1", "Products of a linear layer in training", stages_sections_of},
     page_row{"mx.gemm/1", "A matrix product as matrix units compute it", gemm_sections_of},
     page_row{"mx.runs/1", "Trainings compared", runs_sections},

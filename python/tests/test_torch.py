@@ -292,6 +292,14 @@ def test_watch_equals_the_command_on_captured_tensors(mx, tmp_path):
                    check=True)
     assert "0.weight" in (tmp_path / "r.md").read_text()
     subprocess.run([mx, "gate", tmp_path / "w.json", "-q", "--rule", "sqnr_db>1"], check=True)
+    train(m, w.scalars, 2)
+    w.save(tmp_path / "later.json")
+    changes = tmp_path / "c.json"
+    subprocess.run([mx, "diff", tmp_path / "w.json", tmp_path / "later.json", "-q", "--json",
+                    changes], check=True)
+    moved = json.loads(changes.read_text())
+    assert moved["schema"] == "mx.changes/1" and not moved["left_out"]
+    assert len(moved["results"]) == len({(r["tensor"], r["recipe"]) for r in w.records})
     w.close()
     assert not list(train(m, w.scalars, 1)[0])
 

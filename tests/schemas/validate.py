@@ -83,6 +83,7 @@ COMMANDS = [
     ("cluster 10.safetensors -r mxfp8 -r mxfp4:offset=fp16 --json {json} --quiet", "analysis"),
     ("diff 10.safetensors 20.safetensors 30.safetensors --json {json} --quiet", "diff"),
     ("diff 10.safetensors tiny.safetensors -t *norm* --json {json} --quiet", "diff"),
+    ("diff analyze.json analyze.json --json {json} --quiet", "changes"),
     ("watch -r mxfp8 -r mxfp4 --log watch.jsonl --quiet -- 10.safetensors 20.safetensors "
      "30.safetensors", None, 1),
     ("plan-shards tiny.safetensors --shards 3 --json {json}", "shards"),

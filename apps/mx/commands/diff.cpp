@@ -7,6 +7,7 @@
 #include "apps/mx/parts.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/documents/diff.hpp"
+#include "libmx/io/input_paths.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
@@ -21,11 +22,12 @@ struct diff_command {
 };
 
 // A sentence if a limit is exceeded or nothing could be checked; else empty.
-std::string failure_of(const report::record_list& results, const fail_limit& limit) {
+std::string failure_of(const report::record_list& results, const fail_limit& limit,
+                       std::string_view inputs) {
     const limit_check check = check_limit(results, limit);
     if (!check.any) {
-        return fmt::format("--fail-above {} has nothing to check: no tensor of these dumps has it",
-                           limit.text);
+        return fmt::format("--fail-above {} has nothing to check: no tensor of these {} has it",
+                           limit.text, inputs);
     }
     if (!check.worst) return {};
     const report::record& r = *check.worst;
@@ -40,6 +42,8 @@ int run_diff(const diff_command& o) {
     std::vector<fail_limit> limits;
     for (const std::string& text : o.fail_above) limits.push_back(parse_fail_limit(text));
     std::optional<outputs> to;
+    const std::vector<std::string> paths = io::matched_paths(o.options.in.files);
+    const bool results = documents::are_results(paths);
     const auto control = [&](std::span<const codec::recipe> recipes) {
         engine::run_control c = control_of(o.run, recipes);
         to.emplace(o.out, o.options.in.files);
@@ -52,12 +56,14 @@ int run_diff(const diff_command& o) {
         require_distinct(paths_of(*model), to->paths());
         return {{model, &model->reader()}, model->files()};
     };
-    const report::document d = documents::diff(o.options, {control, open});
+    if (results) to.emplace(o.out, paths);
+    const report::document d = results ? documents::changes(o.options, paths)
+                                       : documents::diff(o.options, {control, open});
     std::vector<std::string> failures;
     // Needs all tensors, which a part does not have.
     if (!o.options.parts.shard.empty()) limits.clear();
     for (const fail_limit& limit : limits) {
-        const std::string failure = failure_of(d.results, limit);
+        const std::string failure = failure_of(d.results, limit, results ? "results" : "dumps");
         if (!failure.empty()) failures.push_back(failure);
     }
     write_with_page(*to, d, o.run.quiet);
@@ -72,8 +78,10 @@ runner declare_diff(parser& cmd) {
     declare_inputs(cmd, o->options.in);
     declare_roles(cmd, o->options.roles);
     cmd.group("Comparison");
-    cmd.add_option("-r,--recipe RECIPE", o->options.recipes,
-                   "recipe of the codes and scales, e.g. mxfp4:scale=even; repeatable");
+    cmd.add_option(
+        "-r,--recipe RECIPE", o->options.recipes,
+        "recipe of the codes and scales, e.g. mxfp4:scale=even; of results files, the recipe, "
+        "or a pattern of those, that is compared; repeatable");
     cmd.add_option("--labels LABEL,...", o->options.labels,
                    "labels of the dumps, in their order; increasing whole numbers are steps")
         ->delimiter(',');
@@ -94,11 +102,14 @@ runner declare_diff(parser& cmd) {
         "the recipe. Tensors are matched by name; dtypes may differ. Three or more dumps, and "
         "those that a quoted pattern names, are sorted by the numbers in their names (step200 "
         "before step1000) if the names differ in nothing else. The default recipes are mxfp8 and "
-        "mxfp4 with the scale rule floor.");
+        "mxfp4 with the scale rule floor. Two results files (--json of mx analyze, compare or "
+        "cluster) are compared by tensor and recipe: the figures before and after, the tensors "
+        "with the largest change first, and what only one file has; -r, -t and --role select.");
     cmd.examples(
         "mx diff step100.safetensors step200.safetensors\n"
         "mx diff step*.safetensors --role norm --json drift.json\n"
         "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
+        "mx diff before.json after.json --fail-above nrmse_change=0.01\n"
         "mx diff a.npz b.npz c.npz --labels 0,500,1000\n"
         "mx diff model.safetensors new.safetensors --fail-above nrmse=0.01 --quiet\n");
     return [o] { return run_diff(*o); };
