@@ -28,7 +28,7 @@ struct arrangement {
     /// the order, of no effect on the exact model.
     std::size_t slices = 1;
     /// D = alpha * sum + beta * C in float32 after the sum: beta * C is rounded, alpha * sum fused
-    /// onto it. Tensor scales are multiplied into alpha, in float32.
+    /// onto it. Tensor scales, or those of row and column, are multiplied into alpha, in float32.
     float alpha = 1.0F, beta = 0.0F;
     /// Whether C is the first accumulator (C += A B) instead of entering with beta.
     bool accumulate_c = false;

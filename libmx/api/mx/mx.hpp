@@ -110,30 +110,39 @@ class blocks {
     std::span<const std::uint16_t> offsets() const { return offsets_; }
     /// The factor of all scales, as the dialect stores it; none if the recipe has no tensor scale.
     std::optional<float> tensor_scale() const { return tensor_scale_; }
+    /// Under outer=row, col or ROWSxCOLS, the factor of the scales of every row, column or tile, as
+    /// the dialect stores it, in C order of the outer grid; else empty.
+    const std::vector<float>& outer_scales() const { return outer_scales_; }
+    /// The number of rows, columns or tiles with an outer scale along each axis; at least two axes.
+    /// Empty without.
+    const shape& outer_grid() const { return outer_grid_; }
 
     /// From parts that were stored separately; scales as codes if the format has codes. Throws
     /// mx::error (usage) if sizes do not fit.
     static blocks from_parts(const mx::recipe& r, shape extents, std::vector<std::uint8_t> codes,
                              std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
                              std::vector<std::uint16_t> offsets = {},
-                             std::optional<float> tensor_scale = {});
+                             std::optional<float> tensor_scale = {},
+                             std::vector<float> outer_scales = {});
     /// The same with packed codes.
     static blocks from_packed(const mx::recipe& r, shape extents, std::vector<std::byte> packed,
                               std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
                               std::vector<std::uint16_t> offsets = {},
-                              std::optional<float> tensor_scale = {});
+                              std::optional<float> tensor_scale = {},
+                              std::vector<float> outer_scales = {});
     /// Moves the packed codes out; the blocks have no codes afterwards.
     std::vector<std::byte> take_packed_codes() { return std::move(packed_); }
 
   private:
     friend blocks quantize(const view&, const mx::recipe&, const run_options&);
     mx::recipe recipe_;
-    shape extents_, grid_;
+    shape extents_, grid_, outer_grid_;
     std::vector<std::byte> packed_;
     std::vector<std::uint8_t> scale_codes_;
     std::vector<float> scales_;  // where the format has no codes
     std::vector<std::uint16_t> offsets_;
     std::optional<float> tensor_scale_;
+    std::vector<float> outer_scales_;
 };
 
 /// Codes and scales of a tensor under a recipe. Throws mx::error: usage if the tensor lacks the

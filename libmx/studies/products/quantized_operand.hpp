@@ -25,14 +25,18 @@ struct quantized_operand {
     std::vector<float> values;
     /// Codes and block scales; of recipes whose codes and scales no model takes, and of those whose
     /// dialect returns values that their codes do not have, format is null.
+    /// The same of outer scales that differ along the axis that is summed over.
     gemm::operand coded;
-    value_errors error;  ///< of `values` against the values that were quantized
+    bool scaled_along_k = false;  ///< whether that is why
+    value_errors error;           ///< of `values` against the values that were quantized
 };
 
 /// Quantizes `m`, of which axis `over` is summed over, after rotating it by `rotate` along that
 /// axis. Blocks 1xN lie along it, blocks Nx1 across it; tiles lie in the matrix as it is stored.
-/// Random draws are keyed by an element's place in the stored tensor, as in `mx quantize`; the
-/// bytes do not depend on threads.
+/// Rows, columns and tiles with an outer scale each lie as the blocks do: those of 1xN blocks in
+/// the operand, whose rows run along k. Random draws are keyed by an element's place in the stored
+/// tensor, as in `mx quantize`; the bytes do not depend on threads. Throws base::error (usage)
+/// where too many elements share an outer scale.
 quantized_operand quantize_operand(const matrix& m, reduction over, const operand_recipe& recipe,
                                    const transform::rotation& rotate,
                                    const engine::run_control& control);
