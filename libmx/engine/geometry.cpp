@@ -116,9 +116,8 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const codec::
     if (rank >= 2) g.grid_shape[rank - 2] = blocks_along(before, rows);
     const auto br = static_cast<std::uint64_t>(rows);
     const auto bc = static_cast<std::uint64_t>(cols);
-    // Tiles of 1xN blocks and columns of 1x1 blocks do not cross matrices either.
-    const bool merged = rows == 1 && r.outer.what != codec::outer_choice::kind::tile &&
-                        r.outer.what != codec::outer_choice::kind::column;
+    // Tiles of 1xN blocks do not cross matrices either.
+    const bool merged = rows == 1 && r.outer.what != codec::outer_choice::kind::tile;
     g.grid = merged ? block::grid{{1, leading * before, last}, 1, bc}
                     : block::grid{{leading, before, last}, br, bc};
     return g;

@@ -101,7 +101,7 @@ class blocks {
     const std::vector<std::byte>& packed_codes() const { return packed_; }
     /// One code per element in C order, right-aligned: unpacked by each call.
     std::vector<std::uint8_t> codes() const;
-    /// One scale per block in C order of the grid, without the tensor scale: decoded by each call.
+    /// One scale per block in C order of the grid, without outer scales: decoded by each call.
     /// NaN: the block contains a NaN or Inf.
     std::vector<float> scales() const;
     /// The scales' own codes (E8M0, UE4M3); empty where scales are float32.
@@ -186,7 +186,8 @@ std::vector<float> cast(const view& x, std::string_view element, const cast_opti
 
 /// A times the transpose of B, A of M x K and B of N x K, K along the blocks: M x N float32 as the
 /// accumulator model adds them ("exact", "sm100.mxf8f6f4", ...; `mx accumulators` lists them).
-/// Throws mx::error (usage) if the model does not take such operands.
+/// Throws mx::error (usage) if the model does not take such operands, and for recipes with an axis
+/// of their own, outer scales from a file, or scales that differ within a block.
 std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b,
                             const recipe& recipe_b, std::string_view accumulate,
                             const run_options& how = {});
