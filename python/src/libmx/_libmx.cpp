@@ -26,6 +26,7 @@
 #include "libmx/api/mx/mx.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/documents/gate.hpp"
 #include "libmx/documents/reference.hpp"
