@@ -118,27 +118,21 @@ engine::geometry layout_of(const shape& extents, const recipe& r) {
 
 }  // namespace
 
-namespace {
-
-void refuse_areas(const recipe& r) {
-    codec::refuse_outer_areas(r, "which blocks of an array have no place for; take fake_quantize");
-}
-
-}  // namespace
-
 blocks quantize(const view& x, const recipe& r, const run_options& how) {
-    refuse_areas(r);
     blocks q;
     q.recipe_ = r;
     q.extents_ = x.extents();
-    q.grid_ = layout_of(x.extents(), r).grid_shape;
+    const engine::geometry layout = layout_of(x.extents(), r);
+    q.grid_ = layout.grid_shape;
+    q.outer_grid_ = layout.area_shape;
     float tensor_scale = 1;
     const auto room_for = [&](const io::planned_array& a) -> std::span<std::byte> {
         if (a.name.ends_with(".scales")) {
             return codec::scales_have_codes(r) ? sized(q.scale_codes_, a) : sized(q.scales_, a);
         }
         if (a.name.ends_with(".offsets")) return sized(q.offsets_, a);
-        if (a.name.ends_with(".global_scale")) {
+        if (a.name.ends_with(engine::tensor_scale_suffix)) {
+            if (codec::has_outer_areas(r)) return sized(q.outer_scales_, a);
             return std::as_writable_bytes(std::span(&tensor_scale, 1));
         }
         q.packed_.resize(
@@ -160,23 +154,26 @@ void need(bool holds, std::string_view what, std::uint64_t count) {
 
 blocks blocks::from_parts(const mx::recipe& r, shape extents, std::vector<std::uint8_t> codes,
                           std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
-                          std::vector<std::uint16_t> offsets, std::optional<float> tensor_scale) {
+                          std::vector<std::uint16_t> offsets, std::optional<float> tensor_scale,
+                          std::vector<float> outer_scales) {
     const auto elements = tensor::element_count(extents);
     need(elements == codes.size(), "codes", elements.value_or(0));
     std::vector<std::byte> packed(
         static_cast<std::size_t>(block::packed_bytes(r.element->bits(), codes.size())));
     block::pack(r.element->bits(), codes, packed);
     return from_packed(r, std::move(extents), std::move(packed), std::move(scale_codes),
-                       std::move(scales), std::move(offsets), tensor_scale);
+                       std::move(scales), std::move(offsets), tensor_scale,
+                       std::move(outer_scales));
 }
 
 blocks blocks::from_packed(const mx::recipe& r, shape extents, std::vector<std::byte> packed,
                            std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
-                           std::vector<std::uint16_t> offsets, std::optional<float> tensor_scale) {
-    refuse_areas(r);
+                           std::vector<std::uint16_t> offsets, std::optional<float> tensor_scale,
+                           std::vector<float> outer_scales) {
     blocks q;
-    q.recipe_ = r;
-    q.grid_ = layout_of(extents, r).grid_shape;
+    const engine::geometry layout = layout_of(extents, r);
+    q.grid_ = layout.grid_shape;
+    q.outer_grid_ = layout.area_shape;
     const std::uint64_t elements = *tensor::element_count(extents);
     const std::uint64_t count = *tensor::element_count(q.grid_);
     const bool coded = codec::scales_have_codes(r);
@@ -188,6 +185,8 @@ blocks blocks::from_packed(const mx::recipe& r, shape extents, std::vector<std::
     need(offsets.size() == (has_offset ? count : 0), "offsets", has_offset ? count : 0);
     need(tensor_scale.has_value() == codec::has_tensor_scale(r), "tensor scales",
          codec::has_tensor_scale(r) ? 1 : 0);
+    const std::uint64_t areas = layout.grid.has_areas() ? layout.grid.areas() : 0;
+    need(outer_scales.size() == areas, "outer scales", areas);
     q.recipe_ = r;
     q.extents_ = std::move(extents);
     q.packed_ = std::move(packed);
@@ -195,6 +194,7 @@ blocks blocks::from_packed(const mx::recipe& r, shape extents, std::vector<std::
     if (!coded) q.scales_ = std::move(scales);
     q.offsets_ = std::move(offsets);
     q.tensor_scale_ = tensor_scale;
+    q.outer_scales_ = std::move(outer_scales);
     return q;
 }
 
@@ -218,6 +218,8 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
     const recipe& r = q.recipe();
     codec::block_params params = codec::params_of(r);
     if (q.tensor_scale()) codec::set_tensor_scale(params, *q.tensor_scale());
+    // Of these, only what it refuses matters: every block is decoded under that of its area.
+    for (const float stored : q.outer_scales()) codec::set_tensor_scale(params, stored);
     const block::grid g = layout_of(q.extents(), r).grid;
     const auto source = [](const auto& span, dtype type) -> io::shared_source {
         return io::memory_tensor(span.data(), type, {span.size()}, {})->open(0);
@@ -228,7 +230,7 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
         r, params, g, r.element->bits(),
         {source(q.packed_codes(), dtype::u8),
          coded ? source(q.scale_codes(), dtype::u8) : source(scales, dtype::f32),
-         q.offsets().empty() ? nullptr : source(q.offsets(), dtype::f16)});
+         q.offsets().empty() ? nullptr : source(q.offsets(), dtype::f16), q.outer_scales()});
     std::vector<float> values(static_cast<std::size_t>(*tensor::element_count(q.extents())));
     engine::for_each_piece(g, how.threads, how.cancel,
                            [&](std::uint64_t first, std::uint64_t count) {
@@ -303,8 +305,7 @@ std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b
     const engine::run_control control = control_of(how);
     const gemm::accumulator model = gemm::parse_accumulator(accumulate);
     const auto operand = [&](const view& x, const recipe& r) {
-        products::operand_recipe by;
-        by.blocks = r;
+        const products::operand_recipe by = products::operand_recipe_of(r);
         return products::quantize_operand(products::read_matrix(x.ref(), control),
                                           products::reduction::last, by, r.rotate, control);
     };

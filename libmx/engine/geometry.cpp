@@ -61,22 +61,9 @@ std::optional<geometry> in_whole_rows(geometry g, std::string& reason) {
 // Areas with an outer scale each. A tensor of rank 0 or 1 counts as one row.
 std::optional<geometry> in_areas(geometry g, const tensor::shape& shape, const codec::recipe& r,
                                  std::string& reason) {
-    block::grid& grid = g.grid;
-    const bool tiles = r.outer.what == codec::outer_choice::kind::tile;
+    const block::grid& grid = g.grid;
+    if (!lay_areas(g.grid, r, reason)) return std::nullopt;
     const bool rows = r.outer.what == codec::outer_choice::kind::row;
-    grid.outer_rows = rows ? 1 : std::max<std::uint64_t>(1, grid.over.rows);
-    grid.outer_cols = rows ? std::max<std::uint64_t>(1, grid.over.cols) : 1;
-    if (tiles) {
-        grid.outer_rows = static_cast<std::uint64_t>(r.outer.rows);
-        grid.outer_cols = static_cast<std::uint64_t>(r.outer.cols);
-    }
-    const std::uint64_t area =
-        std::min(grid.outer_rows, grid.over.rows) * std::min(grid.outer_cols, grid.over.cols);
-    if (area > largest_area) {
-        reason = fmt::format("a {} of it has {} elements; at most {} share an outer scale here",
-                             codec::area_word(r), area, largest_area);
-        return std::nullopt;
-    }
     g.area_shape = {grid.area_rows(), grid.area_cols()};
     if (r.axis.what == axis_choice::kind::flat || shape.size() < 2) return g;
     g.area_shape.assign(shape.begin(), shape.end() - 2);
@@ -137,6 +124,22 @@ std::optional<geometry> lay_out_blocks(const tensor::shape& shape, const codec::
 }
 
 }  // namespace
+
+bool lay_areas(block::grid& g, const codec::recipe& r, std::string& reason) {
+    const bool rows = r.outer.what == codec::outer_choice::kind::row;
+    g.outer_rows = rows ? 1 : std::max<std::uint64_t>(1, g.over.rows);
+    g.outer_cols = rows ? std::max<std::uint64_t>(1, g.over.cols) : 1;
+    if (r.outer.what == codec::outer_choice::kind::tile) {
+        g.outer_rows = static_cast<std::uint64_t>(r.outer.rows);
+        g.outer_cols = static_cast<std::uint64_t>(r.outer.cols);
+    }
+    const std::uint64_t area =
+        std::min(g.outer_rows, g.over.rows) * std::min(g.outer_cols, g.over.cols);
+    if (area <= largest_area) return true;
+    reason = fmt::format("a {} of it has {} elements; at most {} share an outer scale here",
+                         codec::area_word(r), area, largest_area);
+    return false;
+}
 
 std::optional<geometry> lay_out(const tensor::shape& shape, const codec::recipe& r,
                                 std::string& reason) {

@@ -41,6 +41,9 @@ void require_shape(const operand& x, std::string_view name) {
         base::refuse("operand {} is {} x {} but has {} codes", name, x.rows, x.depth,
                      x.codes.size());
     }
+    if (!x.row_scales.empty() && x.row_scales.size() != x.rows) {
+        base::refuse("operand {} has {} rows but {} row scales", name, x.rows, x.row_scales.size());
+    }
     if (x.scaling == 0) return;
     const operand_scale* scale = nullptr;
     for (const operand_scale& s : operand_scales) {
@@ -201,8 +204,7 @@ std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const
                                       const arrangement& how, const multiply_control& control) {
     const std::unique_ptr<engine> e = by.make(a, b, model, control.threads);
     const plan p = plan_of(a, c, model, how);
-    const epilogue finish{how.alpha * (a.tensor_scale * b.tensor_scale),
-                          c.empty() || how.accumulate_c ? 0.0F : how.beta};
+    const float beta = c.empty() || how.accumulate_c ? 0.0F : how.beta;
     std::vector<std::uint32_t> d(a.rows * b.rows);
     const std::size_t down = (a.rows + e->tile_rows() - 1) / e->tile_rows();
     const std::size_t across = (b.rows + e->tile_cols() - 1) / e->tile_cols();
@@ -218,7 +220,10 @@ std::vector<std::uint32_t> product_by(const backend& by, const operand& a, const
             const std::vector<std::uint32_t> sums = sums_of(*e, p, where, c, b.rows);
             for (std::size_t r = 0; r < where.rows; ++r) {
                 for (std::size_t i = 0; i < where.cols; ++i) {
-                    const std::size_t at = (where.row + r) * b.rows + where.col + i;
+                    const std::size_t row = where.row + r, col = where.col + i;
+                    const std::size_t at = row * b.rows + col;
+                    const epilogue finish{how.alpha * (a.outer_scale(row) * b.outer_scale(col)),
+                                          beta};
                     d[at] = finish(p, sums[r * where.cols + i], c.empty() ? 0u : c[at]);
                 }
             }
@@ -279,6 +284,7 @@ operand in_halves(const operand& x, std::size_t length) {
     h.depth = (x.depth + at_once - 1) / at_once * at_once;
     h.format = find_operand_format("f16");
     h.tensor_scale = x.tensor_scale;
+    h.row_scales = x.row_scales;
     h.codes.resize(h.rows * h.depth);
     for (std::size_t r = 0; r < x.rows; ++r) {
         for (std::size_t k = 0; k < x.depth; ++k) {

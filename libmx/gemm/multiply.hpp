@@ -28,7 +28,8 @@ struct arrangement {
     /// 1: no slices. Like the order, has no effect on the exact model.
     std::size_t slices = 1;
     /// D = alpha * sum + beta * C in float32 after the sum: beta * C is rounded, and alpha * sum
-    /// added with a fused multiply-add. Tensor scales are multiplied into alpha, in float32.
+    /// added with a fused multiply-add. Tensor scales, or those of row and column, are multiplied
+    /// into alpha, in float32.
     float alpha = 1.0F, beta = 0.0F;
     /// Whether C is the first accumulator (C += A B); otherwise it enters with beta.
     bool accumulate_c = false;

@@ -27,6 +27,13 @@ struct operand {
 
     /// Factor of a product after the sum, in float32 (NVFP4's tensor scale); 1: none.
     float tensor_scale = 1.0F;
+    /// One for each row in place of tensor_scale; empty: none.
+    std::vector<float> row_scales;
+
+    /// What the products of a row are multiplied by after the sum.
+    float outer_scale(std::size_t row) const {
+        return row_scales.empty() ? tensor_scale : row_scales[row];
+    }
 };
 
 }  // namespace mx::gemm

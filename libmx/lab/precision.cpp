@@ -10,6 +10,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/lab/schemes.hpp"
 
@@ -162,7 +163,12 @@ operand_rule parse_rule(const std::string& text) {
         const codec::recipe r = codec::parse_recipe(text);
         if (codec::bumps_positions(r)) return {products::operand_recipe{r, nullptr, false}};
     }
-    return {products::parse_operand_recipe(text)};
+    const operand_rule rule{products::parse_operand_recipe(text)};
+    if (rule.recipe->blocks) {
+        codec::refuse_outer_areas(*rule.recipe->blocks,
+                                  "which training runs do not support; leave out outer");
+    }
+    return rule;
 }
 
 std::string to_string(const operand_rule& r) {

@@ -15,6 +15,7 @@ RECIPES = [
     *(f"{preset}:scale={rule}" for preset in ("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e2m3", "mxfp4")
       for rule in ("floor", "ceil", "even", "rceil")),
     "mxint8", "nvfp4", "nvfp4:scale=two-level", "nvfp4:dialect=te", "fp8_1x128",
+    "nvfp4:outer=row", "nvfp4:outer=col,block=16x1", "nvfp4:outer=48x64",
     "mxfp4:block=16x16", "mxfp4:block=1x16", "mxfp4:block=32x1", "mxfp8:axis=0", "mxfp8:axis=flat",
     "mxfp4:round=stochastic,seed=7", "mxfp8:round=away",
     "mxfp4:dialect=torchao", "mxfp8:dialect=torchao", "mxfp4:dialect=microxcaling",
@@ -48,6 +49,9 @@ def test_same_as_the_command(mx, tmp_path, recipe):
     assert q.scales.tobytes() == by_part["scales"]
     if q.offsets is not None:
         assert q.offsets.tobytes() == by_part["offsets"]
+    if "outer" in recipe:
+        assert q.tensor_scale.tobytes() == by_part["global_scale"]
+        assert pickle.loads(pickle.dumps(q)).dequantize().tobytes() == q.dequantize().tobytes()
     y = libmx.fake_quantize(x, recipe, name=name)
     assert y.tobytes() == next(iter(parts(back).values()))
     assert q.dequantize().tobytes() == y.tobytes() or "dialect" in recipe
@@ -198,6 +202,7 @@ MODELS = {
     "mxfp6": ["sm100.mxf8f6f4"],
     "mxfp4": ["sm100.mxf4", "sm120.mxf4", "sm100.mxf8f6f4", "bf16.fma"],
     "nvfp4": ["sm100.mxf4nvf4", "sm120.mxf4nvf4", "exact"],
+    "nvfp4:outer=row": ["sm100.mxf4nvf4", "fp32.fma"],
 }
 
 

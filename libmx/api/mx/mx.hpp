@@ -101,7 +101,7 @@ class blocks {
     const std::vector<std::byte>& packed_codes() const { return packed_; }
     /// One code per element in C order, right-aligned: unpacked by each call.
     std::vector<std::uint8_t> codes() const;
-    /// One scale per block in C order of the grid, without the tensor scale: decoded by each call.
+    /// One scale per block in C order of the grid, without outer scales: decoded by each call.
     /// NaN: the block contains a NaN or Inf.
     std::vector<float> scales() const;
     /// The scales' own codes (E8M0, UE4M3); empty where scales are float32.
@@ -110,30 +110,39 @@ class blocks {
     std::span<const std::uint16_t> offsets() const { return offsets_; }
     /// The factor of all scales, as the dialect stores it; none if the recipe has no tensor scale.
     std::optional<float> tensor_scale() const { return tensor_scale_; }
+    /// Under outer=row, col or ROWSxCOLS, the factor of the scales of every row, column or tile, as
+    /// the dialect stores it, in C order of the outer grid; else empty.
+    const std::vector<float>& outer_scales() const { return outer_scales_; }
+    /// The number of rows, columns or tiles with an outer scale along each axis; at least two axes.
+    /// Empty without.
+    const shape& outer_grid() const { return outer_grid_; }
 
     /// From parts that were stored separately; scales as codes if the format has codes. Throws
     /// mx::error (usage) if sizes do not fit.
     static blocks from_parts(const mx::recipe& r, shape extents, std::vector<std::uint8_t> codes,
                              std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
                              std::vector<std::uint16_t> offsets = {},
-                             std::optional<float> tensor_scale = {});
+                             std::optional<float> tensor_scale = {},
+                             std::vector<float> outer_scales = {});
     /// The same with packed codes.
     static blocks from_packed(const mx::recipe& r, shape extents, std::vector<std::byte> packed,
                               std::vector<std::uint8_t> scale_codes, std::vector<float> scales,
                               std::vector<std::uint16_t> offsets = {},
-                              std::optional<float> tensor_scale = {});
+                              std::optional<float> tensor_scale = {},
+                              std::vector<float> outer_scales = {});
     /// Moves the packed codes out; the blocks have no codes afterwards.
     std::vector<std::byte> take_packed_codes() { return std::move(packed_); }
 
   private:
     friend blocks quantize(const view&, const mx::recipe&, const run_options&);
     mx::recipe recipe_;
-    shape extents_, grid_;
+    shape extents_, grid_, outer_grid_;
     std::vector<std::byte> packed_;
     std::vector<std::uint8_t> scale_codes_;
     std::vector<float> scales_;  // where the format has no codes
     std::vector<std::uint16_t> offsets_;
     std::optional<float> tensor_scale_;
+    std::vector<float> outer_scales_;
 };
 
 /// Codes and scales of a tensor under a recipe. Throws mx::error: usage if the tensor lacks the
@@ -177,7 +186,8 @@ std::vector<float> cast(const view& x, std::string_view element, const cast_opti
 
 /// A times the transpose of B, A of M x K and B of N x K, K along the blocks: M x N float32 as the
 /// accumulator model adds them ("exact", "sm100.mxf8f6f4", ...; `mx accumulators` lists them).
-/// Throws mx::error (usage) if the model does not take such operands.
+/// Throws mx::error (usage) if the model does not take such operands, and for recipes with an axis
+/// of their own, outer scales from a file, or scales that differ within a block.
 std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b,
                             const recipe& recipe_b, std::string_view accumulate,
                             const run_options& how = {});

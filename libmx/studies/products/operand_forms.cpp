@@ -46,6 +46,7 @@ std::string words_of(const gemm::operand& x) {
         if (s.bit == x.scaling) words += fmt::format(", {} per {}", s.format, s.block);
     }
     if (x.tensor_scale != 1.0f) words += ", tensor scale";
+    if (!x.row_scales.empty()) words += ", row scales";
     return words;
 }
 
@@ -80,6 +81,18 @@ std::string fitting_models(const gemm::accumulator& near, const quantized_operan
     return base::joined(names, ", ");
 }
 
+// A model of codes applies outer scales to the sums.
+void refuse_scaled_along_k(const gemm::accumulator& model, const quantized_operand& a,
+                           const quantized_operand& b) {
+    if (!a.scaled_along_k && !b.scaled_along_k) return;
+    base::refuse(
+        "recipe '{}': its outer scales differ along K, so {}, which multiplies codes, cannot apply "
+        "them to the sums; give outer=row or outer=tensor, or a model that multiplies values: {} "
+        "(mx accumulators)",
+        to_string((a.scaled_along_k ? a : b).recipe), gemm::to_string(model),
+        fitting_models(model, a, b));
+}
+
 }  // namespace
 
 bool takes_codes(const gemm::accumulator& model, const quantized_operand& a,
@@ -103,6 +116,7 @@ form_pair forms_for(const gemm::accumulator& model, const quantized_operand& a,
                     const quantized_operand& b) {
     if (takes_codes(model, a, b)) return {codes_of(a), codes_of(b)};
     if (!takes_values(model)) {
+        refuse_scaled_along_k(model, a, b);
         base::refuse("{} does not multiply {} by {}; models that do: {} (mx accumulators)",
                      gemm::to_string(model), to_string(a.recipe), to_string(b.recipe),
                      fitting_models(model, a, b));

@@ -53,7 +53,6 @@ void require_fitting(const codec::recipe& r) {
             text);
     }
     codec::refuse_scale_files(r);
-    codec::refuse_outer_areas(r, "which products here do not take; leave out outer");
     if (codec::bumps_positions(r)) {
         base::refuse(
             "recipe '{}': its scale differs inside a block, so that no product has such operands; "
@@ -74,9 +73,7 @@ operand_recipe parse_operand_recipe(const std::string& text) {
         if (format::find_block_format(name) == nullptr) {
             base::refuse(base::unknown("recipe", name, known_names()));
         }
-        r.blocks = codec::parse_recipe(text);
-        require_fitting(*r.blocks);
-        return r;
+        return operand_recipe_of(codec::parse_recipe(text));
     }
     const std::string rest = text.substr(name.size());
     if (rest.empty()) return r;
@@ -87,6 +84,13 @@ operand_recipe parse_operand_recipe(const std::string& text) {
     }
     r.tensor_scaled = true;
     return r;
+}
+
+operand_recipe operand_recipe_of(const codec::recipe& r) {
+    require_fitting(r);
+    operand_recipe o;
+    o.blocks = r;
+    return o;
 }
 
 std::string to_string(const operand_recipe& r) {

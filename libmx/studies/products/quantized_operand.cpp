@@ -9,7 +9,10 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
+#include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/geometry.hpp"
 #include "libmx/engine/panel_quantizer.hpp"
 #include "libmx/engine/prologue.hpp"
 #include "libmx/format/cast.hpp"
@@ -47,21 +50,46 @@ bool same_values(const codec::block_params& p, float scale, std::span<const std:
     return true;
 }
 
+// `r` in the matrix as it is stored: what lies along k lies there along the columns if these are
+// summed over. Tiles are those of the matrix.
+codec::recipe as_stored(codec::recipe r, reduction over) {
+    using kind = codec::outer_choice::kind;
+    if (over == reduction::last || (r.block.rows != 1 && r.block.cols != 1)) return r;
+    std::swap(r.block.rows, r.block.cols);
+    std::swap(r.outer.rows, r.outer.cols);
+    if (r.outer.what == kind::row) {
+        r.outer.what = kind::column;
+    } else if (r.outer.what == kind::column) {
+        r.outer.what = kind::row;
+    }
+    return r;
+}
+
+block::grid grid_of(const matrix& m, const codec::recipe& stored) {
+    block::grid g{{1, m.rows, m.cols},
+                  static_cast<std::uint64_t>(stored.block.rows),
+                  static_cast<std::uint64_t>(stored.block.cols)};
+    std::string reason;
+    if (codec::has_outer_areas(stored) && !engine::lay_areas(g, stored, reason)) {
+        base::refuse(reason, {m.file, m.name, {}});
+    }
+    return g;
+}
+
 // `x`: the matrix as stored, rotated.
 void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
                      const codec::recipe& r, const engine::run_control& control,
                      quantized_operand& q) {
-    // Rows of the matrix as it is stored by columns.
-    std::size_t high = static_cast<std::size_t>(r.block.rows);
-    std::size_t wide = static_cast<std::size_t>(r.block.cols);
-    const bool along = high == 1;
-    const std::size_t length = wide;
-    if ((along || wide == 1) && over == reduction::first) std::swap(high, wide);
+    const bool along = r.block.rows == 1;
+    const auto length = static_cast<std::size_t>(r.block.cols);
+    const block::grid grid = grid_of(m, as_stored(r, over));
+    const bool areas = grid.has_areas();
+    q.scaled_along_k = areas && (over == reduction::last ? grid.area_cols() : grid.area_rows()) > 1;
 
     const codec::block_params params = codec::params_of(r, {engine::finite_amax(x)});
     const place_in_operand to{q.depth, over};
     const gemm::operand_format* format = gemm::find_operand_format(r.element->name);
-    const std::uint32_t scaling = along ? scaling_of(r, length) : 0;
+    const std::uint32_t scaling = along && !q.scaled_along_k ? scaling_of(r, length) : 0;
     const bool coded = format != nullptr && scaling != 0;
     const std::size_t scales_per_row = (q.depth + length - 1) / length;
     if (coded) {
@@ -72,12 +100,12 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
         q.coded.scale_block = length;
         q.coded.scales.resize(q.rows * scales_per_row);
         q.coded.tensor_scale = params.tensor.decode;
+        if (areas) q.coded.row_scales.resize(q.rows);
     }
     // Power-of-two scales alone: with a tensor scale, `values` are rounded where codes are not.
     const bool checked = coded && r.scale_format->power_of_two();
     std::atomic<bool> faithful{true};
     const std::uint64_t tensor = base::tensor_id(m.name);
-    const block::grid grid{{1, m.rows, m.cols}, high, wide};
     const engine::panel_plan panels(grid.over, std::span(&grid, 1));
     const codec::recipe_request request{&params, codec::detail::codes, false, true, false, false};
     std::deque<engine::panel_quantizer> quantizers;  // by thread
@@ -85,6 +113,13 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
     const auto on_segment = [&](const engine::panel& where, const engine::quantized_segment& s) {
         const codec::block_results& d = s.by_recipe.front().of_blocks;
         std::vector<float> values;
+        if (coded && areas) {  // a segment is all of k for some rows of the operand
+            const auto r0 = static_cast<std::size_t>(where.row + s.at.row);
+            const auto c0 = static_cast<std::size_t>(where.col + s.at.col);
+            const std::uint64_t rows = over == reduction::last ? s.at.rows : s.at.cols;
+            std::fill_n(q.coded.row_scales.begin() + static_cast<std::ptrdiff_t>(to.row(r0, c0)),
+                        rows, s.by_recipe.front().outer.decode);
+        }
         for (std::size_t b = 0; b < d.blocks; ++b) {
             const codec::block_extent e = codec::extent_of(s.place, b);
             const auto r0 = static_cast<std::size_t>(where.row + s.at.row + e.row);

@@ -23,16 +23,19 @@ struct quantized_operand {
     std::size_t rows = 0, depth = 0;
     /// The decoded values including scales, rounded once to float32; rows x depth.
     std::vector<float> values;
-    /// Codes and block scales. `format` is null if no model takes such codes and scales, or if the
-    /// dialect's decoded values differ from its codes.
+    /// Codes and block scales. `format` is null if no model takes such codes and scales, if outer
+    /// scales differ along the summed axis, or if the dialect's decoded values differ from its codes.
     gemm::operand coded;
-    value_errors error;  ///< of `values` against the values that were quantized
+    bool scaled_along_k = false;  ///< whether outer scales differ along k
+    value_errors error;           ///< of `values` against the values that were quantized
 };
 
 /// Rotates `m` along the summed axis `over` by `rotate`, then quantizes it. 1xN blocks lie along
-/// that axis, Nx1 blocks across it; tiles are those of the stored matrix. Random draws are keyed by
-/// the element's position in the stored tensor, as in `mx quantize`. The result does not depend on
-/// threads.
+/// that axis, Nx1 blocks across it; tiles are those of the stored matrix. Rows, columns and tiles
+/// with an outer scale lie as the blocks do: with 1xN blocks, those of the operand, whose rows run
+/// along k. Random draws are keyed by the element's position in the stored tensor, as in `mx
+/// quantize`. The result does not depend on threads. Throws base::error (usage) if too many
+/// elements share an outer scale.
 quantized_operand quantize_operand(const matrix& m, reduction over, const operand_recipe& recipe,
                                    const transform::rotation& rotate,
                                    const engine::run_control& control);

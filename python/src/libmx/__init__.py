@@ -66,14 +66,15 @@ class Blocks:
     codes: uint8, packed as `mx quantize --packed` stores them (4-bit codes two to a byte, low
     nibble first; 6-bit codes four in three bytes), one axis. scales: one per block in the shape of
     the grid, uint8 codes of the scale format, or float32 if scales have no codes. offsets: uint16
-    bits of binary16, or None. tensor_scale: a number, or None. elements: one code to a byte, in x's
-    shape; unpacked on first use, and read by dequantize() from then on.
+    bits of binary16, or None. tensor_scale: a number, or None; under outer=row, col or ROWSxCOLS a
+    float32 array with one for each row, column or tile. elements: one code to a byte, in x's shape;
+    unpacked on first use, and read by dequantize() from then on.
     """
 
     __slots__ = ("recipe", "shape", "codes", "scales", "offsets", "tensor_scale", "_elements")
 
     def __init__(self, by: RecipeLike, shape: Sequence[int], codes: Any, scales: Any,
-                 offsets: Any = None, tensor_scale: Optional[float] = None) -> None:
+                 offsets: Any = None, tensor_scale: Any = None) -> None:
         self.recipe = recipe(by)
         self.shape = tuple(int(n) for n in shape)
         self.codes, self.scales = codes, scales
@@ -110,11 +111,13 @@ class Blocks:
             self.recipe._core.bits(), _flat(self._elements, np.uint8))
         scales = np.asarray(self.scales)
         coded = scales.dtype == np.uint8
+        one = self.tensor_scale is None or np.ndim(self.tensor_scale) == 0
         y = _libmx.dequantize(
             self.recipe._core, list(self.shape), _flat(packed, np.uint8),
             _flat(scales if coded else (), np.uint8), _flat(() if coded else scales, np.float32),
-            _flat(() if self.offsets is None else self.offsets, np.uint16), self.tensor_scale,
-            threads)
+            _flat(() if self.offsets is None else self.offsets, np.uint16),
+            self.tensor_scale if one else None,
+            _flat(() if one else self.tensor_scale, np.float32), threads)
         return y if dtype is None else y.astype(dtype)
 
 

@@ -26,6 +26,7 @@
 #include "libmx/api/mx/mx.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/documents/gate.hpp"
 #include "libmx/documents/reference.hpp"
@@ -171,7 +172,7 @@ nb::object values_of(const mx::view& v, std::uint64_t begin, std::optional<std::
         extents);
 }
 
-// Packed codes, scales, offsets, tensor scale.
+// Packed codes, scales, offsets, and the tensor scale or those of rows, columns or tiles.
 nb::tuple quantize(const mx::view& x, const mx::recipe& r, int threads) {
     mx::blocks q = run(x.elements(), threads,
                        [&](const mx::run_options& how) { return mx::quantize(x, r, how); });
@@ -188,6 +189,9 @@ nb::tuple quantize(const mx::view& x, const mx::recipe& r, int threads) {
     nb::object tensor_scale = q.tensor_scale()
                                   ? nb::object(nb::float_(static_cast<double>(*q.tensor_scale())))
                                   : nb::object(nb::none());
+    if (mx::codec::has_outer_areas(r)) {
+        tensor_scale = to_numpy(std::vector(q.outer_scales()), extents_of(q.outer_grid()));
+    }
     return nb::make_tuple(bytes_to_numpy(q.take_packed_codes()), scales, offsets, tensor_scale);
 }
 
@@ -206,11 +210,12 @@ std::span<const std::byte> bytes_of(const flat<std::uint8_t>& x) {
 nb::object dequantize(const mx::recipe& r, const mx::shape& extents,
                       const flat<std::uint8_t>& packed, const flat<std::uint8_t>& scale_codes,
                       const flat<float>& scales, const flat<std::uint16_t>& offsets,
-                      std::optional<float> tensor_scale, int threads) {
+                      std::optional<float> tensor_scale, const flat<float>& outer_scales,
+                      int threads) {
     const std::span<const std::byte> bytes = bytes_of(packed);
-    const mx::blocks q =
-        mx::blocks::from_packed(r, extents, {bytes.begin(), bytes.end()}, copied(scale_codes),
-                                copied(scales), copied(offsets), tensor_scale);
+    const mx::blocks q = mx::blocks::from_packed(
+        r, extents, {bytes.begin(), bytes.end()}, copied(scale_codes), copied(scales),
+        copied(offsets), tensor_scale, copied(outer_scales));
     return to_numpy(run(packed.size(), threads,
                         [&](const mx::run_options& how) { return mx::dequantize(q, how); }),
                     extents_of(extents));
@@ -685,7 +690,7 @@ NB_MODULE(_libmx, m) {
     m.def("quantize", &quantize);
     m.def("dequantize", &dequantize, nb::arg("recipe"), nb::arg("shape"), nb::arg("packed"),
           nb::arg("scale_codes"), nb::arg("scales"), nb::arg("offsets"),
-          nb::arg("tensor_scale").none(), nb::arg("threads"));
+          nb::arg("tensor_scale").none(), nb::arg("outer_scales"), nb::arg("threads"));
     m.def("pack", &pack);
     m.def("unpack", &unpack);
     m.def("fake_quantize", &fake_quantize);

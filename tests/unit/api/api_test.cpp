@@ -56,6 +56,11 @@ const char* const all_kinds[] = {"mxfp4",
                                  "mxint4:block=4x4,transform=random-hadamard",
                                  "nvfp4",
                                  "nvfp4:four_over_six=mse",
+                                 "nvfp4:outer=row",
+                                 "nvfp4:outer=row,dialect=te",
+                                 "nvfp4:outer=col,block=16x1",
+                                 "nvfp4:outer=16x32",
+                                 "nvfp4:outer=32x48,block=16x16",
                                  "nvfp4:dialect=te",
                                  "fp8_1x128",
                                  "fp8_128x128:dialect=te",
@@ -117,13 +122,22 @@ TEST_CASE("an array and its file become the same codes, scales and values", "[ap
             if (q.tensor_scale()) {
                 CHECK(*q.tensor_scale() == array_of<float>(*file, "w.global_scale").front());
             }
+            CHECK(q.outer_scales().empty() == !codec::has_outer_areas(r));
+            if (!q.outer_scales().empty()) {
+                CHECK(same(q.outer_scales(), array_of<float>(*file, "w.global_scale")));
+                CHECK(q.outer_scales().size() == *tensor::element_count(q.outer_grid()));
+                if (r.by->id == codec::dialect_id::ocp) {
+                    CHECK(same(dequantize(q, how), fake_quantize(in, r, how)));
+                }
+            }
             CHECK(same(fake_quantize(in, r, how), array_of<float>(*io::open_model(plain), "w")));
             convert::dequantize_model(*file, unpacked, {});
             const std::vector<float> d = array_of<float>(*io::open_model(unpacked), "w");
             CHECK(same(dequantize(q, how), d));
             const blocks again = blocks::from_parts(
                 r, q.extents(), q.codes(), {q.scale_codes().begin(), q.scale_codes().end()},
-                q.scales(), {q.offsets().begin(), q.offsets().end()}, q.tensor_scale());
+                q.scales(), {q.offsets().begin(), q.offsets().end()}, q.tensor_scale(),
+                q.outer_scales());
             CHECK(same(dequantize(again), d));
         }
     }
@@ -220,6 +234,33 @@ TEST_CASE("small and odd arrays", "[api]") {
     CHECK(same(x, expected));
 }
 
+TEST_CASE("outer scales of empty arrays, of one row and of partial tiles", "[api]") {
+    const std::vector<float> x = values(20 * 40);
+    struct example {
+        const char* recipe;
+        shape extents, outer;
+    };
+    for (const example& e : {example{"nvfp4:outer=row", {0, 64}, {0, 1}},
+                             {"nvfp4:outer=row", {4, 0}, {4, 0}},
+                             {"nvfp4:outer=col,block=16x1", {0, 3}, {0, 3}},
+                             {"nvfp4:outer=16x32", {3, 0, 5}, {3, 0, 1}},
+                             {"nvfp4:outer=row", {}, {1, 1}},
+                             {"nvfp4:outer=row", {37}, {1, 1}},
+                             {"nvfp4:outer=row,axis=flat", {4, 9}, {1, 1}},
+                             {"nvfp4:outer=col,block=16x1", {1, 37}, {1, 37}},
+                             {"nvfp4:outer=16x32", {20, 40}, {2, 2}},
+                             {"nvfp4:outer=16x32", {2, 17, 20}, {2, 2, 1}},
+                             {"nvfp4:outer=4096x4096", {20, 40}, {1, 1}}}) {
+        const recipe r = parse_recipe(e.recipe);
+        CAPTURE(e.recipe, tensor::to_string(e.extents));
+        const view in(x.data(), dtype::f32, e.extents);
+        const blocks q = quantize(in, r);
+        CHECK(q.outer_grid() == e.outer);
+        CHECK(q.outer_scales().size() == *tensor::element_count(e.outer));
+        CHECK(same(dequantize(q), fake_quantize(in, r)));
+    }
+}
+
 TEST_CASE("casts and products of arrays", "[api]") {
     const std::vector<float> x = {0.3f, 500, -500, 1e-9f};
     CHECK(cast(x, "e4m3") == std::vector<float>{0.3125f, 448, -448, 0});
@@ -230,6 +271,13 @@ TEST_CASE("casts and products of arrays", "[api]") {
     CHECK(multiply({a, 2, 32}, r, {b, 3, 32}, r, "exact") ==
           std::vector<float>{66, 64, 64, 66, 64, 64});
     CHECK(multiply({a, 2, 32}, r, {b, 3, 32}, r, "sm100.mxf8f6f4").front() == 66);
+    // Rows of very different sizes are exact under scales of their own: 2688 is 448 times 6.
+    std::vector<float> rows(64, 2688), columns(64, 1344);
+    for (std::size_t i = 0; i < 32; ++i) rows[i] = 2688 * 0x1p-30f, columns[i] = 2688 * 0x1p20f;
+    const recipe by_row = parse_recipe("nvfp4:outer=row");
+    constexpr float square = 32.0f * 2688 * 2688;
+    CHECK(multiply({rows, 2, 32}, by_row, {columns, 2, 32}, by_row, "sm100.mxf4nvf4") ==
+          std::vector<float>{square * 0x1p-10f, square * 0x1p-31f, square * 0x1p20f, square / 2});
 }
 
 TEST_CASE("what does not fit is refused in one line", "[api]") {
@@ -262,4 +310,27 @@ TEST_CASE("what does not fit is refused in one line", "[api]") {
     std::vector<float> room(3);
     CHECK_THAT(message([&] { fake_quantize(x, r, room); }), Contains("64 values"));
     CHECK_THAT(message([&] { blocks::from_parts(r, {64}, {}, {}, {}); }), Contains("64 codes"));
+    const recipe by_row = parse_recipe("nvfp4:outer=row");
+    const auto rows = [&](std::vector<float> outer_scales) {
+        const std::vector<std::uint8_t> codes(64), scales(4);
+        return blocks::from_parts(by_row, {2, 32}, codes, scales, {}, {}, {}, outer_scales);
+    };
+    CHECK_THAT(message([&] { rows({1}); }), Contains("2 outer scales are required"));
+    CHECK_THAT(message([&] {
+                   dequantize(rows({1, std::numeric_limits<float>::quiet_NaN()}));
+               }),
+               Contains("finite and not negative"));
+    CHECK(dequantize(rows({1, 1})) == std::vector<float>(64));
+    for (const char* unfit : {"mxfp4:axis=0", "nvfp4:outer=given:scales.npy"}) {
+        const recipe bad = parse_recipe(unfit);
+        CHECK_THAT(message([&] {
+                       multiply({x, 2, 32}, bad, {x, 2, 32}, bad, "exact");
+                   }),
+                   Contains(unfit));
+    }
+    const recipe tiles = parse_recipe("nvfp4:outer=1x16");
+    CHECK_THAT(message([&] {
+                   multiply({x, 2, 32}, tiles, {x, 2, 32}, by_row, "sm100.mxf4nvf4");
+               }),
+               Contains("differ along K"));
 }

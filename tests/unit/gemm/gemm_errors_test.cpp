@@ -14,7 +14,9 @@
 #include "libmx/studies/products/conversions.hpp"
 #include "libmx/studies/products/gemm_study.hpp"
 #include "libmx/studies/products/operand_forms.hpp"
+#include "libmx/studies/products/products.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"
+#include "mx/mx.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
 
@@ -248,6 +250,112 @@ TEST_CASE("models get what they take, and what fits is named", "[gemm]") {
     } catch (const mx::base::error& e) {
         CHECK(has(e.what(), "sm100.mxf8f6f4"));
     }
+}
+
+TEST_CASE("outer scales of rows are applied to the sums as tensor scales are", "[gemm]") {
+    // Rows far apart in size, one of them zeros; blocks cut short.
+    matrix a = normal("a", 5, 72, 0), b = normal("b", 4, 72, 360);
+    for (std::size_t i = 0; i < a.values.size(); ++i) {
+        a.values[i] = i / 72 == 2 ? 0 : std::ldexp(a.values[i], static_cast<int>(i / 72) * 9 - 20);
+    }
+    const auto row_of = [](const matrix& m, std::size_t row) {
+        matrix one = m;
+        one.rows = 1;
+        one.shape = {1, m.cols};
+        const auto from = m.values.begin() + static_cast<std::ptrdiff_t>(row * m.cols);
+        one.values.assign(from, from + static_cast<std::ptrdiff_t>(m.cols));
+        return one;
+    };
+    const mx::engine::run_control control;
+    product_runner runner(control, "", 0);
+    for (const char* name : {"sm100.mxf4nvf4", "exact", "fp32.fma"}) {
+        const auto model = mx::gemm::parse_accumulator(name);
+        const auto product = [&](const quantized_operand& x, const quantized_operand& y) {
+            const form_pair f = forms_for(model, x, y);
+            mx::gemm::arrangement how;
+            how.alpha = 0.7f;
+            return runner.multiply(f.first.operand, f.second.operand, {}, model, how);
+        };
+        for (const char* dialect : {"", ",dialect=te"}) {
+            CAPTURE(name, dialect);
+            const auto of = [&](const matrix& m, std::string outer) {
+                return quantized(m, reduction::last, ("nvfp4:outer=" + outer + dialect).c_str());
+            };
+            const quantized_operand rows = of(a, "row"), tensor = of(b, "tensor");
+            CHECK(rows.coded.row_scales.size() == 5);
+            CHECK(has(forms_for(model, rows, tensor).first.words, "row scales") ==
+                  takes_codes(model, rows, tensor));
+            const std::vector<float> d = product(rows, tensor), e = product(tensor, rows);
+            // All of k lies in a tile.
+            CHECK(product(of(a, "1x128"), tensor) == d);
+            for (std::size_t i = 0; i < 5; ++i) {
+                const quantized_operand one = of(row_of(a, i), "tensor");
+                const std::vector<float> own = product(one, tensor), turned = product(tensor, one);
+                for (std::size_t j = 0; j < 4; ++j) {
+                    CHECK(mx::base::bits_of(d[i * 4 + j]) == mx::base::bits_of(own[j]));
+                    CHECK(mx::base::bits_of(e[j * 5 + i]) == mx::base::bits_of(turned[j]));
+                }
+            }
+        }
+    }
+    const quantized_operand q = quantized(a, reduction::last, "nvfp4:outer=row");
+    CHECK(first_of(q.coded, 32).row_scales == q.coded.row_scales);
+    mx::gemm::operand short_of = q.coded;
+    short_of.row_scales.pop_back();
+    CHECK_THROWS_AS(runner.multiply(short_of, q.coded, {}, native_model(q, q), {}),
+                    mx::base::error);
+}
+
+TEST_CASE("rows with outer scales run along the axis that is summed over", "[gemm]") {
+    matrix m = normal("w", 70, 40, 0);
+    for (std::size_t i = 0; i < m.values.size(); ++i) m.values[i] *= static_cast<float>(1 + i % 40);
+    matrix turned = m;
+    turned.values = reduction_last(m.values, m.rows, m.cols, reduction::first);
+    std::swap(turned.rows, turned.cols);
+    for (const char* recipe : {"nvfp4:outer=row", "nvfp4:outer=16x32", "nvfp4:outer=8x80",
+                               "nvfp4:outer=col,block=16x1"}) {
+        CAPTURE(recipe);
+        const quantized_operand down = quantized(m, reduction::first, recipe);
+        const quantized_operand across = quantized(turned, reduction::last, recipe);
+        CHECK(down.values == across.values);
+        CHECK(down.coded.codes == across.coded.codes);
+        CHECK(down.coded.row_scales == across.coded.row_scales);
+        CHECK(down.scaled_along_k == across.scaled_along_k);
+        // The values of mx quantize.
+        const mx::view in(turned.values, 40, 70);
+        CHECK(across.values == mx::fake_quantize(in, mx::parse_recipe(recipe)));
+    }
+    CHECK(quantized(m, reduction::first, "nvfp4:outer=8x80").coded.row_scales.size() == 40);
+    // 16x16 blocks are those of the stored matrix, and so are their tiles.
+    const char* const tiles = "nvfp4:outer=32x16,block=16x16";
+    CHECK(values_as_stored(quantized(m, reduction::first, tiles), reduction::first) ==
+          mx::fake_quantize(mx::view(m.values, 70, 40), mx::parse_recipe(tiles)));
+}
+
+TEST_CASE("models of codes refuse outer scales that differ along k; others take the values",
+          "[gemm]") {
+    const matrix m = normal("w", 6, 64, 0);
+    const auto of = [&](const char* recipe) { return quantized(m, reduction::last, recipe); };
+    const quantized_operand row = of("nvfp4:outer=row");
+    const auto nvf4 = mx::gemm::parse_accumulator("sm100.mxf4nvf4");
+    CHECK(native_model(row, row).name == "sm100.mxf4nvf4");
+    for (const char* recipe : {"nvfp4:outer=16x32", "nvfp4:block=16x1,outer=col"}) {
+        const quantized_operand q = of(recipe);
+        CHECK(q.coded.format == nullptr);
+        CHECK(forms_for(mx::gemm::parse_accumulator("exact"), row, q).second.words == "f32 values");
+        try {
+            forms_for(nvf4, row, q);
+            FAIL("no error");
+        } catch (const mx::base::error& e) {
+            CHECK(has(e.what(), recipe));
+            CHECK(has(e.what(), "differ along K"));
+            CHECK(has(e.what(), "give outer=row or outer=tensor"));
+            CHECK_FALSE(has(e.what(), "\n"));
+        }
+    }
+    // Along one column there is nothing to differ.
+    CHECK_FALSE(quantized(normal("v", 6, 1, 0), reduction::last, "nvfp4:outer=col,block=16x1")
+                    .scaled_along_k);
 }
 
 TEST_CASE("the beginning of an operand is that of its codes and scales", "[gemm]") {
