@@ -28,6 +28,9 @@ struct value_figures {
     void exchange(base::tally_text& with);  ///< hands over what merge() adds
 };
 
+/// The RMS of the differences over that of a; none where a is zero.
+std::optional<double> nrmse_of(const value_figures& v);
+
 /// Falls as large as the last one for which a block maximum is followed ahead.
 inline constexpr double falls_ahead = 3;
 
@@ -95,6 +98,7 @@ struct compared_tensor {
     compared_tensor() = default;
     explicit compared_tensor(std::size_t dumps)
         : values(dumps == 0 ? 0 : dumps - 1), codes(dumps) {}
+    void merge(const compared_tensor& other);
 };
 
 /// Adds the figures of dump `pair` against the next one: of values, of scales and codes, and of
