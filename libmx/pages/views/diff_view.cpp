@@ -91,11 +91,13 @@ std::string label_of(const report::record& r, bool with_pair) {
     std::string label = fmt::format("{}  {} {}", text_of(r, "tensor"), types,
                                     extents == nullptr ? "" : report::extents_text(*extents));
     if (with_pair) label += fmt::format(", {} -> {}", text_of(r, "label_a"), text_of(r, "label_b"));
-    label += fmt::format(": nrmse {}, {} % of the values changed", significant(r, "nrmse"),
-                         report::percent_text(number(r, "values_changed")));
+    label += fmt::format(": nrmse {}", significant(r, "nrmse"));
     const double members = number(r, "members");
-    if (members < 2) return label;
-    return label + fmt::format("; worst of {}: {}, nrmse {}", members,
+    if (members < 2) {
+        return label + fmt::format(", {} % of the values changed",
+                                   report::percent_text(number(r, "values_changed")));
+    }
+    return label + fmt::format("; worst of {}: {}, {}", members,
                                short_member(text_of(r, "tensor"), text_of(r, "worst_member")),
                                significant(r, "worst_member_nrmse"));
 }

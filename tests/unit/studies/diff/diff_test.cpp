@@ -36,10 +36,10 @@ bool is_null(const report::record& r, const std::string& name) {
 }
 
 struct options {
-    std::vector<std::string> labels;
+    std::vector<std::string> labels = {};
     int threads = 1;
     float norm_bias = 0;
-    std::vector<std::string> groups;
+    std::vector<std::string> groups = {};
 };
 
 diff::diff_result diff_of(const std::vector<const tests::memory_model*>& models,
