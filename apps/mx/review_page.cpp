@@ -29,11 +29,20 @@ void declare_measured_outputs(parser& cmd, documents::measuring_options& o, meas
     declare_parts(cmd, o.parts, command, true);
 }
 
-void declare_groups(parser& cmd, documents::measuring_options& o) {
-    cmd.add_option("--group BY", o.groups,
+void declare_groups(parser& cmd, std::vector<std::string>& groups) {
+    cmd.add_option("--group BY", groups,
                    "one record for several tensors, with the worst of them named: a pattern, as "
                    "'experts.*', for names that differ there alone; layer,role or role for all "
                    "that no pattern takes; repeatable");
+}
+
+void declare_no_groups(parser& cmd, std::vector<std::string>& groups) {
+    cmd.group("");
+    cmd.add_option("--group BY", groups, "refused: there are no groups here");
+}
+
+void refuse_groups(const std::vector<std::string>& groups, std::string_view why) {
+    if (!groups.empty()) refuse(fmt::format("--group: {}", why));
 }
 
 void print_summary(const std::string& summary, const output_options& out) {

@@ -68,6 +68,7 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
                           : o.recipes);
     request.roles = finder_of(o.roles);
     request.norm_bias = o.roles.norm_bias;
+    request.groups = o.groups;
     const engine::run_control control = around.control(request.recipes);
     std::vector<opened_dump> dumps;
     std::vector<const io::reader*> readers;

@@ -22,6 +22,7 @@ struct diff_options {
     std::vector<std::string> recipes;  ///< none: mxfp8 and mxfp4 with the scale rule floor
     std::vector<std::string> labels;   ///< of the dumps in their order
     bool as_given = false;             ///< not in the order of the numbers in their names
+    std::vector<std::string> groups;   ///< which tensors share a record: analysis::group_tensors
     bool all = false;                  ///< sections show every tensor
     part_options parts;
 };

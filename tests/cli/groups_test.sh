@@ -72,6 +72,75 @@ cmp one.json all.json
     --json layers.json --html layers.html >layers.txt
 python3 -c 'import json; assert json.load(open("layers.json"))["series"] == []'
 
+# Dumps against the next: figures of the members' sums, and the member that differs most.
+for recipe in mxfp8 mxfp4; do
+    "$mx" quantize moe.safetensors -r $recipe -o packed.safetensors --quiet
+    "$mx" dequantize packed.safetensors -o $recipe.safetensors --quiet
+done
+set -- moe.safetensors mxfp8.safetensors mxfp4.safetensors --as-given \
+    -r mxfp4 -r nvfp4 -r mxfp8:axis=0
+"$mx" diff "$@" --json tensors.json --quiet
+for by in 'experts.*' layer,role; do
+    "$mx" diff "$@" --group "$by" --json one.json --csv one.csv --markdown one.md >one.txt
+    for n in 1 3 7; do
+        rm -f part-*.json
+        for i in $(seq $n); do
+            "$mx" diff "$@" --group "$by" --shard "$i/$n" --json "part-$i.json" \
+                --threads $((i % 3 + 1)) --quiet
+        done
+        "$mx" merge $(ls -r part-*.json) --json all.json --csv all.csv --markdown all.md >all.txt
+        for ending in json csv md txt; do
+            cmp one.$ending all.$ending || fail "diff --group $by in $n parts: $ending differs"
+        done
+    done
+    python3 - "$by" <<'END'
+import json
+import sys
+one, single = [json.load(open(f)) for f in ("one.json", "tensors.json")]
+assert one["summary"] == single["summary"] and one["findings"] == single["findings"]
+def name(r):
+    if sys.argv[1] == "layer,role":
+        return "layer.%s/%s" % (r["layer"], r["role"])
+    words = r["tensor"].split(".")
+    if "experts" in words:
+        words[words.index("experts") + 1] = "*"
+    return ".".join(words)
+groups = {}
+for r in single["results"]:
+    groups.setdefault((name(r), r["recipe"], r["label_a"]), []).append(r)
+assert len(groups) == len(one["results"]) < len(single["results"]) / 3, len(one["results"])
+for r in one["results"]:
+    members = groups[r["tensor"], r["recipe"], r["label_a"]]
+    assert r["members"] == len(members), r["tensor"]
+    for count in ("elements", "changed_values", "blocks", "moved_scales", "moved_codes"):
+        assert r[count] == sum(m[count] for m in members), count
+    assert r["max_abs_difference"] == max(m["max_abs_difference"] for m in members)
+    squares = sum(m["elements"] * m["rmse"] ** 2 for m in members)
+    assert abs(r["rmse"] ** 2 * r["elements"] - squares) <= 1e-12 * squares
+    worst = max(members, key=lambda m: m["nrmse"])
+    assert r["worst_member"] == worst["tensor"], (r["tensor"], r["worst_member"])
+    assert r["worst_member_nrmse"] == worst["nrmse"]
+    assert r["worst_member_codes_moved"] == worst["codes_moved"]
+series = {(r["tensor"], r["recipe"]): r["nrmse"] for r in one["series"]}
+for r in one["results"]:
+    assert r["nrmse"] in series[r["tensor"], r["recipe"]]
+END
+    grep -Eq 'experts.3(.down_proj.weight)?, 0' one.txt || fail "diff --group $by: the table names no member"
+done
+code=0
+"$mx" diff "$@" --group 'experts.*' --fail-above worst_member_nrmse=0.01 --quiet 2>said || code=$?
+[ $code = 1 ] && grep -q 'experts.*worst_member_nrmse' said || fail "--fail-above: $code $(cat said)"
+code=0
+"$mx" diff "$@" --group 'nowhere.*' 2>said >out || code=$?
+[ $code = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -q 'matches no tensor' said || fail "diff: $code"
+
+# Commands that have no groups say so in one line.
+for command in 'cluster moe.safetensors' 'plan tensors.json'; do
+    code=0
+    "$mx" $command --group 'experts.*' 2>said >out || code=$?
+    [ $code = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -q 'tensor' said || fail "$command: $code"
+done
+
 # Files of results like others.
 "$mx" report groups.json -o page.html --quiet
 grep -q 'The worst tensors of groups' page.html

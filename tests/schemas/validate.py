@@ -88,6 +88,8 @@ COMMANDS = [
      "30.safetensors", None, 1),
     ("plan-shards tiny.safetensors --shards 3 --json {json}", "shards"),
     ("analyze tiny.safetensors -r nvfp4 --shard 2/7 --json {json} --quiet", "analysis"),
+    ("diff 10.safetensors 20.safetensors -r mxfp4 -r nvfp4 --group layers.* --group role --json {json} "
+     "--quiet", "diff"),
     ("diff 10.safetensors 20.safetensors --shard 1/2 --json {json} --quiet", "diff"),
     ("gemm linear.safetensors:*input linear.safetensors:*weight --transpose-b -r mxfp4 --growth "
      "--json {json} --quiet", "gemm"),

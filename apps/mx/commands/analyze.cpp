@@ -57,7 +57,7 @@ runner declare_analyze(parser& cmd) {
     cmd.add_flag("--all", o->options.view.all, "show every tensor, in the order of the file");
     cmd.add_option("--worst N", o->options.view.worst, "show the N tensors that lose most elements")
         ->in_range(1, 1000000);
-    declare_groups(cmd, o->options);
+    declare_groups(cmd, o->options.groups);
     declare_measured_outputs(cmd, o->options, o->to, "analyze");
     cmd.add_option("--blocks OUT.h5", o->options.blocks,
                    "per-block scale codes, amax, counts and squared errors, as HDF5")

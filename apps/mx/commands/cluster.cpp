@@ -42,6 +42,9 @@ std::string failure_of(const report::document& d, double limit) {
 }
 
 int run_cluster(cluster_command o) {
+    refuse_groups(o.options.groups,
+                  "findings and remedies of mx cluster are of single tensors; 'mx analyze --group' "
+                  "has the rates of saturated, dead and collapsed blocks of groups");
     measured_run run(o.options, o.to);
     const documents::measured found = documents::cluster(o.options, run.around());
     const std::string failure = o.fail_above && o.options.parts.shard.empty()
@@ -72,6 +75,7 @@ runner declare_cluster(parser& cmd) {
     cmd.add_flag("--all", o->options.all, "show every finding instead of the ten worst");
     declare_measured_outputs(cmd, o->options, o->to, "cluster");
     declare_run(cmd, o->to.run);
+    declare_no_groups(cmd, o->options.groups);
     cmd.description(
         "Finds the tensors with blocks that lose all information: their values are so close "
         "together, and so placed in their binade, that all of them get the largest code "

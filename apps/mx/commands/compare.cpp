@@ -66,7 +66,7 @@ runner declare_compare(parser& cmd) {
                  "also the share of the error that the best scales would save, for tensors of any "
                  "size: one more pass, under scale=search");
     cmd.add_flag("--no-regret", o->no_regret, "never measure it");
-    declare_groups(cmd, o->options);
+    declare_groups(cmd, o->options.groups);
     cmd.group("Ranking");
     cmd.add_option("--baseline RECIPE", o->options.baseline,
                    "recipe that R-MSEs are relative to (the first cell)");

@@ -5,6 +5,7 @@
 #include "apps/mx/fail_above.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/parts.hpp"
+#include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/io/input_paths.hpp"
@@ -87,6 +88,7 @@ runner declare_diff(parser& cmd) {
         ->delimiter(',');
     cmd.add_flag("--as-given", o->options.as_given,
                  "compare the dumps in the given order, not in that of the numbers in their names");
+    declare_groups(cmd, o->options.groups);
     cmd.add_option("--fail-above FIGURE=LIMIT", o->fail_above,
                    "exit with 1 when this figure of any tensor is above LIMIT (nrmse=0.01, "
                    "codes_moved=5%), or when no tensor has it; repeatable");
@@ -110,6 +112,7 @@ runner declare_diff(parser& cmd) {
         "mx diff step*.safetensors --role norm --json drift.json\n"
         "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
         "mx diff before.json after.json --fail-above nrmse_change=0.01\n"
+        "mx diff moe-100/ moe-200/ --group 'experts.*'\n"
         "mx diff a.npz b.npz c.npz --labels 0,500,1000\n"
         "mx diff model.safetensors new.safetensors --fail-above nrmse=0.01 --quiet\n");
     return [o] { return run_diff(*o); };

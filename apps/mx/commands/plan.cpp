@@ -3,6 +3,7 @@
 
 #include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
+#include "apps/mx/review_page.hpp"
 #include "libmx/pages/views/plan_view.hpp"
 #include "libmx/policy/judged_inputs.hpp"
 
@@ -13,7 +14,7 @@ struct plan_options {
     std::vector<std::string> files;
     std::optional<double> bits;
     std::optional<double> sqnr;
-    std::vector<std::string> rules;
+    std::vector<std::string> rules, groups;
     plan::candidate_request request;
     judging_options judging;
     std::size_t top = 10;
@@ -33,6 +34,7 @@ output_options outputs_of(const plan_options& o) {
 }
 
 int run_plan(const plan_options& o) {
+    refuse_groups(o.groups, "mx plan chooses a recipe for each tensor, and has no groups");
     if (o.bits && o.sqnr) refuse("plan: --bits and --sqnr exclude each other: give one of them");
     plan::candidate_request request = o.request;
     request.follow = !o.bits && !o.sqnr;
@@ -91,6 +93,7 @@ runner declare_plan(parser& cmd) {
     declare_outputs(cmd, o->out);
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
+    declare_no_groups(cmd, o->groups);
     cmd.description(
         "Assigns a recipe to every tensor. With --bits or --sqnr, chooses among the measured "
         "recipes that the policy lists and does not rule out for the tensor, with the least total "

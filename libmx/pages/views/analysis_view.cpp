@@ -121,21 +121,6 @@ std::size_t shown(const view_options& view, std::size_t tensors, std::size_t rec
     return std::min(tensors, view.worst > 0 ? view.worst : automatic);
 }
 
-// The worst member of a group without what it has in common with the group's name, except one word:
-// "experts.17".
-std::string short_member(const std::string& group, const std::string& member) {
-    const std::size_t star = group.find_first_of("*?[");
-    if (star == std::string::npos || group.compare(0, star, member, 0, star) != 0) return member;
-    std::size_t end = 0;  // common characters from the end
-    while (end < group.size() - star && end < member.size() - star &&
-           group[group.size() - 1 - end] == member[member.size() - 1 - end]) {
-        ++end;
-    }
-    const std::size_t dot = star < 2 ? std::string::npos : member.find_last_of("./", star - 2);
-    const std::size_t first = dot == std::string::npos ? 0 : dot + 1;
-    return member.substr(first, member.size() - end - first);
-}
-
 // A result as a row: with its label, and "exact" if the error is zero and has no logarithm.
 report::record row_of(const analysis::result& r, bool with_file) {
     const analysis::tensor_identity& t = *r.of;

@@ -82,14 +82,24 @@ std::string significant(const report::record& r, std::string_view field) {
 // "layers.0.w  BF16 64x128, 100 -> 200: nrmse 0.0123, 45.10 % of the values changed"
 std::string label_of(const report::record& r, bool with_pair) {
     const auto* extents = report::member<report::list>(r, "shape");
-    const std::string dtype = text_of(r, "dtype");
-    const std::string next = text_of(r, "dtype_b");
-    std::string label =
-        fmt::format("{}  {} {}", text_of(r, "tensor"), dtype == next ? dtype : dtype + "/" + next,
-                    extents == nullptr ? "" : report::extents_text(*extents));
+    // Members of a group may differ in one of them.
+    const auto dtype = [&](std::string_view field) {
+        return is_null(r, field) ? std::string("mixed") : text_of(r, field);
+    };
+    std::string types = dtype("dtype");
+    if (const std::string next = dtype("dtype_b"); next != types) types += "/" + next;
+    std::string label = fmt::format("{}  {} {}", text_of(r, "tensor"), types,
+                                    extents == nullptr ? "" : report::extents_text(*extents));
     if (with_pair) label += fmt::format(", {} -> {}", text_of(r, "label_a"), text_of(r, "label_b"));
-    return label + fmt::format(": nrmse {}, {} % of the values changed", significant(r, "nrmse"),
-                               report::percent_text(number(r, "values_changed")));
+    label += fmt::format(": nrmse {}", significant(r, "nrmse"));
+    const double members = number(r, "members");
+    if (members < 2) {
+        return label + fmt::format(", {} % of the values changed",
+                                   report::percent_text(number(r, "values_changed")));
+    }
+    return label + fmt::format("; worst of {}: {}, {}", members,
+                               short_member(text_of(r, "tensor"), text_of(r, "worst_member")),
+                               significant(r, "worst_member_nrmse"));
 }
 
 // Figures by recipe; oscillation only with three or more dumps.
@@ -139,19 +149,22 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
     // About forty lines, as in `mx analyze`.
     const std::size_t most = std::clamp<std::size_t>(40 / recipes, 3, 10);
     const std::size_t count = all ? changed : std::min(changed, most);
+    const report::record first = d.results[0];
+    const bool groups = report::find(first, "members") != nullptr;
+    const std::string_view things = groups ? "record" : "tensor";
     report::section s;
     if (all) {
-        s.heading = plural(total, "tensor");
+        s.heading = plural(total, things);
     } else {
         std::ranges::stable_sort(tensors, std::greater{}, &tensor_moves::worst);
         s.heading = count < changed
                         ? fmt::format(
-                              "The {} of {} changed tensors with the largest relative "
+                              "The {} of {} changed {}s with the largest relative "
                               "difference (--all: every one)",
-                              count, changed)
+                              count, changed, things)
                         : fmt::format("{} of {} changed",
                                       report::grouped(static_cast<std::int64_t>(changed)),
-                                      plural(total, "tensor"));
+                                      plural(total, things));
     }
     s.columns = {{"recipe", "recipe"}};
     for (const column& c : move_columns(series)) s.columns.push_back(c);

@@ -55,6 +55,19 @@ void show(report::record& row, std::string_view member, std::string_view as) {
     }
 }
 
+std::string short_member(const std::string& group, const std::string& member) {
+    const std::size_t star = group.find_first_of("*?[");
+    if (star == std::string::npos || group.compare(0, star, member, 0, star) != 0) return member;
+    std::size_t end = 0;  // characters in common from the back
+    while (end < group.size() - star && end < member.size() - star &&
+           group[group.size() - 1 - end] == member[member.size() - 1 - end]) {
+        ++end;
+    }
+    const std::size_t dot = star < 2 ? std::string::npos : member.find_last_of("./", star - 2);
+    const std::size_t first = dot == std::string::npos ? 0 : dot + 1;
+    return member.substr(first, member.size() - end - first);
+}
+
 report::section left_out_section() {
     return {.heading = "Left out", .columns = columns_of({"tensor", "recipe", "reason"})};
 }

@@ -31,6 +31,10 @@ std::vector<report::column> columns_of(std::initializer_list<std::string_view> m
 /// Shows `as` instead of a member if it is present.
 void show(report::record& row, std::string_view member, std::string_view as);
 
+/// The worst member of a group without what it has in common with the group's name, but for a word
+/// before: "experts.17".
+std::string short_member(const std::string& group, const std::string& member);
+
 /// "Left out": a table of tensors, recipes and reasons.
 report::section left_out_section();
 

@@ -13,6 +13,7 @@
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/diff/compare_panel.hpp"
+#include "libmx/studies/diff/compared_groups.hpp"
 #include "libmx/studies/diff/match.hpp"
 
 namespace mx::diff {
@@ -22,24 +23,14 @@ namespace {
 constexpr std::size_t sums_at_once = 16384;
 constexpr std::size_t sums_of_values = 5;
 
-// One tensor under one recipe, compared.
-struct compared_under {
-    const matched_tensor* tensor;
-    std::string_view role;
-    std::size_t recipe;                 // its place in the request
-    std::vector<double> tensor_scales;  // by dump; empty where the recipe has none
-    compared_tensor figures;
-};
-
 using report::tally;
 
 // What a record says about the place of a tensor.
 void add_tensor(report::record& r, const compared_under& c, const std::string& recipe) {
-    const io::tensor_info& info = c.tensor->info();
-    const std::optional<engine::layer_place> place = engine::layer_of(info.name);
-    r.emplace_back("shape", report::to_list(info.shape));
-    r.emplace_back("role", std::string(c.role));
-    r.emplace_back("layer", place ? tally(place->layer) : report::value());
+    const std::optional<std::int64_t>& layer = c.of->layer;
+    r.emplace_back("shape", report::to_list(c.of->shape));
+    r.emplace_back("role", c.of->role);
+    r.emplace_back("layer", layer ? report::value(*layer) : report::value());
     r.emplace_back("recipe", recipe);
 }
 
@@ -55,9 +46,14 @@ double share_in_zone(const drift_finding& f) {
 // Takes the figures of tensors in their order.
 class diff_visitor final : public engine::visitor {
   public:
+    /// `groups`: none where every tensor has a record.
     diff_visitor(const diff_request& request, const std::vector<matched_tensor>& tensors,
-                 std::size_t dumps, diff_result& to)
-        : request_(request), tensors_(tensors), count_(dumps), result_(to) {
+                 std::size_t dumps, std::optional<compared_groups> groups, diff_result& to)
+        : request_(request),
+          tensors_(tensors),
+          count_(dumps),
+          groups_(std::move(groups)),
+          result_(to) {
         for (const codec::recipe& r : request.recipes) {
             totals_.push_back({codec::to_string(r), 0, compared_tensor(dumps)});
             zones_.push_back(codec::clamp_zone_of(r));
@@ -106,19 +102,21 @@ class diff_visitor final : public engine::visitor {
         }
         for (std::size_t i = 0; i < b.jobs.size(); ++i) {
             const engine::run_job& j = b.jobs[i];
-            compared_under c{
-                &tensors_[j.tensor], request_.roles.role_of(b.info(j)), j.recipe, {}, {}};
+            compared_under c(tensors_[j.tensor], request_.roles.role_of(b.info(j)), j.recipe);
             if (codec::has_tensor_scale(request_.recipes[j.recipe])) {
                 for (const auto& p : j.params) c.tensor_scales.push_back(double{p->tensor.decode});
             }
             c.figures.values = values_[j.tensor - b.first].figures;
             c.figures.codes = std::move(codes_[i]->figures);
-            add(c);
+            add(std::move(c), j.tensor);
         }
     }
 
     // All tensors are there.
     void finish() {
+        if (groups_) {
+            for (const compared_under& c : groups_->take()) add_records(c);
+        }
         for (const recipe_total& total : totals_) {
             for (std::size_t k = 0; k + 1 < count_ && total.tensors > 0; ++k) {
                 report::record all = pair_members(k);
@@ -148,14 +146,12 @@ class diff_visitor final : public engine::visitor {
         return r;
     }
 
-    void add(const compared_under& c) {
+    // What is found in single tensors, and the records of these or of their groups.
+    void add(compared_under c, std::size_t tensor) {
         recipe_total& total = totals_[c.recipe];
         ++total.tensors;
-        for (std::size_t k = 0; k + 1 < count_; ++k)
-            total.figures.values[k].merge(c.figures.values[k]);
-        total.figures.codes.merge(c.figures.codes);
-        add_pairs(c);
-        const std::string& name = c.tensor->info().name;
+        total.figures.merge(c.figures);
+        const std::string& name = c.of->tensor;
         std::vector<mean_maxima> maxima;
         for (const dump_figures& d : c.figures.codes.dumps) maxima.push_back(mean_of(d));
         if (auto found = drift_of(name, total.name, maxima, request_.labels,
@@ -165,34 +161,39 @@ class diff_visitor final : public engine::visitor {
         if (maxima.back().blocks != 0) {
             result_.norms.push_back({name, total.name, std::move(maxima)});
         }
-        if (count_ < 3) return;
-        report::record r;
-        r.emplace_back("tensor", name);
-        add_tensor(r, c, total.name);
-        add_series(r, c.figures);
-        result_.series.push_back(std::move(r));
+        if (groups_) {
+            groups_->add(tensor, std::move(c));
+        } else {
+            add_records(c);
+        }
     }
 
-    void add_pairs(const compared_under& c) {
-        const auto dtype = [&](std::size_t dump) {
-            return std::string(tensor::row_of(c.tensor->in[dump].info().type).name);
-        };
+    void add_records(const compared_under& c) {
+        const std::string& recipe = totals_[c.recipe].name;
         for (std::size_t k = 0; k + 1 < count_; ++k) {
             report::record r = pair_members(k);
-            r.emplace_back("tensor", c.tensor->info().name);
-            r.emplace_back("dtype", dtype(k));
-            r.emplace_back("dtype_b", dtype(k + 1));
-            add_tensor(r, c, totals_[c.recipe].name);
+            r.emplace_back("tensor", c.of->tensor);
+            r.emplace_back("dtype", c.dtypes[k]);
+            r.emplace_back("dtype_b", c.dtypes[k + 1]);
+            add_tensor(r, c, recipe);
+            if (groups_) add_worst(r, c, k);
             add_pair(r, c.figures, k);
             r.emplace_back("tensor_scale_a", scale_in(c, k));
             r.emplace_back("tensor_scale_b", scale_in(c, k + 1));
             result_.results.push_back(r);
         }
+        if (count_ < 3) return;
+        report::record r;
+        r.emplace_back("tensor", c.of->tensor);
+        add_tensor(r, c, recipe);
+        add_series(r, c.figures);
+        result_.series.push_back(std::move(r));
     }
 
     const diff_request& request_;
     const std::vector<matched_tensor>& tensors_;
     const std::size_t count_;
+    std::optional<compared_groups> groups_;
     diff_result& result_;
     std::vector<codec::clamp_zone> zones_;              // by recipe
     std::deque<shared_values> values_;                  // by tensor of the batch
@@ -226,7 +227,12 @@ diff_result diff(std::span<const io::reader* const> dumps,
         result.elements += t.info().elements;
         for (std::size_t d = 0; d < dumps.size(); ++d) models[d].push_back(t.in[d]);
     }
-    diff_visitor study(request, found.tensors, dumps.size(), result);
+    std::optional<compared_groups> groups;
+    if (!request.groups.empty()) {
+        groups.emplace(analysis::group_tensors(models.front(), request.groups, request.roles),
+                       request.recipes.size());
+    }
+    diff_visitor study(request, found.tensors, dumps.size(), std::move(groups), result);
     engine::visitor* const visitors[] = {&study};
     for (engine::skipped_tensor& s :
          engine::run(models, request, visitors, control, {.values = true})) {

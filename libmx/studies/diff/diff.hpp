@@ -22,6 +22,7 @@ inline constexpr std::size_t most_dumps = 64;
 struct diff_request : engine::run_request {
     std::vector<std::string> paths;  ///< what the dumps are called in records, one each
     dump_labels labels;
+    std::vector<std::string> groups;  ///< which tensors share a record: analysis::group_tensors
 };
 
 /// The block maxima of a norm through all dumps, under a recipe with a clamp zone.
@@ -31,13 +32,13 @@ struct norm_course {
 };
 
 struct diff_result {
-    /// One record per tensor, recipe and pair of consecutive dumps.
+    /// One record per tensor (or group), recipe and pair of consecutive dumps.
     report::record_list results;
     /// One record per recipe and pair, over all tensors.
     std::vector<report::record> summary;
-    /// With at least three dumps, one record per tensor and recipe: lists by dump.
+    /// With at least three dumps, one record per tensor (or group) and recipe: lists by dump.
     std::vector<report::record> series;
-    std::vector<drift_finding> findings;  ///< those with most blocks in the zone first
+    std::vector<drift_finding> findings;  ///< of single tensors; most blocks in the zone first
     std::vector<norm_course> norms;
     std::vector<engine::skipped_tensor> left_out;
     std::uint64_t tensors = 0;   ///< compared

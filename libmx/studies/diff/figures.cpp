@@ -27,12 +27,6 @@ report::value rmse(const value_figures& v) {
     return std::sqrt(v.difference2.value() / static_cast<double>(v.compared));
 }
 
-report::value nrmse(const value_figures& v) {
-    const double a2 = v.a2.value();
-    if (a2 == 0) return {};
-    return std::sqrt(v.difference2.value() / a2);
-}
-
 report::value cosine(const value_figures& v) {
     const double a2 = v.a2.value();
     const double b2 = v.b2.value();
@@ -62,7 +56,7 @@ constexpr std::array value_members{
     value_member{"values_changed",
                  [](const value_figures& v) { return share(v.changed, v.elements); }},
     value_member{"rmse", rmse},
-    value_member{"nrmse", nrmse},
+    value_member{"nrmse", [](const value_figures& v) { return report::to_value(nrmse_of(v)); }},
     value_member{"max_abs_difference", largest},
     value_member{"cosine", cosine},
     value_member{"mean_drift",
@@ -131,6 +125,12 @@ void add_changes(report::record& r, const auto& members, const auto& changes) {
 
 }  // namespace
 
+std::optional<double> nrmse_of(const value_figures& v) {
+    const double a2 = v.a2.value();
+    if (a2 == 0) return std::nullopt;
+    return std::sqrt(v.difference2.value() / a2);
+}
+
 void value_figures::merge(const value_figures& other) {
     elements += other.elements;
     compared += other.compared;
@@ -173,6 +173,11 @@ void dump_figures::merge(const dump_figures& other) {
 void code_figures::merge(const code_figures& other) {
     for (std::size_t i = 0; i < moves.size(); ++i) moves[i].merge(other.moves[i]);
     for (std::size_t i = 0; i < dumps.size(); ++i) dumps[i].merge(other.dumps[i]);
+}
+
+void compared_tensor::merge(const compared_tensor& other) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i].merge(other.values[i]);
+    codes.merge(other.codes);
 }
 
 void value_figures::exchange(base::tally_text& with) {

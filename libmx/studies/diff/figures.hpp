@@ -27,6 +27,9 @@ struct value_figures {
     void exchange(base::tally_text& with);  ///< hands over what merge() adds
 };
 
+/// The RMS of the differences divided by that of a; nullopt if a is zero.
+std::optional<double> nrmse_of(const value_figures& v);
+
 /// The number of further falls, each as large as the last, within which a block's arrival is
 /// predicted.
 inline constexpr double falls_ahead = 3;
@@ -96,6 +99,7 @@ struct compared_tensor {
     compared_tensor() = default;
     explicit compared_tensor(std::size_t dumps)
         : values(dumps == 0 ? 0 : dumps - 1), codes(dumps) {}
+    void merge(const compared_tensor& other);
 };
 
 /// Adds the figures of dump `pair` compared with the next: of values, of scales and codes, and of

@@ -36,9 +36,10 @@ bool is_null(const report::record& r, const std::string& name) {
 }
 
 struct options {
-    std::vector<std::string> labels;
+    std::vector<std::string> labels = {};
     int threads = 1;
     float norm_bias = 0;
+    std::vector<std::string> groups = {};
 };
 
 diff::diff_result diff_of(const std::vector<const tests::memory_model*>& models,
@@ -54,6 +55,7 @@ diff::diff_result diff_of(const std::vector<const tests::memory_model*>& models,
     request.labels = diff::label_dumps(request.paths, o.labels);
     for (const std::string& r : recipes) request.recipes.push_back(codec::parse_recipe(r));
     request.norm_bias = o.norm_bias;
+    request.groups = o.groups;
     engine::run_control control;
     control.threads = o.threads;
     return diff::diff(dumps, chosen, request, control);
@@ -595,4 +597,84 @@ TEST_CASE("one dump, and more than fit, are refused") {
         base::error);
     CHECK(diff_of(std::vector<const tests::memory_model*>(diff::most_dumps, &a), {"mxfp8"})
               .identical);
+}
+
+TEST_CASE("a group of tensors is compared like the stack of them") {
+    tests::memory_model a, b, stack_a, stack_b;
+    std::vector<float> all_a, all_b;
+    for (int e = 0; e < 3; ++e) {
+        std::mt19937 random(static_cast<unsigned>(e));
+        std::normal_distribution<float> normal(0, 1);
+        std::vector<float> x(64 * 64), y;
+        for (float& v : x) v = normal(random);
+        for (const float v : x) y.push_back(v * (e == 1 ? 1.25F : 1.01F));
+        const std::string name = "layers.0.experts." + std::to_string(e) + ".up.weight";
+        a.add(name, dtype::f32, {64, 64}, x);
+        b.add(name, dtype::f32, {64, 64}, y);
+        all_a.insert(all_a.end(), x.begin(), x.end());
+        all_b.insert(all_b.end(), y.begin(), y.end());
+    }
+    stack_a.add("layers.0.experts.weight", dtype::f32, {3, 64, 64}, all_a);
+    stack_b.add("layers.0.experts.weight", dtype::f32, {3, 64, 64}, all_b);
+    const auto whole = diff_of({&stack_a, &stack_b, &stack_a}, {"mxfp4", "mxfp8"});
+    const auto group =
+        diff_of({&a, &b, &a}, {"mxfp4", "mxfp8"}, {.threads = 2, .groups = {"experts.*"}});
+    REQUIRE(group.results.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) {
+        const report::record g = group.results[i], w = whole.results[i];
+        CHECK(words(g, "tensor") == "layers.0.experts.*.up.weight");
+        CHECK(number(g, "members") == 3);
+        CHECK(words(g, "worst_member") == "layers.0.experts.1.up.weight");
+        for (const char* name :
+             {"elements", "changed_values", "rmse", "nrmse", "max_abs_difference", "cosine",
+              "mean_drift", "blocks", "moved_scales", "codes_moved", "moved_codes_at_equal_scale",
+              "clamp_rate_a", "overflow_rate_b", "saturated_block_rate_b"}) {
+            CAPTURE(name);
+            CHECK(*find(g, name) == *find(w, name));
+        }
+    }
+    CHECK(number(group.results[0], "worst_member_nrmse") == Approx(0.25).epsilon(1e-6));
+    REQUIRE(group.series.size() == 2);
+    CHECK(*find(group.series[1], "codes_moved") == *find(whole.series[1], "codes_moved"));
+    CHECK(group.tensors == 3);
+}
+
+TEST_CASE("the worst member is one of zeros that changed; dtypes of members may differ") {
+    tests::memory_model a, b;
+    const std::vector<float> ones(64, 1.0F), twos(64, 2.0F), zeros(64, 0.0F);
+    const std::vector<std::uint16_t> halves(64, 0x3C00);  // 1
+    a.add("m.0.w", dtype::f32, {2, 32}, ones);
+    a.add("m.1.w", dtype::f32, {2, 32}, zeros);
+    a.add("m.2.w", dtype::f32, {2, 32}, zeros);
+    b.add("m.0.w", dtype::f32, {2, 32}, twos);
+    b.add("m.1.w", dtype::f32, {2, 32}, zeros);
+    b.add("m.2.w", dtype::f16, {2, 32}, halves);
+    const auto d = diff_of({&a, &b}, {"nvfp4"}, {.groups = {"m.*"}});
+    REQUIRE(d.results.size() == 1);
+    const report::record r = d.results[0];
+    CHECK(words(r, "worst_member") == "m.2.w");
+    CHECK(is_null(r, "worst_member_nrmse"));
+    CHECK(words(r, "dtype") == "F32");
+    CHECK(is_null(r, "dtype_b"));
+    CHECK(is_null(r, "tensor_scale_b"));
+    CHECK(number(r, "changed_values") == 128);
+}
+
+TEST_CASE("findings are of single tensors, with groups too") {
+    const auto norms = [](float gain) {
+        tests::memory_model m;
+        for (int layer = 0; layer < 2; ++layer) {
+            const std::vector<float> x(64, layer == 0 ? gain : 1.0F);
+            m.add("layers." + std::to_string(layer) + ".norm.weight", dtype::f32, {64}, x);
+        }
+        return m;
+    };
+    const tests::memory_model a = norms(1.5F), b = norms(1.7F), c = norms(1.9F);
+    const auto alone = diff_of({&a, &b, &c}, {"mxfp8:scale=floor"});
+    const auto group = diff_of({&a, &b, &c}, {"mxfp8:scale=floor"}, {.groups = {"role"}});
+    REQUIRE(alone.findings.size() == 1);
+    REQUIRE(group.findings.size() == 1);
+    CHECK(group.findings[0].tensor == alone.findings[0].tensor);
+    CHECK(group.results.size() == 2);
+    CHECK(words(group.results[0], "tensor") == "norm");
 }
