@@ -10,8 +10,8 @@
 namespace mx::pages {
 
 /// The page of a document of mx plan, gate, diff (of dumps or of results), stages, gemm, runs, fit
-/// or project, identified by the member `schema` of its head: the verdict, then figures, then tables.
-/// nullopt for other schemas.
+/// or project, identified by the member `schema` of its head: the verdict, then figures, then
+/// tables. nullopt for other schemas.
 std::optional<report::document> document_page(const document_parts& d);
 /// The same for a document in memory, with its title.
 report::document document_page(const report::document& d);

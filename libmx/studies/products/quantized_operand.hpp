@@ -24,7 +24,8 @@ struct quantized_operand {
     /// The decoded values including scales, rounded once to float32; rows x depth.
     std::vector<float> values;
     /// Codes and block scales. `format` is null if no model takes such codes and scales, if outer
-    /// scales differ along the summed axis, or if the dialect's decoded values differ from its codes.
+    /// scales differ along the summed axis, or if the dialect's decoded values differ from its
+    /// codes.
     gemm::operand coded;
     bool scaled_along_k = false;  ///< whether outer scales differ along k
     value_errors error;           ///< of `values` against the values that were quantized
