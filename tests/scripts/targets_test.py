@@ -67,7 +67,8 @@ class Targets(unittest.TestCase):
         os.environ.pop(targets.PEERS_PYTHON, None)
 
     def test_the_table(self):
-        made_up = iter([2.0, 3.0, 4.0, 4.5, 1.0, 5.0])  # one, hundred, nine, eleven, default, default of base
+        # one, hundred, nine, eleven, nine of base, default, default of base
+        made_up = iter([2.0, 3.0, 4.0, 4.5, 10.0, 1.0, 5.0])
         with mock.patch.object(targets, "seconds_of", lambda *_: next(made_up)), \
              contextlib.redirect_stdout(io.StringIO()) as out:
             self.assertEqual(targets.main([str(self.folder / "base"), str(self.folder / "mx"), "--size-log2", "19",
@@ -79,9 +80,11 @@ class Targets(unittest.TestCase):
                 "every other recipe": ">= 0.2 | 0.1 | `mxint8:dialect=quark` | missed",
                 "four-over-six, hadamard": ">= 0.3 | 0.4 | `mxfp4:round=stochastic` | met",
                 "default recipes of a training": "<= 1.5 | 2 | `analyze (2 recipes)` | missed",
+                "nine recipes": "<= 1.5 | 2 |  | missed",
                 "100 recipes": "<= 3 | 1.5 | from a file | met",
                 "NVFP4 and dialect=torchao among": "<= 0.3 | 0.25 | from a file | met",
-                "whole `mx analyze`": ">= 4 | 5 |  | met",
+                "whole `mx analyze` of a bf16 file under the nine": ">= 4 | 2.5 |  | missed",
+                "whole `mx analyze` of a bf16 file under the 2": ">= 4 | 5 |  | met",
                 "`quantize --packed`": ">= 0.5 | 0.6 | `quantize --recipe mxfp4 --packed` | met",
                 "`cast` to e4m3": ">= 0.25 | 0.24 |  | missed",
                 "mxfp4 on log-normal": ">= 0.7 | 0.5 |  | missed",
@@ -91,6 +94,14 @@ class Targets(unittest.TestCase):
             self.assertIsNotNone(line, what)
             self.assertTrue(line[0].endswith(f"| {cells} |"), line[0])
         self.assertIn("| two threads, times one, every road | >= 1.8 | 1.9 |", text)
+
+    def test_how_many_are_below(self):
+        roads = {"a": 1.0, "b": 0.1, "c": 0.15}
+        with mock.patch.object(targets.Targets, "rows", lambda _: iter(
+                [("what", ">= 0.2", *targets.least(roads, 0.2)), ("one", ">= 0.12", *targets.least(roads, 0.12))])):
+            table = targets.Targets(Path("mx"), Path("base"), 19, 0).table()
+        self.assertIn("| what | >= 0.2 | 0.1 | `b` (2 of 3 below) | missed |", table)
+        self.assertIn("| one | >= 0.12 | 0.1 | `b` | missed |", table)
 
     def test_files(self):
         for kind in "normal", "log-normal", "uniform":
