@@ -116,9 +116,9 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
         if (coded && areas) {  // a segment is all of k for some rows of the operand
             const auto r0 = static_cast<std::size_t>(where.row + s.at.row);
             const auto c0 = static_cast<std::size_t>(where.col + s.at.col);
-            const std::uint64_t rows = over == reduction::last ? s.at.rows : s.at.cols;
+            const std::uint64_t count = over == reduction::last ? s.at.rows : s.at.cols;
             std::fill_n(q.coded.row_scales.begin() + static_cast<std::ptrdiff_t>(to.row(r0, c0)),
-                        rows, s.by_recipe.front().outer.decode);
+                        count, s.by_recipe.front().outer.decode);
         }
         for (std::size_t b = 0; b < d.blocks; ++b) {
             const codec::block_extent e = codec::extent_of(s.place, b);
