@@ -160,7 +160,12 @@ TEST_CASE("general recipes with every kind of block alone") {
                              "amdfp4:scale=search,search=mae",
                              "mxfp4:scale=search",
                              "mxfp8:scale=search,search=mae,reach=1",
-                             "nvfp4:element=e1m2"}) {
+                             "nvfp4:element=e1m2",
+                             "nvfp4:round=up",
+                             "nvfp4:round=down,scale=single-level",
+                             "nvfp4:round=stochastic,random_bits=2",
+                             "nvfp4:round=stochastic,scale=single-level,random_bits=1",
+                             "fp8_1x128:round=stochastic,random_bits=5"}) {
         const recipe r = mx::codec::parse_recipe(text);
         for (const block_kind kind : block_kinds) {
             for (const dtype type : {dtype::f32, dtype::bf16, dtype::f16}) {

@@ -7,8 +7,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <limits>
-
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
 #include "libmx/codec/simd/kernels.hpp"
@@ -23,9 +21,6 @@ namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
 using byte_tag = hn::Rebind<std::uint8_t, bits_tag>;
-
-// Of blocks whose elements are zeros: no element reaches a number under it.
-constexpr double no_scale = std::numeric_limits<double>::infinity();
 
 template <bool fixed, rounding_kind kind>
 class code_maker {
@@ -150,8 +145,7 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (scales.slow.data()[b] != 0) continue;
         const doubles inverse = hn::Set(double_tag(), general.inverse.data()[b]);
-        const double factor_of_q = general.scale.data()[b];
-        const doubles scale = hn::Set(double_tag(), factor_of_q == 0 ? no_scale : factor_of_q);
+        const doubles scale = scale_of_draws(general.scale.data()[b]);
         const floats factor = hn::Set(df, general.factor.data()[b]);
         const std::size_t end = (b + 1) * run.stride;
         for (std::size_t i = b * run.stride; i < end; i += float_lanes) {

@@ -7,7 +7,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
 #include "libmx/base/bits.hpp"
@@ -33,9 +32,7 @@ class general_kernel : public element_rounder<false, how, with_codes> {
 
     HWY_INLINE void set_block(std::size_t block) {
         inverse_ = hn::Set(double_tag(), scales_.inverse.data()[block]);
-        // Under a scale of zero no element reaches a number.
-        const double scale = scales_.scale.data()[block];
-        scale_ = hn::Set(double_tag(), scale == 0 ? never : scale);
+        scale_ = scale_of_draws(scales_.scale.data()[block]);
         factor_ = hn::Set(float_tag(), scales_.factor.data()[block]);
         overflow_from_ = hn::Set(float_tag(), scales_.overflow.data()[block]);
         clamp_from_ = hn::Set(float_tag(), scales_.clamp.data()[block]);
@@ -98,8 +95,6 @@ class general_kernel : public element_rounder<false, how, with_codes> {
     exact_quotients exactly_;
     zero_sign zero_sign_;
     words clamped_;
-    static constexpr double never = std::numeric_limits<double>::infinity();
-
     doubles inverse_, scale_;
     floats factor_, overflow_from_, clamp_from_;
 };
