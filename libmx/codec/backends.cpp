@@ -25,7 +25,7 @@ constexpr backend vector_backend(std::string_view name) {
             nullptr,
             simd::takes,
             simd::takes_cast,
-            [] { return simd::word_pass_for(t); }};
+            [] { return simd::word_passes_for(t); }};
 }
 
 constexpr std::array backend_rows{

@@ -10,8 +10,8 @@
 #include "libmx/base/notices.hpp"
 #include "libmx/codec/caster.hpp"
 #include "libmx/codec/device_meter.hpp"
+#include "libmx/codec/joint_counts.hpp"
 #include "libmx/codec/quantizer.hpp"
-#include "libmx/codec/word_counts.hpp"
 
 namespace mx::codec {
 
@@ -26,8 +26,8 @@ struct backend : base::backend {
     /// for all.
     bool (*takes)(const block_params& p) = nullptr;
     bool (*takes_cast)(const element_cast& to) = nullptr;  ///< the same for casts
-    /// The pass that counts words. Null: this backend always quantizes.
-    word_pass (*counts)() = nullptr;
+    /// The passes that count words. Null: this backend always quantizes.
+    word_passes (*counts)() = nullptr;
 };
 
 /// In the order of base::backends.

@@ -131,9 +131,13 @@ class run_finder {
         : list_(list), outcomes_(outcomes), parts_(parts), to_(to) {}
 
     void run() {
-        if (list_.size() == 0) return;
-        run_ = at(0);
-        split(0, run_, list_.size() - 1, at(list_.size() - 1));
+        const float unordered = outcomes_.unordered_below();
+        for (; first_ < list_.size() && std::abs(list_.number(first_)) < unordered; ++first_) {
+            add_run(list_, first_, first_ + 1, at(first_), parts_, to_);
+        }
+        if (first_ == list_.size()) return;
+        run_ = at(first_);
+        split(first_, run_, list_.size() - 1, at(list_.size() - 1));
         add_run(list_, first_, list_.size(), run_, parts_, to_);
     }
 

@@ -17,9 +17,6 @@
 namespace mx::codec {
 namespace {
 
-// Normal data need some twenty tables, or under float32 scales one for each of some two hundred
-// maxima; with more, counting is no faster than quantizing.
-constexpr std::size_t most_tables = 256;
 // From one table to the next, so that the counters of large numbers lie in different cache sets.
 constexpr std::size_t table_stride = word_counters::all + 197 * 16;
 constexpr std::size_t most_recorded = std::size_t{1} << 14;
@@ -35,6 +32,12 @@ struct scale_facts {
     friend bool operator==(const scale_facts&, const scale_facts&) = default;
 };
 
+// The magnitude from which on codes follow magnitudes: fbgemm's shifts wrap around for quotients
+// below 2^-10 or less (fbgemm_code).
+float unordered_below(const block_params& p, float scale) {
+    return p.by->arithmetic.value == element_kind::fbgemm ? 0x1p-9f * scale : 0.0f;
+}
+
 scale_facts facts_of_power(const block_params& p, std::uint32_t amax) {
     if (p.plain) {
         scale::rule_input in = p.facts;
@@ -44,7 +47,11 @@ scale_facts facts_of_power(const block_params& p, std::uint32_t amax) {
     const std::uint32_t held =
         dialect_steps::magnitude_of(dialect_steps::as_held(p, base::float_from_bits(amax)));
     const chosen_scale s = dialect_scale(p, held);
-    return {s.code, base::bits_of(s.value), 0, dialect_steps::flushed(p, held), s.nan_quotients};
+    // Wrapped shifts give up to 2: if the maximum gets no more, it may share its code with them.
+    const bool wraps = p.by->arithmetic.value == element_kind::fbgemm;
+    const bool small = wraps && base::float_from_bits(amax) < 2.5f * s.value;
+    return {s.code, base::bits_of(s.value), 0, dialect_steps::flushed(p, held),
+            s.nan_quotients || small};
 }
 
 scale_facts facts_of_number(const block_params& p, std::uint32_t amax) {
@@ -88,8 +95,7 @@ bool counts_words(const block_params& p, tensor::dtype stored) {
     }
     const dialect& by = *p.by;
     if (by.id == dialect_id::ocp || !p.scale_format->power_of_two()) return true;
-    // Shifts that wrap around, a log2 that is rounded up: larger elements get smaller codes.
-    if (by.arithmetic.value == element_kind::fbgemm) return false;
+    // A log2 that is rounded up: larger elements get smaller codes.
     if (by.arithmetic.value == element_kind::bfloat16 && how == rounding::zero) return false;
     // Elements that become NaN do not count; their blocks do.
     return !by.e4m3_overflow_is_nan.value || p.element.nan_code < 0;
@@ -98,23 +104,36 @@ bool counts_words(const block_params& p, tensor::dtype stored) {
 void count_words(const std::uint16_t* words, std::size_t size, std::size_t blocks,
                  word_tables& to) {
     for (std::size_t b = 0; b < blocks; ++b, words += size) {
-        std::uint32_t largest = 0, least = 0xffff;
-        for (std::size_t i = 0; i < size; ++i) {
-            const std::uint32_t magnitude = words[i] & 0x7fffu;
-            largest = std::max(largest, magnitude);
-            least = std::min(least, (magnitude - 1u) & 0xffffu);  // zero never wins
-        }
-        least = (least + 1u) & 0xffffu;
-        word_table& t = to.tables[to.table_of[largest]];
-        if (least >= t.near) {
+        const word_range r = range_of(words, size);
+        word_table& t = to.tables[to.table_of[r.largest]];
+        if (r.least >= t.near) {
             to.attend(words, size);
             continue;
         }
-        ++t.blocks;
-        t.largest = std::max(t.largest, static_cast<std::uint16_t>(largest));
-        t.least = std::min(t.least, static_cast<std::uint16_t>(least));
+        t.add_block(r.largest, r.least);
         for (std::size_t i = 0; i < size; ++i) ++t.count[word_counters::of(words[i], i)];
     }
+}
+
+word_range range_of(const std::uint16_t* words, std::size_t size) {
+    std::uint32_t largest = 0, least = 0xffff;
+    for (std::size_t i = 0; i < size; ++i) {
+        const std::uint32_t magnitude = words[i] & 0x7fffu;
+        largest = std::max(largest, magnitude);
+        least = std::min(least, (magnitude - 1u) & 0xffffu);  // zero never wins
+    }
+    return {static_cast<std::uint16_t>(largest), static_cast<std::uint16_t>(least + 1u)};
+}
+
+counter_room::~counter_room() { std::free(counters_); }
+
+std::uint32_t* counter_room::table(std::size_t i) {
+    if (counters_ == nullptr) {
+        counters_ =
+            static_cast<std::uint32_t*>(std::calloc(tables_ * table_stride, sizeof(std::uint32_t)));
+        if (counters_ == nullptr) throw std::bad_alloc();
+    }
+    return counters_ + i * table_stride;
 }
 
 std::size_t hash_of_extremes::operator()(const word_extremes& e) const {
@@ -134,17 +153,14 @@ word_counts::word_counts(tensor::dtype type, std::span<const recipe_request> rec
       begins_(infinity_),
       numbers_(0x8000),
       by_reference_(recipes.size()) {
-    tables_.reserve(most_tables + 1);
+    tables_.reserve(most + 1);
     tables_.push_back({});
     table_of = numbers_.data();
     tables = tables_.data();
 }
 
-word_counts::~word_counts() { std::free(room_); }
-
 bool word_counts::full() const {
-    return tables_.size() > most_tables || recorded_.size() > most_recorded ||
-           elements_ > most_elements;
+    return tables_.size() > most || recorded_.size() > most_recorded || elements_ > most_elements;
 }
 
 void word_counts::clear() {
@@ -158,7 +174,7 @@ void word_counts::clear() {
         t.blocks = t.single = 0;
     }
     // Other values may need others.
-    if (tables_.size() > most_tables / 2) {
+    if (tables_.size() > most / 2) {
         tables_.resize(1);
         std::ranges::fill(numbers_, std::uint16_t{0});
     }
@@ -185,15 +201,17 @@ void word_counts::add(const value_rectangle& values, std::span<const placed_segm
 void word_counts::add_rows(const std::uint16_t* at, std::uint64_t stride,
                            const segment_place& place) {
     const auto size = static_cast<std::size_t>(place.block_cols);
-    const auto whole = static_cast<std::size_t>(place.cols / place.block_cols);
-    const auto rest = static_cast<std::size_t>(place.cols % place.block_cols);
-    if (rest == 0 && place.cols == stride) {
-        return pass_(at, size, whole * static_cast<std::size_t>(place.rows), *this);
-    }
-    for (std::uint64_t row = 0; row < place.rows; ++row, at += stride) {
-        if (whole != 0) pass_(at, size, whole, *this);
-        if (rest != 0) pass_(at + whole * size, rest, 1, *this);
-    }
+    const auto cols = static_cast<std::size_t>(place.cols);
+    const auto rows = static_cast<std::size_t>(place.rows);
+    if (cols % size == 0 && place.cols == stride) return add_row(at, rows * cols, size);
+    for (std::size_t row = 0; row < rows; ++row, at += stride) add_row(at, cols, size);
+}
+
+// The last block may be smaller.
+void word_counts::add_row(const std::uint16_t* at, std::size_t words, std::size_t size) {
+    const std::size_t whole = words / size, rest = words % size;
+    if (whole != 0) pass_(at, size, whole, *this);
+    if (rest != 0) pass_(at + whole * size, rest, 1, *this);
 }
 
 // Blocks of several rows are laid out one after the other.
@@ -273,7 +291,7 @@ void word_counts::refer(const std::uint16_t* words, std::size_t size) {
 // The number of the table of blocks with this largest magnitude; 0: the reference does them.
 std::uint16_t word_counts::find_table(std::uint16_t largest) {
     if (numbers_[largest] != 0) return numbers_[largest];
-    if (tables_.size() > most_tables) return 0;
+    if (tables_.size() > most) return 0;
     if (!known_[std::size_t{largest} >> binade_bits_]) find_classes(largest);
     std::uint16_t first = largest, last = largest;
     while (!begins_[first]) --first;
@@ -281,14 +299,8 @@ std::uint16_t word_counts::find_table(std::uint16_t largest) {
     for (const recipe_request& r : recipes_) {
         if (facts_of(*r.params, value_of(first)).referred) return 0;
     }
-    if (room_ == nullptr) {
-        // Memory that nothing was counted in costs nothing.
-        room_ = static_cast<std::uint32_t*>(
-            std::calloc(most_tables * table_stride, sizeof(std::uint32_t)));
-        if (room_ == nullptr) throw std::bad_alloc();
-    }
     const auto number = static_cast<std::uint16_t>(tables_.size());
-    tables_.push_back({.count = room_ + (number - 1u) * table_stride,
+    tables_.push_back({.count = room_.table(number - 1u),
                        .near = near_of(first, last),
                        .least = 0xffff,
                        .largest = 0,
@@ -378,6 +390,8 @@ word_outcomes::word_outcomes(const block_params& p, float largest) : p_(p), larg
     std::uint8_t code = 0;
     alone_ = quantize_block(p, std::span(&largest, 1), {}, std::span(&code, 1));
 }
+
+float word_outcomes::unordered_below() const { return codec::unordered_below(p_, alone_.scale); }
 
 word_outcome word_outcomes::of(float x) const {
     const std::array<float, 2> both{largest_, x};

@@ -4,6 +4,7 @@
 // evaluated (counted_totals.hpp). Why that is enough: docs/design/counting.md.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -50,11 +51,22 @@ struct word_table {
     std::uint16_t first, last;     ///< the largest magnitudes of a block that the table is for
     std::uint64_t blocks;          ///< with two magnitudes at least, that were not attended to
     std::uint64_t single;          ///< with one element that is not zero
+
+    /// Counts a block with these extremes that is not attended to.
+    void add_block(std::uint16_t block_largest, std::uint16_t block_least) {
+        ++blocks;
+        largest = std::max(largest, block_largest);
+        least = std::min(least, block_least);
+    }
 };
 
 /// The output of a pass.
 class word_tables {
   public:
+    /// Normal data need some twenty tables, or under float32 scales one for each of some two
+    /// hundred maxima; with more, counting is no faster than quantizing.
+    static constexpr std::size_t most = 256;
+
     virtual ~word_tables() = default;
 
     /// Counts a block that the pass leaves out: one with table number 0, or near its maximum.
@@ -71,6 +83,26 @@ using word_pass = void (*)(const std::uint16_t* words, std::size_t size, std::si
 /// The portable implementation.
 void count_words(const std::uint16_t* words, std::size_t size, std::size_t blocks, word_tables& to);
 
+/// The largest magnitude of words, and the smallest one that is not zero; both 0: none is.
+struct word_range {
+    std::uint16_t largest, least;
+};
+word_range range_of(const std::uint16_t* words, std::size_t size);
+
+/// Memory for tables of counters, all of them zero; it costs nothing until something is counted.
+class counter_room {
+  public:
+    explicit counter_room(std::size_t tables) : tables_(tables) {}
+    ~counter_room();
+    counter_room(const counter_room&) = delete;
+    counter_room& operator=(const counter_room&) = delete;
+    std::uint32_t* table(std::size_t i);
+
+  private:
+    std::size_t tables_;
+    std::uint32_t* counters_ = nullptr;
+};
+
 /// The extremes of a block, by sign: magnitudes of words, 0 where there is none. Where signs make
 /// no difference, all are counted as positive.
 struct word_extremes {
@@ -86,7 +118,6 @@ class word_counts final : private word_tables {
   public:
     /// counts_words must be true for all recipes, and their params must outlive the object.
     word_counts(tensor::dtype type, std::span<const recipe_request> recipes, word_pass pass);
-    ~word_counts() override;
     word_counts(const word_counts&) = delete;
     word_counts& operator=(const word_counts&) = delete;
 
@@ -125,11 +156,14 @@ class word_counts final : private word_tables {
     }
 
   private:
+    friend class joint_counts;
+
     void attend(const std::uint16_t* words, std::size_t size) override;
     void refer(const std::uint16_t* words, std::size_t size);
     std::uint16_t find_table(std::uint16_t largest);
     std::uint16_t near_of(std::uint16_t first, std::uint16_t last) const;
     void find_classes(std::uint16_t largest);
+    void add_row(const std::uint16_t* at, std::size_t words, std::size_t size);
     void add_rows(const std::uint16_t* at, std::uint64_t stride, const segment_place& place);
     void add_tiles(const std::uint16_t* at, std::uint64_t stride, const segment_place& place);
 
@@ -144,7 +178,7 @@ class word_counts final : private word_tables {
     std::vector<bool> referred_;  // by magnitude: the reference does such blocks
     std::vector<std::uint16_t> numbers_;
     std::vector<word_table> tables_;
-    std::uint32_t* room_ = nullptr;
+    counter_room room_{word_tables::most};
     std::uint64_t zero_blocks_ = 0, zero_elements_ = 0, elements_ = 0;
     std::unordered_map<word_extremes, std::uint64_t, hash_of_extremes> recorded_;
     std::vector<block::segment_stats> by_reference_;
@@ -171,6 +205,8 @@ class word_outcomes {
     bool poisoned() const { return alone_.count.poisoned != 0; }
     /// Of x, no larger.
     word_outcome of(float x) const;
+    /// Outcomes follow magnitudes in one direction from this one on.
+    float unordered_below() const;
 
   private:
     const block_params& p_;

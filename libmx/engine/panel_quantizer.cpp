@@ -26,13 +26,6 @@ void panel_quantizer::place_segments(const block::grid& g, const panel& where,
     });
 }
 
-void panel_quantizer::count(const block::grid& g, const panel& where,
-                            const codec::stored_values& values, codec::word_counts& to,
-                            const std::atomic<bool>* cancel) {
-    place_segments(g, where, 0);
-    to.add({values, where.batches * where.rows, where.cols}, places_, cancel);
-}
-
 void panel_quantizer::run(const block::grid& g, const panel& where,
                           std::span<const codec::stored_values> models, std::uint64_t tensor_id,
                           std::span<const codec::recipe_request> recipes,

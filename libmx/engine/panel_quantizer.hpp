@@ -54,9 +54,14 @@ class panel_quantizer {
              std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
              const std::function<void(const quantized_segment&)>& visit);
 
-    /// Counts the segments of `g` in `where` instead; setting `cancel` stops it.
+    /// Counts the segments of `g` in `where` instead; setting `cancel` stops it. `to`: word_counts,
+    /// or joint_counts.
+    template <typename Counts>
     void count(const block::grid& g, const panel& where, const codec::stored_values& values,
-               codec::word_counts& to, const std::atomic<bool>* cancel);
+               Counts& to, const std::atomic<bool>* cancel) {
+        place_segments(g, where, 0);
+        to.add({values, where.batches * where.rows, where.cols}, places_, cancel);
+    }
 
   private:
     void place_segments(const block::grid& g, const panel& where, std::uint64_t tensor_id);

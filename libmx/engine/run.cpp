@@ -339,13 +339,19 @@ class tensor_run {
             for (const grid_job& g : p.jobs) {
                 if (g.job != values_job && may_count(b, b.jobs[g.job])) jobs.push_back(g.job);
             }
+            std::vector<counted_jobs*> counted;
+            std::vector<block::grid> grids;
             for_each_group(
                 std::move(jobs),
                 [&](std::size_t i, std::size_t k) {
                     return b.jobs[i].layout.grid == b.jobs[k].layout.grid;
                 },
                 [&](const std::vector<std::size_t>& same) {
-                    counted_jobs c{p.tensor, same, b.tensors[p.tensor].info().type, {}, true, {}};
+                    counted_jobs c;
+                    c.tensor = p.tensor;
+                    c.jobs = same;
+                    c.type = b.tensors[p.tensor].info().type;
+                    c.lasting = true;
                     for (const std::size_t i : same) {
                         c.recipes.push_back(wanted(b.jobs[i]));
                         c.recipes.back().params = b.jobs[i].params[0].get();
@@ -355,13 +361,15 @@ class tensor_run {
                     c.by_thread.resize(spaces_.size());
                     b.counted.push_back(std::move(c));
                     for (const std::size_t i : same) b.counted_with[i] = &b.counted.back();
+                    counted.push_back(&b.counted.back());
+                    grids.push_back(b.jobs[same.front()].layout.grid);
                 });
+            join_halves(counted, grids);
         }
     }
 
     bool may_count(const batch_at_work& b, const run_job& j) const {
-        if (counts_.pass() == nullptr || models_.size() > 1 || options_.values ||
-            !j.how.nothing()) {
+        if (counts_.empty() || models_.size() > 1 || options_.values || !j.how.nothing()) {
             return false;
         }
         for (const visitor* v : visitors_) {
@@ -372,14 +380,30 @@ class tensor_run {
                codec::counts_words(*j.params[0], b.info(j).type);
     }
 
-    // Counts a panel under the jobs of one grid; false if it must be quantized.
+    // Counts a panel under the jobs of one grid; false if it must be quantized. `joined`: what was
+    // counted together with other jobs of the panel.
     bool count(batch_at_work& b, const run_panel& p, const std::vector<std::size_t>& members,
-               std::size_t thread) {
+               std::size_t thread, std::vector<const counted_jobs*>& joined) {
         if (members.empty()) return true;
-        codec::word_counts& to = counts_.of(*b.counted_with[p.jobs[members.front()]], thread);
+        counted_jobs& c = *b.counted_with[p.jobs[members.front()]];
+        if (std::ranges::count(joined, &c) != 0) return true;
+        workspace& w = spaces_[thread];
+        const auto count_to = [&](const counted_jobs& jobs, auto& to) {
+            w.quantizer.count(b.jobs[jobs.jobs.front()].layout.grid, p.where, w.ready.front(), to,
+                              control_.cancel);
+        };
+        if (c.halves != nullptr || c.blocks != nullptr) {
+            counted_jobs& blocks = c.halves != nullptr ? c : *c.blocks;
+            codec::joint_counts& both = counts_.of_both(blocks, thread);
+            if (!both.full()) {
+                count_to(blocks, both);
+                joined = {&blocks, blocks.halves};
+                return true;
+            }
+        }
+        codec::word_counts& to = counts_.of(c, thread);
         if (to.full()) return false;
-        spaces_[thread].quantizer.count(p.job(members.front()).layout.grid, p.where,
-                                        spaces_[thread].ready.front(), to, control_.cancel);
+        count_to(c, to);
         return true;
     }
 
@@ -387,6 +411,9 @@ class tensor_run {
     // visitors.
     void end_panel(batch_at_work& b, std::size_t tensor) {
         if (--b.panels[tensor] != 0) return;
+        for (counted_jobs& c : b.counted) {
+            if (c.tensor == tensor) counts_.settle(c);
+        }
         for (counted_jobs& c : b.counted) {
             if (c.tensor != tensor) continue;
             const std::vector<block::segment_stats> totals = counts_.finish(c);
@@ -470,6 +497,7 @@ class tensor_run {
         if (visited) visit();
         std::vector<std::size_t> members(jobs.size());
         for (std::size_t i = 0; i < members.size(); ++i) members[i] = i;
+        std::vector<const counted_jobs*> joined;
         // Prepares the panel once for all jobs with the same preparation; of these, jobs with the
         // same grid share the values of a segment while they are in the cache.
         for_each_group(
@@ -489,7 +517,7 @@ class tensor_run {
                     [&](std::vector<std::size_t> on_grid) {
                         const auto counted = std::ranges::stable_partition(
                             on_grid, [&](std::size_t i) { return !b.counted_with[jobs[i]]; });
-                        if (count(b, panel, {counted.begin(), counted.end()}, thread)) {
+                        if (count(b, panel, {counted.begin(), counted.end()}, thread, joined)) {
                             on_grid.erase(counted.begin(), counted.end());
                         }
                         if (on_grid.empty()) return;

@@ -41,6 +41,21 @@ bool is_counted(const run_control& control, std::uint64_t elements,
     return static_cast<double>(elements) * saved > spent;
 }
 
+void join_halves(std::span<counted_jobs* const> jobs, std::span<const block::grid> grids) {
+    const auto with = [&](std::uint64_t cols) -> counted_jobs* {
+        for (std::size_t i = 0; i < jobs.size(); ++i) {
+            if (grids[i].block_rows == 1 && grids[i].block_cols == cols) return jobs[i];
+        }
+        return nullptr;
+    };
+    counted_jobs* const blocks = with(codec::joint_counts::block_size);
+    counted_jobs* const halves = with(codec::joint_counts::half_size);
+    if (blocks == nullptr || halves == nullptr) return;
+    blocks->halves = halves;
+    halves->blocks = blocks;
+    blocks->joint.resize(blocks->by_thread.size());
+}
+
 codec::word_counts& count_pool::of(counted_jobs& jobs, std::size_t thread) {
     std::unique_ptr<codec::word_counts>& own = jobs.by_thread[thread];
     if (own) return *own;
@@ -55,8 +70,32 @@ codec::word_counts& count_pool::of(counted_jobs& jobs, std::size_t thread) {
             return *own;
         }
     }
-    own = std::make_unique<codec::word_counts>(jobs.type, jobs.recipes, pass_);
+    own = std::make_unique<codec::word_counts>(jobs.type, jobs.recipes, passes_.one);
     return *own;
+}
+
+codec::joint_counts& count_pool::of_both(counted_jobs& blocks, std::size_t thread) {
+    std::unique_ptr<codec::joint_counts>& own = blocks.joint[thread];
+    if (own) return *own;
+    {
+        const std::lock_guard lock(guard_);
+        if (!free_joint_.empty()) {
+            own = std::move(free_joint_.back());
+            free_joint_.pop_back();
+        }
+    }
+    if (!own) own = std::make_unique<codec::joint_counts>(passes_.joint);
+    own->begin(of(blocks, thread), of(*blocks.halves, thread));
+    return *own;
+}
+
+void count_pool::settle(counted_jobs& blocks) {
+    for (auto& c : blocks.joint) {
+        if (!c) continue;
+        c->settle();
+        const std::lock_guard lock(guard_);
+        free_joint_.push_back(std::move(c));
+    }
 }
 
 std::vector<block::segment_stats> count_pool::finish(counted_jobs& jobs) {

@@ -9,7 +9,9 @@
 #include <span>
 #include <vector>
 
+#include "libmx/block/view.hpp"
 #include "libmx/codec/counted_totals.hpp"
+#include "libmx/codec/joint_counts.hpp"
 #include "libmx/engine/control.hpp"
 
 namespace mx::engine {
@@ -27,25 +29,36 @@ struct counted_jobs {
     std::vector<codec::recipe_request> recipes;  ///< by job
     bool lasting = false;                        ///< their params are those of the whole run
     std::vector<std::unique_ptr<codec::word_counts>> by_thread;  ///< null: none yet
+    /// Of blocks of 32: the jobs of their halves, if there are any; of these, those of the blocks.
+    counted_jobs *halves = nullptr, *blocks = nullptr;
+    std::vector<std::unique_ptr<codec::joint_counts>> joint;  ///< by thread, of blocks with halves
 };
+
+/// Lets blocks of 32 and of 16 elements of a row among `jobs`, all of one tensor and pass, be
+/// counted together.
+void join_halves(std::span<counted_jobs* const> jobs, std::span<const block::grid> grids);
 
 /// A pool of counters. Thread-safe.
 class count_pool {
   public:
     explicit count_pool(const codec::backend& b)
-        : pass_(b.counts != nullptr ? b.counts() : nullptr) {}
+        : passes_(b.counts != nullptr ? b.counts() : codec::word_passes{}) {}
 
-    /// Null if the backend does not count.
-    codec::word_pass pass() const { return pass_; }
+    bool empty() const { return passes_.one == nullptr; }  ///< the backend does not count
     /// The counters of a thread.
     codec::word_counts& of(counted_jobs& jobs, std::size_t thread);
+    /// Those of a thread for blocks and their halves together.
+    codec::joint_counts& of_both(counted_jobs& blocks, std::size_t thread);
+    /// Completes what of_both counted, before finish() for either.
+    void settle(counted_jobs& blocks);
     /// The totals by job over the counters of all threads, which are then free again.
     std::vector<block::segment_stats> finish(counted_jobs& jobs);
 
   private:
-    codec::word_pass pass_;
+    codec::word_passes passes_;
     std::mutex guard_;
     std::vector<std::unique_ptr<codec::word_counts>> free_;
+    std::vector<std::unique_ptr<codec::joint_counts>> free_joint_;
 };
 
 }  // namespace mx::engine

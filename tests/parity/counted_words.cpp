@@ -135,7 +135,7 @@ std::vector<segment_stats> by_counting(const laid_out& job, dtype type, std::siz
 std::vector<mx::codec::word_pass> passes_here() {
     std::vector<mx::codec::word_pass> out{mx::codec::count_words};
     for (const target t : {target::sse4, target::avx2, target::avx512, target::neon}) {
-        if (mx::base::simd::supported(t)) out.push_back(mx::codec::simd::word_pass_for(t));
+        if (mx::base::simd::supported(t)) out.push_back(mx::codec::simd::word_passes_for(t).one);
     }
     return out;
 }
@@ -248,6 +248,48 @@ TEST_CASE("counts: counts that are cleared begin again", "[parity]") {
     const auto got = mx::codec::counted_totals(std::span(&only, 1));
     const auto expected = by_reference(after);
     for (std::size_t r = 0; r < got.size(); ++r) CHECK(difference(got[r], expected[r]) == "");
+}
+
+TEST_CASE("counts: blocks and their halves together", "[parity]") {
+    std::vector<mx::codec::word_passes> passes{{mx::codec::count_words, mx::codec::count_jointly}};
+    for (const target t : {target::sse4, target::avx2, target::avx512, target::neon}) {
+        if (mx::base::simd::supported(t)) passes.push_back(mx::codec::simd::word_passes_for(t));
+    }
+    const auto& aimed_at = *mx::format::find_element_format("e4m3");
+    std::vector<stored_matrix> matrices{make_matrix(dtype::bf16, 64, 512, usual_kinds, aimed_at, 3),
+                                        make_matrix(dtype::f16, 130, 96, every_kind, aimed_at, 4),
+                                        make_matrix(dtype::bf16, 37, 511, every_kind, aimed_at, 5),
+                                        make_matrix(dtype::bf16, 9, 48, usual_kinds, aimed_at, 6)};
+    // More joint tables than there is room for.
+    std::mt19937 random(12);
+    matrices.push_back({dtype::bf16, 16, 4096, std::vector<std::byte>(16 * 4096 * 2)});
+    for (std::byte& b : matrices.back().bytes) b = static_cast<std::byte>(random());
+    const auto recipes =
+        mx::codec::parse_recipes({"mxfp4", "mxfp8:scale=ceil", "mxint8", "mxfp6:scale=even"});
+    const auto of_halves = mx::codec::parse_recipes({"nvfp4", "amdfp4", "mxint8:block=1x16"});
+    for (const mx::codec::word_passes& by : passes) {
+        mx::codec::joint_counts joint(by.joint);
+        std::size_t full = 0;
+        for (const stored_matrix& m : matrices) {
+            const laid_out job = lay_out(m, recipes), halves = lay_out(m, of_halves);
+            word_counts of_job(m.type, job.asked, by.one), of_half(m.type, halves.asked, by.one);
+            joint.begin(of_job, of_half);
+            joint.add(job.values, job.segments, nullptr);
+            full += joint.full() ? 1 : 0;
+            joint.settle();
+            for (const auto& [counts, of] : {std::pair(&of_job, &job), {&of_half, &halves}}) {
+                const word_counts* const only = counts;
+                const auto got = mx::codec::counted_totals(std::span(&only, 1));
+                const auto expected = by_reference(*of);
+                REQUIRE(got.size() == of->asked.size());
+                for (std::size_t r = 0; r < got.size(); ++r) {
+                    CHECK(difference(got[r], expected[r]) == "");
+                }
+            }
+        }
+        CHECK(full != 0);
+        CHECK(full != matrices.size());
+    }
 }
 
 TEST_CASE("counts: an analysis that counts has the figures of one that does not", "[parity]") {

@@ -128,9 +128,7 @@ struct pass {
             to.attend(x, size);
             return nullptr;
         }
-        ++t.blocks;
-        t.largest = std::max(t.largest, largest);
-        t.least = std::min(t.least, least);
+        t.add_block(largest, least);
         return t.count;
     }
 
@@ -155,6 +153,38 @@ struct pass {
         if (waiting) count_all(groups[1 - loading], padded);
         for (std::size_t i = 0; i < loaded; ++i) {
             count_one(groups[loading].counters[i], padded, groups[loading].to[i]);
+        }
+    }
+
+    // Of four halves of two blocks.
+    static void joint(const std::uint16_t* x, std::size_t blocks, joint_tables& to) {
+        constexpr std::size_t half = joint_tables::half_size;
+        group groups[2];
+        std::size_t loading = 0, loaded = 0;
+        bool waiting = false;
+        for (std::size_t b = 0; b < blocks; ++b, x += joint_tables::block_size) {
+            group& g = groups[loading];
+            std::uint16_t largest[2], least[2];
+            std::uint32_t* counters[2];
+            for (std::size_t h = 0; h < 2; ++h) {
+                extremes e;
+                load(x + h * half, half, g.counters[loaded + h], e);
+                largest[h] = e.greatest();
+                least[h] = e.smallest();
+            }
+            if (!to.enter(x, largest, least, counters)) continue;
+            g.to[loaded] = counters[0];
+            g.to[loaded + 1] = counters[1];
+            loaded += 2;
+            if (loaded < side_by_side) continue;
+            if (waiting) count_all(groups[1 - loading], half);
+            waiting = true;
+            loading = 1 - loading;
+            loaded = 0;
+        }
+        if (waiting) count_all(groups[1 - loading], half);
+        for (std::size_t i = 0; i < loaded; ++i) {
+            count_one(groups[loading].counters[i], half, groups[loading].to[i]);
         }
     }
 
@@ -195,6 +225,10 @@ void count(const std::uint16_t* words, std::size_t size, std::size_t blocks, wor
     pass<32>::small(words, size, blocks, to);
 }
 
+void count_joint(const std::uint16_t* words, std::size_t blocks, joint_tables& to) {
+    pass<16>::joint(words, blocks, to);
+}
+
 }  // namespace mx::codec::simd::HWY_NAMESPACE
 #endif
 HWY_AFTER_NAMESPACE();
@@ -202,27 +236,27 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mx::codec::simd {
 
-word_pass word_pass_for(base::simd::target t) {
+word_passes word_passes_for(base::simd::target t) {
     using base::simd::target;
     switch (t) {
 #if HWY_TARGETS & HWY_SSE4
         case target::sse4:
-            return N_SSE4::count;
+            return {N_SSE4::count, N_SSE4::count_joint};
 #endif
 #if HWY_TARGETS & HWY_AVX2
         case target::avx2:
-            return N_AVX2::count;
+            return {N_AVX2::count, N_AVX2::count_joint};
 #endif
 #if HWY_TARGETS & HWY_AVX3
         case target::avx512:
-            return N_AVX3::count;
+            return {N_AVX3::count, N_AVX3::count_joint};
 #endif
 #if HWY_TARGETS & HWY_NEON
         case target::neon:
-            return N_NEON::count;
+            return {N_NEON::count, N_NEON::count_joint};
 #endif
         default:
-            return nullptr;
+            return {};
     }
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "libmx/base/simd/targets.hpp"
-#include "libmx/codec/word_counts.hpp"
+#include "libmx/codec/joint_counts.hpp"
 
 namespace mx::codec::simd {
 
-/// The pass (word_counts.hpp) of an instruction set, or null when this build lacks it.
-word_pass word_pass_for(base::simd::target t);
+/// The passes of an instruction set; none when this build lacks it.
+word_passes word_passes_for(base::simd::target t);
 
 }  // namespace mx::codec::simd
