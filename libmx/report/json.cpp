@@ -120,8 +120,8 @@ void write_json(const document& d, const layout&, const sink& out) {
     for (const auto& [name, v] : d.head) object.member(name, v);
     object.member("results", d.results);
     for (const auto& [name, v] : d.tail) {
-        const auto at =
-            std::ranges::find_if(d.long_members, [&](const auto& of) { return of.first == name; });
+        const auto at = std::ranges::find(
+            d.long_members, name, [](const auto& of) -> const auto& { return of.first; });
         if (at == d.long_members.end()) {
             object.member(name, v);
         } else {
