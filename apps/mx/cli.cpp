@@ -172,7 +172,15 @@ option* option::excludes(option* other) { return after(of_->excludes(other->of_)
 
 template <class T>
 option* option::in_range(T least, T most) {
-    return after(of_->check(CLI::Range(least, most)));
+    return after(of_->check(
+        {[=](const std::string& text) {
+             T value{};
+             if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
+                 return std::string();
+             }
+             return fmt::format("'{}': give a number from {} to {}", text, least, most);
+         },
+         ""}));
 }
 template option* option::in_range(int, int);
 template option* option::in_range(std::uint64_t, std::uint64_t);
