@@ -222,7 +222,7 @@ watcher::surveyed watcher::survey(const named_checkpoint& now, const named_check
     engine::require_any(analysis::has_elements(s.own.measured), s.own.skipped);
     for (const cluster::finding& f : s.own.findings) {
         s.remedies.emplace(pair_key(f.tensor.info().name, codec::to_string(f.recipe)),
-                        f.remedies[f.chosen].change);
+                           f.remedies[f.chosen].change);
     }
 
     // Without the one before, the figures of a dump by itself are wanted all the same.

@@ -630,7 +630,7 @@ report::section worst_section(const judged_model& m) {
     if (worst.empty() || worst.front().file.empty()) return s;  // arrays in memory
     s.notes.push_back("To see their blocks under each scale rule:");
     for (const harmed_tensor& t : worst) {
-        s.notes.push_back(fmt::format("$ mx show {} {} -r {}", policy::shell_word(t.file),
+        s.notes.push_back(fmt::format("$ mx show {} {} -r {}", policy::shell_path(t.file),
                                       policy::shell_word(t.tensor), policy::shell_word(t.recipe)));
     }
     return s;

@@ -24,7 +24,7 @@ std::size_t first_choice(const class_judgement& c) {
 }
 
 std::string remedy_of(const class_judgement& c, std::size_t operand, const decision& d,
-                    const risk& r) {
+                      const risk& r) {
     if (d.undecided) return "undecided";
     if (d.figures == nullptr) return "keep its stored precision";
     if (r.recommended && r.is != verdict::no) return {};

@@ -67,6 +67,7 @@ wrong 2 "bad.toml: unknown setting 'run.threads'" '[run]\nthreads = 2\n'
 wrong 2 'bad.toml: threads: .*give a number from' 'threads = 0\n'
 wrong 2 'bad.toml: backend: unknown backend' 'backend = warp\n'
 wrong 3 'bad.toml' 'threads = [1, 2]\n'
+wrong 3 "bad.toml: 'threads' has 2 values; give one" 'threads = 1\nthreads = 2\n'
 code=0
 MX_CONFIG=nowhere.toml "$mx" formats 2>message || code=$?
 [ "$code" -eq 3 ] && grep -q 'nowhere.toml: MX_CONFIG' message || fail "a file that is not there: $code $(cat message)"

@@ -100,8 +100,8 @@ void check_recipes(const analysis::results_input& a, const kept_results& of_a,
     filter.check({all.begin(), all.end()});
 }
 
-// How much a result changed. Undefined in one file only comes before all others, except an SQNR that
-// is undefined because nothing is lost any more.
+// How much a result changed. Undefined in one file only comes before all others, except an SQNR
+// that is undefined because nothing is lost any more.
 struct change_size {
     double sqnr = 0, rate = 0;
     bool any = false;
