@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Long runs of libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, one reader after
-# another; docs/security.md has their figures.
+# Long runs of libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, one reader or parser
+# after another; docs/security.md has their figures.
 # Usage: fuzz.sh [SECONDS [READER...]]   (default: 600 seconds for every reader)
 # Needs clang. Inputs that fail are written to build/fuzz/finds/READER.
 set -eu

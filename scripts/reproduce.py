@@ -435,7 +435,7 @@ def su(r):
            lambda f: of_blocks(f) * f["saturated_block_rate"])
     r.mean("Elements with the largest code, %", percent("top_code_rate"), 100, "%.2f", percent("elements"))
 
-    r.part("Norms: what mends them")
+    r.part("Norms: what fixes them")
     for file in r.real:
         if file.startswith("magika"):
             r.show("cluster", *r.arguments(f"n-{file}"))

@@ -182,6 +182,9 @@ def main():
     parser.add_argument("--notices", metavar="FOLDER", help="copy the copyright files to FOLDER")
     words = parser.parse_args()
     cache = dict(re.findall(r"^([A-Za-z_]+):\w+=(.*)$", Path(words.build, "CMakeCache.txt").read_text(), re.MULTILINE))
+    if cache.get("CMAKE_CUDA_COMPILER", "").startswith("/"):
+        # nvcc links its runtime statically, and the toolkit is seldom of a Debian package.
+        sys.exit(f"sbom.py: {words.build} links the CUDA runtime, whose version dpkg does not know: configure with -DMX_CUDA=off")
     static = bool(cache.get("MX_STATIC"))
     libraries = components(linked(words.build, static))
     compiled = components(owners(headers(words.build)))

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "apps/mx/settings.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 
@@ -54,6 +55,17 @@ std::string why_not_finite(const std::string& text) {
 
 std::string why_no_name(const std::string& text) {
     return text.empty() ? "the name is empty; give one" : "";
+}
+
+CLI::Option* one_of_names(CLI::Option* option, std::vector<std::string> names) {
+    return option->check({[names = std::move(names)](const std::string& text) {
+                              if (std::ranges::find(names, text) != names.end()) {
+                                  return std::string();
+                              }
+                              return fmt::format("'{}': give one of {}", text,
+                                                 base::joined(names, ", "));
+                          },
+                          ""});
 }
 
 // Options as --name=value, arguments last.
@@ -127,6 +139,12 @@ std::string in_words(const CLI::App& app, const CLI::ParseError& e) {
     std::string text = e.what();
     std::ranges::replace(text, '\n', ' ');
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) return unexpected(app);
+    // What was misspelt goes before what is missing: it may be the same.
+    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
+        std::ranges::any_of(app.remaining(),
+                            [](const std::string& word) { return word.starts_with("-"); })) {
+        return unexpected(app);
+    }
     if (e.get_name() == "ArgumentMismatch") return wrong_count(app, text);
     if (e.get_name() == "ConversionError") {  // "Could not convert: --beta = x"
         const std::size_t name = text.find("--"), equals = text.find(" = ");
@@ -134,6 +152,12 @@ std::string in_words(const CLI::App& app, const CLI::ParseError& e) {
             return fmt::format("{}: '{}' is not what it takes", text.substr(name, equals - name),
                                text.substr(equals + 3));
         }
+    }
+    const std::size_t number = text.find(": Value "), no = text.find(" could not be converted");
+    if (number < no &&
+        no != std::string::npos) {  // "--size: Value 1e99 could not be converted ..."
+        return fmt::format("{}: '{}' is not what it takes", text.substr(0, number),
+                           text.substr(number + 8, no - number - 8));
     }
     return text;
 }
@@ -172,18 +196,28 @@ option* option::excludes(option* other) { return after(of_->excludes(other->of_)
 
 template <class T>
 option* option::in_range(T least, T most) {
-    return after(of_->check(CLI::Range(least, most)));
+    return after(of_->check(
+        {[=](const std::string& text) {
+             T value{};
+             if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
+                 return std::string();
+             }
+             return fmt::format("'{}': give a number from {} to {}", text, least, most);
+         },
+         ""}));
 }
 template option* option::in_range(int, int);
 template option* option::in_range(std::uint64_t, std::uint64_t);
 template option* option::in_range(double, double);
 
 option* option::one_of(std::initializer_list<int> values) {
-    return after(of_->check(CLI::IsMember(values)));
+    std::vector<std::string> names;
+    for (const int value : values) names.push_back(std::to_string(value));
+    return after(one_of_names(of_, std::move(names)));
 }
 
 option* option::one_of(std::initializer_list<std::string> values) {
-    return after(of_->check(CLI::IsMember(values)));
+    return after(one_of_names(of_, values));
 }
 
 option* option::finite() { return after(of_->check(check(why_not_finite))); }
@@ -308,7 +342,10 @@ std::vector<std::pair<std::string, std::string>> parse_settings_file(std::istrea
             const std::string value = item.inputs.empty() ? "" : item.inputs.front();
             if (item.inputs.size() != 1 || item.name.empty()) {
                 throw base::error(base::error_kind::input,
-                                  fmt::format("'{}' is not NAME = VALUE", item.fullname()),
+                                  item.inputs.size() > 1
+                                      ? fmt::format("'{}' has {} values; give one", item.fullname(),
+                                                    item.inputs.size())
+                                      : fmt::format("'{}' is not NAME = VALUE", item.fullname()),
                                   {path, {}, {}});
             }
             values.emplace_back(item.fullname(), value);

@@ -61,7 +61,8 @@ std::vector<results_input> open_analyses(const std::vector<std::string>& paths,
                 base::error_kind::input,
                 fmt::format("is mx.{}; mx {} reads results files (--json) of mx analyze, mx "
                             "compare{} and mx cluster",
-                            kind, command, more.empty() ? "" : fmt::format(", mx {}", more)),
+                            kind, command,
+                            more.empty() ? "" : fmt::format(", mx {} (of dumps)", more)),
                 {path, {}, {}});
         }
     }

@@ -33,7 +33,8 @@ using results_opener =
     std::function<results_input(const std::string& path, const report::read_options& options)>;
 
 /// As open_results, for every path. Each must be results of analyze, compare or cluster: one record
-/// per tensor and recipe. `more` is the kind of another accepted document (mx.diff: "diff");
+/// per tensor and recipe. `more` is the kind of another accepted document, which a command of
+/// that name writes when it compares dumps (mx.diff: "diff");
 /// `command` is named in messages. Throws base::error (usage) for two paths that are "-".
 std::vector<results_input> open_analyses(const std::vector<std::string>& paths,
                                          const std::string& command,

@@ -70,7 +70,7 @@ report::value copied(const record* from, std::string_view member) {
 }
 
 // The first remedy under which no block maximum overflows.
-std::string mend_of(const codec::recipe& r) {
+std::string remedy_of(const codec::recipe& r) {
     if (codec::clamp_zone_of(r).empty()) return {};
     for (const cluster::remedy& m : cluster::remedies_of(r)) {
         if (codec::clamp_zone_of(m.recipe).empty()) return m.change;
@@ -176,7 +176,7 @@ struct watcher::surveyed {
     std::vector<std::uint64_t> steps;  // of the one before and this one, where they are known
     std::map<pair_key, record> drifts;
     std::map<pair_key, diff::mean_maxima> maxima;
-    std::map<pair_key, std::string> mends;  // of tensors in danger
+    std::map<pair_key, std::string> remedies;  // of tensors in danger
     std::span<const record> earlier;
     std::optional<std::uint64_t> step;
 };
@@ -187,7 +187,7 @@ watcher::watcher(const watch_options& o) : options_(o), finder_(finder_of(o.role
         base::row_named(engine::roles(), "role", role);
     }
     recipes_ = codec::parse_recipes(or_default(o.recipes, "mxfp8:scale=floor"));
-    for (const codec::recipe& r : recipes_) mends_.push_back(mend_of(r));
+    for (const codec::recipe& r : recipes_) remedies_.push_back(remedy_of(r));
     for (const std::string& text : o.rules) rules_.push_back(analysis::parse_gate_rule(text));
     for (const std::string& path : o.rule_files) {
         for (analysis::gate_rule& rule : analysis::read_gate_rules(path)) {
@@ -221,8 +221,8 @@ watcher::surveyed watcher::survey(const named_checkpoint& now, const named_check
     s.own = cluster::diagnose(chosen, own, control);
     engine::require_any(analysis::has_elements(s.own.measured), s.own.skipped);
     for (const cluster::finding& f : s.own.findings) {
-        s.mends.emplace(pair_key(f.tensor.info().name, codec::to_string(f.recipe)),
-                        f.remedies[f.chosen].change);
+        s.remedies.emplace(pair_key(f.tensor.info().name, codec::to_string(f.recipe)),
+                           f.remedies[f.chosen].change);
     }
 
     // Without the one before, the figures of a dump by itself are wanted all the same.
@@ -343,17 +343,17 @@ report::list watcher::warnings_about(const std::vector<record>& results, const s
             }
             if (found.is != outcome::broken) continue;
             const pair_key key = key_of(r);
-            const auto measured = s.mends.find(key);
-            std::string mend = measured == s.mends.end() ? "" : measured->second;
-            for (std::size_t i = 0; mend.empty() && i < recipes_.size(); ++i) {
-                if (codec::to_string(recipes_[i]) == key.second) mend = mends_[i];
+            const auto measured = s.remedies.find(key);
+            std::string remedy = measured == s.remedies.end() ? "" : measured->second;
+            for (std::size_t i = 0; remedy.empty() && i < recipes_.size(); ++i) {
+                if (codec::to_string(recipes_[i]) == key.second) remedy = remedies_[i];
             }
             const auto layer = report::number_of(r, "layer");
             std::string message =
                 fmt::format("{}{} under {}: {}", base::printable(key.first),
                             layer ? fmt::format(" (layer {:.0f})", *layer) : "", key.second,
                             words_of(rule, r, found.figure.value_or(0)));
-            if (!mend.empty()) message += "; cheapest mend: " + mend;
+            if (!remedy.empty()) message += "; cheapest remedy: " + remedy;
             warnings.emplace_back(
                 record{{"rule", rule.text},
                        {"tensor", key.first},
@@ -362,7 +362,7 @@ report::list watcher::warnings_about(const std::vector<record>& results, const s
                        {"figure", *found.figure},
                        {"expected_in", copied(&r, "expected_in")},
                        {"expected_step", copied(&r, "expected_step")},
-                       {"mend", mend.empty() ? pages::undefined() : report::value(mend)},
+                       {"remedy", remedy.empty() ? pages::undefined() : report::value(remedy)},
                        {"message", std::move(message)}});
         }
         if (!any) {

@@ -72,7 +72,7 @@ class watcher {
     watch_options options_;
     engine::role_finder finder_;
     std::vector<codec::recipe> recipes_;
-    std::vector<std::string> mends_;  ///< by recipe: what takes its clamp zone away, or empty
+    std::vector<std::string> remedies_;  ///< by recipe: what takes its clamp zone away, or empty
     std::vector<analysis::gate_rule> rules_;
 };
 

@@ -91,7 +91,7 @@ std::string repeat_command(const evidence& e, const policy::judged_model& m,
                            std::span<const result_set> sets, const std::string& judging) {
     if (e.plan.recipes.empty() || e.inputs.empty()) return {};  // arrays in memory have no command
     std::string command = "mx analyze";
-    for (const input_file& f : e.inputs) command += " " + policy::shell_word(f.path);
+    for (const input_file& f : e.inputs) command += " " + policy::shell_path(f.path);
     std::set<std::string> selections;
     for (const result_set& s : sets) {
         if (of_analysis(s)) selections.insert(report::text_of(*s.head, "selection"));

@@ -87,7 +87,7 @@ std::vector<report::section> finding_sections(const evidence& e) {
                  {"verdict", "what happens"},
                  {"ailing_block_rate", "blocks\n%", cell::share},
                  {"nrmse", "R-MSE\n/ RMS", cell::significant, 4},
-                 {"mend", "what fixes it"}};
+                 {"remedy", "what fixes it"}};
     const std::size_t shown = std::min(shown_findings, e.findings.size());
     for (std::size_t i = 0; i < shown; ++i) s.rows.push_back(*e.findings[i]);
     s.notes.push_back(fmt::format(

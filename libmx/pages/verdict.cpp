@@ -388,11 +388,11 @@ std::string harm_words(const policy::risk& r) {
 }
 
 std::string mend_words(const policy::risk& r) {
-    if (r.mend.empty()) {
+    if (r.remedy.empty()) {
         return r.is == policy::verdict::evaluate ? "evaluate it, or keep its stored precision"
                                                  : "within the limits";
     }
-    return r.mend;
+    return r.remedy;
 }
 
 bool harms(const policy::risk& r) { return r.why || r.lost > 0; }
@@ -630,7 +630,7 @@ report::section worst_section(const judged_model& m) {
     if (worst.empty() || worst.front().file.empty()) return s;  // arrays in memory
     s.notes.push_back("To see their blocks under each scale rule:");
     for (const harmed_tensor& t : worst) {
-        s.notes.push_back(fmt::format("$ mx show {} {} -r {}", policy::shell_word(t.file),
+        s.notes.push_back(fmt::format("$ mx show {} {} -r {}", policy::shell_path(t.file),
                                       policy::shell_word(t.tensor), policy::shell_word(t.recipe)));
     }
     return s;
@@ -763,7 +763,7 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
                                           {"lost_share", r.lost},
                                           {"of_operands", r.of_operands},
                                           {"limit_reached", reached(r.why)},
-                                          {"mend", r.mend}});
+                                          {"remedy", r.remedy}});
     }
     for (const policy::missing_recipes& w : m.says.missing) {
         missing.emplace_back(

@@ -88,7 +88,7 @@ struct risk {
     double of_operands = 0;  ///< lost elements over the elements of all operands
     verdict is = verdict::safe;
     std::optional<reached_limit> why;
-    std::string mend;  ///< what is recommended for the tensor, or loses less
+    std::string remedy;  ///< what is recommended for the tensor, or loses less
 };
 
 struct judgement_totals {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/policy/missing.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <string_view>
@@ -27,9 +29,25 @@ std::string shell_word(const std::string& text) {
     constexpr std::string_view plain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
     if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+    const auto control = [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; };
+    if (std::any_of(text.begin(), text.end(), control)) {
+        std::string out = "$'";
+        for (const char c : text) {
+            if (control(c)) {
+                out += fmt::format("\\x{:02x}", c);
+            } else {
+                out += (c == '\'' || c == '\\' ? "\\" : "") + std::string(1, c);
+            }
+        }
+        return out + "'";
+    }
     std::string out = "'";
     for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return out + "'";
+}
+
+std::string shell_path(const std::string& path) {
+    return shell_word((path.size() > 1 && path.front() == '-' ? "./" : "") + path);
 }
 
 void missing_list::add(const std::string& tensor, const std::string& recipe, bool needed) {
@@ -62,7 +80,7 @@ std::string command_of(const missing_recipes& m, std::span<const measured_tensor
     std::string command = "mx analyze";
     std::set<std::string> files;
     for (const measured_tensor& t : tensors) {
-        if (files.insert(t.file).second) command += " " + shell_word(t.file);
+        if (files.insert(t.file).second) command += " " + shell_path(t.file);
     }
     for (const std::string& r : m.recipes) command += " -r " + shell_word(r);
     for (const std::string& t : m.tensors) command += " -t " + shell_word(exactly(t));

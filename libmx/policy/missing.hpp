@@ -36,6 +36,9 @@ class missing_list {
 /// A word of a command line, quoted where a shell needs it.
 std::string shell_word(const std::string& text);
 
+/// The same for a file, whose name may begin like an option: "./-x".
+std::string shell_path(const std::string& path);
+
 /// The command that measures it: "mx analyze FILE -r ...".
 std::string command_of(const missing_recipes& m, std::span<const measured_tensor> tensors);
 

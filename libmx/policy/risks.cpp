@@ -23,8 +23,8 @@ std::size_t first_choice(const class_judgement& c) {
     return static_cast<std::size_t>(at - c.candidates.begin());
 }
 
-std::string mend_of(const class_judgement& c, std::size_t operand, const decision& d,
-                    const risk& r) {
+std::string remedy_of(const class_judgement& c, std::size_t operand, const decision& d,
+                      const risk& r) {
     if (d.undecided) return "undecided";
     if (d.figures == nullptr) return "keep its stored precision";
     if (r.recommended && r.is != verdict::no) return {};
@@ -78,7 +78,7 @@ void rank_risks(judgement& j, std::span<const measured_tensor> tensors, double d
                 j.dominant = tensor;
             }
             if (!worst) continue;
-            worst->mend = mend_of(c, k, j.decisions[tensor], *worst);
+            worst->remedy = remedy_of(c, k, j.decisions[tensor], *worst);
             j.risks.push_back(std::move(*worst));
         }
     }

@@ -66,8 +66,9 @@ class grid {
   public:
     grid(const section& s, std::size_t width, bool color) : section_(s), color_(color) {
         for (const column& c : s.columns) {
+            titles_.push_back(title_lines(c.title));
             std::size_t widest = 0;
-            for (const std::string& line : title_lines(c.title)) {
+            for (const std::string& line : titles_.back()) {
                 widest = std::max(widest, columns_of(line));
             }
             std::size_t word = 0;
@@ -84,17 +85,16 @@ class grid {
         // Prefers narrow columns to lines that the terminal would wrap.
         if (total() > width) gap_ = 1;
         shrink(cell::text, 8, width);
+        shrink(cell::name, 6, width);
+        for (std::size_t i = 0; i < titles_.size(); ++i) fit_title(titles_[i], widths_[i]);
     }
 
     void print_head(const sink& out) const {
         std::size_t height = 0;
-        for (const column& c : section_.columns) {
-            height = std::max(height, title_lines(c.title).size());
-        }
+        for (const auto& lines : titles_) height = std::max(height, lines.size());
         for (std::size_t k = 0; k < height; ++k) {
             std::vector<std::string> cells;
-            for (const column& c : section_.columns) {
-                const std::vector<std::string> lines = title_lines(c.title);
+            for (const auto& lines : titles_) {
                 const std::size_t above = height - lines.size();
                 cells.push_back(k < above ? std::string() : lines[k - above]);
             }
@@ -146,6 +146,15 @@ class grid {
         }
     }
 
+    // A column that was narrowed may be narrower than its title.
+    static void fit_title(std::vector<std::string>& lines, std::size_t width) {
+        std::vector<std::string> fitting;
+        for (const std::string& line : lines) {
+            for (std::string& piece : wrapped(line, width)) fitting.push_back(std::move(piece));
+        }
+        lines = std::move(fitting);
+    }
+
     // `codes`: the colour of each cell; may be empty.
     void print_line(const std::vector<std::string>& cells, const sink& out,
                     const std::vector<std::string_view>& codes = {}) const {
@@ -163,6 +172,7 @@ class grid {
     const section& section_;
     bool color_;
     std::size_t gap_ = 2;  // blanks between columns
+    std::vector<std::vector<std::string>> titles_;
     std::vector<std::size_t> widths_, words_;
 };
 

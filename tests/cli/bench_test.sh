@@ -104,7 +104,7 @@ expect 2 "did you mean" --backend scaler
 expect 2 "mxpf4" --recipe mxpf4
 expect 2 "sm100.mxf4" --gemm --accumulate sm100.mxf5
 expect 2 "gemm" --accumulate sm100.mxf4
-expect 2 "not in range" --threads 1,0
+expect 2 "give a number from" --threads 1,0
 expect 3 "No such file" --json nowhere/bench.json
 expect 2 'suits no tensor' tiny.safetensors --recipe mxfp4:axis=5
 expect 2 'FILE excludes --gemm' tiny.safetensors --gemm

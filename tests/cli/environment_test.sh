@@ -35,6 +35,8 @@ for file in a.json a.csv a.md a.html; do colored $file && fail "colours in $file
 widest() { awk '{ if (length($0) > most) most = length($0) } END { print most + 0 }'; }
 [ "$(COLUMNS=80 "$mx" help analyze | sed '/^Examples/,$d' | widest)" -le 80 ] || fail "help is wider than COLUMNS"
 [ "$(COLUMNS=80 "$mx" analyze tiny.safetensors -r mxfp8:scale=rceil -r mxfp4:scale=even | sed '/^To repeat/,$d' | widest)" -le 80 ] || fail "tables are wider than COLUMNS"
+# Long names are cut rather than lines broken by the terminal, also with every default recipe.
+[ "$(COLUMNS=80 "$mx" analyze small.safetensors | sed '/^To repeat/,/^$/d; /^\$ /d' | widest)" -le 80 ] || fail "a table of all recipes is wider than COLUMNS"
 [ "$(COLUMNS=zero "$mx" formats | widest)" -eq "$(widest <plain)" ] || fail "COLUMNS=zero"
 
 # Settings: the option, the variable, the file, in this order.
@@ -62,15 +64,16 @@ wrong() { # CODE WORD CONTENT
 }
 wrong 2 "bad.toml: unknown setting 'recipe'" 'recipe = "mxfp4"\n'
 wrong 2 "bad.toml: unknown setting 'run.threads'" '[run]\nthreads = 2\n'
-wrong 2 'bad.toml: threads: .*not in range' 'threads = 0\n'
+wrong 2 'bad.toml: threads: .*give a number from' 'threads = 0\n'
 wrong 2 'bad.toml: backend: unknown backend' 'backend = warp\n'
 wrong 3 'bad.toml' 'threads = [1, 2]\n'
+wrong 3 "bad.toml: 'threads' has 2 values; give one" 'threads = 1\nthreads = 2\n'
 code=0
 MX_CONFIG=nowhere.toml "$mx" formats 2>message || code=$?
 [ "$code" -eq 3 ] && grep -q 'nowhere.toml: MX_CONFIG' message || fail "a file that is not there: $code $(cat message)"
 code=0
 MX_THREADS=0 "$mx" analyze small.safetensors 2>message || code=$?
-[ "$code" -eq 2 ] && grep -q 'MX_THREADS: .*not in range' message || fail "MX_THREADS=0: $code $(cat message)"
+[ "$code" -eq 2 ] && grep -q 'MX_THREADS: .*give a number from' message || fail "MX_THREADS=0: $code $(cat message)"
 export MX_CONFIG=
 
 # On a terminal: colours by themselves, long help through the pager, binary refused.

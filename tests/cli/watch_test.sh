@@ -43,7 +43,7 @@ checkpoint rise/step1600.safetensors d03f
 code=0
 "$mx" watch fall --once --log fall.jsonl >out 2>err || code=$?
 [ "$code" -eq 1 ] || fail "fall: exit code $code: $(cat err)"
-grep -q 'layers.3.norm.weight (layer 3) under mxfp8: 1 of 1 block maxima will fall through a power of two into the clamp zone: the first in about 122 steps (near step 322); cheapest mend: scale=rceil' err ||
+grep -q 'layers.3.norm.weight (layer 3) under mxfp8: 1 of 1 block maxima will fall through a power of two into the clamp zone: the first in about 122 steps (near step 322); cheapest remedy: scale=rceil' err ||
     fail "fall: $(cat err)"
 grep -q '"previous":"step100.safetensors","compared":true' fall.jsonl || fail "fall: $(cat fall.jsonl)"
 # A recipe without a clamp zone has none to fall into.

@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 from script import load
@@ -102,6 +103,13 @@ class Sbom(unittest.TestCase):
             artifact.write_bytes(b"package")
             return sbom.document(artifact, "1.0", 1700000000, [library("zlib"), library("gcc-12", "prose")],
                                  [library("zlib"), library("cli11")], True)
+
+    def test_cuda_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "CMakeCache.txt").write_text("CMAKE_CUDA_COMPILER:FILEPATH=/usr/local/cuda/bin/nvcc\n")
+            with unittest.mock.patch("sys.argv", ["sbom.py", folder]), self.assertRaises(SystemExit) as refused:
+                sbom.main()
+            self.assertIn("MX_CUDA=off", str(refused.exception.code))
 
     def test_licences(self):
         self.assertEqual(sbom.licence("x", COPYRIGHT), {"licence": "MIT", "parts": ["LGPL-2.1+"]})

@@ -317,7 +317,7 @@ runner declare_watch(parser& cmd) {
         "before blocks clamp: when blocks saturate, when the maxima of three checkpoints rise "
         "toward "
         "where the recipe clamps, and when block maxima are about to fall through a power of two. "
-        "A warning names the tensor, the step it is expected at and the cheapest mend. It ends "
+        "A warning names the tensor, the step it is expected at and the cheapest remedy. It ends "
         "with "
         "exit code 1 when a rule is broken, after all checkpoints that are there, or with --exec "
         "runs a command and goes on.");

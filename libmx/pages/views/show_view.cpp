@@ -609,7 +609,7 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
         const tensor_view& v = views.front();
         s.notes.push_back("The blocks of one:");
         s.notes.push_back(fmt::format("$ mx show {} {} -r {}",
-                                      policy::shell_word(v.tensor.info().file),
+                                      policy::shell_path(v.tensor.info().file),
                                       policy::shell_word(v.tensor.info().name),
                                       policy::shell_word(codec::to_string(v.recipe()))));
     }

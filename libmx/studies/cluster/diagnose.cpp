@@ -189,9 +189,9 @@ report::record finding_record(const finding& f, const engine::role_finder& roles
             {"saturated_block_gain", s.saturated_block_gain},
             {"rmse", s.rmse},
             {"nrmse", f.nrmse},
-            {"mend", chosen.recipe},
-            {"mend_rmse", chosen.rmse},
-            {"mends", report::to_list(f.remedies, remedy)},
+            {"remedy", chosen.recipe},
+            {"remedy_rmse", chosen.rmse},
+            {"remedies", report::to_list(f.remedies, remedy)},
             {"worst_blocks", report::to_list(s.worst, block_record)}};
 }
 

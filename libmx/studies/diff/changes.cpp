@@ -100,7 +100,8 @@ void check_recipes(const analysis::results_input& a, const kept_results& of_a,
     filter.check({all.begin(), all.end()});
 }
 
-// How much a result changed: undefined in one file only comes before all others.
+// How much a result changed. Undefined in one file only comes before all others, except an SQNR
+// that is undefined because nothing is lost any more.
 struct change_size {
     double sqnr = 0, rate = 0;
     bool any = false;
@@ -133,7 +134,7 @@ report::record change_of(const report::record& a, const report::record& b, const
         const double by =
             before && after ? std::abs(*after - *before) : std::numeric_limits<double>::infinity();
         if (figure == "sqnr_db") {
-            size.sqnr = by;
+            size.sqnr = report::number_of(b, "rmse") == 0 ? 0 : by;
         } else if (figure.ends_with("_rate")) {
             size.rate = std::max(size.rate, by);
         }

@@ -94,7 +94,7 @@ TEST_CASE("one projection that loses nearly all of its elements leads the risks"
     CHECK(chosen(j) == "mxfp8:scale=rceil");
     CHECK(j.decisions[planted].recipe == (everywhere ? "keep" : "mxfp8:scale=rceil"));
     CHECK((j.dominant == planted) == everywhere);
-    CHECK(j.risks.front().mend ==
+    CHECK(j.risks.front().remedy ==
           (everywhere ? "keep its stored precision" : "mxfp8:scale=rceil loses none"));
     CHECK(j.decisions[planted - 1].recipe == "mxfp8:scale=rceil");
 }

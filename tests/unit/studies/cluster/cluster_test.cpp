@@ -53,7 +53,7 @@ const cluster::measured_remedy& chosen(const cluster::finding& f) { return f.rem
 
 }  // namespace
 
-TEST_CASE("0.99 everywhere saturates under floor, and rceil is named as the mend") {
+TEST_CASE("0.99 everywhere saturates under floor, and rceil is named as the remedy") {
     tests::memory_model model;
     add(model, "gamma", {32}, std::vector<float>(32, 0.99f));
     const auto report = examine(model, {"mxfp8:scale=floor", "mxfp4:scale=floor"});
@@ -239,7 +239,7 @@ TEST_CASE("collapse is mended by an offset, and the worse ailment comes first") 
     CHECK(report.summaries[0].in_danger == 2);
 }
 
-TEST_CASE("the mend is the cheapest recipe that removes the danger, then the best") {
+TEST_CASE("the remedy is the cheapest recipe that removes the danger, then the best") {
     using cluster::measured_remedy;
     const auto m = [](double bits, double rmse, double saturating) {
         return measured_remedy{"", "", rmse, 0.0, bits, {saturating, 0, 0}};
@@ -255,7 +255,7 @@ TEST_CASE("the mend is the cheapest recipe that removes the danger, then the bes
     CHECK(choose({m(16, 0, 0)}) == 0);
 }
 
-TEST_CASE("mends keep the recipe but for their change") {
+TEST_CASE("remedies keep the recipe but for their change") {
     const auto changes = [](const char* text) {
         std::string all;
         for (const cluster::remedy& m : cluster::remedies_of(codec::parse_recipe(text))) {

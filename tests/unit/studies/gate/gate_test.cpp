@@ -208,7 +208,7 @@ TEST_CASE("results of other commands are refused") {
     CHECK_THROWS_WITH(open_for_gate({path}, {}),
                       path +
                           ": is mx.stages; mx gate reads results files (--json) of mx analyze, mx "
-                          "compare, mx diff and mx cluster");
+                          "compare, mx diff (of dumps) and mx cluster");
 }
 
 TEST_CASE("of two dumps a result is of the later one") {
