@@ -63,7 +63,7 @@ if(NOT mx_cuda_wanted STREQUAL "off")
   find_program(MX_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda
     PATH_SUFFIXES bin)
   mark_as_advanced(MX_NVCC)
-  set(MX_CUDA_MISSING "no nvcc. Install CUDA 13 or later, or set CUDA_PATH to where it is")
+  set(MX_CUDA_MISSING "no nvcc. Install CUDA 12.8 or later, or set CUDA_PATH to where it is")
   if(MX_NVCC AND NOT mx_cuda_cards)
     set(MX_CUDA_MISSING "nvcc is there, but no card of compute capability 8.0 or later. For a card \
 elsewhere: -DMX_CUDA_ARCHITECTURES=90 (its compute capability without the dot), or all")
@@ -92,8 +92,8 @@ elsewhere: -DMX_CUDA_ARCHITECTURES=90 (its compute capability without the dot), 
     set(MX_CUDA_MISSING "${MX_NVCC} does not work with this host compiler")
     if(CMAKE_CUDA_COMPILER)
       enable_language(CUDA)
-      set(MX_CUDA_MISSING "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is older than 13.0")
-      if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0)
+      set(MX_CUDA_MISSING "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is older than 12.8")
+      if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
         find_package(CUDAToolkit QUIET)
         set(MX_CUDA_MISSING "nvcc is there, but not the toolkit's libraries")
         if(CUDAToolkit_FOUND AND TARGET CUDA::cudart_static)
@@ -129,11 +129,33 @@ function(mx_cuda_serving variable card)
   set(${variable} ${serving} PARENT_SCOPE)
 endfunction()
 
+# mx_cuda_known(VARIABLE VERSION ARCH...): those of the architectures that nvcc of this version
+# compiles for. CUDA 12.8 has no families of chips, and each but the first chip of a family came with
+# them; 12.x has another number for sm_110. Chips left out take the code of `serving` above, or
+# arithmetic in place of instructions.
+function(mx_cuda_known variable version)
+  set(known)
+  foreach(architecture IN LISTS ARGN)
+    if(version VERSION_LESS 13.0 AND architecture MATCHES "^110")
+      continue()
+    endif()
+    if(version VERSION_LESS 12.9)
+      if(architecture MATCHES "^(103|121)")
+        continue()
+      endif()
+      string(REGEX REPLACE "f$" "a" architecture ${architecture})
+    endif()
+    list(APPEND known ${architecture})
+  endforeach()
+  set(${variable} ${known} PARENT_SCOPE)
+endfunction()
+
 # mx_cuda_sources(TARGET ARCHITECTURES ARCH... FILES FILE...): adds CUDA sources to a target, each
 # compiled for those of the architectures named that MX_CUDA_ARCHITECTURES asks for, in ascending
 # order: "90a" machine code for sm_90a, "120f" for its family, "100-virtual" PTX for compute_100.
 function(mx_cuda_sources target)
   cmake_parse_arguments(cuda "" "" "ARCHITECTURES;FILES" ${ARGN})
+  mx_cuda_known(cuda_ARCHITECTURES ${CMAKE_CUDA_COMPILER_VERSION} ${cuda_ARCHITECTURES})
   set(architectures)
   foreach(card IN LISTS mx_cuda_cards)
     if(card STREQUAL "all")

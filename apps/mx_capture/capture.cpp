@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdio>
 #include <ctime>
@@ -11,6 +12,7 @@
 #include <system_error>
 
 #include "apps/mx_capture/isolated.hpp"
+#include "apps/mx_capture/part_kinds.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/conformance/verify/capture_folder.hpp"
@@ -227,6 +229,34 @@ void record_parts(const std::vector<part>& parts, const open_device& open,
     write_manifest(m, folder);
 }
 
+void print_plan(const std::vector<part>& parts) {
+    struct row {
+        std::size_t files = 0;
+        std::uint64_t bytes = 0;
+    };
+    std::array<row, part_kinds.size()> rows{};
+    row all;
+    fmt::print("{:<66} {:>10}\n", "file", "bytes");
+    for (const part& p : parts) {
+        fmt::print("{:<66} {:>10}\n", p.file, p.bytes);
+        row& r = rows[static_cast<std::size_t>(&kind_of(p.file) - part_kinds.data())];
+        for (row* to : {&r, &all}) {
+            ++to->files;
+            to->bytes += p.bytes;
+        }
+    }
+    const auto line = [](std::string_view name, const row& r, std::string_view decides) {
+        const double megabytes = static_cast<double>(r.bytes) / 1e6;
+        fmt::print("{:<20}  {:>5}  {:>5.1f}{}{}\n", name, r.files, megabytes,
+                   decides.empty() ? "" : "  ", decides);
+    };
+    fmt::print("\n{:<20}  {:>5}  {:>5}  {}\n", "kind", "files", "MB", "what it decides");
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+        if (rows[k].files != 0) line(part_kinds[k].name, rows[k], part_kinds[k].decides);
+    }
+    line("all", all, "");
+}
+
 }  // namespace
 
 std::size_t capture(const request& what) {
@@ -255,6 +285,10 @@ std::size_t capture(const request& what) {
     std::erase_if(parts,
                   [&](const part& p) { return p.file.find(what.only) == std::string::npos; });
     if (parts.empty()) base::refuse("no part has '{}' in its file name", what.only);
+    if (what.dry) {
+        print_plan(parts);
+        return 0;
+    }
     const std::string folder =
         !what.out.empty()
             ? what.out

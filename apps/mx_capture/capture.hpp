@@ -14,11 +14,12 @@ struct request {
     std::string only;     ///< parts whose file name has this in it; "": all
     std::string replay;   ///< folder of vector files of matrix instructions; "": none
     amounts how_much;
+    bool dry = false;  ///< writes nothing
 };
 
-/// Records. Parts that fail are named in the manifest. Throws base::error: usage for an unknown
-/// chip, unavailable when there is no card that can be recorded, output.
-/// Returns how many parts failed.
+/// Records, or prints to standard output what would be recorded. Parts that fail are named in the
+/// manifest. Throws base::error: usage for an unknown chip, unavailable when there is no card that
+/// can be recorded, output. Returns how many parts failed.
 std::size_t capture(const request& what);
 
 }  // namespace mx::capture

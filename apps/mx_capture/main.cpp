@@ -43,6 +43,8 @@ int run(int argc, char** argv) {
                    "(datasets/vectors/mma)")
         ->type_name("FOLDER");
     app.add_flag("--quick", quick, "less of everything: a first look in seconds");
+    app.add_flag("--dry-run", what.dry,
+                 "writes nothing: prints the files, their sizes, and what each kind decides");
     app.add_option("--seed", what.how_much.seed, "what inputs are made from (default 1)")
         ->type_name("N");
     app.add_option("--emulate", what.emulate,

@@ -8,7 +8,7 @@ namespace {
 
 [[noreturn]] void missing() {
     throw base::error(base::error_kind::unavailable,
-                      "built without CUDA: install CUDA 13 or later and configure again; without "
+                      "built without CUDA: install CUDA 12.8 or later and configure again; without "
                       "a card only --emulate works");
 }
 

@@ -60,7 +60,8 @@ struct recording {
 };
 
 struct part {
-    std::string file;  ///< "mma/tcgen05.f16.bf16.bf16.f32.single.safetensors"
+    std::string file;         ///< "mma/tcgen05.f16.bf16.bf16.f32.single.safetensors"
+    std::uint64_t bytes = 0;  ///< of its tensors
     /// Queries the device; the metadata common to all parts are already set.
     std::function<void(device& d, recording& to)> record;
 };

@@ -45,7 +45,7 @@ std::string_view word_of(const std::array<std::string_view, N>& words, Layout la
 std::vector<placement> placements_of(const instruction& i) {
     const bool narrow = std::min(i.what.a->code_bits(), i.what.b->code_bits()) < 8;
     const bool by_tcgen05 = i.by == unit::tcgen05;
-    const auto matrices = layouts<matrix_layout>(matrix_words, by_tcgen05);
+    const auto matrices = layouts<matrix_layout>(matrix_words, i.by != unit::mma_sync);
     const auto codes = layouts<code_layout>(code_words, narrow && i.what.instruction_k == 32);
     const auto scales = layouts<scale_layout>(scale_words, i.what.scale != nullptr);
     const auto results = layouts<result_layout>(result_words, by_tcgen05 && i.what.f16);

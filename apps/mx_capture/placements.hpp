@@ -14,7 +14,7 @@ namespace mx::capture {
 
 struct instruction;
 
-/// K-major operands of tcgen05 in shared memory.
+/// K-major operands of wgmma and tcgen05 in shared memory.
 enum class matrix_layout : std::uint8_t {
     documented,       ///< no swizzle; leading offset along K, stride offset from 8 rows to the next
     offsets_swapped,  ///< the two offsets the other way round

@@ -25,12 +25,39 @@ struct plan {
     std::uint64_t seed = 0;
 };
 
+std::vector<mma_distribution> distributions_of(const plan& p) {
+    std::vector<mma_distribution> list;
+    for (const mma_distribution& dist : mma_distributions()) {
+        if (!dist.accumulate && !p.i.can_discard()) continue;
+        if (dist.probes != nullptr && dist.probes(p.what) == 0) continue;
+        list.push_back(dist);
+    }
+    return list;
+}
+
+// Tiles of a distribution whose outputs are recorded, and groups of those that are hashed.
+struct extent {
+    std::size_t whole, groups;
+};
+extent extent_of(const plan& p, const mma_distribution& dist) {
+    if (dist.probes != nullptr) return {dist.probes(p.what), 0};
+    return {p.tiles, p.groups};
+}
+
+std::uint64_t bytes_of(const plan& p) {
+    std::uint64_t bytes = 0;
+    for (const mma_distribution& dist : distributions_of(p)) {
+        const extent e = extent_of(p, dist);
+        bytes += e.whole * mma_tile_outputs * (p.what.f16 ? 2 : 4);
+        bytes += e.groups * sizeof(std::uint64_t);
+    }
+    return bytes;
+}
+
 // Records a distribution; returns the hash of its inputs.
 std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, device& d,
                                   recording& to) {
-    const bool probe = dist.probes != nullptr;
-    const std::size_t whole = probe ? dist.probes(p.what) : p.tiles;
-    const std::size_t groups = probe ? 0 : p.groups;
+    const auto [whole, groups] = extent_of(p, dist);
     const std::size_t count = whole + groups * hash_tiles;
     std::vector<std::uint32_t> outputs;
     std::vector<std::uint64_t> hashes(groups);
@@ -65,9 +92,7 @@ std::uint64_t record_distribution(const plan& p, const mma_distribution& dist, d
 void record(plan p, device& d, recording& to) {
     note_placement(p.i, p.what, d, to);
     std::uint64_t inputs = 0;
-    for (const mma_distribution& dist : mma_distributions()) {
-        if (!dist.accumulate && !p.i.can_discard()) continue;
-        if (dist.probes != nullptr && dist.probes(p.what) == 0) continue;
+    for (const mma_distribution& dist : distributions_of(p)) {
         inputs += mixed(record_distribution(p, dist, d, to));
     }
     to.note_operands(p.what);
@@ -92,7 +117,7 @@ void append_instructions(std::vector<part>& parts, const chip& c, const amounts&
             p.what.steps = steps;
             parts.push_back(
                 {fmt::format("mma/{}.{}.safetensors", i.name, chain ? "chain" : "single"),
-                 [p](device& d, recording& to) { record(p, d, to); }});
+                 bytes_of(p), [p](device& d, recording& to) { record(p, d, to); }});
         }
     }
 }

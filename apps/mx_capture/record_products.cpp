@@ -89,6 +89,7 @@ void append_products(std::vector<part>& parts, const chip& c, const amounts& a) 
                     parts.push_back(
                         {fmt::format("gemm/{}.{}x{}x{}.{}.safetensors", kind.name, s.rows,
                                      s.columns, depth, bf16 ? "bf16" : "f32"),
+                         s.rows * s.columns * (bf16 ? 2 : 4),
                          [&kind, p, c](device& d, recording& to) { record(kind, p, c, d, to); }});
                 }
             }

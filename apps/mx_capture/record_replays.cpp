@@ -137,9 +137,12 @@ void replay(const std::string& from, const chip& c, device& d, recording& out) {
 void append_replays(std::vector<part>& parts, const chip& c, const std::string& folder) {
     for (const std::string& from : vector_paths({folder})) {
         const auto reader = io::open_model(from, {});
-        if (!instruction_for(vector_file(*reader, from), c)) continue;
+        const vector_file file(*reader, from);
+        if (!instruction_for(file, c)) continue;
+        std::uint64_t bytes = 0;
+        for (const io::tensor_info& t : file.tensors()) bytes += t.bytes;
         parts.push_back(
-            {fmt::format("mma/replay.{}", std::filesystem::path(from).filename().string()),
+            {fmt::format("mma/replay.{}", std::filesystem::path(from).filename().string()), bytes,
              [from, c](device& d, recording& to) { replay(from, c, d, to); }});
     }
 }

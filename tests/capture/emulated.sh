@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The emulator records itself; what was changed afterwards is found.
-# emulated.sh MX_CAPTURE MX VECTORS
+# emulated.sh MX_CAPTURE MX VECTORS HOWTO
 set -eu
 capture=$(realpath "$1")
 mx=$(realpath "$2")
 vectors=$(realpath "$3")
+howto=$(realpath "$4")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
@@ -48,6 +49,31 @@ expect 0 'fp8:promote=64' "$mx" verify tensor-scales/gemm/fp8.*.f32.safetensors
 expect 0 'wgmma.fp8: e4m3' "$mx" verify tensor-scales/gemm/fp8_fast.*.f32.safetensors
 for file in hopper/mma/*; do cmp "$file" "again/mma/$(basename "$file")"; done
 
+# A dry run names the files and the bytes of their tensors, and writes nothing. planned CHIP: file
+# and bytes of each. A file of tensors begins with the length of its header.
+planned() { "$capture" --emulate "$@" --dry-run | awk '/^[a-z].*[.]safetensors/ { print $1, $2 }'; }
+compare_with_plan() {
+    [ -s plan ] || fail "a dry run without files"
+    while read -r file bytes; do
+        header=$(od -An -tu8 -N 8 "$1/$file" | tr -d ' ')
+        size=$(($(wc -c <"$1/$file") - 8 - header))
+        [ "$size" -eq "$bytes" ] || fail "$1/$file has $size bytes, not $bytes as planned"
+    done <plan
+}
+planned sm_90a --quick --only wgmma.e4m3 -o nowhere >plan && compare_with_plan hopper
+planned sm_100a --quick --only cvt/ >plan && compare_with_plan conversions
+planned sm_100a --quick --only mxf4nvf4 >plan && compare_with_plan fp4
+planned sm_100a --quick --only gemm/nvfp4.128x128 >plan && compare_with_plan products
+[ ! -e nowhere ] || fail 'a dry run wrote a folder'
+# The table of kinds is that of the document.
+for chip in sm_90a sm_100a; do
+    "$capture" --emulate $chip --dry-run | sed -n '/^kind /,$p' >kinds
+    [ "$(wc -l <kinds)" -gt 5 ] || fail "few kinds: $(cat kinds)"
+    while IFS= read -r line; do
+        grep -Fxq -e "$line" "$howto" || fail "not in $howto: $line"
+    done <kinds
+done
+
 # A part whose process dies, here of a file that is too large, costs nothing else and leaves nothing.
 (ulimit -f 150; "$capture" --quick --emulate sm_90a \
     --only gemm/fp8.e4m3.e4m3 -o small 2>log) || fail "$(cat log)"
@@ -61,6 +87,7 @@ grep -q '^- not recorded in small: 2 parts' said || fail "$(cat said)"
 "$capture" --quick --emulate sm_100a --only replay. --replay "$vectors" -o replays 2>log ||
     fail "$(cat log)"
 expect 0 'all are equal' "$mx" verify replays
+planned sm_100a --only replay. --replay "$vectors" >plan && compare_with_plan replays
 [ "$(find replays/mma -name 'replay.sm100*' | wc -l)" -gt 30 ] || fail "few replays: $(cat log)"
 
 # What nothing models is kept and counted.

@@ -2,7 +2,7 @@
 // The layouts of operands and results against the formulas of the documents, element by element.
 #include "apps/mx_capture/cuda/layouts.hpp"
 
-#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <utility>
@@ -92,29 +92,45 @@ TEST_CASE("outputs lie where the documents put them") {
     CHECK(places.size() == 128);
 }
 
+namespace {
+
+// Where a descriptor says that byte `at` of a row lies, from the operand's first byte on.
 // NVIDIA/cutlass, include/cute/atom/mma_traits_sm90_gmma.hpp: K-major INTERLEAVE is ((8,m),(T,2)) :
-// ((1T,SBO),(1,LBO)), T elements of 16 bytes; include/cute/arch/mma_sm90_desc.hpp: address in bits
-// 0 to 13, LBO in 16 to 29, SBO in 32 to 45, all without their 4 lowest bits, layout in 62 and 63.
-TEST_CASE("operands in shared memory lie where their descriptor says") {
-    const std::uint32_t address = 0x2c480u;
-    const std::uint64_t descriptor = matrix_descriptor(address);
-    CHECK((descriptor & 0x3fffu) << 4 == address);
+// ((1T,SBO),(1,LBO)), T elements of 16 bytes; SW32 is Swizzle<1,4,3> over ((8,m),(T,2)) :
+// ((2T,SBO),(1,T)). include/cute/arch/mma_sm90_desc.hpp: address in bits 0 to 13, LBO in 16 to 29,
+// SBO in 32 to 45, all without their 4 lowest bits, layout in 62 and 63: 0 INTERLEAVE, 3 B32.
+std::uint64_t stated(std::uint64_t descriptor, std::uint32_t row, std::uint32_t at) {
     const std::uint64_t lbo = (descriptor >> 16 & 0x3fffu) << 4;
     const std::uint64_t sbo = (descriptor >> 32 & 0x3fffu) << 4;
-    CHECK((descriptor & 0xffffc000c000c000u) == 0);  // no swizzle, no base offset
-    for (const std::uint32_t bytes : {1u, 2u, 4u}) {
-        const std::uint32_t T = 16 / bytes;
+    if (descriptor >> 62 == 0) return row % 8 * 16 + row / 8 * sbo + at % 16 + at / 16 * lbo;
+    REQUIRE(descriptor >> 62 == 3);
+    const std::uint64_t plain = row % 8 * 32 + row / 8 * sbo + at;
+    return plain ^ (plain >> 3 & 0x10u);
+}
+
+}  // namespace
+
+TEST_CASE("operands in shared memory lie where their descriptor says") {
+    const std::uint32_t address = 0x2c400u;
+    for (const matrix_layout layout : {matrix_layout::documented, matrix_layout::swizzled}) {
+        const std::uint64_t descriptor = matrix_descriptor(layout, address);
+        CHECK((descriptor & 0x3fffu) << 4 == address);
+        CHECK((descriptor & 0x3fffc000c000c000u) == 0);  // no base offset
         std::set<std::uint64_t> offsets;
         for (std::uint32_t row = 0; row < 64; ++row) {
-            for (std::uint32_t k = 0; k < 2 * T; ++k) {
-                const std::uint64_t stated =
-                    row % 8 * T * bytes + row / 8 * sbo + k % T * bytes + k / T * lbo;
-                const std::uint32_t at = k * bytes;  // in the row
-                CHECK(core_offset(row, at / 4) + at % 4 == stated);
-                offsets.insert(stated);
+            for (std::uint32_t at = 0; at < 32; ++at) {
+                CHECK(operand_offset(layout, row, at / 4) + at % 4 == stated(descriptor, row, at));
+                offsets.insert(stated(descriptor, row, at));
             }
         }
-        CHECK(offsets.size() == 64 * 2 * T);
-        CHECK(*offsets.rbegin() == 64 * 32 - bytes);
+        CHECK(offsets.size() == 64 * 32);
+        CHECK(*offsets.rbegin() == 64 * 32 - 1);
     }
+    // The bytes are those of the documented layout, and the offsets change places.
+    const std::uint64_t documented = matrix_descriptor(matrix_layout::documented, address);
+    const std::uint64_t swapped = matrix_descriptor(matrix_layout::offsets_swapped, address);
+    CHECK((swapped >> 16 & 0x3fffu) == (documented >> 32 & 0x3fffu));
+    CHECK((swapped >> 32 & 0x3fffu) == (documented >> 16 & 0x3fffu));
+    CHECK(operand_offset(matrix_layout::offsets_swapped, 9, 5) ==
+          operand_offset(matrix_layout::documented, 9, 5));
 }

@@ -6,6 +6,7 @@
 #include "apps/mx_capture/cuda/kernels.hpp"
 #include "apps/mx_capture/cuda/library.hpp"
 #include "apps/mx_capture/device.hpp"
+#include "libmx/base/cuda/device.hpp"
 
 namespace mx::capture {
 namespace {
@@ -140,21 +141,22 @@ class cuda_device final : public device {
 }  // namespace
 
 device_facts cuda_facts() {
-    int count = 0;
-    const cudaError_t found = cudaGetDeviceCount(&count);
-    if (found != cudaSuccess || count == 0) {
-        throw base::error(
-            base::error_kind::unavailable,
-            fmt::format("no CUDA card, or no driver for CUDA 13, on this machine ({}); without a "
-                        "card only --emulate works",
-                        found == cudaSuccess ? "none is listed" : cudaGetErrorString(found)));
-    }
-    cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, 0), "properties of the card");
     int driver = 0;
     int runtime = 0;
     check(cudaDriverGetVersion(&driver), "version of the driver");
     check(cudaRuntimeGetVersion(&runtime), "version of the runtime");
+    std::string why = base::cuda::driver_obstacle(driver, runtime);
+    int count = 0;
+    const cudaError_t found = why.empty() ? cudaGetDeviceCount(&count) : cudaSuccess;
+    if (found != cudaSuccess) why = cudaGetErrorString(found);
+    if (count == 0) {
+        throw base::error(base::error_kind::unavailable,
+                          fmt::format("no CUDA card can be used on this machine ({}); without one "
+                                      "only --emulate works",
+                                      why.empty() ? "none is listed" : why));
+    }
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, 0), "properties of the card");
     return {properties.name,
             properties.major,
             properties.minor,

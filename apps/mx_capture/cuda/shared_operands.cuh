@@ -8,11 +8,9 @@
 namespace mx::capture {
 
 /// Fills `rows` rows of `steps` steps: zeros but for `count` rows of the tile, which begin at
-/// `first` (before or behind these rows: they are another block's). offset(row, w): in bytes.
-template <typename Offset>
-__device__ inline void fill_operand(std::uint32_t* to, int rows, int steps,
-                                    const std::uint32_t* from, int first, int count,
-                                    Offset offset) {
+/// `first` (before or behind these rows: they are another block's).
+__device__ inline void fill_operand(matrix_layout layout, std::uint32_t* to, int rows, int steps,
+                                    const std::uint32_t* from, int first, int count) {
     for (int i = static_cast<int>(threadIdx.x); i < steps * rows * 8;
          i += static_cast<int>(blockDim.x)) {
         const int step = i / (rows * 8);
@@ -20,14 +18,10 @@ __device__ inline void fill_operand(std::uint32_t* to, int rows, int steps,
         const int w = i % 8;
         const bool inside = row >= first && row < first + count;
         const std::uint32_t at =
-            offset(static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(w));
+            operand_offset(layout, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(w));
         to[step * rows * 8 + static_cast<int>(at / 4)] =
             inside ? from[(step * count + row - first) * 8 + w] : 0u;
     }
-}
-__device__ inline void fill_operand(std::uint32_t* to, int rows, int steps,
-                                    const std::uint32_t* from, int first, int count) {
-    fill_operand(to, rows, steps, from, first, count, core_offset);
 }
 
 __device__ inline std::uint32_t shared_address(const void* p) {

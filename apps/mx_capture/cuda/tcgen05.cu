@@ -32,37 +32,9 @@ struct operation {
     int read;
 };
 
-// Rows of 32 bytes, 8 of them a pattern: the 16 bytes change sides from the fifth row on.
-__device__ std::uint32_t swizzled_offset(std::uint32_t row, std::uint32_t w) {
-    return row * 32 + (w / 4 ^ (row / 4 & 1u)) * 16 + w % 4 * 4;
-}
-
-__device__ void fill(const mma_batch& p, std::uint32_t* to, int rows, const std::uint32_t* from,
-                     int first, int count) {
-    if (p.where.matrix == matrix_layout::swizzled) {
-        fill_operand(to, rows, p.steps, from, first, count, swizzled_offset);
-    } else {
-        fill_operand(to, rows, p.steps, from, first, count);
-    }
-}
-
-// Bits 46 to 48 are the constant 1, from 61 on the swizzle; base offset 0, relative offsets.
+// Bits 46 to 48 are the constant 1; base offset 0, relative offsets.
 __device__ std::uint64_t descriptor_at(const mma_batch& p, const std::uint32_t* operand) {
-    constexpr std::uint64_t fixed = std::uint64_t{1} << 46;
-    constexpr std::uint64_t swizzle_32 = std::uint64_t{6} << 61;
-    const std::uint64_t documented = matrix_descriptor(shared_address(operand)) | fixed;
-    const std::uint64_t address = documented & 0x3fffu;
-    switch (p.where.matrix) {
-        case matrix_layout::documented:
-            break;
-        case matrix_layout::offsets_swapped:
-            return address | std::uint64_t{stride_bytes >> 4} << 16 |
-                   std::uint64_t{leading_bytes >> 4} << 32 | fixed;
-        case matrix_layout::swizzled:
-            return address | std::uint64_t{1} << 16 | std::uint64_t{256 >> 4} << 32 | fixed |
-                   swizzle_32;
-    }
-    return documented;
+    return matrix_descriptor(p.where.matrix, shared_address(operand)) | std::uint64_t{1} << 46;
 }
 
 // The scales of row r of A in lane r % 32, column r / 32, those of column n of B in lane n, in all
@@ -116,9 +88,11 @@ __global__ void tcgen05_kernel(mma_batch p) {
     // Over a recording every part of the instruction's outputs is used.
     const int row_home = index % (8 * group) * 16 - rank * rows_of_a;
     const int column_home = index / (8 * group) % (2 * group) * 8;
-    fill(p, a, rows_of_a, p.a + tile * static_cast<std::size_t>(p.steps) * 128, row_home, 16);
-    fill(p, b, rows_of_b, p.b + tile * static_cast<std::size_t>(p.steps) * 64,
-         column_home - rank * rows_of_b, 8);
+    fill_operand(p.where.matrix, a, rows_of_a, p.steps,
+                 p.a + tile * static_cast<std::size_t>(p.steps) * 128, row_home, 16);
+    fill_operand(p.where.matrix, b, rows_of_b, p.steps,
+                 p.b + tile * static_cast<std::size_t>(p.steps) * 64,
+                 column_home - rank * rows_of_b, 8);
     const std::uint32_t barrier_at = shared_address(&barrier);
     synchronize<group>();  // both blocks are there
     if (warp == 0) allocate<group, allocated_columns>(shared_address(&tensor_memory));

@@ -12,13 +12,16 @@ constexpr int most_steps = 8;
 // Op::issue(d, a, b, read): D of m64n8, a warp has 16 rows.
 template <typename Op>
 __global__ void wgmma_kernel(mma_batch p) {
-    __shared__ alignas(128) std::uint32_t a[most_steps * rows_of_a * 8];
-    __shared__ alignas(128) std::uint32_t b[most_steps * rows_of_b * 8];
+    // A swizzled operand begins at a multiple of its pattern, 256 bytes.
+    __shared__ alignas(256) std::uint32_t a[most_steps * rows_of_a * 8];
+    __shared__ alignas(256) std::uint32_t b[most_steps * rows_of_b * 8];
     const auto tile = static_cast<std::size_t>(blockIdx.x);
     const int home = static_cast<int>(blockIdx.x % 4);  // the warp that has the tile's rows
-    fill_operand(a, rows_of_a, p.steps, p.a + tile * static_cast<std::size_t>(p.steps) * 128,
-                 home * 16, 16);
-    fill_operand(b, rows_of_b, p.steps, p.b + tile * static_cast<std::size_t>(p.steps) * 64, 0, 8);
+    const matrix_layout layout = p.where.matrix;
+    fill_operand(layout, a, rows_of_a, p.steps,
+                 p.a + tile * static_cast<std::size_t>(p.steps) * 128, home * 16, 16);
+    fill_operand(layout, b, rows_of_b, p.steps,
+                 p.b + tile * static_cast<std::size_t>(p.steps) * 64, 0, 8);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const bool mine = static_cast<int>(threadIdx.x) / 32 == home;
     const int places[4] = {d_place(lane, 0), d_place(lane, 1), d_place(lane, 2), d_place(lane, 3)};
@@ -35,8 +38,10 @@ __global__ void wgmma_kernel(mma_batch p) {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     for (int step = 0; step < p.steps; ++step) {
-        const std::uint64_t at_a = matrix_descriptor(shared_address(a + step * rows_of_a * 8));
-        const std::uint64_t at_b = matrix_descriptor(shared_address(b + step * rows_of_b * 8));
+        const std::uint64_t at_a =
+            matrix_descriptor(layout, shared_address(a + step * rows_of_a * 8));
+        const std::uint64_t at_b =
+            matrix_descriptor(layout, shared_address(b + step * rows_of_b * 8));
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
         Op::issue(d, at_a, at_b, step > 0 || p.accumulate ? 1 : 0);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");

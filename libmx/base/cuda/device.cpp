@@ -36,6 +36,20 @@ std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_roo
                        room.free / mib, room.all / mib, least);
 }
 
+// From CUDA 11 on, a driver serves every runtime of its major version and of earlier ones.
+std::string driver_obstacle(int driver, int runtime) {
+    if (driver == 0) return "no NVIDIA driver";
+    if (driver / 1000 >= runtime / 1000) return {};
+    const auto number = [](int version, char point) {
+        return fmt::format("{}{}{}", version / 1000, point, version % 1000 / 10);
+    };
+    return fmt::format(
+        "the NVIDIA driver serves CUDA up to {}, and this program was built with CUDA {}: install "
+        "a driver for CUDA {} or later, on data center GPUs the package cuda-compat-{} instead, or "
+        "build with an older CUDA, from 12.8 on",
+        number(driver, '.'), number(runtime, '.'), runtime / 1000, number(runtime, '-'));
+}
+
 std::string went_elsewhere(const no_room& short_of, std::string_view name) {
     return fmt::format("backend cuda: {}; continuing with backend {}, which gives the same bytes",
                        short_of.shortage(), name);

@@ -97,6 +97,10 @@ class held_memory {
 /// uses another backend.
 std::string missing();
 
+/// Why a driver cannot serve the runtime of this program, and what helps, for the middle of a
+/// sentence; empty if it can. Versions as CUDA has them: 12040 is 12.4, and a driver of 0 is none.
+std::string driver_obstacle(int driver, int runtime);
+
 /// "the GPU is out of memory (3 MiB free of 80 MiB, 5 MiB are needed)"; the need is rounded up.
 std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_room& room);
 

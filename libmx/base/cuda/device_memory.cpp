@@ -104,8 +104,11 @@ namespace {
 
 std::string look_for_device() {
     // The runtime reports a missing driver as too old.
-    int driver = 0;
-    if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no NVIDIA driver";
+    int driver = 0, runtime = 0;
+    if (cudaDriverGetVersion(&driver) == cudaSuccess &&
+        cudaRuntimeGetVersion(&runtime) == cudaSuccess) {
+        if (std::string why = driver_obstacle(driver, runtime); !why.empty()) return why;
+    }
     int count = 0;
     cudaError_t code = cudaGetDeviceCount(&count);
     if (code != cudaSuccess || count == 0) {

@@ -5,7 +5,7 @@
 namespace mx::base::cuda {
 
 std::string missing() {
-    return "built without CUDA; with CUDA 13 or later installed, configure with -DMX_CUDA=on and "
+    return "built without CUDA; with CUDA 12.8 or later installed, configure with -DMX_CUDA=on and "
            "build again";
 }
 

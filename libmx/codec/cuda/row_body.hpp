@@ -165,6 +165,28 @@ MX_HD inline void write_codes(const row_grid& g, const Values& y,
     }
 }
 
+// The scale of a block, and its magnitudes |y| = |x| / S, the smallest without zeros.
+struct row_scale {
+    int code;
+    float reciprocal, least, most;
+    bool plain;  // whether 32-bit numbers do
+};
+
+MX_HD inline row_scale scale_of(const row_grid& g, std::uint32_t largest,
+                                std::uint32_t least_nonzero) {
+    row_scale s{};
+    const std::uint32_t exponent = (largest + g.rule_step) >> 23;
+    s.code = largest == 0 ? format::e8m0_bias : static_cast<int>(exponent) - g.rule_base;
+    s.reciprocal = base::float_from_bits(static_cast<std::uint32_t>(254 - s.code) << 23);
+    s.least = base::float_from_bits(least_nonzero) * s.reciprocal;
+    s.most = base::float_from_bits(largest) * s.reciprocal;
+    // NaN, Inf, subnormals, a scale at an end of its range, numbers too far apart.
+    s.plain = largest == 0 ||
+              (least_nonzero >= 0x00800000u && largest < base::f32_infinity && exponent < 255 &&
+               s.code >= 1 && s.code <= 253 && s.least >= g.near && s.most < g.far);
+    return s;
+}
+
 // Adds a block that was read, and writes it where codes are wanted.
 template <bool coded, typename Values, typename Converter>
 MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Converter& convert,
@@ -173,17 +195,8 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
     const std::uint64_t index = at.index();
     std::uint8_t* const codes = coded ? to.codes + index * to.stride : nullptr;
     const std::uint32_t largest = b.range.most;
-    const std::uint32_t exponent = (largest + g.rule_step) >> 23;
-    int code = static_cast<int>(exponent) - g.rule_base;
-    if (largest == 0) code = format::e8m0_bias;
-    const float reciprocal = base::float_from_bits(static_cast<std::uint32_t>(254 - code) << 23);
-    const float least = base::float_from_bits(b.least) * reciprocal;
-    const float most = base::float_from_bits(largest) * reciprocal;
-    // NaN, Inf, subnormals, a scale at an end of its range, numbers too far apart.
-    const bool plain =
-        largest == 0 || (b.least >= 0x00800000u && largest < base::f32_infinity && exponent < 255 &&
-                         code >= 1 && code <= 253 && least >= g.near && most < g.far);
-    if (!plain) {
+    const row_scale s = scale_of(g, largest, b.least);
+    if (!s.plain) {
         // Sums of its own, which lie in memory, in the same units.
         lane_totals<false> own = sums;
         own.clear();
@@ -195,8 +208,8 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
         return;
     }
     Values& y = b.values;
-    y.scale(reciprocal);
-    const rounded_block<Values, Converter> q(g, convert, y, base::bits_of(most));
+    y.scale(s.reciprocal);
+    const rounded_block<Values, Converter> q(g, convert, y, base::bits_of(s.most));
     row_sums<Values> sum(g);
     float most_error = 0;
     MX_UNROLL
@@ -207,16 +220,16 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
         most_error = larger_of(most_error, larger_of(std::fabs(pair.first - y[i]),
                                                      std::fabs(pair.second - y[i + row_size / 2])));
     }
-    const int scale = code - format::e8m0_bias;
+    const int scale = s.code - format::e8m0_bias;
     sum.add_to(sums, g, scale);
     tally.max_error =
         larger{}(tally.max_error, static_cast<double>(most_error) * base::exact_pow2(scale));
     tally.counted_max = larger{}(tally.counted_max, largest);
-    count_row(g, y, least, most, b.range.least == 0, b.size, tally);
+    count_row(g, y, s.least, s.most, b.range.least == 0, b.size, tally);
     if constexpr (coded) {
         write_codes(g, y, q, b.size, codes);
         // A block of zeros has the least scale under every rule.
-        to.scale_code[index] = static_cast<std::uint8_t>(largest == 0 ? 0 : code);
+        to.scale_code[index] = static_cast<std::uint8_t>(largest == 0 ? 0 : s.code);
         to.offset[index] = 0;
         to.amax[index] = to.x_max[index] = largest;
         to.x_min[index] = b.least;

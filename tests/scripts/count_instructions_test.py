@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts/count-instructions.py counts in a graph that is made up, and that it sees figures grow."""
+
+import unittest
+
+from script import load
+
+count = load("count-instructions.py")
+
+
+def block(name, instructions, extra=""):
+    lines = "".join(f"\\ \\ {i}\\ R0,\\ R1\\ ;\\l" for i in instructions)
+    return f'"{name}"\n[label="{{<entry>{name}:\\l{lines}|<exit0>{extra}}}"]\n'
+
+
+# A loop that reads, multiplies and adds up; the way by `slow` is longer, that by `cheap` misses the sums.
+LOOP = ("".join([
+    block("begin", ["MOV"] * 9), block("load", ["LDG.E.128"] * 4 + ["NOP"]), block("slow", ["CALL"] * 99),
+    block("sums", ["IMAD.WIDE"] * 40), block("cheap", ["BRA"]), block("end", ["BRA"] * 20)]) + "".join(
+        f'"{a}":exit0:e -> "{b}":entry:n [style=solid];\n' for a, b in [
+            ("begin", "load"), ("load", "slow"), ("slow", "end"), ("load", "sums"), ("sums", "end"),
+            ("load", "cheap"), ("cheap", "end"), ("end", "load")]))
+
+TABLE = "| kernel | values | output | slots | spills |\n|---|---|---|---:|---:|\n| a | b | c | {} | {} |"
+
+
+class Count(unittest.TestCase):
+    def test_the_cheapest_way_that_does_the_work_is_counted(self):
+        self.assertEqual(count.slots_of(LOOP), 2.0)  # 4 + 40 + 20 of 32 elements
+        self.assertIsNone(count.slots_of(LOOP.replace("IMAD.WIDE", "IADD3")))
+        self.assertIsNone(count.slots_of(LOOP.replace("LDG.E.128", "LDG.E")))
+
+    def test_kernels_have_families(self):
+        row = "_ZN2mx5codec4cuda21quantize_row_segmentsILb{}ENS1_10{}ENS1_14grid_converterEEEvNS1_6launchEj"
+        self.assertEqual(count.family_of(row.format(1, "bf16_block"))[2:], ("bf16", "codes and figures"))
+        self.assertEqual(count.family_of(row.format(0, "float_block"))[2:], ("f32, f16", "figures"))
+        self.assertIsNone(count.family_of("_ZN2mx4base4cuda5probeEv"))
+
+    def test_what_grows_is_found(self):
+        self.assertEqual(count.grown(TABLE.format(24.0, 0), TABLE.format(23.5, 0)), [])
+        self.assertEqual(count.grown(TABLE.format(24.0, 0), TABLE.format(24.1, 0)),
+                         ["a, b, c: 24.1 where the document has 24.0"])
+        self.assertEqual(count.grown(TABLE.format(24.0, 0), TABLE.format("-", 8)),
+                         ["a, b, c: - where the document has 24.0", "a, b, c: 8 where the document has 0"])
+        self.assertEqual(count.grown("", TABLE.format(1, 1)), ["kernel, values, output: is not in the document",
+                                                               "a, b, c: is not in the document"])
+        rates = "| `mxfp4` | 99 | 167 | {} |"
+        self.assertEqual(count.grown(rates.format(3), rates.format(4)), ["`mxfp4`: 4 where the document has 3"])
+
+
+if __name__ == "__main__":
+    unittest.main()
