@@ -305,7 +305,8 @@ std::string mpi_version() {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
     MPI_Get_library_version(text, &length);
-    const std::string all(text, static_cast<std::size_t>(length));
+    std::string all(text, static_cast<std::size_t>(length));
+    std::ranges::replace(all, '\t', ' ');  // of MPICH
     return all.substr(0, all.find_first_of(",\n"));
 }
 
