@@ -43,6 +43,12 @@ void declare_destination(parser& cmd, std::string& out, const std::string& what)
     cmd.add_option("-o,--output OUT", out, what)->required()->file_name();
 }
 
+void declare_shard_size(parser& cmd, std::optional<std::uint64_t>& bytes) {
+    cmd.add_option("--max-shard-size SIZE", bytes,
+                   "bytes of data in a file of an output with an index, e.g. 500MB; default 5GB")
+        ->size_in_bytes();
+}
+
 std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,
                                       std::span<const char* const> defaults) {
     return codec::parse_recipes(

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +41,8 @@ engine::run_control control_of(const run_options& run, std::span<const codec::re
 
 /// -o, --output FILE of a converting command.
 void declare_destination(parser& cmd, std::string& out, const std::string& what);
+/// --max-shard-size, for outputs with an index.
+void declare_shard_size(parser& cmd, std::optional<std::uint64_t>& bytes);
 
 using base::refuse;
 

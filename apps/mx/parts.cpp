@@ -18,8 +18,9 @@ void declare_parts(parser& cmd, part_options& o, std::string_view command, bool 
     cmd.add_option("--parts FILE", o.merged, "parts that are merged")->file_name();
     cmd.group("Output");  // restore the heading for later options
     o.command = {std::string(command)};
-    std::vector<std::string> outputs{"title", "summary", "threads", "backend",   "verbose",
-                                     "quiet", "shard",   "parts",   "page-sums", "output"};
+    std::vector<std::string> outputs{"title",     "summary", "threads",       "backend",
+                                     "verbose",   "quiet",   "shard",         "parts",
+                                     "page-sums", "output",  "max-shard-size"};
     for (const report::writer& w : report::writers) outputs.emplace_back(w.name);
     cmd.keep_arguments(o.command, std::move(outputs));
 }

@@ -13,11 +13,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <span>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "apps/mx/help.hpp"
@@ -30,7 +33,7 @@ namespace {
 
 // Parts per process: enough for slower processes to take fewer.
 constexpr std::uint64_t parts_for_each = 4;
-constexpr int part_tag = 1;
+constexpr int part_tag = 1, request_tag = 2, reply_tag = 3;
 // A message has at most 2^31 - 1 bytes.
 constexpr std::uint64_t most_at_once = std::uint64_t{1} << 30;
 
@@ -70,33 +73,61 @@ class memory_file {
     int descriptor_;
 };
 
-// Hands out the numbers 0, 1, ... to the processes on request.
-class shared_counter {
+// Hands out the numbers of parts, 0, 1, ..., to the processes on request. A thread of process 0
+// replies to the others, so that they do not wait while that process makes a part. Operations on
+// memory of another process would need no thread, but do wait, or do not work at all, between hosts
+// connected by TCP. The main thread of process 0 leaves MPI alone until finish().
+class part_counter {
   public:
-    shared_counter() {
-        int rank = 0;
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-        MPI_Win_allocate(rank == 0 ? sizeof(std::uint64_t) : 0, sizeof(std::uint64_t),
-                         MPI_INFO_NULL, MPI_COMM_WORLD, &at_, &window_);
-        if (rank == 0) *at_ = 0;
-        MPI_Barrier(MPI_COMM_WORLD);
+    explicit part_counter(std::uint64_t parts) : parts_(parts) {
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+        if (rank_ == 0) replies_ = std::thread([this] { serve(); });
     }
-    ~shared_counter() { MPI_Win_free(&window_); }
-    shared_counter(const shared_counter&) = delete;
-    shared_counter& operator=(const shared_counter&) = delete;
+    ~part_counter() {
+        stops_ = true;
+        finish();
+    }
+    part_counter(const part_counter&) = delete;
+    part_counter& operator=(const part_counter&) = delete;
 
+    // From the number of parts on, none is left.
     std::uint64_t next() {
-        const std::uint64_t one = 1;
-        std::uint64_t before = 0;
-        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window_);
-        MPI_Fetch_and_op(&one, &before, MPI_UINT64_T, 0, 0, MPI_SUM, window_);
-        MPI_Win_unlock(0, window_);
-        return before;
+        if (rank_ == 0) return next_++;
+        std::uint64_t part = 0;
+        MPI_Send(nullptr, 0, MPI_BYTE, 0, request_tag, MPI_COMM_WORLD);
+        MPI_Recv(&part, 1, MPI_UINT64_T, 0, reply_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        return part;
+    }
+    // Returns when every process knows that none is left.
+    void finish() {
+        if (replies_.joinable()) replies_.join();
     }
 
   private:
-    std::uint64_t* at_ = nullptr;
-    MPI_Win window_ = MPI_WIN_NULL;
+    void serve() {
+        int processes = 0;
+        MPI_Comm_size(MPI_COMM_WORLD, &processes);
+        for (int at_work = processes - 1; at_work > 0 && !stops_;) {
+            int any = 0;
+            MPI_Status status;
+            MPI_Iprobe(MPI_ANY_SOURCE, request_tag, MPI_COMM_WORLD, &any, &status);
+            if (any == 0) {  // a waiting receive would keep a core busy
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                continue;
+            }
+            const int from = status.MPI_SOURCE;
+            MPI_Recv(nullptr, 0, MPI_BYTE, from, request_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            const std::uint64_t part = next_++;
+            MPI_Send(&part, 1, MPI_UINT64_T, from, reply_tag, MPI_COMM_WORLD);
+            if (part >= parts_) --at_work;
+        }
+    }
+
+    std::uint64_t parts_;
+    int rank_ = 0;
+    std::atomic<std::uint64_t> next_ = 0;
+    std::atomic<bool> stops_ = false;
+    std::thread replies_;
 };
 
 void send(const std::string& text) {
@@ -187,7 +218,7 @@ divided_command divide(int argc, char** argv) {
         page = page || (word.starts_with("--html=") && cmd.has_option("--page-sums"));
         if (name == "quantize" && word.starts_with("--output=")) d.arrays = word.substr(9);
     }
-    std::vector<std::string> outputs{"title", "summary", "quiet", "output"};
+    std::vector<std::string> outputs{"title", "summary", "quiet", "output", "max-shard-size"};
     for (const report::writer& w : report::writers) outputs.emplace_back(w.name);
     d.whole = cmd.given({});
     d.part = cmd.given(outputs);
@@ -203,13 +234,14 @@ int make_parts(const divided_command& d, std::uint64_t count, bool shows,
                const std::function<int(std::vector<std::string>, std::uint64_t)>& make) {
     const auto show = shows ? progress_bar(d.quiet, progress_unit::none)
                             : std::function<void(const engine::progress&)>();
-    shared_counter counter;
+    part_counter counter(count);
     for (std::uint64_t part = counter.next(); part < count; part = counter.next()) {
         if (show) show({part, count});
         std::vector<std::string> words = d.part;
         words.insert(words.begin() + 2, fmt::format("--shard={}/{}", part + 1, count));
         if (const int code = make(std::move(words), part + 1); code != exit_code::fine) return code;
     }
+    counter.finish();
     return exit_code::fine;
 }
 
@@ -273,7 +305,8 @@ std::string mpi_version() {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
     MPI_Get_library_version(text, &length);
-    const std::string all(text, static_cast<std::size_t>(length));
+    std::string all(text, static_cast<std::size_t>(length));
+    std::ranges::replace(all, '\t', ' ');  // of MPICH
     return all.substr(0, all.find_first_of(",\n"));
 }
 
@@ -287,10 +320,15 @@ bool in_ranks() {
 
 int run_in_ranks(int argc, char** argv) {
     int rank = 0, ranks = 1, provided = 0;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    const int code = guarded([&] { return share_run(argc, argv, rank, ranks); });
+    const int code = guarded([&] {
+        if (provided < MPI_THREAD_SERIALIZED) {
+            refuse("mpirun: this MPI library cannot be used by a second thread; use another one");
+        }
+        return share_run(argc, argv, rank, ranks);
+    });
     // A result such as that of --fail-above is not a failure of the job, and only rank 0 reports
     // it.
     if (code != exit_code::fine && code != exit_code::difference) MPI_Abort(MPI_COMM_WORLD, code);

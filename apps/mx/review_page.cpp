@@ -36,15 +36,6 @@ void declare_groups(parser& cmd, std::vector<std::string>& groups) {
                    "that no pattern takes; repeatable");
 }
 
-void declare_no_groups(parser& cmd, std::vector<std::string>& groups) {
-    cmd.group("");
-    cmd.add_option("--group BY", groups, "refused: there are no groups here");
-}
-
-void refuse_groups(const std::vector<std::string>& groups, std::string_view why) {
-    if (!groups.empty()) refuse(fmt::format("--group: {}", why));
-}
-
 void print_summary(const std::string& summary, const output_options& out) {
     if (std::ranges::find(out.paths, "-") != out.paths.end()) return;
     print(base::printable(summary.empty() ? "no tensor was measured" : summary) + "\n");

@@ -33,10 +33,6 @@ void declare_measured_outputs(parser& cmd, documents::measuring_options& o, meas
 /// --group: which tensors share a record.
 void declare_groups(parser& cmd, std::vector<std::string>& groups);
 
-/// Takes the same option without showing it, to say why the command has none: see refuse_groups.
-void declare_no_groups(parser& cmd, std::vector<std::string>& groups);
-void refuse_groups(const std::vector<std::string>& groups, std::string_view why);
-
 /// A model opened for measurement. Outputs are opened first, so that an unwritable path ends the
 /// run immediately. `more`: outputs written by the command itself.
 class measured_run {

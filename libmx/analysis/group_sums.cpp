@@ -39,38 +39,26 @@ struct group_sums::member_sums {
     }
 };
 
-struct group_sums::open_group {
-    std::vector<member_sums> variants;  // recipes, then factors
-    std::size_t tensors = 0;            // that are complete
-};
-
 group_sums::group_sums(grouping of, const analysis_request& request)
-    : of_(std::move(of)),
-      request_(request),
-      open_(of_.groups.size()),
-      results_(of_.groups.size()) {}
+    : request_(request), results_(of.groups.size()) {
+    open_ = std::make_unique<open_groups<member_sums>>(
+        std::move(of), request.recipes.size() * request.factors.size());
+}
 group_sums::~group_sums() = default;
 
 void group_sums::add(std::size_t tensor, std::size_t recipe, std::size_t phase, result r,
                      const metrics::totals& t) {
-    std::unique_ptr<open_group>& g = open_[of_.group_of[tensor]];
-    const std::size_t factors = request_.factors.size();
-    if (!g) {
-        g = std::make_unique<open_group>();
-        g->variants.resize(request_.recipes.size() * factors);
-    }
-    g->variants[recipe * factors + phase].add(std::move(r), t, request_.histograms);
+    open_->sums_of(tensor, recipe * request_.factors.size() + phase)
+        .add(std::move(r), t, request_.histograms);
 }
 
 void group_sums::complete(std::size_t tensor) {
-    const std::size_t group = of_.group_of[tensor];
-    if (!open_[group]) open_[group] = std::make_unique<open_group>();
-    if (++open_[group]->tensors == of_.groups[group].tensors) close(group);
+    open_->complete(tensor, [this](std::size_t group, std::vector<member_sums> variants) {
+        close(group, std::move(variants));
+    });
 }
 
-void group_sums::close(std::size_t group) {
-    std::vector<member_sums> variants = std::move(open_[group]->variants);
-    open_[group] = nullptr;
+void group_sums::close(std::size_t group, std::vector<member_sums> variants) {
     for (std::size_t i = 0; i < variants.size(); ++i) {
         member_sums& s = variants[i];
         if (s.facts.members == 0) continue;  // the recipe fits none of them
@@ -86,17 +74,19 @@ void group_sums::close(std::size_t group) {
             r.inexact_inputs = s.inexact;
             r.passes = s.passes;
         }
-        r.of = of_.groups[group].of;
+        r.of = open_->group(group).of;
         r.group = std::make_shared<group_facts>(std::move(s.facts));
         results_[group].push_back(std::move(r));
     }
 }
 
 void group_sums::take(result_list& to) {
-    for (std::size_t g = 0; g < results_.size(); ++g) {
-        if (open_[g]) close(g);
-        for (const result& r : results_[g]) to.push_back(r);
-        results_[g] = {};
+    open_->close_all([this](std::size_t group, std::vector<member_sums> variants) {
+        close(group, std::move(variants));
+    });
+    for (std::vector<result>& of_group : results_) {
+        for (const result& r : of_group) to.push_back(r);
+        of_group = {};
     }
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The totals of tensors that share a record, added up as tensors complete: memory depends on the
-// number of incomplete groups, not of tensors.
+// The results of tensors that share a record, from their totals, which are added up.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +7,7 @@
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
-#include "libmx/analysis/groups.hpp"
+#include "libmx/analysis/open_groups.hpp"
 #include "libmx/metrics/totals.hpp"
 
 namespace mx::analysis {
@@ -31,13 +30,11 @@ class group_sums {
 
   private:
     struct member_sums;
-    struct open_group;
-    void close(std::size_t group);
+    void close(std::size_t group, std::vector<member_sums> variants);
 
-    grouping of_;
     const analysis_request& request_;
-    std::vector<std::unique_ptr<open_group>> open_;  // by group; null: not begun, or closed
-    std::vector<std::vector<result>> results_;       // by group
+    std::unique_ptr<open_groups<member_sums>> open_;  // recipes, then factors
+    std::vector<std::vector<result>> results_;        // by group
 };
 
 }  // namespace mx::analysis

@@ -126,6 +126,15 @@ tensor_identity identity_of(const io::tensor_info& info, std::string_view role) 
 
 grouping group_tensors(std::span<const engine::tensor_ref> tensors,
                        const std::vector<std::string>& by, const engine::role_finder& roles) {
+    const auto identity = [&](std::size_t t) {
+        return identity_of(tensors[t].info(), roles.role_of(tensors[t].info()));
+    };
+    return group_tensors(tensors.size(), identity, by);
+}
+
+grouping group_tensors(std::size_t count,
+                       const std::function<tensor_identity(std::size_t)>& identity,
+                       const std::vector<std::string>& by) {
     const group_request request = parse(by);
     std::set<std::string> unmatched(request.patterns.begin(), request.patterns.end());
     grouping g;
@@ -133,8 +142,8 @@ grouping group_tensors(std::span<const engine::tensor_ref> tensors,
     std::vector<std::string> names;
     std::map<std::pair<std::string, kind>, std::size_t> places;
     std::unordered_map<std::string, std::set<kind>> kinds;  // by name
-    for (const engine::tensor_ref& t : tensors) {
-        tensor_identity of = identity_of(t.info(), roles.role_of(t.info()));
+    for (std::size_t t = 0; t < count; ++t) {
+        tensor_identity of = identity(t);
         std::string name = group_name(of, request, unmatched);
         kinds[name].insert(kind_of(of));
         const auto [at, added] = places.emplace(std::pair(name, kind_of(of)), found.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,5 +43,9 @@ struct grouping {
 /// base::error (usage) for other texts, and for a pattern that matches no tensor.
 grouping group_tensors(std::span<const engine::tensor_ref> tensors,
                        const std::vector<std::string>& by, const engine::role_finder& roles);
+/// The same of `count` tensors of results; `identity` is called once for each, in order.
+grouping group_tensors(std::size_t count,
+                       const std::function<tensor_identity(std::size_t)>& identity,
+                       const std::vector<std::string>& by);
 
 }  // namespace mx::analysis

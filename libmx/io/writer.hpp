@@ -52,6 +52,17 @@ using metadata_map = std::map<std::string, std::string>;
 std::unique_ptr<array_writer> create_safetensors(const std::string& path,
                                                  const std::vector<planned_array>& plan,
                                                  const metadata_map& metadata);
+/// How the index of a sharded checkpoint ends.
+inline constexpr std::string_view shards_ending = ".safetensors.index.json";
+/// The bytes of a shard that is not limited by the user.
+inline constexpr std::uint64_t usual_shard_bytes = 5'000'000'000;
+/// The arrays in shards next to the index `path`, in plan order: each has at most `most_bytes`
+/// bytes of data, or a single array. Metadata, which describes all arrays, is in the index. Throws
+/// base::error (output) for a shard's name that another file has.
+std::unique_ptr<array_writer> create_safetensors_shards(const std::string& path,
+                                                        const std::vector<planned_array>& plan,
+                                                        const metadata_map& metadata,
+                                                        std::uint64_t most_bytes);
 /// One array as .npy version 1.0 (BF16 and FP8 as <V2 / |V1, which is what ml_dtypes writes).
 std::unique_ptr<array_writer> create_npy(const std::string& path, const planned_array& array);
 /// Arrays as HDF5 datasets of the same shape; a '/' in a name makes groups; metadata becomes

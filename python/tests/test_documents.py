@@ -271,3 +271,45 @@ def test_raw_files(mx, tmp_path):
         (name,) = m.keys()
         assert np.array_equal(m.rows(name, 1, 3), np.arange(-32, 32).reshape(2, 32))
         assert m.files == [(os.fspath(path), 516)]
+
+
+def test_parts_are_merged_into_the_bytes_of_one_call(tmp_path, mx, model):
+    def call(**more):
+        return [libmx.analyze(model, ["mxfp4", "nvfp4"], tensors="layers.*", **more),
+                libmx.compare(model, axes={"element": ["e4m3", "e2m1"], "scale": "floor"},
+                              tensors="layers.*", groups="layer,role", regret=False, **more)]
+
+    def saved(document, name):
+        document.save(tmp_path / name)
+        return (tmp_path / name).read_bytes()
+
+    whole = [saved(a, "one.json") for a in call()]
+    parts = {}
+    for i in (2, 1, 3):
+        for at, a in enumerate(call(shard=(i, 3), threads=i)):
+            saved(a, f"{at}-part-{i}.json")
+            parts.setdefault(at, []).append(tmp_path / f"{at}-part-{i}.json")
+    analyses = [libmx.analyze(model, ["mxfp4", "nvfp4"], tensors="layers.*", parts=parts[0]),
+                libmx.compare(model, axes={"element": ["e4m3", "e2m1"], "scale": "floor"},
+                              tensors="layers.*", groups="layer,role", regret=False,
+                              parts=parts[1])]
+    assert [saved(a, "all.json") for a in analyses] == whole
+    # The command merges them as well.
+    for at in (0, 1):
+        subprocess.run([mx, "merge", *parts[at], "--json", tmp_path / "all.json", "--quiet"],
+                       check=True)
+        assert (tmp_path / "all.json").read_bytes() == whole[at]
+    with pytest.raises(libmx.Error, match="1 of 3 parts are missing: 2"):
+        libmx.analyze(model, ["mxfp4", "nvfp4"], tensors="layers.*", parts=parts[0][1:])
+    with pytest.raises(libmx.Error, match="another call"):
+        libmx.analyze(model, ["mxfp4", "mxfp8"], tensors="layers.*", parts=parts[0])
+    with pytest.raises(libmx.Error, match="parts are of files"):
+        libmx.analyze({"x": np.ones((4, 32), np.float32)}, "mxfp4", shard="1/2")
+    with pytest.raises(libmx.Error, match="1/7 to 7/7"):
+        libmx.analyze(model, "mxfp4", shard="3/2")
+
+
+def test_addresses_need_libcurl(tmp_path):
+    # A build with it says what the address lacks.
+    with pytest.raises(libmx.Error, match="without libcurl|127.0.0.1"):
+        libmx.open("http://127.0.0.1:9/model.safetensors")

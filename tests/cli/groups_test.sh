@@ -43,30 +43,26 @@ down = [r["worst_member"] for r in records
 assert [name.split(".")[5] for name in down] == ["3", "10", "1"], down
 END
 
-# In parts, in any order, by other threads and backends.
-for by in 'experts.*' layer,role; do
-    if [ "$by" = layer,role ]; then counts='5'; else counts='1 2 3 7 64'; fi
-    "$mx" analyze moe.safetensors -r mxfp4 -r nvfp4 -r mxfp8:axis=0 --decompose --histograms \
-        --group "$by" --json one.json --csv one.csv --markdown one.md >one.txt
+# same COUNTS COMMAND...: one run, and parts by other threads, merged in another order.
+same() {
+    counts=$1
+    shift
+    "$mx" "$@" --json one.json --csv one.csv --markdown one.md >one.txt
     for n in $counts; do
         rm -f part-*.json
         for i in $(seq $n); do
-            "$mx" analyze moe.safetensors -r mxfp4 -r nvfp4 -r mxfp8:axis=0 --decompose --histograms \
-                --group "$by" --shard "$i/$n" --json "part-$i.json" --threads $((i % 3 + 1)) --quiet
+            "$mx" "$@" --shard "$i/$n" --json "part-$i.json" --threads $((i % 3 + 1)) --quiet
         done
         "$mx" merge $(ls -r part-*.json) --json all.json --csv all.csv --markdown all.md >all.txt
         for ending in json csv md txt; do
-            cmp one.$ending all.$ending || fail "--group $by in $n parts: $ending differs"
+            cmp one.$ending all.$ending || fail "mx $* in $n parts: $ending differs"
         done
     done
-done
-"$mx" compare moe.safetensors --element e2m1 --scale floor,even --group 'experts.*' --json one.json --quiet
-for i in 1 2 3; do
-    "$mx" compare moe.safetensors --element e2m1 --scale floor,even --group 'experts.*' --shard $i/3 \
-        --json part-$i.json --quiet
-done
-"$mx" merge part-2.json part-3.json part-1.json --json all.json --quiet
-cmp one.json all.json
+}
+measured='-r mxfp4 -r nvfp4 -r mxfp8:axis=0'
+same '1 2 3 7 64' analyze moe.safetensors $measured --decompose --histograms --group 'experts.*'
+same 5 analyze moe.safetensors $measured --decompose --histograms --group layer,role
+same 3 compare moe.safetensors --element e2m1 --scale floor,even --group 'experts.*'
 # Records of several layers are of none, whatever numbers are left in their names.
 "$mx" compare moe.safetensors --element e2m1 --scale floor,even --group 'layers.*' --layers \
     --json layers.json --html layers.html >layers.txt
@@ -77,22 +73,10 @@ for recipe in mxfp8 mxfp4; do
     "$mx" quantize moe.safetensors -r $recipe -o packed.safetensors --quiet
     "$mx" dequantize packed.safetensors -o $recipe.safetensors --quiet
 done
-set -- moe.safetensors mxfp8.safetensors mxfp4.safetensors --as-given \
-    -r mxfp4 -r nvfp4 -r mxfp8:axis=0
+set -- moe.safetensors mxfp8.safetensors mxfp4.safetensors --as-given $measured
 "$mx" diff "$@" --json tensors.json --quiet
 for by in 'experts.*' layer,role; do
-    "$mx" diff "$@" --group "$by" --json one.json --csv one.csv --markdown one.md >one.txt
-    for n in 1 3 7; do
-        rm -f part-*.json
-        for i in $(seq $n); do
-            "$mx" diff "$@" --group "$by" --shard "$i/$n" --json "part-$i.json" \
-                --threads $((i % 3 + 1)) --quiet
-        done
-        "$mx" merge $(ls -r part-*.json) --json all.json --csv all.csv --markdown all.md >all.txt
-        for ending in json csv md txt; do
-            cmp one.$ending all.$ending || fail "diff --group $by in $n parts: $ending differs"
-        done
-    done
+    same '1 3 7' diff "$@" --group "$by"
     python3 - "$by" <<'END'
 import json
 import sys
@@ -134,12 +118,112 @@ code=0
 "$mx" diff "$@" --group 'nowhere.*' 2>said >out || code=$?
 [ $code = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -q 'matches no tensor' said || fail "diff: $code"
 
-# Commands that have no groups say so in one line.
-for command in 'cluster moe.safetensors' 'plan tensors.json'; do
-    code=0
-    "$mx" $command --group 'experts.*' 2>said >out || code=$?
-    [ $code = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -q 'tensor' said || fail "$command: $code"
+# Blocks: those of all members, while findings and counts of tensors stay those of tensors.
+set -- moe.safetensors -r mxfp8:scale=floor -r mxfp4 -r mxint4:offset=fp16
+"$mx" cluster "$@" --json tensors.json --quiet
+for by in 'experts.*' layer,role; do
+    same '1 3 7' cluster "$@" --group "$by"
+    python3 - "$by" <<'END'
+import json
+import sys
+one, single = [json.load(open(f)) for f in ("one.json", "tensors.json")]
+for name in "findings", "health", "norms_around_zero", "skipped":
+    assert one[name] == single[name], name
+assert one["findings"], "nothing is in danger"
+in_danger = {(f["tensor"], f["recipe"]) for f in one["findings"]}
+def name(r):
+    if sys.argv[1] == "layer,role":
+        return "layer.%s/%s" % (r["layer"], r["role"])
+    words = r["tensor"].split(".")
+    if "experts" in words:
+        words[words.index("experts") + 1] = "*"
+    return ".".join(words)
+groups = {}
+for r in single["results"]:
+    groups.setdefault((name(r), r["recipe"]), []).append(r)
+assert len(groups) == len(one["results"]) < len(single["results"]) / 3
+def mean(members, figure, weight):
+    total = sum(weight(m) for m in members)
+    return sum(m[figure] * weight(m) for m in members if weight(m)) / total if total else None
+def close(a, b):
+    return a == b or abs(a - b) <= 1e-12 * abs(b)
+for r in one["results"]:
+    members = groups[r["tensor"], r["recipe"]]
+    assert r["members"] == len(members)
+    assert r["members_in_danger"] == sum((m["tensor"], m["recipe"]) in in_danger for m in members)
+    worst = max(members, key=lambda m: m["saturated_block_rate"])
+    assert r["most_saturated_member"] == worst["tensor"], r["tensor"]
+    assert r["most_saturated_block_rate"] == worst["saturated_block_rate"]
+    # Every block of these matrices has a maximum and is eligible.
+    blocks = lambda m: m["blocks"]
+    assert close(r["clamp_zone_block_rate"], mean(members, "clamp_zone_block_rate", blocks))
+    if r["certain_overflow_block_rate"] is not None:
+        for rate in "certain_overflow_block_rate", "certain_saturation_block_rate":
+            assert close(r[rate], mean(members, rate, blocks)), rate
+    saturated = lambda m: round(m["saturated_block_rate"] * m["blocks"])
+    gain = mean([m for m in members if saturated(m)], "saturated_block_gain", saturated)
+    assert (gain is None) == (r["saturated_block_gain"] is None)
+    assert gain is None or close(r["saturated_block_gain"], gain), (gain, r["saturated_block_gain"])
+    for quantile in "spread_p01", "spread_p50", "spread_p99":
+        found = [m[quantile] for m in members]
+        assert min(found) <= r[quantile] <= max(found), quantile
+END
+    grep -q '^Groups with tensors in danger' one.txt || fail "cluster --group $by: no table of groups"
 done
+limit=$(python3 - <<'END'
+import json
+results = json.load(open("one.json"))["results"]
+of_tensors = max(r["most_saturated_block_rate"] for r in results)
+of_groups = max(r["saturated_block_rate"] for r in results)
+assert of_tensors > of_groups, (of_tensors, of_groups)
+print((of_tensors + of_groups) / 2)
+END
+)
+code=0
+"$mx" cluster "$@" --group layer,role --fail-above "$limit" --quiet 2>said || code=$?
+[ $code = 1 ] && grep -q 'model.layers.*saturate' said || fail "cluster --fail-above: $code $(cat said)"
+
+# A plan gives the tensors of a group the same recipe, and no other such plan is better.
+"$mx" analyze moe.safetensors -r mxfp4 -r mxfp8 -r mxfp6 --json tensors.json --quiet
+plan() { "$mx" plan tensors.json -t '*attn*' -t '*[pe]_proj*' --recipe 'mxfp*' "$@" --quiet; }
+plan --bits 5.5 -o free.json
+plan --bits 5.5 --group 'experts.*' -o grouped.json
+plan --bits 6.8 --group role -o roles.json
+python3 - <<'END'
+import json
+free, grouped, roles = [json.load(open(n)) for n in ("free.json", "grouped.json", "roles.json")]
+assert all("group" not in r for r in free["results"])
+chosen = {}
+for r in grouped["results"]:
+    if r["group"] is not None:
+        chosen.setdefault(r["group"], set()).add(r["recipe"])
+assert all(len(c) == 1 for c in chosen.values()) and len(set.union(*chosen.values())) > 1, chosen
+assert free["totals"]["squared_error"] < grouped["totals"]["squared_error"]
+assert grouped["totals"]["bits_per_element"] <= 5.5 and grouped["optimal"]
+# By hand: one recipe for all.
+results = {(r["tensor"], r["recipe"]): r for r in json.load(open("tensors.json"))["results"]}
+planned = [r["tensor"] for r in roles["results"] if r["group"] is not None]
+elements = sum(results[t, "mxfp4"]["elements"] for t in planned)
+def totals(recipe):
+    of = [results[t, recipe] for t in planned]
+    return (sum(r["bits_per_element"] * r["elements"] for r in of) / elements,
+            sum(r["rmse"] ** 2 * r["elements"] for r in of))
+within = [t for t in map(totals, {recipe for _, recipe in results}) if t[0] <= 6.8]
+assert abs(min(t[1] for t in within) / roles["totals"]["squared_error"] - 1) < 1e-9
+END
+# The outliers of one expert leave its group no recipe.
+"$mx" plan tensors.json --recipe 'mxfp*' --bits 9 --group 'experts.*' -o grouped.json --quiet
+python3 - <<'END'
+import json
+down = [r for r in json.load(open("grouped.json"))["results"] if "down_proj" in r["tensor"]]
+assert {r["recipe"] for r in down} == {"stored"} and len({r["reason"] for r in down}) > 1
+END
+code=0
+"$mx" plan tensors.json --group 'experts.*' 2>said >out || code=$?
+[ $code = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -q 'for a budget' said || fail "plan: $(cat said)"
+code=0
+"$mx" plan tensors.json -r mxfp6 --bits 9 --group 'nowhere.*' 2>said >out || code=$?
+[ $code = 2 ] && grep -q 'matches no tensor' said || fail "plan: $(cat said)"
 
 # Files of results like others.
 "$mx" report groups.json -o page.html --quiet
@@ -148,7 +232,7 @@ grep -q 'The worst tensors of groups' page.html
 "$mx" report part-2.json -o part.html --quiet
 code=0
 "$mx" plan groups.json --bits 5 >out 2>said || code=$?
-[ $code = 3 ] && grep -q 'without --group' said || fail "plan: $code"
+[ $code = 3 ] && grep -q 'give --group to mx plan' said || fail "plan: $code"
 # refused TEXT BY
 refused() {
     code=0

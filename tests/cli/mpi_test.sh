@@ -50,6 +50,12 @@ for form in '--packed -r nvfp4' '--keep-rest -r mxfp4'; do
         rm arrays/all.safetensors
     done
 done
+mkdir indexed
+"$mx" quantize model.safetensors -r mxfp4 --packed -o indexed/one.safetensors.index.json --max-shard-size 1MB --quiet
+copies 2 quantize model.safetensors -r mxfp4 --packed -o arrays/one.safetensors.index.json \
+    --max-shard-size 1MB --quiet
+diff -r indexed arrays
+rm arrays/*
 if copies 2 quantize model.safetensors -r mxfp4:axis=9 -o arrays/all.safetensors --quiet >out 2>said; then
     echo 'mx quantize: no failure' >&2
     exit 1

@@ -91,8 +91,47 @@ for form in '--packed -r mxfp6' '-r nvfp4' '--packed --keep-rest -r nvfp4:round=
         done
         "$mx" merge $(ls -r part-*.safetensors) -o all.safetensors --quiet
         cmp one.safetensors all.safetensors || fail "quantize $form in $n parts differs"
+        # Several files with an index, again those of one run.
+        rm -rf one all
+        mkdir one all
+        "$mx" quantize hostile.safetensors $form -o one/model.safetensors.index.json \
+            --max-shard-size 100kB --quiet
+        "$mx" merge part-*.safetensors -o all/model.safetensors.index.json \
+            --max-shard-size 100kB --quiet
+        diff -r one all || fail "quantize $form with an index in $n parts differs"
+        [ "$(ls one | wc -l)" -gt 2 ] || fail "quantize $form: $(ls one)"
     done
+    case $form in
+    *--packed*)
+        "$mx" dequantize one.safetensors -o values.safetensors --quiet
+        "$mx" dequantize one/model.safetensors.index.json -o all.safetensors --quiet
+        cmp values.safetensors all.safetensors
+        ;;
+    esac
 done
+# Each file has at most that many bytes of arrays, unless it has one array; the index names all of them.
+if command -v python3 >/dev/null; then
+    python3 - <<'END'
+import glob, json, struct
+index = json.load(open("one/model.safetensors.index.json"))
+total = 0
+for path in glob.glob("one/*.safetensors"):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    bytes = max(a["data_offsets"][1] for a in header.values())
+    assert bytes <= 100000 or len(header) == 1, path
+    assert all("one/" + index["weight_map"].pop(name) == path for name in header)
+    total += bytes
+assert index["weight_map"] == {} and index["metadata"]["total_size"] == total
+END
+fi
+# No other file is replaced.
+rm one/model.safetensors.index.json
+code=0
+"$mx" quantize hostile.safetensors $form -o one/model.safetensors.index.json \
+    --max-shard-size 100kB 2>said || code=$?
+[ $code = 3 ] && grep -q 'exists already' said && [ ! -e one/model.safetensors.index.json ] ||
+    fail "files without their index: $code $(cat said)"
 rm part-4.safetensors
 code=0
 "$mx" merge part-*.safetensors -o all.safetensors >todo 2>said || code=$?

@@ -28,13 +28,14 @@ bool any_judged(const report::record& tail) {
 
 // A sentence about the largest rate above `limit`, or that nothing could be checked; empty if the
 // limit holds.
-std::string failure_of(const report::document& d, double limit) {
-    const limit_check check = check_limit(d.results, {"", "saturated_block_rate", limit});
+std::string failure_of(const report::document& d, bool groups, double limit) {
+    const limit_check check = check_limit(
+        d.results, {"", groups ? "most_saturated_block_rate" : "saturated_block_rate", limit});
     if (check.worst) {
-        return fmt::format("{} under {}: {} % of the blocks saturate, more than --fail-above {}",
-                           report::text_of(*check.worst, "tensor"),
-                           report::text_of(*check.worst, "recipe"),
-                           report::percent_text(check.value), limit);
+        return fmt::format(
+            "{} under {}: {} % of the blocks saturate, more than --fail-above {}",
+            report::text_of(*check.worst, groups ? "most_saturated_member" : "tensor"),
+            report::text_of(*check.worst, "recipe"), report::percent_text(check.value), limit);
     }
     return any_judged(d.tail)
                ? ""
@@ -42,14 +43,12 @@ std::string failure_of(const report::document& d, double limit) {
 }
 
 int run_cluster(cluster_command o) {
-    refuse_groups(o.options.groups,
-                  "findings and remedies of mx cluster are of single tensors; 'mx analyze --group' "
-                  "has the rates of saturated, dead and collapsed blocks of groups");
     measured_run run(o.options, o.to);
     const documents::measured found = documents::cluster(o.options, run.around());
-    const std::string failure = o.fail_above && o.options.parts.shard.empty()
-                                    ? failure_of(found.document, *o.fail_above)
-                                    : std::string();
+    const std::string failure =
+        o.fail_above && o.options.parts.shard.empty()
+            ? failure_of(found.document, !o.options.groups.empty(), *o.fail_above)
+            : std::string();
     run.finish(found);
     if (failure.empty()) return exit_code::fine;
     remark(failure);
@@ -73,9 +72,9 @@ runner declare_cluster(parser& cmd) {
         ->finite()
         ->in_range(0.0, 1.0);
     cmd.add_flag("--all", o->options.all, "show every finding instead of the ten worst");
+    declare_groups(cmd, o->options.groups);
     declare_measured_outputs(cmd, o->options, o->to, "cluster");
     declare_run(cmd, o->to.run);
-    declare_no_groups(cmd, o->options.groups);
     cmd.description(
         "Finds the tensors with blocks that lose all information: their values are so close "
         "together, and so placed in their binade, that all of them get the largest code "
@@ -86,6 +85,7 @@ runner declare_cluster(parser& cmd) {
         "mx cluster model.safetensors\n"
         "mx cluster model.safetensors --role norm --norm-bias 1\n"
         "mx cluster model.safetensors -r mxfp8:scale=floor,axis=flat --json findings.json\n"
+        "mx cluster moe/ --group 'experts.*' --json findings.json\n"
         "mx cluster model.safetensors --fail-above 0.01 --quiet\n");
     return [o] { return run_cluster(*o); };
 }

@@ -72,8 +72,7 @@ void write_products(const std::string& out, const products::matrix& a, const gem
         plan.push_back({"D." + gemm::to_string(s.products[i].model), tensor::dtype::f32, shape});
     }
     const auto writer =
-        convert::create_destination(out, plan,
-                                    {{"generator", "mx gemm"},
+        convert::to_file(out)(plan, {{"generator", "mx gemm"},
                                      {"recipe_a", products::to_string(request.recipe_a)},
                                      {"recipe_b", products::to_string(request.recipe_b)}});
     for (std::size_t i = 0; i < count; ++i) {

@@ -13,6 +13,7 @@ struct merge_options {
     std::vector<std::string> parts;
     output_options out;
     std::string arrays;
+    std::optional<std::uint64_t> shard_bytes;
     run_options run;
     bool summary = false;
 };
@@ -60,6 +61,7 @@ int run_merge(const merge_options& o) {
         refuse(arrays ? "parts of mx quantize: name the file of all arrays with --output"
                       : "--output is for parts of mx quantize; these have --json, --csv, --html");
     }
+    if (!arrays && o.shard_bytes) refuse("--max-shard-size is for parts of mx quantize");
     std::vector<std::string> written{o.arrays};
     written.insert(written.end(), o.out.paths.begin(), o.out.paths.end());
     std::erase(written, "");
@@ -77,6 +79,7 @@ int run_merge(const merge_options& o) {
     }
     add("title", o.out.title);
     add("output", o.arrays);
+    if (o.shard_bytes) add("max-shard-size", std::to_string(*o.shard_bytes));
     if (o.run.threads != 0) add("threads", std::to_string(o.run.threads));
     add("backend", o.run.backend);
     if (o.run.verbose) words.emplace_back("--verbose");
@@ -96,8 +99,10 @@ runner declare_merge(parser& cmd) {
     cmd.add_option("PART", o->parts, "all parts of a run, in any order")->required()->file_name();
     declare_outputs(cmd, o->out);
     cmd.add_option("-o,--output OUT", o->arrays,
-                   "parts of mx quantize: the .safetensors or .h5 file of all arrays")
+                   "parts of mx quantize: the .safetensors or .h5 file of all arrays, or the "
+                   "NAME.safetensors.index.json of several files")
         ->file_name();
+    declare_shard_size(cmd, o->shard_bytes);
     cmd.add_flag("--summary", o->summary,
                  "the verdict in one line, for chat and CI, instead of the tables");
     declare_run(cmd, o->run);

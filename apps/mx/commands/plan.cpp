@@ -14,7 +14,7 @@ struct plan_options {
     std::vector<std::string> files;
     std::optional<double> bits;
     std::optional<double> sqnr;
-    std::vector<std::string> rules, groups;
+    std::vector<std::string> rules;
     plan::candidate_request request;
     judging_options judging;
     std::size_t top = 10;
@@ -34,13 +34,14 @@ output_options outputs_of(const plan_options& o) {
 }
 
 int run_plan(const plan_options& o) {
-    refuse_groups(o.groups, "mx plan chooses a recipe for each tensor, and has no groups");
     if (o.bits && o.sqnr) refuse("plan: --bits and --sqnr exclude each other: give one of them");
     plan::candidate_request request = o.request;
     request.follow = !o.bits && !o.sqnr;
-    if (request.follow && (request.keep || !o.rules.empty() || !request.recipes.empty())) {
+    if (request.follow &&
+        (request.keep || !o.rules.empty() || !request.recipes.empty() || !request.groups.empty())) {
         refuse(
-            "plan: --recipe, --rule and --keep are for a budget, --bits B, or a floor, --sqnr DB; "
+            "plan: --recipe, --rule, --group and --keep are for a budget, --bits B, or a floor, "
+            "--sqnr DB; "
             "without one the plan is what the policy recommends");
     }
     for (const std::string& text : o.rules) {
@@ -84,6 +85,11 @@ runner declare_plan(parser& cmd) {
     cmd.add_option("--rule RULE", o->rules,
                    "forbid choices that break it, as in mx gate: [CLASS:]METRIC OP NUMBER; "
                    "repeatable");
+    cmd.add_option(
+        "--group BY", o->request.groups,
+        "the same recipe for several tensors, such as the experts of a layer: a pattern, "
+        "as 'experts.*', for names that differ there alone; layer,role or role for all "
+        "that no pattern takes; repeatable");
     cmd.add_option("--top N", o->top,
                    "show N tensors whose recipe differs from that of most; default 10")
         ->in_range(1, 1000000);
@@ -93,7 +99,6 @@ runner declare_plan(parser& cmd) {
     declare_outputs(cmd, o->out);
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
-    declare_no_groups(cmd, o->groups);
     cmd.description(
         "Assigns a recipe to every tensor. With --bits or --sqnr, chooses among the measured "
         "recipes that the policy lists and does not rule out for the tensor, with the least total "
@@ -107,6 +112,7 @@ runner declare_plan(parser& cmd) {
         "mx plan results.json --bits 5 -o plan.json\n"
         "mx plan results.json --bits 4.5 --target b200 --eval scores.json\n"
         "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
+        "mx plan results.json --bits 4.5 --group 'experts.*' -o plan.json\n"
         "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
         "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");
     return [o] { return run_plan(*o); };

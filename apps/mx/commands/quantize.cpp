@@ -17,6 +17,7 @@ struct quantize_options {
     std::string plan;
     bool keep_rest = false;
     bool packed = false;
+    std::optional<std::uint64_t> shard_bytes;
     part_options parts;
 };
 
@@ -51,6 +52,11 @@ int run_quantize(const quantize_options& o) {
         const bool known = !t.recipe || std::ranges::find(recipes, *t.recipe) != recipes.end();
         if (!known) recipes.push_back(*t.recipe);
     }
+    if (o.shard_bytes && !io::has_ending(o.out, io::shards_ending)) {
+        refuse("--max-shard-size: for an output NAME{}", io::shards_ending);
+    }
+    const convert::destination to =
+        convert::to_file(o.out, o.shard_bytes.value_or(io::usual_shard_bytes));
     convert::conversion_parts parts;
     std::vector<std::unique_ptr<io::reader>> merged;
     const documents::part_inputs inputs(model.files(), all);
@@ -68,8 +74,8 @@ int run_quantize(const quantize_options& o) {
         parts.merged.push_back(merged.back().get());
     }
     const auto form = o.packed ? convert::quantized_form::packed : convert::quantized_form::values;
-    const auto done = convert::quantize_model(assigned, form, o.keep_rest, convert::to_file(o.out),
-                                              control_of(o.run, recipes), parts);
+    const auto done =
+        convert::quantize_model(assigned, form, o.keep_rest, to, control_of(o.run, recipes), parts);
     report_conversion(done, o.out, o.run.quiet);
     return exit_code::fine;
 }
@@ -79,7 +85,10 @@ int run_quantize(const quantize_options& o) {
 runner declare_quantize(parser& cmd) {
     const auto o = std::make_shared<quantize_options>();
     declare_inputs(cmd, o->in);
-    declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
+    declare_destination(cmd, o->out,
+                        "a .safetensors, .h5 or, of one tensor, .npy file, or the "
+                        "NAME.safetensors.index.json of several files");
+    declare_shard_size(cmd, o->shard_bytes);
     cmd.group("Conversion");
     cmd.add_option("-r,--recipe RECIPE", o->recipe,
                    "one recipe for all tensors, e.g. mxfp4:scale=even; see 'mx explain RECIPE'");
@@ -103,7 +112,8 @@ runner declare_quantize(parser& cmd) {
         "mx quantize model.safetensors -o mxfp4.safetensors --recipe mxfp4 --packed\n"
         "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n"
         "mx quantize model.safetensors -o mixed.safetensors --plan plan.json --keep-rest "
-        "--packed\n");
+        "--packed\n"
+        "mx quantize model.safetensors.index.json -o q/model.safetensors.index.json -r mxfp8\n");
     return [o] { return run_quantize(*o); };
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -153,7 +154,7 @@ std::vector<std::string> caveats(const cluster_report& report, const analysis_re
     return notes;
 }
 
-constexpr std::size_t listed_findings = 10;
+constexpr std::size_t listed_findings = 10, listed_groups = 10;
 
 bool several_files(const cluster_report& report) {
     const auto file = [](const finding& f) { return f.tensor.info().file; };
@@ -231,9 +232,8 @@ report::section figures_section(const std::vector<named_finding>& shown) {
             const cluster::block_survey& b = f->survey;
             const report::value* spread = report::find(b.spread, "p50");
             s.add_to(n.name, codec::to_string(f->recipe), b.eligible, b.saturated_block_rate,
-                     f->collapsed_block_rate, b.certain_overflow_block_rate,
-                     b.clamp_zone_block_rate, b.saturated_block_gain,
-                     spread == nullptr ? undefined() : *spread, b.rmse);
+                     b.collapsed_block_rate, b.certain_overflow_block_rate, b.clamp_zone_block_rate,
+                     b.saturated_block_gain, spread == nullptr ? undefined() : *spread, b.rmse);
         }
     }
     s.notes = {
@@ -302,6 +302,32 @@ report::section summary_section(const cluster_report& report, const analysis_req
     return s;
 }
 
+// Groups by the share of their tensors that are in danger; empty where there are none.
+report::section groups_section(const cluster_report& report, bool all) {
+    std::vector<std::pair<double, report::record>> found;
+    for (const report::record& r : report.results) {
+        const double in_danger = report::number_of(r, "members_in_danger").value_or(0);
+        const double members = report::number_of(r, "members").value_or(0);
+        if (members > 1 && in_danger > 0) found.emplace_back(in_danger / members, r);
+    }
+    std::ranges::stable_sort(found, std::greater(), [](const auto& f) { return f.first; });
+    report::section s{.heading = "Groups with tensors in danger",
+                      .columns = {{"tensor", "group", cell::name},
+                                  {"recipe", "recipe"},
+                                  {"members", "tensors", cell::integer},
+                                  {"members_in_danger", "in\ndanger", cell::integer},
+                                  {"saturated_block_rate", "saturated\nblocks %", cell::share},
+                                  {"most_saturated_block_rate", "of the worst\n%", cell::share},
+                                  {"most_saturated_member", "the worst", cell::name}}};
+    if (!all && found.size() > listed_groups) {
+        s.heading +=
+            fmt::format("; the {} worst of {} (--all: every one)", listed_groups, found.size());
+        found.resize(listed_groups);
+    }
+    for (auto& [share, r] : found) s.rows.push_back(std::move(r));
+    return s;
+}
+
 }  // namespace
 
 std::vector<report::section> cluster_sections(const cluster_report& report,
@@ -312,6 +338,7 @@ std::vector<report::section> cluster_sections(const cluster_report& report,
         sections.push_back(figures_section(shown));
         sections.push_back(remedies_section(shown));
     }
+    put(sections, groups_section(report, all));
     sections.push_back(summary_section(report, request));
     put(sections, {.heading = "Notes", .notes = caveats(report, request)});
     return sections;

@@ -388,35 +388,43 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
 }
 
 report::record_list assignments_of(const candidates& from, const plan::plan& p) {
+    std::vector<std::string> group_of(from.tensors.size());
+    for (const plan::plan_group& g : from.groups) {
+        for (const std::size_t t : g.tensors) group_of[t] = g.name;
+    }
     report::record_list list;
     const auto add = [&](const analysis::tensor_identity& of, std::string_view recipe,
                          std::uint64_t elements, const std::optional<std::uint64_t>& bits,
                          double error, const report::value& sqnr_db, const report::value& verdict,
-                         const std::string& reason) {
-        list.push_back(
-            {{"file", of.file},
-             {"tensor", of.tensor},
-             {"dtype", of.dtype},
-             {"role", of.role},
-             {"recipe", text(recipe)},
-             {"elements", integer(elements)},
-             {"bits", report::to_value(bits)},
-             {"bits_per_element", bits ? real(per_element(*bits, elements)) : undefined()},
-             {"squared_error", real(error)},
-             {"sqnr_db", sqnr_db},
-             {"error_share", p.totals.error > 0 ? real(error / p.totals.error) : undefined()},
-             {"verdict", verdict},
-             {"reason", reason.empty() ? undefined() : text(reason)}});
+                         const std::string& reason, const std::string& group) {
+        report::record r{
+            {"file", of.file},
+            {"tensor", of.tensor},
+            {"dtype", of.dtype},
+            {"role", of.role},
+            {"recipe", text(recipe)},
+            {"elements", integer(elements)},
+            {"bits", report::to_value(bits)},
+            {"bits_per_element", bits ? real(per_element(*bits, elements)) : undefined()},
+            {"squared_error", real(error)},
+            {"sqnr_db", sqnr_db},
+            {"error_share", p.totals.error > 0 ? real(error / p.totals.error) : undefined()},
+            {"verdict", verdict},
+            {"reason", reason.empty() ? undefined() : text(reason)}};
+        if (!from.groups.empty()) {
+            r.emplace_back("group", group.empty() ? undefined() : text(group));
+        }
+        list.push_back(r);
     };
     for (std::size_t i = 0; i < from.tensors.size(); ++i) {
         const plan_tensor& t = from.tensors[i];
         const plan_option& o = chosen(from, p, i);
         add(*t.of, from.recipes[o.recipe].name, t.elements, o.bits, o.error,
-            decibels(t.signal, o.error), text(policy::to_string(o.is)), t.reason);
+            decibels(t.signal, o.error), text(policy::to_string(o.is)), t.reason, group_of[i]);
     }
     for (const plan::kept_tensor& t : from.kept) {
         add(*t.of, engine::stored_choice, t.elements, t.bits, 0, undefined(),
-            text(policy::to_string(policy::verdict::safe)), t.reason);
+            text(policy::to_string(policy::verdict::safe)), t.reason, {});
     }
     return list;
 }

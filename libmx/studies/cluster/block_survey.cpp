@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <mutex>
 #include <tuple>
 
+#include "libmx/analysis/open_groups.hpp"
 #include "libmx/analysis/totals.hpp"
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/codec/block_kernel.hpp"
@@ -181,7 +183,10 @@ class block_tally {
         s.spread = std::get<report::record>(*quantiles);
         const metrics::row figures = metrics::row_of(t);
         s.rmse = report::to_value(figures.rmse);
+        s.nrmse = report::to_value(figures.nrmse);
+        s.without_values = std::isnan(figures.rmse) || t.block.zero == t.block.blocks;
         s.saturated_block_rate = report::to_value(figures.saturated_block_rate);
+        s.collapsed_block_rate = report::to_value(figures.collapsed_block_rate);
         s.bits_per_element = report::to_value(figures.bits_per_element);
         s.worst = worst_;
         s.nearest = nearest_;
@@ -267,6 +272,30 @@ struct shared_survey {
     block_tally tally;
 };
 
+// The blocks of groups. A group under a recipe that fits none of its tensors has no survey.
+struct grouped_surveys {
+    struct sums {
+        block_tally tally;
+        bool any = false;
+    };
+
+    grouped_surveys(analysis::grouping of, std::size_t recipes)
+        : open(std::move(of), recipes), surveys(open.size()) {}
+
+    void close(std::size_t group, const std::vector<sums>& by_recipe,
+               std::span<const survey_recipe> recipes) {
+        for (std::size_t r = 0; r < recipes.size(); ++r) {
+            if (!by_recipe[r].any) continue;
+            block_survey& s = surveys[group].emplace_back(by_recipe[r].tally.finish(recipes[r]));
+            s.tensor = group;
+            s.recipe = r;
+        }
+    }
+
+    analysis::open_groups<sums> open;
+    std::vector<std::vector<block_survey>> surveys;  // by group
+};
+
 namespace {
 
 class panel_survey final : public engine::panel_visitor {
@@ -332,8 +361,16 @@ class panel_survey final : public engine::panel_visitor {
 
 }  // namespace
 
-block_surveyor::block_surveyor(const engine::run_request& request) {
+block_surveyor::block_surveyor(const engine::run_request& request,
+                               std::function<void(block_survey)> take)
+    : take_(std::move(take)) {
     for (const codec::recipe& r : request.recipes) recipes_.emplace_back(r);
+}
+
+block_surveyor::block_surveyor(const engine::run_request& request,
+                               std::function<void(block_survey)> take, analysis::grouping groups)
+    : block_surveyor(request, std::move(take)) {
+    groups_ = std::make_unique<grouped_surveys>(std::move(groups), recipes_.size());
 }
 
 block_surveyor::~block_surveyor() = default;
@@ -365,18 +402,41 @@ void block_surveyor::exchange_job(const engine::run_batch&, std::size_t job,
 
 void block_surveyor::end(const engine::run_batch& b) {
     for (std::size_t j = 0; j < b.jobs.size(); ++j) {
-        surveys.push_back(tallies_[j]->tally.finish(recipes_[b.jobs[j].recipe]));
-        surveys.back().tensor = b.jobs[j].tensor;
-        surveys.back().recipe = b.jobs[j].recipe;
+        const engine::run_job& job = b.jobs[j];
+        const block_tally& tally = tallies_[j]->tally;
+        block_survey s = tally.finish(recipes_[job.recipe]);
+        s.tensor = job.tensor;
+        s.recipe = job.recipe;
+        take_(std::move(s));
+        if (!groups_) continue;
+        grouped_surveys::sums& sums = groups_->open.sums_of(job.tensor, job.recipe);
+        sums.tally.merge(tally);
+        sums.any = true;
     }
+    for (std::size_t t = 0; groups_ && t < b.tensors.size(); ++t) {
+        groups_->open.complete(b.first + t, [this](std::size_t group, auto sums) {
+            groups_->close(group, sums, recipes_);
+        });
+    }
+}
+
+std::vector<block_survey> block_surveyor::take_groups() {
+    groups_->open.close_all(
+        [this](std::size_t group, auto sums) { groups_->close(group, sums, recipes_); });
+    std::vector<block_survey> all;
+    for (std::vector<block_survey>& of_group : groups_->surveys) {
+        std::ranges::move(of_group, std::back_inserter(all));
+    }
+    return all;
 }
 
 std::vector<block_survey> survey_blocks(const std::vector<engine::tensor_ref>& tensors,
                                         const engine::run_request& request,
                                         const engine::run_control& control) {
-    block_surveyor surveyor(request);
+    std::vector<block_survey> surveys;
+    block_surveyor surveyor(request, [&](block_survey s) { surveys.push_back(std::move(s)); });
     engine::run(tensors, request, surveyor, control);
-    return std::move(surveyor.surveys);
+    return surveys;
 }
 
 }  // namespace mx::cluster

@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "libmx/analysis/groups.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/report/record.hpp"
 
@@ -40,9 +42,9 @@ struct near_block {
     double nearness = 0;  ///< see codec::block_judge::nearness
 };
 
-/// One tensor under one recipe.
+/// One tensor, or a group of tensors, under one recipe.
 struct block_survey {
-    std::size_t tensor = 0, recipe = 0;  ///< indices into what was asked for
+    std::size_t tensor = 0, recipe = 0;  ///< indices; of a group, `tensor` is its own
     std::uint64_t blocks = 0;
     std::uint64_t eligible = 0;   ///< blocks with at least two non-zero finite elements
     std::uint64_t saturated = 0;  ///< of them, as the metric saturated_block_rate counts them
@@ -55,8 +57,10 @@ struct block_survey {
     report::value certain_overflow_block_rate, certain_saturation_block_rate;
     report::value saturated_block_gain;  ///< mean gain of the saturated blocks
     report::record spread;               ///< quantiles of min/max: {"p01", ...}
-    report::value rmse, saturated_block_rate, bits_per_element;
+    report::value rmse, nrmse, saturated_block_rate, collapsed_block_rate, bits_per_element;
+    bool without_values = false;  ///< no finite element, or zeros only
 
+    // Of a tensor: in a group, the indices of blocks have no meaning.
     std::vector<bad_block> worst;  ///< those with the largest loss, at most `worst_blocks`
     std::optional<near_block> nearest;
 
@@ -70,13 +74,18 @@ inline constexpr std::size_t worst_blocks = 5;
 
 struct survey_recipe;
 struct shared_survey;
+struct grouped_surveys;
 
 /// Surveys the blocks of a run under its first factor: tensors in order, recipes innermost. With a
 /// transform, blocks are those of the transformed values. Memory does not depend on the size of
 /// tensors, and results do not depend on threads.
 class block_surveyor final : public engine::visitor {
   public:
-    explicit block_surveyor(const engine::run_request& request);
+    /// `take` receives the survey of each tensor and recipe.
+    block_surveyor(const engine::run_request& request, std::function<void(block_survey)> take);
+    /// And the blocks of tensors of a group are counted together: see take_groups().
+    block_surveyor(const engine::run_request& request, std::function<void(block_survey)> take,
+                   analysis::grouping groups);
     ~block_surveyor() override;
 
     std::size_t tensors_at_once() const override;
@@ -86,10 +95,14 @@ class block_surveyor final : public engine::visitor {
     void exchange_job(const engine::run_batch& b, std::size_t job, base::tally_text& with) override;
     void end(const engine::run_batch& b) override;
 
-    std::vector<block_survey> surveys;  ///< of the batches that are done
+    /// After the run, the surveys of groups in their order, recipes innermost; of incomplete
+    /// groups, what was seen of them.
+    std::vector<block_survey> take_groups();
 
   private:
     std::vector<survey_recipe> recipes_;
+    std::function<void(block_survey)> take_;
+    std::unique_ptr<grouped_surveys> groups_;              // null: there are none
     std::vector<std::unique_ptr<shared_survey>> tallies_;  // by job of the batch
 };
 

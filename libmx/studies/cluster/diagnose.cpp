@@ -5,6 +5,8 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <iterator>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -67,13 +69,35 @@ struct counts {
 };
 
 // What the survey adds to a record of the analysis.
-void add_members(report::record& r, const block_survey& s) {
-    r.emplace_back("clamp_zone_block_rate", s.clamp_zone_block_rate);
-    r.emplace_back("certain_overflow_block_rate", s.certain_overflow_block_rate);
-    r.emplace_back("certain_saturation_block_rate", s.certain_saturation_block_rate);
-    r.emplace_back("saturated_block_gain", s.saturated_block_gain);
+report::record members_of(const block_survey& s) {
+    report::record r{{"clamp_zone_block_rate", s.clamp_zone_block_rate},
+                     {"certain_overflow_block_rate", s.certain_overflow_block_rate},
+                     {"certain_saturation_block_rate", s.certain_saturation_block_rate},
+                     {"saturated_block_gain", s.saturated_block_gain}};
     for (const auto& [name, v] : s.spread) r.emplace_back("spread_" + name, v);
+    return r;
 }
+
+// What surveys of its tensors say of a group under a recipe.
+struct member_facts {
+    std::uint64_t in_danger = 0;
+    std::string most_saturated;
+    std::optional<double> rate{};  // of its saturated blocks
+
+    void take(const io::tensor_info& tensor, const block_survey& s, bool danger) {
+        in_danger += danger ? 1u : 0u;
+        const std::optional<double> here = report::number_of(s.saturated_block_rate);
+        if (!here || (rate && *rate >= *here)) return;
+        most_saturated = tensor.name;
+        rate = here;
+    }
+    void add_to(report::record& r) const {
+        r.emplace_back("members_in_danger", tally(in_danger));
+        r.emplace_back("most_saturated_member",
+                       rate ? report::value(most_saturated) : report::value());
+        r.emplace_back("most_saturated_block_rate", report::to_value(rate));
+    }
+};
 
 // The worst defect that at least danger_share of the eligible blocks have.
 std::optional<defect> danger_of(const block_survey& s) {
@@ -88,7 +112,7 @@ std::optional<defect> danger_of(const block_survey& s) {
 bool more_severe(const finding& a, const finding& b) {
     const auto severity = [](const finding& f) {
         return std::tuple(-static_cast<int>(f.what), f.survey.share(f.what),
-                          report::number_of(f.nrmse).value_or(0));
+                          report::number_of(f.survey.nrmse).value_or(0));
     };
     return severity(b) < severity(a);
 }
@@ -111,37 +135,29 @@ norm_centres find_norm_centres(const std::vector<engine::tensor_ref>& tensors,
     return centres;
 }
 
-// What a survey, and the result of the same tensor and recipe, say about them.
-void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::recipe& recipe,
-          const block_survey& s, const analysis::result& r) {
+// Takes what a survey of a tensor says. Whether the tensor is in danger.
+bool note(cluster_report& to, const engine::tensor_ref& tensor, const codec::recipe& recipe,
+          const block_survey& s) {
     recipe_summary& h = to.summaries[s.recipe];
     ++h.tensors;
     h.judged += s.eligible > 0 ? 1u : 0u;
     h.eligible += s.eligible;
     h.saturated += s.saturated;
     h.saturating_tensors += s.saturated > 0 ? 1u : 0u;
-    // A tensor without a finite element has no R-MSE; one of zeros has nothing to lose.
-    const bool nothing = std::isnan(r.rmse) || r.zero_blocks == static_cast<double>(r.blocks);
-    if (s.eligible == 0 && s.blocks > 1 && !nothing) {
+    if (s.eligible == 0 && s.blocks > 1 && !s.without_values) {
         to.unjudged.push_back({tensor.info().name, codec::to_string(recipe)});
     }
     if (const std::optional<defect> what = danger_of(s)) {
         ++h.in_danger;
-        to.findings.push_back({tensor,
-                               recipe,
-                               *what,
-                               s,
-                               report::to_value(r.collapsed_block_rate),
-                               report::to_value(r.nrmse),
-                               {},
-                               0});
-        return;
+        to.findings.push_back({tensor, recipe, *what, s, {}, 0});
+        return true;
     }
     // The first of equals: tensors come in order.
     if (s.nearest && (!h.nearest || s.nearest->nearness > h.nearest->nearness)) {
         h.nearest = s.nearest;
         h.nearest_tensor = tensor.info().name;
     }
+    return false;
 }
 
 void find_remedies(cluster_report& to, std::size_t recipe, const engine::run_request& request,
@@ -182,13 +198,13 @@ report::record finding_record(const finding& f, const engine::role_finder& roles
             {"ailing_blocks", tally(defective)},
             {"ailing_block_rate", s.share(f.what)},
             {"saturated_block_rate", s.saturated_block_rate},
-            {"collapsed_block_rate", f.collapsed_block_rate},
+            {"collapsed_block_rate", s.collapsed_block_rate},
             {"certain_overflow_block_rate", s.certain_overflow_block_rate},
             {"certain_saturation_block_rate", s.certain_saturation_block_rate},
             {"clamp_zone_block_rate", s.clamp_zone_block_rate},
             {"saturated_block_gain", s.saturated_block_gain},
             {"rmse", s.rmse},
-            {"nrmse", f.nrmse},
+            {"nrmse", s.nrmse},
             {"remedy", chosen.recipe},
             {"remedy_rmse", chosen.rmse},
             {"remedies", report::to_list(f.remedies, remedy)},
@@ -204,18 +220,44 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
     report.summaries.resize(request.recipes.size());
     analysis::analysis_request wanted = request;
     wanted.decompose = true;
-    block_surveyor surveyor(wanted);
-    analysis::analysis a = analysis::analyze(tensors, wanted, control, &surveyor);
+    const auto added = std::make_shared<report::record_list>();
+    std::vector<std::size_t> group_of;  // by tensor
+    std::vector<member_facts> facts;    // by group and recipe
+    const std::size_t recipes = request.recipes.size();
+    const auto take = [&](const block_survey& s) {
+        const engine::tensor_ref& tensor = numeric[s.tensor];
+        const bool danger = note(report, tensor, request.recipes[s.recipe], s);
+        if (group_of.empty()) {
+            added->push_back(members_of(s));
+        } else {
+            facts[group_of[s.tensor] * recipes + s.recipe].take(tensor.info(), s, danger);
+        }
+    };
+    std::optional<block_surveyor> surveyor;
+    if (request.groups.empty()) {
+        surveyor.emplace(wanted, take);
+    } else {
+        analysis::grouping groups = analysis::group_tensors(numeric, request.groups, request.roles);
+        group_of = groups.group_of;
+        facts.resize(groups.groups.size() * recipes);
+        surveyor.emplace(wanted, take, std::move(groups));
+    }
+    analysis::analysis a = analysis::analyze(tensors, wanted, control, &*surveyor);
     report.skipped = std::move(a.skipped);
     report.sums = std::move(a.sums);
-    for (std::size_t i = 0; i < surveyor.surveys.size(); ++i) {
-        const block_survey& s = surveyor.surveys[i];
-        note(report, numeric[s.tensor], request.recipes[s.recipe], s, a.results[i]);
-        report::record r = analysis::record_of(a.results[i]);
-        add_members(r, s);
-        report.results.push_back(r);
+    if (!group_of.empty()) {
+        for (const block_survey& s : surveyor->take_groups()) {
+            report::record r = members_of(s);
+            facts[s.tensor * recipes + s.recipe].add_to(r);
+            added->push_back(r);
+        }
     }
     report.measured = std::move(a.results);
+    report.results = {added->size(), [measured = report.measured, added](std::size_t index) {
+                          report::record r = analysis::record_of(measured[index]);
+                          std::ranges::move((*added)[index], std::back_inserter(r));
+                          return r;
+                      }};
     // A part leaves this to the whole, which knows all of every tensor.
     if (request.share && !request.share->merges) return report;
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {

@@ -24,7 +24,6 @@ struct finding {
     codec::recipe recipe;
     defect what = defect::saturation;  ///< the worst of those above the limit
     block_survey survey;
-    report::value collapsed_block_rate, nrmse;
     std::vector<measured_remedy> remedies;
     std::size_t chosen = 0;  ///< index of the one to recommend
 };
@@ -64,7 +63,8 @@ struct unjudged_tensor {
 
 struct cluster_report {
     analysis::result_list measured;  ///< of analyze(), with error parts
-    /// Their records, with per-block figures: see the guide.
+    /// Their records, with per-block figures: see the guide. Of groups if there are any; all else
+    /// is about tensors.
     report::record_list results;
     std::vector<engine::skipped_tensor> skipped;
     analysis::distributions sums;           ///< see analysis_request::distributions
@@ -75,7 +75,7 @@ struct cluster_report {
 };
 
 /// Runs the diagnosis. Tensors are read once, and those in danger again. Reads recipes, roles,
-/// norm_bias and distributions of `request`. Output does not depend on threads. Throws base::error.
+/// norm_bias, groups and distributions of `request`. Output does not depend on threads. Throws base::error.
 cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
                         const analysis::analysis_request& request,
                         const engine::run_control& control);

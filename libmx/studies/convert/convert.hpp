@@ -33,8 +33,9 @@ struct conversion {
 using destination = std::function<std::unique_ptr<io::array_writer>(
     const std::vector<io::planned_array>& plan, const io::metadata_map& metadata)>;
 
-/// A file: .npy (exactly one tensor), .h5, .hdf5, otherwise safetensors.
-destination to_file(const std::string& path);
+/// A file: .npy (exactly one tensor), .h5, .hdf5, .safetensors.index.json (in shards of at most
+/// `shard_bytes`), otherwise safetensors.
+destination to_file(const std::string& path, std::uint64_t shard_bytes = io::usual_shard_bytes);
 
 /// The target formats of a cast: element formats, and scale formats with codes.
 std::vector<std::string_view> castable_formats();

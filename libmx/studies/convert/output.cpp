@@ -25,8 +25,10 @@ int bits_of(const engine::tensor_ref& t) { return tensor::row_of(t.info().type).
 
 std::unique_ptr<io::array_writer> create_destination(const std::string& path,
                                                      const std::vector<io::planned_array>& plan,
-                                                     const io::metadata_map& metadata) {
-    io::check_ending(path, {".safetensors", ".npy", ".h5", ".hdf5"});
+                                                     const io::metadata_map& metadata,
+                                                     std::uint64_t shard_bytes) {
+    const bool sharded = io::has_ending(path, io::shards_ending);
+    if (!sharded) io::check_ending(path, {".safetensors", ".npy", ".h5", ".hdf5"});
     std::set<std::string> names;
     for (const io::planned_array& a : plan) {
         if (names.insert(a.name).second) continue;
@@ -46,12 +48,13 @@ std::unique_ptr<io::array_writer> create_destination(const std::string& path,
     if (io::has_ending(path, ".h5") || io::has_ending(path, ".hdf5")) {
         return io::create_hdf5(path, plan, metadata);
     }
+    if (sharded) return io::create_safetensors_shards(path, plan, metadata, shard_bytes);
     return io::create_safetensors(path, plan, metadata);
 }
 
-destination to_file(const std::string& path) {
-    return [path](const std::vector<io::planned_array>& plan, const io::metadata_map& metadata) {
-        return create_destination(path, plan, metadata);
+destination to_file(const std::string& path, std::uint64_t shard_bytes) {
+    return [=](const std::vector<io::planned_array>& plan, const io::metadata_map& metadata) {
+        return create_destination(path, plan, metadata, shard_bytes);
     };
 }
 

@@ -16,11 +16,13 @@
 namespace mx::convert {
 
 /// The writer for `path` by its extension: .npy takes exactly one array, .h5 and .hdf5 are HDF5,
-/// anything else is safetensors. Throws base::error (usage) for several arrays in .npy, two arrays
-/// of the same name, and extensions of formats that mx does not write.
+/// .safetensors.index.json are shards of at most `shard_bytes`, anything else is safetensors.
+/// Throws base::error (usage) for several arrays in .npy, two arrays of the same name, and
+/// extensions of formats that mx does not write.
 std::unique_ptr<io::array_writer> create_destination(const std::string& path,
                                                      const std::vector<io::planned_array>& plan,
-                                                     const io::metadata_map& metadata);
+                                                     const io::metadata_map& metadata,
+                                                     std::uint64_t shard_bytes);
 
 /// The arrays of a conversion, and its result. Kept tensors are copied bit for bit, the widest
 /// first and the narrowest last, so that each is aligned to its element size, which some libraries

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "libmx/analysis/groups.hpp"
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/task.hpp"
@@ -88,14 +89,47 @@ class gatherer {
         all_.recipes.push_back({std::string(engine::stored_choice), {}});
         for (gathered& g : tensors_) finish(g, stored);
         if (all_.tensors.empty()) refuse_nothing();
+        if (!request_.groups.empty()) group(stored);
         return std::move(all_);
     }
 
   private:
+    void group(std::uint32_t stored) {
+        const analysis::grouping found = analysis::group_tensors(
+            all_.tensors.size(), [&](std::size_t t) { return *all_.tensors[t].of; },
+            request_.groups);
+        for (const auto& g : found.groups) all_.groups.push_back({g.of->tensor, {}});
+        for (std::size_t t = 0; t < all_.tensors.size(); ++t) {
+            all_.groups[found.group_of[t]].tensors.push_back(t);
+        }
+        for (const plan_group& g : all_.groups) {
+            if (all_.options_of(g).empty()) keep_stored(g, stored);
+        }
+    }
+
+    // No recipe is a choice for all of them.
+    void keep_stored(const plan_group& g, std::uint32_t stored) {
+        for (const std::size_t i : g.tensors) {
+            plan_tensor& t = all_.tensors[i];
+            const std::optional<int> bits = engine::bits_of_dtype(t.of->dtype);
+            if (!bits || !request_.rules.empty()) {
+                base::refuse(
+                    "group '{}': no recipe is a choice for all of its {} tensors; give more "
+                    "recipes, or --keep to leave tensors as they are stored",
+                    base::printable(g.name), g.tensors.size());
+            }
+            const std::uint64_t stored_bits = t.elements * static_cast<std::uint64_t>(*bits);
+            t.options = {{stored, stored_bits, 0, policy::verdict::safe}};
+            if (t.reason.empty()) t.reason = "no recipe is a choice for all of its group";
+        }
+    }
+
     // `members`: all that the file says of the result, for the rules.
     void add(const std::string& path, const report::record& members, const analysis::result& r) {
         if (r.group) {
-            refuse_input(path, r, "is a group of tensors: plan with results made without --group");
+            refuse_input(path, r,
+                         "is a group of tensors: analyse without --group, and give --group "
+                         "to mx plan");
         }
         const std::string& recipe = r.under->name;
         if (std::ranges::find(seen_, recipe) == seen_.end()) seen_.push_back(recipe);
@@ -313,6 +347,22 @@ class gatherer {
 };
 
 }  // namespace
+
+std::vector<plan_option> candidates::options_of(const plan_group& g) const {
+    std::vector<plan_option> common;
+    for (const plan_option& o : tensors[g.tensors.front()].options) {
+        plan_option sum{o.recipe, 0, 0, o.is};
+        const bool all = std::ranges::all_of(g.tensors, [&](std::size_t t) {
+            const auto at = std::ranges::find(tensors[t].options, o.recipe, &plan_option::recipe);
+            if (at == tensors[t].options.end()) return false;
+            sum.bits += at->bits;
+            sum.error += at->error;
+            return true;
+        });
+        if (all) common.push_back(sum);
+    }
+    return common;
+}
 
 std::uint64_t candidates::elements() const {
     std::uint64_t n = 0;

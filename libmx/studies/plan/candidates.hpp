@@ -35,6 +35,12 @@ struct plan_tensor {
     std::string reason;  ///< why it keeps its precision, or why the policy's recipe is not its own
 };
 
+/// Tensors that get the same recipe.
+struct plan_group {
+    std::string name;
+    std::vector<std::size_t> tensors;  ///< indices into candidates::tensors
+};
+
 /// A tensor that keeps its stored precision because it is not an operand of a product.
 struct kept_tensor {
     std::shared_ptr<const analysis::tensor_identity> of;
@@ -56,8 +62,12 @@ struct candidates {
     std::vector<plan_tensor> tensors;  ///< those that are chosen for
     std::vector<kept_tensor> kept;
     std::vector<left_out_choice> left_out;
-    std::uint64_t forbidden = 0;  ///< choices that a rule forbids
-    std::uint64_t vetoed = 0;     ///< choices that the policy rules out on their tensor
+    std::uint64_t forbidden = 0;     ///< choices that a rule forbids
+    std::uint64_t vetoed = 0;        ///< choices that the policy rules out on their tensor
+    std::vector<plan_group> groups;  ///< with request.groups: every tensor is in one; else empty
+    /// The recipes that are a choice for all tensors of a group, with the sums of bits and errors,
+    /// in the order of the first tensor.
+    std::vector<plan_option> options_of(const plan_group& g) const;
     std::uint64_t elements() const;
     double signal() const;
 };
@@ -66,6 +76,7 @@ struct candidate_request {
     std::vector<std::string> globs;          ///< tensors whose name matches; none: every tensor
     std::vector<analysis::gate_rule> rules;  ///< choices that break one are forbidden
     std::vector<std::string> recipes;        ///< as --recipe; none: those that the policy names
+    std::vector<std::string> groups;         ///< as in analysis::group_tensors
     bool keep = false;                       ///< offer `stored` too
     bool follow = false;  ///< what the policy recommends is each tensor's only choice
 };
@@ -78,9 +89,10 @@ report::read_options plan_members();
 /// policy names for their role (with request.recipes: any) unless it rules them out on the tensor;
 /// if it rules out all of them, only stored_choice remains. Leaves out choices without a measured
 /// error, choices that poison elements that another choice does not, and tensors without a choice.
-/// Throws base::error: usage if a tensor is in two files, a rule leaves a tensor no choice, the
-/// policy is undecided (with request.follow), or nothing can be planned; input if two results of
-/// the same tensor and recipe differ, or a result has impossible figures.
+/// In a group without a recipe that is a choice for all its tensors, only stored_choice remains.
+/// Throws base::error: usage if a tensor is in two files, a rule leaves a tensor or a group no
+/// choice, the policy is undecided (with request.follow), or nothing can be planned; input if two
+/// results of the same tensor and recipe differ, or a result has impossible figures.
 candidates gather_candidates(const std::vector<analysis::results_input>& inputs,
                              const candidate_request& request, const policy::judged_model& judged);
 

@@ -45,12 +45,28 @@ std::optional<double> decibels(double signal, double error) {
     return 10 * std::log10(signal / error);
 }
 
-std::vector<knapsack_class> classes_of(const candidates& from, const error_scale& scale,
-                                       bool bits_are_cost) {
+// The tensors of each choice, and what it is among.
+struct joint_choice {
+    std::vector<std::size_t> tensors;
+    std::vector<plan_option> options;
+};
+
+std::vector<joint_choice> choices_of(const candidates& from) {
+    std::vector<joint_choice> choices;
+    for (const plan_group& g : from.groups) choices.push_back({g.tensors, from.options_of(g)});
+    if (!choices.empty()) return choices;
+    for (std::size_t t = 0; t < from.tensors.size(); ++t) {
+        choices.push_back({{t}, from.tensors[t].options});
+    }
+    return choices;
+}
+
+std::vector<knapsack_class> classes_of(const std::vector<joint_choice>& choices,
+                                       const error_scale& scale, bool bits_are_cost) {
     std::vector<knapsack_class> classes;
-    for (const plan_tensor& t : from.tensors) {
+    for (const joint_choice& j : choices) {
         knapsack_class c;
-        for (const plan_option& o : t.options) {
+        for (const plan_option& o : j.options) {
             const std::uint64_t error = scale.units(o.error);
             c.push_back(bits_are_cost ? knapsack_choice{o.bits, error}
                                       : knapsack_choice{error, o.bits});
@@ -71,14 +87,19 @@ std::uint64_t budget_of(double bits_per_element, std::uint64_t elements) {
 class planner {
   public:
     planner(const candidates& from, const plan_goal& goal, std::size_t states)
-        : from_(from), goal_(goal), states_(states), scale_(from), signal_(from.signal()) {
-        by_bits_ = classes_of(from, scale_, false);
+        : from_(from),
+          choices_(choices_of(from)),
+          goal_(goal),
+          states_(states),
+          scale_(from),
+          signal_(from.signal()) {
+        by_bits_ = classes_of(choices_, scale_, false);
     }
 
     plan run() {
         plan p;
         if (!goal_.bits && !goal_.sqnr_db) {
-            take(p, {std::vector<std::uint32_t>(from_.tensors.size()), 0, 0, 0, true});
+            take(p, {std::vector<std::uint32_t>(choices_.size()), 0, 0, 0, true});
             return p;
         }
         if (goal_.bits) {
@@ -91,7 +112,7 @@ class planner {
             // A floor that only exactness reaches is an error of zero.
             error_limit_ = signal_ > 0 ? signal_ / std::pow(10.0, *goal_.sqnr_db / 10) : 0;
             const auto fewest =
-                least_cost(classes_of(from_, scale_, true), scale_.limit(error_limit_), states_);
+                least_cost(classes_of(choices_, scale_, true), scale_.limit(error_limit_), states_);
             if (!fewest) refuse_floor();
             // Of the choices with so many bits, the one with the least error.
             const auto s = solve_knapsack(by_bits_, fewest->cost, states_);
@@ -110,10 +131,18 @@ class planner {
 
   private:
     void take(plan& p, const knapsack_selection& s) const {
-        p.chosen = s.chosen;
+        p.chosen.resize(from_.tensors.size());
         p.optimal = s.optimal;
         for (std::size_t i = 0; i < s.chosen.size(); ++i) {
-            const plan_option& o = from_.tensors[i].options[s.chosen[i]];
+            const std::uint32_t recipe = choices_[i].options[s.chosen[i]].recipe;
+            for (const std::size_t t : choices_[i].tensors) {
+                const std::vector<plan_option>& of = from_.tensors[t].options;
+                const auto at = std::ranges::find(of, recipe, &plan_option::recipe);
+                p.chosen[t] = static_cast<std::uint32_t>(at - of.begin());
+            }
+        }
+        for (std::size_t t = 0; t < p.chosen.size(); ++t) {
+            const plan_option& o = from_.tensors[t].options[p.chosen[t]];
             p.totals.bits += o.bits;
             p.totals.error += o.error;
         }
@@ -152,11 +181,11 @@ class planner {
 
     [[noreturn]] void refuse_budget() const {
         std::uint64_t least = 0, kept = 0;
-        for (const plan_tensor& t : from_.tensors) {
-            std::uint64_t here = t.options.front().bits;
-            for (const plan_option& o : t.options) here = std::min(here, o.bits);
+        for (const joint_choice& j : choices_) {
+            std::uint64_t here = j.options.front().bits;
+            for (const plan_option& o : j.options) here = std::min(here, o.bits);
             least += here;
-            if (!t.reason.empty()) kept += here;
+            if (!from_.tensors[j.tensors.front()].reason.empty()) kept += here;
         }
         // Rounded up, so that the figure itself is enough.
         const double per_element =
@@ -173,9 +202,9 @@ class planner {
 
     [[noreturn]] void refuse_floor() const {
         double least = 0;
-        for (const plan_tensor& t : from_.tensors) {
-            double here = t.options.front().error;
-            for (const plan_option& o : t.options) here = std::min(here, o.error);
+        for (const joint_choice& j : choices_) {
+            double here = j.options.front().error;
+            for (const plan_option& o : j.options) here = std::min(here, o.error);
             least += here;
         }
         base::refuse(
@@ -185,6 +214,7 @@ class planner {
     }
 
     const candidates& from_;
+    const std::vector<joint_choice> choices_;
     const plan_goal& goal_;
     std::size_t states_;
     error_scale scale_;

@@ -244,10 +244,46 @@ def statistics(r: RecipeLike, name: str = "") -> Statistics:
 
 
 def _measuring(recipes: Any, tensors: Texts, roles: Texts, role_patterns: Texts, norm_bias: float,
-               reading: Mapping[str, Any]) -> Dict[str, Any]:
+               groups: Texts, reading: Mapping[str, Any]) -> Dict[str, Any]:
     return {"recipes": texts(recipes), "tensors": texts(tensors), "roles": texts(roles),
             "role_patterns": texts(role_patterns), "norm_bias": float(norm_bias),
-            **reading_options(reading)}
+            "groups": texts(groups), **reading_options(reading)}
+
+
+# Options of the command that are called otherwise here.
+_words = {"recipes": "recipe", "tensors": "tensor", "roles": "role", "role_patterns": "role-pattern",
+          "groups": "group", "offset": "byte-offset", "splits": "split", "transposed": "transpose",
+          "seeds": "draws"}
+
+
+def _parts(command: str, source: Any, options: Dict[str, Any], shard: Any,
+           parts: Texts) -> Dict[str, Any]:
+    """The options with those of a run in parts: the command line that makes a part is in it."""
+    merged = texts(parts)
+    if not shard and not merged:
+        return options
+    if shard and merged:
+        raise Error(f"{command}: shard makes a part and parts merges all; give one of them")
+    if isinstance(source, (Mapping, Model)):
+        raise Error(f"{command}: parts are of files: give a path as the source")
+    words = [command, *texts(source)]
+    for key, value in options.items():
+        if key in ("digest", "page"):
+            continue
+        name = _words.get(key, key.removesuffix("_axis").replace("_", "-"))
+        if isinstance(value, bool):
+            if key == "regret" and command == "compare":
+                words.append("--regret" if value else "--no-regret")
+            elif value:
+                words.append("--" + name)
+        else:
+            values = value if isinstance(value, list) else [value]
+            words += [f"--{name}={v}" for v in values if v not in ("", 0.0)]
+    if "digest" in options and not options.get("page"):
+        words.append("--sha256")
+    if shard:
+        shard = shard if isinstance(shard, str) else "{}/{}".format(*shard)
+    return {**options, "shard": shard or "", "parts": merged, "command": words}
 
 
 def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> Dict[str, Any]:
@@ -260,9 +296,9 @@ def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> D
 
 def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts = (),
             role_patterns: Texts = (), norm_bias: float = 0.0, histograms: bool = False,
-            decompose: bool = False, regret: bool = False, page: bool = False, policy: str = "",
-            target: str = "", eval: str = "", sha256: bool = False, threads: int = 0,
-            **reading: Any) -> Analysis:
+            decompose: bool = False, regret: bool = False, groups: Texts = (), page: bool = False,
+            policy: str = "", target: str = "", eval: str = "", sha256: bool = False,
+            shard: Any = "", parts: Texts = (), threads: int = 0, **reading: Any) -> Analysis:
     """Every metric of every tensor under every recipe, with one read: `mx analyze`, whose JSON
     save() writes byte for byte.
 
@@ -270,26 +306,31 @@ def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
     to arrays, none of which is copied. recipes: one or several; by default those of the policy.
     tensors, roles: patterns of names, and roles, of the tensors to measure (--tensor, --role).
     histograms, decompose, regret, role_patterns, norm_bias, sha256: as the command's options. page:
-    also measure what the page shows. policy, target, eval: the basis of the verdict. Other keyword
-    arguments are those of open(). Raises Error, also if there is nothing to measure."""
-    options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
+    also measure what the page shows. groups: as --group. policy, target, eval: the basis of the
+    verdict. shard: "3/7" or (3, 7) measures a part, which save() writes; parts: the files of all parts,
+    made by calls that differ in shard and threads only, for the result of one call; `mx merge` does
+    the same. Other keyword arguments are those of open(). Raises Error, also if there is nothing to
+    measure."""
+    options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page),
                "histograms": histograms, "decompose": decompose, "regret": regret}
+    options = _parts("analyze", source, options, shard, parts)
     return Analysis(*_libmx.analyze(source_of(source), options, threads))
 
 
 def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]] = None,
             baseline: Any = "", seeds: int = 5, phase_sweep: bool = False,
             regret: Optional[bool] = None, tensors: Texts = (), roles: Texts = (),
-            role_patterns: Texts = (), norm_bias: float = 0.0,
+            role_patterns: Texts = (), norm_bias: float = 0.0, groups: Texts = (),
             page: bool = False, policy: str = "", target: str = "", eval: str = "",
-            sha256: bool = False, threads: int = 0, **reading: Any) -> Analysis:
+            sha256: bool = False, shard: Any = "", parts: Texts = (), threads: int = 0,
+            **reading: Any) -> Analysis:
     """Ranks every combination of axes of recipes: `mx compare`. axes: from keys of recipes
     ("element", "scale_format", "dialect", "transform", "transform_size", "offset", "axis", "block",
     "round", "scale") to the values to try; recipes: the recipes to apply them to. regret: whether
     to measure it, like --regret and --no-regret; None: if that is cheap. The other arguments are
     those of analyze and of the command."""
-    options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
+    options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page), "baseline": str(baseline),
                "seeds": seeds, "phase_sweep": phase_sweep}
     if regret is not None:
@@ -298,6 +339,7 @@ def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]]
         if key not in _sweep_keys:
             raise Error(f"compare: unknown axis {key!r}; there are {', '.join(_sweep_keys)}")
         options[key + "_axis"] = texts(values)
+    options = _parts("compare", source, options, shard, parts)
     return Analysis(*_libmx.compare(source_of(source), options, threads))
 
 
@@ -306,23 +348,25 @@ _sweep_keys = ("element", "scale_format", "dialect", "transform", "transform_siz
 
 
 def cluster(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts = (),
-            role_patterns: Texts = (), norm_bias: float = 0.0, page: bool = False,
-            policy: str = "", target: str = "", eval: str = "", sha256: bool = False,
-            threads: int = 0, **reading: Any) -> Analysis:
+            role_patterns: Texts = (), norm_bias: float = 0.0, groups: Texts = (),
+            page: bool = False, policy: str = "", target: str = "", eval: str = "",
+            sha256: bool = False, shard: Any = "", parts: Texts = (), threads: int = 0,
+            **reading: Any) -> Analysis:
     """Finds blocks that lose all information, gives the reason, and measures remedies: `mx
     cluster`, with the arguments of analyze. content["findings"] lists them."""
-    options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, reading),
+    options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page)}
+    options = _parts("cluster", source, options, shard, parts)
     return Analysis(*_libmx.cluster(source_of(source), options, threads))
 
 
 def diff(dumps: Sequence[Any], recipes: Any = (), *, labels: Texts = (), as_given: bool = False,
          tensors: Texts = (), roles: Texts = (), role_patterns: Texts = (), norm_bias: float = 0.0,
-         threads: int = 0, **reading: Any) -> Analysis:
+         groups: Texts = (), threads: int = 0, **reading: Any) -> Analysis:
     """Compares dumps of one model, each with the next: `mx diff`. dumps: paths, opened Models or
     mappings from names to arrays; the latter two are named by their index (0, 1, ...) and keep the
     given order. The other arguments are those of analyze and of the command."""
-    options = _measuring(recipes, tensors, roles, role_patterns, norm_bias, reading)
+    options = _measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading)
     options.update(labels=texts(labels), as_given=as_given)
     names = [name_of(d, at) for at, d in enumerate(dumps)]
     return Analysis(*_libmx.diff(names, dumps_of(dumps), options, threads))

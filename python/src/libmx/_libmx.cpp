@@ -9,6 +9,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <fmt/ranges.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -24,11 +26,13 @@
 
 #include "libmx/analysis/statistics.hpp"
 #include "libmx/api/mx/mx.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/documents/gate.hpp"
+#include "libmx/documents/parts.hpp"
 #include "libmx/documents/reference.hpp"
 #include "libmx/documents/report.hpp"
 #include "libmx/documents/studies.hpp"
@@ -352,8 +356,34 @@ void take_measuring(const nb::dict& o, doc::measuring_options& to) {
     take_inputs(o, to.in, to.roles);
     take_judging(o, to.judging);
     take(o, "recipes", to.recipes);
+    take(o, "groups", to.groups);
     take(o, "page", to.page);
+    take(o, "shard", to.parts.shard);
+    take(o, "parts", to.parts.merged);
+    take(o, "command", to.parts.command);
+    to.parts.page_sums = to.page && !to.parts.shard.empty();
+    if (to.parts.page_sums) to.page = false;
     to.digest = digest_by(o);
+}
+
+// Refuses parts that are not all those of this call.
+void check_merged(const doc::part_options& o) {
+    if (o.merged.empty()) return;
+    std::vector<doc::part_head> heads;
+    for (const std::string& path : o.merged) heads.push_back(doc::read_part_head(path));
+    const std::vector<std::uint64_t> missing = doc::missing_parts(heads);
+    if (!missing.empty()) {
+        throw mx::base::error(mx::base::error_kind::input,
+                              fmt::format("{} of {} parts are missing: {}", missing.size(),
+                                          heads.front().number.count, fmt::join(missing, ", ")));
+    }
+    if (heads.front().command != o.command) {
+        throw mx::base::error(
+            mx::base::error_kind::input,
+            fmt::format("is a part of another call, 'mx {}'; this one is 'mx {}'",
+                        fmt::join(heads.front().command, " "), fmt::join(o.command, " ")),
+            {heads.front().path, {}, {}});
+    }
 }
 
 // A checkpoint: an opened one (Files), paths that a run opens, or arrays (views).
@@ -426,6 +456,7 @@ nb::tuple study(const nb::object& from, const nb::dict& named, int threads, Opti
     take_measuring(named, o);
     tensor_source source(from);
     return to_python(run(long_work, threads, [&](const mx::run_options& how) {
+        check_merged(o.parts);
         const auto open = [&] { return source.tensors(o.in); };
         return texts(find(o, {open, [&](auto) { return control_of(how); }}).document);
     }));
@@ -467,6 +498,7 @@ nb::tuple diff(const std::vector<std::string>& names, const nb::list& dumps, con
     doc::diff_options o;
     take_inputs(named, o.in, o.roles);
     take(named, "recipes", o.recipes);
+    take(named, "groups", o.groups);
     take(named, "labels", o.labels);
     take(named, "as_given", o.as_given);
     o.in.files = names;
