@@ -51,7 +51,13 @@ std::vector<road_recipe> road_recipes() {
     }
     for (const char* text :
          {"mxfp4_e3m0:ties=even", "nvfp4:scale=single-level,block=16x16", "nvfp4:block=16x16",
-          "nvfp4:four_over_six=mse", "nvfp4:four_over_six=mae", "nvfp4:four_over_six=abs_max"}) {
+          "nvfp4:four_over_six=mse", "nvfp4:four_over_six=mae", "nvfp4:four_over_six=abs_max",
+          "nvfp4:four_over_six=mae,bound=448,dialect=te",
+          "nvfp4:four_over_six=mse,candidates=fp16,dialect=te", "nvfp4:scale_format=ue5m3",
+          "nvfp4:scale_format=ue5m3,scale=single-level", "nvfp4:scale_format=ue5m3,dialect=te",
+          "amdfp4:block=1x32", "amdfp4:block=1x32,dialect=quark", "nvfp4:element=e1m2",
+          "nvfp4:scale=search,search=mae,reach=3", "amdfp4:scale=search", "nvfp4:outer=row",
+          "nvfp4:outer=none", "nvfp4:outer=128x128"}) {
         list.add("element and scale", text);
     }
     for (const char* text : {"mxfp4:block=1x16", "mxfp4:block=1x128", "mxfp4:block=32x1",
@@ -66,7 +72,8 @@ std::vector<road_recipe> road_recipes() {
     }
     for (const codec::dialect& by : codec::dialects()) {
         if (!by.blocks) continue;
-        for (const std::string preset : {"mxfp4", "mxfp8", "mxint8", "nvfp4", "fp8_1x128"}) {
+        for (const std::string preset :
+             {"mxfp4", "mxfp8", "mxint8", "nvfp4", "amdfp4", "fp8_1x128"}) {
             list.add_if_any("dialect", preset + ":dialect=" + std::string(by.name));
         }
     }

@@ -138,7 +138,19 @@ TEST_CASE("GGUF: blocks of each type are decoded as the gguf package does", "[gg
             CHECK(part == all.substr(23, part.size()));
         }
     }
-    CHECK(decoded == 2 * 16);
+    CHECK(decoded == 2 * 24);
+}
+
+TEST_CASE("GGUF: every point of the codebooks is that of the gguf package", "[gguf]") {
+    const auto expected = io::open_model(fixture("gguf_blocks_values.safetensors"));
+    for (const char* file : {"gguf_blocks.gguf", "gguf_blocks_big.gguf"}) {
+        const auto blocks = io::open_model(fixture(file));
+        for (const char* type : {"IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"}) {
+            const std::string name = std::string(type) + ".points";
+            INFO(file << " " << name);
+            CHECK(values(*blocks, name) == values(*expected, name));
+        }
+    }
 }
 
 TEST_CASE("GGUF: other quantized types are listed by name and refused", "[gguf]") {

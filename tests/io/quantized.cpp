@@ -428,6 +428,22 @@ TEST_CASE("GPTQ, AWQ, compressed-tensors, bitsandbytes and MLX", "[quantized]") 
     CHECK(info_in(m, "gptq4.weight")->stored_bytes == 1024 + 32 + 128);
 }
 
+TEST_CASE("layouts that the libraries packed themselves", "[quantized]") {
+    const auto decoded = io::open_model(fixture("library_layouts_values.safetensors"));
+    std::size_t compared = 0;
+    for (const char* file :
+         {"library_layouts.safetensors", "gptq_v2/model.safetensors", "gptq_p/model.safetensors"}) {
+        const engine::model m = model_of({fixture(file)});
+        for (const engine::tensor_ref& t : m.select({})) {
+            INFO(file << " " << t.info().name);
+            CHECK(same(values_in(m, t.info().name), mx::test::values(*decoded, t.info().name)));
+            ++compared;
+        }
+    }
+    CHECK(compared == 8 + 16 + 10 + 2 + 8 + 4);
+    CHECK(compared == decoded->tensors().size());
+}
+
 TEST_CASE("a configuration in the folder says how GPTQ stores zero points", "[quantized]") {
     const auto value_beside = [](const char* config, const std::string& text) {
         const scratch_dir dir;

@@ -147,3 +147,32 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     CHECK(mx::cluster::survey_blocks(model.all(), survey, control).size() == 1);
     CHECK(lines.size() == 1);
 }
+
+TEST_CASE("a run with outer scales of areas says once that the CPU quantizes it") {
+    const auto recipes = codec::parse_recipes({"nvfp4:outer=row", "mxfp4"});
+    const std::vector<mx::tests::block_kind> kinds(mx::tests::block_kinds.begin(),
+                                                   mx::tests::block_kinds.end());
+    const auto values = mx::tests::make_matrix(mx::tensor::dtype::bf16, 300, 3000, kinds,
+                                               *recipes.front().element, 5);
+    const mx::analysis::matrix m{values.type, values.bytes.data(), values.rows, values.cols, "w"};
+    host_device device({any_room, no_limit});
+    pipeline_device = &device;
+    pipeline_limits = {20000, any_room};
+    std::vector<std::string> lines;
+    mx::engine::run_control control;
+    control.threads = 4;
+    control.notices = std::make_shared<mx::base::notices>(
+        [&](const std::string& line) { lines.push_back(line); });
+    std::vector<double> squares;
+    for (const codec::backend* by : {&small_device, &codec::backend_named("scalar")}) {
+        control.backend = by;
+        for (const auto& r : analyze_matrix(m, recipes, true, control)) {
+            squares.push_back(r.totals.sum.error2().value());
+        }
+    }
+    REQUIRE(squares.size() == 4);
+    CHECK(squares[0] == squares[2]);
+    CHECK(squares[1] == squares[3]);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines.front().find("no outer scales of rows") != std::string::npos);
+}

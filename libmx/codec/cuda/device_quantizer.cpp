@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/codec/cuda/device_quantizer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -80,6 +82,15 @@ class device_quantizer final : public quantizer {
         if (std::ranges::any_of(recipes, is_for_cpu)) {
             if (!by_cpu_) by_cpu_ = best_backend().make_quantizer();
             by_cpu_->steer(notices(), cancel());
+            const bool areas = std::ranges::any_of(
+                recipes, [](const recipe_request& r) { return r.params->outer_areas; });
+            if (areas && notices() != nullptr) {
+                notices()->once(
+                    "outer scales",
+                    fmt::format("backend {} quantizes the recipes of this run: the GPU has "
+                                "no outer scales of rows, columns and tiles",
+                                best_backend().name));
+            }
             return by_cpu_->run(values, segments, recipes, visit);
         }
         stats_.assign(recipes.size(), {});

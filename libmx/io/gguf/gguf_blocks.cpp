@@ -2,11 +2,13 @@
 #include "libmx/io/gguf/gguf_blocks.hpp"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
+#include "libmx/io/gguf/gguf_grids.hpp"
 
 namespace mx::io {
 namespace {
@@ -96,7 +98,30 @@ float ternary(unsigned byte, std::size_t n) {
     return number((byte * powers[n] & 255u) * 3 >> 8, 1);
 }
 
+// One bit of each element, eight to a byte.
+bool bit_of(const gguf_block& b, std::size_t bits, std::size_t i) {
+    return (byte_at(b, bits + i / 8) >> i % 8 & 1u) != 0;
+}
+
+// Whether element i of eight is negative under a code of seven bits: the eighth bit makes the
+// number of negative ones even.
+bool negative(unsigned code, std::size_t i) {
+    return ((i < 7 ? code >> i : static_cast<unsigned>(std::popcount(code))) & 1u) != 0;
+}
+
+// The scales of parts of 16 elements (32 in IQ3_S) in nibbles, the low one first.
+float nibble_at(const gguf_block& b, std::size_t scales, std::size_t part) {
+    return number(byte_at(b, scales + part / 2) >> 4 * (part % 2) & 15u);
+}
+
+float with_sign(float x, bool minus) { return minus ? -x : x; }
+
 }  // namespace
+
+void decode_q1_0(const gguf_block& b, std::span<float> out) {
+    const float d = half_at(b, 0);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = with_sign(d, !bit_of(b, 2, i));
+}
 
 void decode_q4_0(const gguf_block& b, std::span<float> out) {
     const float d = half_at(b, 0);
@@ -177,6 +202,94 @@ void decode_q6_k(const gguf_block& b, std::span<float> out) {
 void decode_q8_k(const gguf_block& b, std::span<float> out) {
     const float d = single_at(b, 0);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = d * signed_at(b, 4 + i);
+}
+
+void decode_iq1_s(const gguf_block& b, std::span<float> out) {
+    const float d = half_at(b, 0);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const unsigned high = word_at(b, 34 + 2 * (i / 32));
+        const unsigned point = byte_at(b, 2 + i / 8) | (high >> 3 * (i / 8 % 4) & 7u) << 8;
+        const float shift = (high & 0x8000u) != 0 ? -0.125f : 0.125f;
+        out[i] = d * number(2 * (high >> 12 & 7u) + 1) *
+                 (static_cast<float>(iq1_grid[point][i % 8]) + shift);
+    }
+}
+
+void decode_iq1_m(const gguf_block& b, std::span<float> out) {
+    // Bytes in ggml, whatever the order of the file: four numbers, whose upper four bits make the
+    // half, and whose lower twelve the scales of four parts of 16.
+    std::array<unsigned, 4> scales{};
+    unsigned half = 0;
+    for (std::size_t k = 0; k < 4; ++k) {
+        scales[k] = byte_at(b, 48 + 2 * k) | byte_at(b, 49 + 2 * k) << 8;
+        half |= scales[k] >> 12 << 4 * k;
+    }
+    const float d = base::float_from_half(static_cast<std::uint16_t>(half));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const unsigned high = byte_at(b, 32 + i / 16) >> 4 * (i / 8 % 2) & 15u;
+        const unsigned point = byte_at(b, i / 8) | (high & 7u) << 8;
+        const float shift = (high & 8u) != 0 ? -0.125f : 0.125f;
+        out[i] = d * number(2 * (scales[i / 64] >> 3 * (i / 16 % 4) & 7u) + 1) *
+                 (static_cast<float>(iq1_grid[point][i % 8]) + shift);
+    }
+}
+
+void decode_iq2_xxs(const gguf_block& b, std::span<float> out) {
+    const float d = half_at(b, 0);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        // Four words for 32 elements: four points of a byte each, then, in 32 bits, four codes of
+        // signs and the scale.
+        const std::size_t at = 2 + 8 * (i / 32);
+        const std::size_t part = i / 8 % 4;
+        const unsigned point = word_at(b, at + 2 * (part / 2)) >> 8 * (part % 2) & 255u;
+        const unsigned rest = word_at(b, at + 4) | static_cast<unsigned>(word_at(b, at + 6)) << 16;
+        out[i] = with_sign(d * (0.5f + number(rest >> 28)) * 0.25f *
+                               static_cast<float>(iq2_xxs_grid[point][i % 8]),
+                           negative(rest >> 7 * part & 127u, i % 8));
+    }
+}
+
+void decode_iq2_xs(const gguf_block& b, std::span<float> out) {
+    const float d = half_at(b, 0);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const unsigned word = word_at(b, 2 + 2 * (i / 8));
+        out[i] = with_sign(d * (0.5f + nibble_at(b, 66, i / 16)) * 0.25f *
+                               static_cast<float>(iq2_xs_grid[word & 511u][i % 8]),
+                           negative(word >> 9, i % 8));
+    }
+}
+
+void decode_iq2_s(const gguf_block& b, std::span<float> out) {
+    const float d = half_at(b, 0);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const unsigned high = byte_at(b, 66 + i / 32) >> 2 * (i / 8 % 4) & 3u;
+        const unsigned point = byte_at(b, 2 + i / 8) | high << 8;
+        out[i] = with_sign(d * (0.5f + nibble_at(b, 74, i / 16)) * 0.25f *
+                               static_cast<float>(iq2_s_grid[point][i % 8]),
+                           bit_of(b, 34, i));
+    }
+}
+
+void decode_iq3_xxs(const gguf_block& b, std::span<float> out) {
+    const float d = half_at(b, 0);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        unsigned rest = 0;  // bytes in ggml, least significant first
+        for (std::size_t k = 0; k < 4; ++k) rest |= byte_at(b, 66 + i / 32 * 4 + k) << 8 * k;
+        out[i] = with_sign(d * (0.5f + number(rest >> 28)) * 0.5f *
+                               static_cast<float>(iq3_xxs_grid[byte_at(b, 2 + i / 4)][i % 4]),
+                           negative(rest >> 7 * (i / 8 % 4) & 127u, i % 8));
+    }
+}
+
+void decode_iq3_s(const gguf_block& b, std::span<float> out) {
+    const float d = half_at(b, 0);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const unsigned high = bit_of(b, 66, i / 4) ? 256u : 0u;
+        const unsigned point = byte_at(b, 2 + i / 4) | high;
+        out[i] = with_sign(
+            d * (1 + 2 * nibble_at(b, 106, i / 32)) * static_cast<float>(iq3_s_grid[point][i % 4]),
+            bit_of(b, 74, i));
+    }
 }
 
 void decode_iq4_nl(const gguf_block& b, std::span<float> out) {

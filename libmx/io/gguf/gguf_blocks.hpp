@@ -19,8 +19,12 @@ struct gguf_block {
 /// subtracted. NaN and Inf scales give NaN and Inf as IEEE multiplication does.
 using gguf_decoder = void(const gguf_block& block, std::span<float> out);
 
+gguf_decoder decode_q1_0;  ///< one bit: d or -d
 gguf_decoder decode_q4_0, decode_q4_1, decode_q5_0, decode_q5_1, decode_q8_0;
 gguf_decoder decode_q2_k, decode_q3_k, decode_q4_k, decode_q5_k, decode_q6_k, decode_q8_k;
+/// Points of io/gguf/gguf_grids.hpp.
+gguf_decoder decode_iq1_s, decode_iq1_m, decode_iq2_xxs, decode_iq2_xs, decode_iq2_s;
+gguf_decoder decode_iq3_xxs, decode_iq3_s;
 gguf_decoder decode_iq4_nl, decode_iq4_xs, decode_tq1_0, decode_tq2_0;
 /// Code 8 is +0, and every scale byte is a power of two: 255 is 2^128, not NaN.
 gguf_decoder decode_mxfp4;

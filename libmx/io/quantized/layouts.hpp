@@ -19,8 +19,7 @@ enum class code_array : std::uint8_t {
     int8,        ///< I8: the integer itself
     int_words,   ///< I32: integers of 2 to 8 bits without gaps, from the low end of a word on, each
                  ///< plus half its range; NAME_shape says how many there are
-    gptq_words,  ///< I32 [in*bits/32, out]: unsigned integers of 2, 3, 4 or 8 bits, down the
-                 ///< columns
+    gptq_words,  ///< I32 [in*bits/32, out]: unsigned integers of 2 to 8 bits, down the columns
     awq_words,   ///< I32 [in, out/8]: unsigned integers of 4 bits, along the rows in the order of
                  ///< awq_places
     table4,  ///< two indices into a table of 16 values per byte, high nibble first, of any dtype
@@ -97,8 +96,9 @@ inline constexpr std::array quantized_layouts{
                      scale_array::real, 1, equal_parts, false,
                      "compressed-tensors 0.20.0 pack-quantized (pack_to_int32), groups and "
                      "channels; Kimi-K2-Thinking"},
-    quantized_layout{"gptq", "GPTQ", code_array::gptq_words, scale_array::real, 1, equal_parts,
-                     false, "AutoGPTQ's PyTorch kernel, checkpoint_format gptq", "gptq"},
+    quantized_layout{
+        "gptq", "GPTQ", code_array::gptq_words, scale_array::real, 1, equal_parts, false,
+        "AutoGPTQ 0.7.1, GPTQModel 7.7.0: checkpoint_format gptq, gptq_v2, gptq_p", "gptq"},
     quantized_layout{"awq", "AWQ", code_array::awq_words, scale_array::real, 1, equal_parts, false,
                      "AutoAWQ 0.2.9 awq/utils/packing_utils.py, version gemm", "gptq"},
     quantized_layout{"bnb-4bit", "bitsandbytes 4-bit", code_array::table4, scale_array::real, 1,

@@ -275,7 +275,7 @@ class opener {
                                       word_order::stream);
             case code_array::gptq_words:
                 return codes_in_words(transposed(open(p_.codes), stored, 4), stored[0], p_.shape[1],
-                                      p_.code_bits, word_order::stream);
+                                      p_.code_bits, gptq_order());
             case code_array::awq_words:
                 return transposed(codes_in_words(open(p_.codes), stored[1], p_.shape[0],
                                                  p_.code_bits, word_order::awq),
@@ -321,7 +321,7 @@ class opener {
                               {parts, rows}, 1);
         }
         const auto order =
-            p_.layout->codes == code_array::awq_words ? word_order::awq : word_order::stream;
+            p_.layout->codes == code_array::awq_words ? word_order::awq : gptq_order();
         return transposed(codes_in_words(open(*p_.zeros), z.shape[1], rows, p_.code_bits, order),
                           {z.shape[0], rows}, 1);
     }
@@ -345,6 +345,8 @@ class opener {
     }
 
   private:
+    word_order gptq_order() const { return p_.planes ? word_order::planes : word_order::stream; }
+
     const pairing& p_;
     std::span<const tensor_ref> arrays_;
 };

@@ -382,9 +382,13 @@ class search {
         p.why += ": " + per_scale(p);
         if (p.zeros) p.why += fmt::format(", zero points of {}", info(*p.zeros).name);
         if (p.layout->codes == code_array::gptq_words) {
-            p.zeros_less_one = format_of(c.file) != "gptq_v2";
-            p.why += p.zeros_less_one ? " stored less one (checkpoint_format gptq)"
-                                      : " stored as they are (checkpoint_format gptq_v2)";
+            // GPTQModel has 5 to 7 bits in planes only.
+            const std::string& format = format_of(c.file);
+            p.planes = format == "gptq_p" || (p.code_bits > 4 && p.code_bits < 8);
+            p.zeros_less_one = !p.planes && format != "gptq_v2";
+            p.why += p.planes ? " stored as they are, bits in planes (checkpoint_format gptq_p)"
+                     : p.zeros_less_one ? " stored less one (checkpoint_format gptq)"
+                                        : " stored as they are (checkpoint_format gptq_v2)";
         }
         if (p.groups) p.why += fmt::format(", groups of {}", info(*p.groups).name);
         if (p.outer_scales) p.why += fmt::format(", scaled by {}", info(*p.outer_scales).name);

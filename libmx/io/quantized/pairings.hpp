@@ -33,6 +33,7 @@ struct pairing {
     bool divides = false;           ///< by the tensor scale
     bool swizzled = false;
     bool zeros_less_one = false;  ///< of GPTQ: zero points are stored less one
+    bool planes = false;          ///< of GPTQ: word_order::planes
     tensor::shape shape;
     int code_bits = 8;
     const format::element_format* element = nullptr;  ///< none for integers and the FNUZ types

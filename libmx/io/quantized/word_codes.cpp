@@ -24,21 +24,39 @@ std::unique_ptr<byte_source> codes_in_words(shared_source words, std::uint64_t r
             const std::uint64_t col = offset % cols;
             const auto count = static_cast<std::size_t>(
                 std::min<std::uint64_t>({out.size(), cols - col, codes_at_once}));
-            const std::uint64_t first = col * width / 32;
-            const std::uint64_t last = ((col + count) * width + 31) / 32;
+            // Planes share the words of 32 codes.
+            const bool planes = order == word_order::planes;
+            const std::uint64_t first = planes ? col / 32 * width : col * width / 32;
+            const std::uint64_t last =
+                planes ? (col + count + 31) / 32 * width : ((col + count) * width + 31) / 32;
             // One byte more than needed, so that a code can be read from two.
             stored.assign(static_cast<std::size_t>((last - first) * word_bytes) + 1, std::byte{0});
             words->read((row * row_words + first) * word_bytes,
                         std::span(stored).first(stored.size() - 1));
-            for (std::size_t i = 0; i < count; ++i) {
-                const std::uint64_t at = col + i;
-                const std::uint64_t place =
-                    order == word_order::stream ? at : at / 8 * 8 + awq_places[at % 8];
-                const std::uint64_t bit = place * width - first * 32;
-                const auto byte = static_cast<std::size_t>(bit / 8);
+            const auto field = [&](std::uint64_t bit, std::uint64_t wide) {
+                const auto byte = static_cast<std::size_t>((bit - first * 32) / 8);
                 const unsigned two = std::to_integer<unsigned>(stored[byte]) |
                                      std::to_integer<unsigned>(stored[byte + 1]) << 8;
-                out[i] = static_cast<std::byte>(two >> bit % 8 & ((1u << width) - 1u));
+                return two >> bit % 8 & ((1u << wide) - 1u);
+            };
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::uint64_t at = col + i;
+                unsigned code = 0;
+                if (planes) {
+                    std::uint64_t start = at / 32 * 32 * width, above = 0;
+                    for (std::uint64_t wide = 8; wide != 0; wide /= 2) {
+                        if ((width & wide) == 0) continue;
+                        code |= field(start + at % 32 * wide, wide) << above;
+                        start += 32 * wide;
+                        above += wide;
+                    }
+                } else {
+                    code =
+                        field((order == word_order::stream ? at : at / 8 * 8 + awq_places[at % 8]) *
+                                  width,
+                              width);
+                }
+                out[i] = static_cast<std::byte>(code);
             }
             out = out.subspan(count);
             offset += count;

@@ -12,6 +12,8 @@ namespace mx::io {
 /// Where the codes of a row are in its words.
 enum class word_order : std::uint8_t {
     stream,  ///< one after the other from the low end on, across the borders of words
+    planes,  ///< GPTQModel's gptq_p: of 32 codes the lower bits, then the others, in fields of as
+             ///< many bits as the powers of two that add up to those of a code, the largest first
     awq,     ///< awq_places of quantized/layouts.hpp; 4 bits
 };
 

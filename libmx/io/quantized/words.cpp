@@ -136,7 +136,7 @@ std::optional<pairing> gptq_or_awq(const candidate& c, const quantized_layout& l
         const bool fits = out % 8 == 0 && codes.shape[1] == out / 8;
         if (fits) p.code_bits = 4;
     } else if (codes.shape[1] == out) {
-        for (const int bits : {4, 8, 2, 3}) {
+        for (const int bits : {4, 8, 2, 3, 5, 6, 7}) {
             const auto wide = static_cast<std::uint64_t>(bits);
             const bool fills = out % 32 * wide % 32 == 0 && in % wide == 0;
             if (p.code_bits == 0 && fills && words_for(out, wide) == z.shape[1]) p.code_bits = bits;
