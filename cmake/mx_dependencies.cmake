@@ -45,21 +45,22 @@ mx_need("${nlohmann_json_FOUND}" "nlohmann_json" nlohmann-json3-dev)
 find_package(HWY CONFIG QUIET NAMES hwy HWY)
 mx_need("${HWY_FOUND}" "Highway" libhwy-dev)
 
-if(MX_FILES)
+# By pkg-config: CMake's own HDF5 module wants a C compiler, and libzip's CMake package of Debian 12
+# wants libzip's command line tools.
+if(MX_FILES OR MX_ZIP)
   find_package(ZLIB QUIET)
   mx_need("${ZLIB_FOUND}" "zlib" zlib1g-dev)
-
-  find_package(OpenSSL QUIET COMPONENTS Crypto)
-  mx_need("${OpenSSL_FOUND}" "OpenSSL's libcrypto" libssl-dev)
-
-  # By pkg-config: CMake's own HDF5 module wants a C compiler, and libzip's CMake package of Debian 12
-  # wants libzip's command line tools.
   find_package(PkgConfig QUIET)
   mx_need("${PkgConfig_FOUND}" "pkg-config" pkg-config)
-  pkg_search_module(hdf5 QUIET IMPORTED_TARGET GLOBAL hdf5-serial hdf5)
-  mx_need("${hdf5_FOUND}" "the HDF5 C library" libhdf5-dev)
   pkg_check_modules(libzip QUIET IMPORTED_TARGET GLOBAL libzip)
   mx_need("${libzip_FOUND}" "libzip" libzip-dev)
+endif()
+
+if(MX_FILES)
+  find_package(OpenSSL QUIET COMPONENTS Crypto)
+  mx_need("${OpenSSL_FOUND}" "OpenSSL's libcrypto" libssl-dev)
+  pkg_search_module(hdf5 QUIET IMPORTED_TARGET GLOBAL hdf5-serial hdf5)
+  mx_need("${hdf5_FOUND}" "the HDF5 C library" libhdf5-dev)
 
   # For ONNX files only: built without it, mx says what to install.
   pkg_check_modules(protobuf_lite QUIET IMPORTED_TARGET GLOBAL protobuf-lite)

@@ -92,13 +92,14 @@ function(mx_precompile target)
   mx_compile_alone(${sources})
 endfunction()
 
-# mx_room(NAME DEPS... [FOLDER FOLDER] [PRIVATE LIBRARIES...]): the
-# folder libmx/NAME (or FOLDER) as target mx_NAME (alias mx::NAME). DEPS reach whoever uses the room;
+# mx_room(NAME DEPS... [FOLDER FOLDER] [ONLY REGEX] [WITHOUT REGEX] [PRIVATE LIBRARIES...]): the
+# folder libmx/NAME (or FOLDER) as target mx_NAME (alias mx::NAME), or those of its sources that match
+# ONLY and not WITHOUT. DEPS reach whoever uses the room;
 # LIBRARIES are used by its sources only. The sources are the .cpp files of the folder, found at build
 # time, so that adding a file needs no second edit; those in folders named cuda are chosen where the
 # room is declared.
 function(mx_room name)
-  cmake_parse_arguments(room "" "FOLDER" "PRIVATE" ${ARGN})
+  cmake_parse_arguments(room "" "FOLDER;ONLY;WITHOUT" "PRIVATE" ${ARGN})
   if(NOT room_FOLDER)
     set(room_FOLDER ${name})
   endif()
@@ -106,6 +107,11 @@ function(mx_room name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
     ${CMAKE_CURRENT_SOURCE_DIR}/${room_FOLDER}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/cuda/")
+  if(room_ONLY)
+    list(FILTER sources INCLUDE REGEX "${room_ONLY}")
+  elseif(room_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "${room_WITHOUT}")
+  endif()
   set(target mx_${name})
   if(sources)
     add_library(${target} STATIC ${sources})

@@ -10,6 +10,9 @@ option(MX_PYTHON_REMOTE "Files at addresses in Python, with MX_FILES and libcurl
 if(MX_PYTHON_REMOTE AND TARGET mx_remote)
   target_link_libraries(_libmx PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,mx::remote>)
 endif()
+if(TARGET mx_zip)
+  target_link_libraries(_libmx PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,mx::zip>)
+endif()
 # Threads are those of std::thread, also over libraries that were built with OpenMP: a child made by
 # fork can go on, and PyTorch's OpenMP stays alone. The linker takes this object, not the library's.
 target_compile_definitions(_libmx PRIVATE MX_THREADS_STD MX_THREADS="std")

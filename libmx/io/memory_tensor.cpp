@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/io/memory_tensor.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -41,9 +44,26 @@ class array_source final : public byte_source {
     }
 
   private:
-    // Run by run along the last axis.
     void gather(std::uint64_t first, std::span<std::byte> out) const {
+        switch (of_.width) {
+            case 1:
+                return gather_as<std::uint8_t>(first, out);
+            case 2:
+                return gather_as<std::uint16_t>(first, out);
+            case 4:
+                return gather_as<std::uint32_t>(first, out);
+            case 8:
+                return gather_as<std::uint64_t>(first, out);
+            default:
+                return gather_as<std::pair<std::uint64_t, std::uint64_t>>(first, out);
+        }
+    }
+
+    // Run by run along the last axis; where whole runs are asked for, several of them together.
+    template <class T>
+    void gather_as(std::uint64_t first, std::span<std::byte> out) const {
         const std::size_t axes = of_.extents.size();
+        const std::uint64_t row = of_.extents[axes - 1];
         std::vector<std::uint64_t> at(axes);
         std::int64_t from = 0;
         for (std::size_t k = axes; k-- > 0;) {
@@ -51,19 +71,59 @@ class array_source final : public byte_source {
             first /= of_.extents[k];
             from += static_cast<std::int64_t>(at[k]) * of_.strides[k];
         }
-        const auto width = static_cast<std::int64_t>(of_.width);
+        constexpr auto width = static_cast<std::int64_t>(sizeof(T));
         while (true) {
             const std::int64_t step = of_.strides[axes - 1];
-            for (; at[axes - 1] < of_.extents[axes - 1]; ++at[axes - 1], from += step) {
+            const std::uint64_t rows =
+                axes == 1 ? 0
+                          : std::min<std::uint64_t>(out.size() / (row * sizeof(T)),
+                                                    of_.extents[axes - 2] - at[axes - 2]);
+            if (at[axes - 1] == 0 && rows > 1) {
+                copy_rows<T>(of_.data + from * width, of_.strides[axes - 2], step, rows, row, out);
+                // As if the last of them had just ended.
+                at[axes - 2] += rows - 1;
+                at[axes - 1] = row;
+                from += static_cast<std::int64_t>(rows - 1) * of_.strides[axes - 2] +
+                        static_cast<std::int64_t>(row) * step;
+                out = out.subspan(static_cast<std::size_t>(rows * row) * sizeof(T));
+            }
+            for (; at[axes - 1] < row; ++at[axes - 1], from += step) {
                 if (out.empty()) return;
-                std::memcpy(out.data(), of_.data + from * width, of_.width);
-                out = out.subspan(of_.width);
+                std::memcpy(out.data(), of_.data + from * width, sizeof(T));
+                out = out.subspan(sizeof(T));
             }
             for (std::size_t k = axes - 1; at[k] == of_.extents[k]; --k) {
                 if (k == 0) return;
                 from += of_.strides[k - 1] - static_cast<std::int64_t>(at[k]) * of_.strides[k];
                 at[k] = 0;
                 ++at[k - 1];
+            }
+        }
+    }
+
+    // By squares that fit the cache, whatever the distances of rows and columns are.
+    template <class T>
+    static void copy_rows(const std::byte* from, std::int64_t down, std::int64_t right,
+                          std::uint64_t rows, std::uint64_t cols, std::span<std::byte> out) {
+        constexpr std::uint64_t side = 16;
+        std::array<std::array<T, side>, side> square{};
+        for (std::uint64_t r = 0; r < rows; r += side) {
+            const std::uint64_t tall = std::min(side, rows - r);
+            for (std::uint64_t c = 0; c < cols; c += side) {
+                const std::uint64_t wide = std::min(side, cols - c);
+                for (std::uint64_t j = 0; j < wide; ++j) {
+                    const auto first = static_cast<std::int64_t>(r) * down +
+                                       static_cast<std::int64_t>(c + j) * right;
+                    const std::byte* at = from + first * static_cast<std::int64_t>(sizeof(T));
+                    for (std::uint64_t i = 0; i < tall; ++i) {
+                        std::memcpy(&square[i][j], at, sizeof(T));
+                        at += down * static_cast<std::int64_t>(sizeof(T));
+                    }
+                }
+                for (std::uint64_t i = 0; i < tall; ++i) {
+                    std::memcpy(out.data() + ((r + i) * cols + c) * sizeof(T), square[i].data(),
+                                wide * sizeof(T));
+                }
             }
         }
     }

@@ -83,6 +83,23 @@ def test_layouts(dtype):
     libmx.quantize(x, "mxfp4")
 
 
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_any_strides(width):
+    """Arrays whose axes were swapped, cut, reversed and repeated, whole and by rows."""
+    rng = np.random.default_rng(width)
+    all = rng.integers(0, 100, (3, 40, 70)).astype(f"i{width}")
+    for order in ((0, 1, 2), (0, 2, 1), (2, 1, 0), (1, 0, 2), (2, 0, 1)):
+        for cut in (np.s_[:], np.s_[..., ::3], np.s_[:, ::-1, 1:18], np.s_[1:2, 1:36, ::-2]):
+            x = all.transpose(order)[cut]
+            for y in (x, x[0], x[:, 0], np.broadcast_to(x[:, :1], x.shape)):
+                v = libmx._arrays.as_view(y, "")
+                np.testing.assert_array_equal(v.values(), y.astype(np.float32))
+                np.testing.assert_array_equal(v.values(1, 3), y[1:3].astype(np.float32))
+    wide = rng.standard_normal((500, 600)).astype(np.float32)  # several panels
+    assert np.array_equal(libmx.fake_quantize(wide.T, "mxfp8"),
+                          libmx.fake_quantize(np.ascontiguousarray(wide.T), "mxfp8"))
+
+
 def test_sixteen_bit_results_are_rounded_once():
     bits = np.arange(1 << 16, dtype=np.uint16)
     for dtype in (np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)):

@@ -60,6 +60,15 @@ nb::object to_numpy(std::vector<T> values, std::vector<std::size_t> shape) {
                     nb::rv_policy::reference);
 }
 
+// The same of room for values, all of which have been written.
+template <typename T>
+nb::object to_numpy(std::unique_ptr<T[]> values, const std::vector<std::size_t>& shape) {
+    T* const kept = values.release();
+    const nb::capsule owner(kept, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T>(kept, shape.size(), shape.data(), owner),
+                    nb::rv_policy::reference);
+}
+
 nb::object bytes_to_numpy(std::vector<std::byte> bytes) {
     auto* kept = new std::vector<std::byte>(std::move(bytes));
     const nb::capsule owner(
@@ -248,14 +257,15 @@ nb::object fake_quantize(const mx::view& x, const mx::recipe& r, std::string_vie
     const mx::dtype type = mx::io::parse_dtype("dtype", dtype);
     const auto made = [&](auto values) {
         run(x.elements(), threads, [&](const mx::run_options& how) {
-            mx::fake_quantize(x, r, type, values.data(), how);
+            mx::fake_quantize(x, r, type, values.get(), how);
             return true;
         });
         return to_numpy(std::move(values), extents_of(x.extents()));
     };
+    // Not set to zero first: that would be one thread's work.
     const auto count = static_cast<std::size_t>(x.elements());
-    return type == mx::dtype::f32 ? made(std::vector<float>(count))
-                                  : made(std::vector<std::uint16_t>(count));
+    return type == mx::dtype::f32 ? made(std::make_unique_for_overwrite<float[]>(count))
+                                  : made(std::make_unique_for_overwrite<std::uint16_t[]>(count));
 }
 
 // Into an array of the same layout: float32, or the bits of another type.
