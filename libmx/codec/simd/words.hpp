@@ -6,7 +6,7 @@
 
 namespace mx::codec::simd {
 
-/// The pass (word_counts.hpp) of an instruction set, or null when this build lacks it.
+/// The pass (word_counts.hpp) of an instruction set, or null if this build lacks it.
 word_pass word_pass_for(base::simd::target t);
 
 }  // namespace mx::codec::simd
