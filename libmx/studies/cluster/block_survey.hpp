@@ -42,7 +42,7 @@ struct near_block {
 
 /// One tensor under one recipe.
 struct block_survey {
-    std::size_t tensor = 0, recipe = 0;  ///< indices into what was asked for
+    std::size_t tensor = 0, recipe = 0;  ///< indices into the request
     std::uint64_t blocks = 0;
     std::uint64_t eligible = 0;   ///< blocks with at least two non-zero finite elements
     std::uint64_t saturated = 0;  ///< of them, as the metric saturated_block_rate counts them

@@ -66,7 +66,7 @@ struct counts {
     }
 };
 
-// What the survey adds to a record of the analysis.
+// Adds the survey's figures to a record of the analysis.
 void add_members(report::record& r, const block_survey& s) {
     r.emplace_back("clamp_zone_block_rate", s.clamp_zone_block_rate);
     r.emplace_back("certain_overflow_block_rate", s.certain_overflow_block_rate);
@@ -84,7 +84,7 @@ std::optional<defect> danger_of(const block_survey& s) {
     return std::nullopt;
 }
 
-// By what blocks lose, by the share of them that do, and by nrmse.
+// Orders by defect, then by the share of blocks that have it, then by nrmse.
 bool more_severe(const finding& a, const finding& b) {
     const auto severity = [](const finding& f) {
         return std::tuple(-static_cast<int>(f.what), f.survey.share(f.what),
@@ -111,7 +111,7 @@ norm_centres find_norm_centres(const std::vector<engine::tensor_ref>& tensors,
     return centres;
 }
 
-// What a survey, and the result of the same tensor and recipe, say about them.
+// Adds the findings of a survey and of the result of the same tensor and recipe.
 void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::recipe& recipe,
           const block_survey& s, const analysis::result& r) {
     recipe_summary& h = to.summaries[s.recipe];
@@ -120,7 +120,7 @@ void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::rec
     h.eligible += s.eligible;
     h.saturated += s.saturated;
     h.saturating_tensors += s.saturated > 0 ? 1u : 0u;
-    // A tensor without a finite element has no R-MSE; one of zeros has nothing to lose.
+    // A tensor without a finite element has no R-MSE; a tensor of zeros has nothing to lose.
     const bool nothing = std::isnan(r.rmse) || r.zero_blocks == static_cast<double>(r.blocks);
     if (s.eligible == 0 && s.blocks > 1 && !nothing) {
         to.unjudged.push_back({tensor.info().name, codec::to_string(recipe)});
@@ -137,7 +137,7 @@ void note(cluster_report& to, const engine::tensor_ref& tensor, const codec::rec
                                0});
         return;
     }
-    // The first of equals: tensors come in order.
+    // The first of equal ones: tensors come in order.
     if (s.nearest && (!h.nearest || s.nearest->nearness > h.nearest->nearness)) {
         h.nearest = s.nearest;
         h.nearest_tensor = tensor.info().name;
@@ -199,7 +199,7 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
                         const analysis::analysis_request& request,
                         const engine::run_control& control) {
     cluster_report report;
-    std::vector<engine::skipped_tensor> left_out;  // the analysis says so as well
+    std::vector<engine::skipped_tensor> left_out;  // the analysis reports them as well
     const std::vector<engine::tensor_ref> numeric = engine::numeric_only(tensors, left_out);
     report.summaries.resize(request.recipes.size());
     analysis::analysis_request wanted = request;
@@ -216,7 +216,7 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
         report.results.push_back(r);
     }
     report.measured = std::move(a.results);
-    // A part leaves this to the whole, which knows all of every tensor.
+    // A part leaves this to the merge, which has the figures of all blocks of a tensor.
     if (request.share && !request.share->merges) return report;
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         find_remedies(report, r, request, control);
