@@ -23,7 +23,7 @@ std::pair<std::string, std::string> split_at_equals(const std::string& text, con
     return {text.substr(0, at), text.substr(at + 1)};
 }
 
-// Where the columns of a table are.
+// The indices of a table's columns.
 struct places {
     std::size_t n = 0, d = 0, loss = 0;
     std::vector<std::size_t> bits;
@@ -78,7 +78,7 @@ std::string lower(std::string text) {
     return text;
 }
 
-// Why a row is left out, and whether it diverged; fills `r` where it is not.
+// Why a row is left out, and whether the run diverged; otherwise fills `r`.
 std::pair<std::string, bool> read_row(const std::vector<std::string>& fields, const places& p,
                                       const run_request& request, const runs& all, run& r) {
     const auto positive = [&](std::size_t column) {
@@ -114,7 +114,7 @@ std::pair<std::string, bool> read_row(const std::vector<std::string>& fields, co
         if (!bits) return {"P_post is no positive number", false};
         r.post_bits = *bits;
     }
-    // The rise of what the table has as the run's end over its minimum; `loss` is either.
+    // The rise of the final loss over the minimum; `loss` is one of the two.
     const auto least = p.least ? report::finite_number(fields[*p.least]) : std::nullopt;
     const auto last = p.last ? report::finite_number(fields[*p.last]) : std::nullopt;
     if (least || last) r.rise = std::max(0.0, last.value_or(r.loss) - least.value_or(r.loss));
