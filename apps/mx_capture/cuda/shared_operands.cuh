@@ -7,8 +7,8 @@
 
 namespace mx::capture {
 
-/// Fills `rows` rows of `steps` steps: zeros but for `count` rows of the tile, which begin at
-/// `first` (before or behind these rows: they are another block's). offset(row, w): in bytes.
+/// Fills `rows` rows of `steps` steps: zeros except for the `count` rows of the tile, which begin
+/// at `first` (possibly outside these rows, in another block). offset(row, w): in bytes.
 template <typename Offset>
 __device__ inline void fill_operand(std::uint32_t* to, int rows, int steps,
                                     const std::uint32_t* from, int first, int count,
