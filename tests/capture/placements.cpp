@@ -99,7 +99,7 @@ TEST_CASE("placements: the documented one first, each once, with a name of its o
             CHECK(to_string(list.front()) == mx::conformance::verify::documented_placement);
             std::set<std::string> names;
             for (const placement& p : list) CHECK(names.insert(to_string(p)).second);
-            // What runs everywhere leaves nothing to choose.
+            // Instructions of all chips have a single placement.
             const bool wide = i.what.a->code_bits() >= 8 && i.what.b->code_bits() >= 8;
             if (i.by != unit::tcgen05 && wide && i.what.scale == nullptr) CHECK(list.size() == 1);
         }
@@ -142,7 +142,7 @@ TEST_CASE("the card decides where operands lie") {
     CHECK(settle(i, i.what, refusing) == "codes in low bits of bytes, scales reversed");
     CHECK(refusing.asked == one.asked);
 
-    // None: the documented one stays, and the recording says so.
+    // If none matches, the documented placement remains, and the recording says so.
     reads.results = result_layout::high_half;
     card none(c, reads);
     CHECK(settle(i, i.what, none) == mx::conformance::verify::no_placement);
@@ -154,8 +154,8 @@ TEST_CASE("the card decides where operands lie") {
 
 namespace {
 
-// A card that reads codes and scales of registers and shared memory where `reads` says, whatever is
-// written there.
+// A GPU that reads codes and scales of registers and shared memory from the positions in `reads`,
+// regardless of what is written there.
 class reading_card final : public card {
   public:
     reading_card(const chip& c, const placement& reads) : card(c, reads), reads_(reads) {}
@@ -203,7 +203,7 @@ class reading_card final : public card {
         return seen;
     }
 
-    // Of words turned round, the bytes from the lowest on.
+    // For reversed words, the bytes from the lowest on.
     static std::vector<std::uint8_t> turned_scales(const instruction& i,
                                                    const std::vector<std::uint8_t>& scales,
                                                    std::size_t rows, std::size_t steps) {
@@ -224,8 +224,8 @@ class reading_card final : public card {
 
 }  // namespace
 
-// The first placement that gives the known products is taken: none that the card does not read may
-// give them.
+// The recorder takes the first placement that gives the known products; only the placement that the
+// GPU reads may give them.
 TEST_CASE("known products tell placements apart") {
     const std::pair<const char*, std::vector<const char*>> some[] = {
         {"sm_100a",

@@ -31,7 +31,7 @@ std::string failure(const io::isolated_worker& worker) {
     return error_of(base::error_kind::input, [&] { worker.ask("x"); });
 }
 
-// What a worker says whose service does `action`, at the first request and after it.
+// The error of a worker whose service does `action`, at the first request and later.
 std::string end_of(const io::worker_limits& limits, const std::function<std::string()>& action) {
     const io::isolated_worker worker("the library", "file.x", limits,
                                      [&] { return always(action); });

@@ -143,7 +143,7 @@ TEST_CASE("checksums of ranges in any order", "[npz]") {
     io::range_checksum sound(text.size(), crc);
     CHECK(sound.add(30, part(30, 13)));
     CHECK(sound.add(5, part(5, 10)));
-    CHECK(sound.add(10, part(10, 15)));  // overlaps what is known
+    CHECK(sound.add(10, part(10, 15)));  // overlaps a known part
     CHECK(sound.add(0, part(0, 6)));
     CHECK(sound.add(20, part(20, 12)));
     io::range_checksum wrong(text.size(), crc ^ 1);
