@@ -46,7 +46,7 @@ struct published_fit {
     double tolerance;  // of E, alpha and beta
 };
 
-// A law's own losses at sizes on a grid, each off by up to `noise` in its logarithm.
+// A law's own losses at sizes on a grid, each with a deviation of up to `noise` in its logarithm.
 fit::runs made_runs(fit::form is, const fit::coefficients& c, double noise) {
     fit::runs all;
     if (is == fit::form::precision) all.bits = {"P_w"};
@@ -222,7 +222,7 @@ TEST_CASE(
     REQUIRE(f.check);
     CHECK(f.check->of == 5);
     CHECK(f.check->mean_abs_error < 0.01);
-    // What is predicted is known far better than A.
+    // The prediction is far more certain than A.
     const fit::prediction& p = f.predictions.at(0);
     CHECK(*p.loss.high / *p.loss.low < 1.02);
     CHECK(*f.a.high / *f.a.low > 1.1);
