@@ -5,8 +5,9 @@ nanobind_add_module(_libmx STABLE_ABI BACKEND_MODULE nanobind_backend
   BACKEND_PYPI nanobind-backend ${CMAKE_CURRENT_LIST_DIR}/src/libmx/_libmx.cpp)
 set_target_properties(_libmx PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON UNITY_BUILD OFF)
 target_link_libraries(_libmx PRIVATE mx::core mx::documents)
-# Threads are those of std::thread, also over libraries that were built with OpenMP: a child made by
-# fork can go on, and PyTorch's OpenMP stays alone. The linker takes this object, not the library's.
+# Threads are those of std::thread, even if libraries were built with OpenMP: a child made by fork
+# can continue, and there is no second OpenMP next to PyTorch's. The linker uses this object instead
+# of the library's.
 target_compile_definitions(_libmx PRIVATE MX_THREADS_STD MX_THREADS="std")
 if(MX_THREADS STREQUAL "openmp")
   find_package(Threads REQUIRED)

@@ -29,7 +29,7 @@ SOURCE = Path(__file__).resolve().parents[1]
 CHECKPOINTS = ["stories260k", "minigrid-dt-gatedmlp", "magika-begonly-v2-1", "g2p-en", "textgenrnn"]
 
 
-# ---- what is read ----
+# ---- inputs ----
 
 def f32(values):
     """Little-endian float32, each rounded once."""
@@ -123,7 +123,7 @@ def rms_norm_of_embedding(file):
     return inputs
 
 
-# ---- what mx does not measure ----
+# ---- figures that mx does not measure ----
 
 def sequential_sum(values):
     """The sum in the order given (sum() of later versions of Python compensates)."""
@@ -517,7 +517,7 @@ def linear_layers(r):
     for layer, rows in ("wq", 64), ("wk", 32), ("wv", 32):
         w = f"stories260k.safetensors:layers.0.attention.{layer}.weight"
         given = ["--shape-a", "512x64", "--dtype", "F32", "--transpose-b", "-r", "none", "-m", "exact"]
-        # The gradient of |Y - Y(W)|^2 / 2 where Y was made with quantized weights.
+        # The gradient of |Y - Y(W)|^2 / 2 for a Y computed with quantized weights.
         r.show("quantize", "stories260k.safetensors", "--tensor", f"layers.0.attention.{layer}.weight", "-r",
                "mxfp4", "-o", "quantized.npy", "--quiet")
         r.show("gemm", "inputs.bin", w, *given, "-o", "outputs.npy", "--quiet")
