@@ -88,7 +88,7 @@ def goal(what, least, measured):
 
 
 def speed(bench, products):
-    """Each figure beside its roof, measured in the same run."""
+    """Each figure with its limit, measured in the same run."""
     def roof(**wanted):
         return best(bench, "fraction_of_roof", recipe="mxfp4", **wanted)
 

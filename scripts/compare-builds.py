@@ -141,7 +141,7 @@ def first_difference(old, new):
 
 
 def compare_case(case, old, new, versions):
-    """What differs between two folders of run_case: lists of lines, one per output."""
+    """The differences between two folders of run_case: lists of lines, one per output."""
     found = []
     a, b = outputs(old), outputs(new)
     for name in sorted(a.keys() | b.keys()):

@@ -43,7 +43,7 @@ int cast_e4m3(float *to, const float *from, size_t n) {
 
 
 class Missing(Exception):
-    """Why a library takes no part."""
+    """Why a library is left out."""
 
 
 def found(module):
@@ -225,7 +225,7 @@ def normal_array(rows, columns):
 
 
 def gather(array, threads, cpfloat):
-    """(tasks by name, versions, reasons): what takes part, and why the rest does not."""
+    """(tasks by name, versions, reasons): what is measured, and why others are left out."""
     tasks, versions, reasons = {}, {}, []
     for name, make in PEERS.items():
         try:

@@ -110,7 +110,7 @@ class Measurement:
         return min(times)
 
     def peak_memory(self, *arguments):
-        """MiB that `mx analyze` of the file holds at most."""
+        """Peak memory of `mx analyze` of the file in MiB."""
         process = subprocess.Popen([self.mx, "analyze", "model.safetensors", *arguments, "--json", "analysis.json",
                                     "--quiet"], stdin=subprocess.DEVNULL)
         peak = 0

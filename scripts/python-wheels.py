@@ -62,7 +62,7 @@ def build(folder, module):
 
 
 def audit(wheel):
-    """What has to hold of the file."""
+    """Checks the contents of the file."""
     if "-cp310-abi3-manylinux" not in wheel.name:
         fail(f"{wheel.name} is no cp310-abi3 wheel for manylinux")
     if wheel.stat().st_size > LARGEST:

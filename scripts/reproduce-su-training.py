@@ -126,7 +126,7 @@ class Study:
         return at
 
     def compare(self, *folders):
-        """What `mx runs` says of these folders, the first of which the others are compared with."""
+        """The output of `mx runs` for these folders; the others are compared with the first."""
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "runs.json"
             self.mx("runs", *folders, "--quiet", "--json", file)
@@ -185,7 +185,7 @@ def shares_of(n, of):
 
 
 def fate(unstable_at, broke):
-    """What became of a run that was changed before the step at which it broke."""
+    """The outcome of a run that was changed before the step at which it became unstable."""
     return "averted" if unstable_at is None else "delayed" if unstable_at > broke + SAME else "not"
 
 

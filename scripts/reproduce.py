@@ -164,7 +164,7 @@ def common_and_largest(values, columns):
 
 
 def six_digits(x):
-    """What is computed here goes into a table with six digits, as in the published tables."""
+    """Figures computed here are printed with six digits, as in the published tables."""
     return float(f"{x:.6g}")
 
 
@@ -206,7 +206,7 @@ class Reproduction:
         print(text, end="", file=self.out, flush=True)
 
     def arguments(self, name):
-        """What mx is told of an input: a file, and the tensors of it that are meant."""
+        """An input of mx: a file, and the tensors to use."""
         if name.startswith("n-"):
             file = name[2:]
             if file == "layernorm":

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Records of groups: what they say of a mixture of experts, in one run and in parts, and how much memory
-# they take. groups_test.sh MX SOURCE
+# Records of groups: their figures for a mixture of experts, in one run and in parts, and their memory.
+# groups_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
 source=$(realpath "$2")
@@ -43,7 +43,7 @@ down = [r["worst_member"] for r in records
 assert [name.split(".")[5] for name in down] == ["3", "10", "1"], down
 END
 
-# In parts, in any order, by other threads and backends.
+# In parts, in any order, with other threads and backends.
 for by in 'experts.*' layer,role; do
     if [ "$by" = layer,role ]; then counts='5'; else counts='1 2 3 7 64'; fi
     "$mx" analyze moe.safetensors -r mxfp4 -r nvfp4 -r mxfp8:axis=0 --decompose --histograms \
@@ -67,12 +67,12 @@ for i in 1 2 3; do
 done
 "$mx" merge part-2.json part-3.json part-1.json --json all.json --quiet
 cmp one.json all.json
-# Records of several layers are of none, whatever numbers are left in their names.
+# Records of several layers have no layer, even if numbers remain in their names.
 "$mx" compare moe.safetensors --element e2m1 --scale floor,even --group 'layers.*' --layers \
     --json layers.json --html layers.html >layers.txt
 python3 -c 'import json; assert json.load(open("layers.json"))["series"] == []'
 
-# Dumps against the next: figures of the members' sums, and the member that differs most.
+# Pairs of consecutive dumps: figures of the members' sums, and the member that differs most.
 for recipe in mxfp8 mxfp4; do
     "$mx" quantize moe.safetensors -r $recipe -o packed.safetensors --quiet
     "$mx" dequantize packed.safetensors -o $recipe.safetensors --quiet
@@ -134,14 +134,14 @@ code=0
 "$mx" diff "$@" --group 'nowhere.*' 2>said >out || code=$?
 [ $code = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -q 'matches no tensor' said || fail "diff: $code"
 
-# Commands that have no groups say so in one line.
+# Commands without groups refuse the option in one line.
 for command in 'cluster moe.safetensors' 'plan tensors.json'; do
     code=0
     "$mx" $command --group 'experts.*' 2>said >out || code=$?
     [ $code = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -q 'tensor' said || fail "$command: $code"
 done
 
-# Files of results like others.
+# Results with groups can be read like any others.
 "$mx" report groups.json -o page.html --quiet
 grep -q 'The worst tensors of groups' page.html
 "$mx" gate groups.json --rule 'worst_member_sqnr_db>10' --quiet
@@ -158,7 +158,7 @@ refused() {
 refused 'layer,role or' experts
 refused 'matches no tensor' 'nowhere.*'
 
-# Memory and results follow the groups, not the tensors: 8,290 of them.
+# Memory and results depend on the number of groups, not on that of tensors: 8,290.
 python3 "$source/tests/cli/moe.py" many.safetensors 2 1380 2 32
 python3 "$source/tests/cli/moe.py" few.safetensors 2 138 2 32
 python3 - "$mx" <<'END'
@@ -179,7 +179,7 @@ single = peak("single.json", "analyze", "many.safetensors", *recipes)
 grouped = peak("grouped.json", "analyze", "many.safetensors", *recipes, "--group", "experts.*")
 assert os.path.getsize("grouped.json") < 200000 < 50000000 < os.path.getsize("single.json")
 assert grouped - few < 0.5 * (single - few), (few, grouped, single)
-# Without groups by a few hundred bytes for each record, those of the tensor's name included.
+# Without groups, a few hundred bytes for each record, including the tensor's name.
 cells = ("--element", "e2m1,e4m3", "--scale", "floor,ceil,even,rceil", "--no-regret")
 few_cells = peak("few.json", "compare", "few.safetensors", *cells)
 many_cells = peak("many.json", "compare", "many.safetensors", *cells)
