@@ -111,8 +111,8 @@ class Remote(unittest.TestCase):
                          f'{AT_COMMIT}/model/model.safetensors.index.json')
         self.assert_same('torch_distributed/.metadata', 'hf://org/name@v1/torch_distributed/',
                          f'{AT_COMMIT}/torch_distributed/.metadata')
-        self.refused('tensors', 'hf://org/name/onnx', says='knows no such file (404)')
-        self.refused('tensors', 'hf://org/name@nowhere', says='knows no such file (404)')
+        self.refused('tensors', 'hf://org/name/onnx', says='has no such file (404)')
+        self.refused('tensors', 'hf://org/name@nowhere', says='has no such file (404)')
 
     def test_several_inputs_and_two_models(self):
         whole = self.fine('analyze', 'model/a.safetensors', 'model/b.safetensors', '--csv', '-', '-q')

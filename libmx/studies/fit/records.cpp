@@ -76,10 +76,10 @@ void say_group(const group_fit& g, std::vector<std::string>& words) {
     constexpr double least_exponent = 0.02, most_exponent = 2;
     for (const auto& [name, x] : {std::pair{"alpha", f.of.alpha}, std::pair{"beta", f.of.beta}}) {
         if (x > least_exponent && x < most_exponent) continue;
-        words.push_back(
-            fmt::format("{}{} = {} is no exponent of a scaling law: these runs do not determine "
-                        "one. Diverged runs, or sizes that do not vary apart, give such fits.",
-                        of, name, report::significant_text(x, 3)));
+        words.push_back(fmt::format(
+            "{}{} = {} is not an exponent of a scaling law: these runs do not determine "
+            "one. Diverged runs, or sizes that do not vary apart, give such fits.",
+            of, name, report::significant_text(x, 3)));
     }
     if (f.a.low && (*f.a.high > 2 * *f.a.low || *f.b.high > 2 * *f.b.low)) {
         words.push_back(fmt::format(

@@ -87,8 +87,8 @@ std::pair<std::string, bool> read_row(const std::vector<std::string>& fields, co
     };
     r.n = positive(p.n);
     r.d = positive(p.d);
-    if (r.n == 0) return {"N is no positive number", false};
-    if (r.d == 0) return {"D is no positive number", false};
+    if (r.n == 0) return {"N is not a positive number", false};
+    if (r.d == 0) return {"D is not a positive number", false};
     if (fields[p.loss].empty()) return {"no loss", false};
     r.loss = positive(p.loss);
     if (r.loss == 0) {
@@ -98,20 +98,20 @@ std::pair<std::string, bool> read_row(const std::vector<std::string>& fields, co
         const bool known = text == "nan" || text == "-nan" || text == "inf" || text == "-inf" ||
                            text == "+inf" || text == "infinity" || text == "diverged";
         if (known) return {"diverged: its loss is not finite", true};
-        return {"the loss is no number", false};
+        return {"the loss is not a number", false};
     }
     if (p.state && lower(fields[*p.state]) == "diverged") {
         return {"diverged: its column state says so", true};
     }
     for (std::size_t i = 0; i < p.bits.size(); ++i) {
         const auto bits = bits_of(fields[p.bits[i]]);
-        if (!bits) return {fmt::format("{} is no positive number", all.bits[i]), false};
+        if (!bits) return {fmt::format("{} is not a positive number", all.bits[i]), false};
         r.bits.push_back(*bits);
     }
     r.post_bits = std::numeric_limits<double>::infinity();
     if (p.post) {
         const auto bits = bits_of(fields[*p.post]);
-        if (!bits) return {"P_post is no positive number", false};
+        if (!bits) return {"P_post is not a positive number", false};
         r.post_bits = *bits;
     }
     // The rise of the final loss over the minimum; `loss` is one of the two.

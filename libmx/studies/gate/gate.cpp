@@ -68,8 +68,9 @@ std::string nothing_to_check(const analysis::gate_rule& rule, bool any_totals) {
             }
             std::vector<std::string_view> names;
             for (const engine::role_row& r : engine::roles()) names.push_back(r.name);
-            return fmt::format("no tensor is called '{}', and it is no role (did you mean '{}'?)",
-                               rule.subject_text, base::nearest(rule.subject_text, names));
+            return fmt::format(
+                "no tensor is called '{}', and it is not a role (did you mean '{}'?)",
+                rule.subject_text, base::nearest(rule.subject_text, names));
         }
         case analysis::rule_subject::totals:
             return any_totals ? "there is no result to check"
@@ -93,7 +94,7 @@ class referee {
         rule_verdict& v = verdict_.rules[rule];
         const analysis::finding f = analysis::judge(rules_[rule], r);
         if (f.is == analysis::finding::outcome::no_number) {
-            base::refuse("rule '{}': {} is no number", base::printable(rules_[rule].text),
+            base::refuse("rule '{}': {} is not a number", base::printable(rules_[rule].text),
                          rules_[rule].metric);
         }
         if (f.is == analysis::finding::outcome::absent) {

@@ -53,7 +53,7 @@ std::uint64_t bits_of(const std::string& path, const analysis::result& r) {
         analysis::value_or(r.bits_per_element, -1) * static_cast<double>(r.elements);
     const double whole = std::nearbyint(bits);
     if (!(bits >= 0) || bits > bits_limit || std::abs(bits - whole) > 1e-9 * (1 + bits)) {
-        refuse_input(path, r, "bits_per_element times elements is no number of bits");
+        refuse_input(path, r, "bits_per_element times elements is not a number of bits");
     }
     return static_cast<std::uint64_t>(whole);
 }
@@ -175,7 +175,7 @@ class gatherer {
             const analysis::finding f = analysis::judge(rule, r);
             if (f.is == analysis::finding::outcome::absent ||
                 f.is == analysis::finding::outcome::no_number) {
-                base::refuse("rule '{}': {} of tensor '{}' is no number in these results",
+                base::refuse("rule '{}': {} of tensor '{}' is not a number in these results",
                              base::printable(rule.text), rule.metric,
                              base::printable(g.tensor.of->tensor));
             }

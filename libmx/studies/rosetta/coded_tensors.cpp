@@ -57,7 +57,7 @@ const format::scale_format& scale_format_of(const io::tensor_info& scales,
                                                     !named.empty() ? named
                                                     : numbers      ? e4m3
                                                                    : e8m0);
-    if (!f.has_codes()) fail(scales, "scales of one byte each are called for");
+    if (!f.has_codes()) fail(scales, "scales of one byte each are expected");
     return f;
 }
 
@@ -66,7 +66,7 @@ std::optional<codec::tensor_scale> tensor_scale_of(engine::tensor_ref from,
                                                    codec::two_level_kind convention) {
     const io::tensor_info& info = from.info();
     if (info.type != tensor::dtype::f32 || info.elements != 1) {
-        fail(info, "a tensor scale of one F32 is called for");
+        fail(info, "a tensor scale of one F32 is expected");
     }
     const float stored = io::read_run<float>(*from.file->open(from.index), 0, 1).front();
     const codec::tensor_scale t = codec::stored_tensor_scale(convention, stored);
@@ -93,10 +93,10 @@ coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
     const io::tensor_info& c = codes.info();
     const io::tensor_info& s = scales.info();
     if (tensor::row_of(c.type).bits > 8) {
-        fail(c, "element codes are called for, of one byte or less each");
+        fail(c, "element codes are expected, of one byte or less each");
     }
     const auto width = static_cast<std::uint64_t>(block::packed_bits(element.bits()));
-    if (s.bytes != s.elements) fail(s, "scales of one byte each are called for");
+    if (s.bytes != s.elements) fail(s, "scales of one byte each are expected");
     const std::uint64_t elements = c.bytes / width * 8 + c.bytes % width * 8 / width;
     if (s.elements == 0 || elements % s.elements != 0 || elements / s.elements < 2 ||
         elements / s.elements > largest_block) {
@@ -188,7 +188,7 @@ std::vector<coded_tensor> find_in(const reader_list& files, const coded_request&
         if (!how.tensor_scale.empty()) {
             const engine::tensor_ref of = need(files, "--tensor-scale", how.tensor_scale);
             found.back().outer = tensor_scale_of(of, convention_of(name_divides(how.tensor_scale)));
-            if (!found.back().outer) fail(of.info(), "a finite and positive number is called for");
+            if (!found.back().outer) fail(of.info(), "a finite and positive number is expected");
         }
         return found;
     }

@@ -302,7 +302,7 @@ engine::tensor_ref original_of(const coded_tensor& t, const engine::model& origi
     if (!numeric || found->info().elements != elements) {
         throw base::error(
             base::error_kind::input,
-            fmt::format("{} numbers are called for, as many as there are codes", elements),
+            fmt::format("{} numbers are expected, as many as there are codes", elements),
             {found->info().file, found->info().name, {}});
     }
     return *found;

@@ -408,7 +408,7 @@ class Watch:
     def __init__(self, model: torch.nn.Module, recipes: Sequence[RecipeLike],
                  tensors: Sequence[str], every: int, layers: Sequence[str]) -> None:
         if every < 1:
-            raise Error(f"every={every}: at least 1 is called for")
+            raise Error(f"every={every}: at least 1 is expected")
         self.recipes = [recipe(r) for r in ([recipes] if isinstance(recipes, str) else recipes)]
         self.every, self.step = every, 0
         self.records: List[Dict[str, Any]] = []
@@ -570,7 +570,7 @@ class NormWatch:
     def __init__(self, model: torch.nn.Module, recipes: Sequence[RecipeLike],
                  callback: Callable[[NormAlert], Any], every: int, what: Sequence[str]) -> None:
         if every < 1:
-            raise Error(f"every={every}: at least 1 is called for")
+            raise Error(f"every={every}: at least 1 is expected")
         for unknown in sorted(set(what) - {"approaches", "saturates", "collapses"}):
             raise Error(f"{unknown!r} is none of approaches, saturates, collapses")
         self.what = tuple(what)

@@ -102,9 +102,9 @@ TEST_CASE("results that cannot be are refused by file and tensor") {
         const std::string said = refusal("elements", n);
         CHECK(said.find("r.json") != std::string::npos);
         CHECK(said.find("'w'") != std::string::npos);
-        CHECK(said.find("elements is no count") != std::string::npos);
+        CHECK(said.find("elements is not a count") != std::string::npos);
     }
-    CHECK(refusal("phase", -1.0).find("phase is no count") != std::string::npos);
+    CHECK(refusal("phase", -1.0).find("phase is not a count") != std::string::npos);
     CHECK(refusal("recipe", std::string("mxfp5")).find("mxfp5") != std::string::npos);
     CHECK(refusal("recipe", std::string("mxfp4:scale=floor")).find("not in canonical spelling") !=
           std::string::npos);

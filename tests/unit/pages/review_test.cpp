@@ -327,7 +327,7 @@ TEST_CASE("sizes that cannot be are refused by tensor") {
     for (const std::int64_t elements : {std::int64_t{-5}, std::int64_t{1} << 60}) {
         const document d({{"w", "mxfp4", 30, 4.25, 0, "weight", elements}});
         CHECK_THROWS_WITH(page_of(d), Catch::Matchers::Contains("w") &&
-                                          Catch::Matchers::Contains("elements is no count"));
+                                          Catch::Matchers::Contains("elements is not a count"));
     }
     for (const double bits : {0.0, -4.0}) {
         CHECK_THROWS_WITH(page_of(document({{"w", "mxfp4", 30, bits}})),

@@ -262,10 +262,10 @@ TEST_CASE("rows that are no runs are left out with their reason") {
     CHECK(plain.left[0].reason == "diverged: its loss is not finite");
     CHECK(plain.left[0].line == 3);
     CHECK(plain.left[0].diverged);
-    CHECK(plain.left[2].reason == "N is no positive number");
-    CHECK(plain.left[3].reason == "D is no positive number");
+    CHECK(plain.left[2].reason == "N is not a positive number");
+    CHECK(plain.left[3].reason == "D is not a positive number");
     CHECK(plain.left[4].reason == "the loss is not positive");
-    CHECK(plain.left[5].reason == "the loss is no number");
+    CHECK(plain.left[5].reason == "the loss is not a number");
     CHECK(plain.left[6].reason == "diverged: its column state says so");
     CHECK(plain.left[7].reason == "no loss");
     CHECK(plain.kept[1].rise == Approx(0.1));
@@ -279,7 +279,7 @@ TEST_CASE("rows that are no runs are left out with their reason") {
     CHECK(strict.bits == std::vector<std::string>{"P_w"});
     CHECK(strict.left[0].reason == "its loss is above 3.4");
     CHECK(strict.left[8].reason == "diverged: its loss rose by 0.1 from its minimum");
-    CHECK(strict.left[9].reason == "P_w is no positive number");
+    CHECK(strict.left[9].reason == "P_w is not a positive number");
 }
 
 TEST_CASE("columns, rows and groups are chosen by name") {
