@@ -252,7 +252,7 @@ class Measurement:
                  f"mx {self.facts['version']}, compiler {self.facts['compiler']}.", "",
                  "| what | target | measured | reached |", "|---|---|---|---|", *self.rows()]
         if self.targets:
-            lines += ["", "### Beside commit ab32965, in turns", "", self.targets.table().rstrip("\n")]
+            lines += ["", "### Compared with commit ab32965, alternating", "", self.targets.table().rstrip("\n")]
         for part in PARTS:
             lines += ["", one_deeper(Path(f"{part}.md").read_text()).rstrip("\n")]
         if self.symbols:

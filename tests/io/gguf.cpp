@@ -157,7 +157,7 @@ TEST_CASE("GGUF: other quantized types are listed by name and refused", "[gguf]"
     }
 }
 
-TEST_CASE("GGUF: headers that lie", "[gguf][hostile]") {
+TEST_CASE("GGUF: false headers", "[gguf][hostile]") {
     const scratch_dir dir;
     const auto refused = [&](const std::string& bytes) {
         return open_error(dir.file("bad.gguf", bytes));

@@ -188,7 +188,7 @@ TEST_CASE("links and folders that lead in circles", "[inputs][hostile]") {
     }
 }
 
-TEST_CASE("what is no file is not waited for", "[inputs][hostile]") {
+TEST_CASE("pipes and devices in place of files are not waited for", "[inputs][hostile]") {
     const scratch_dir dir;
     REQUIRE(::mkfifo((dir / "pipe.safetensors").c_str(), 0600) == 0);
     has(open_error(dir.path()), "is not a regular file");  // a directory with a pipe in it

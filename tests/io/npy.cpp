@@ -71,7 +71,7 @@ TEST_CASE("npy: --as explains bare and unsigned elements", "[npy]") {
     CHECK(open(npy(dictionary("'|V1'", "1,"), "x"), "bf16")->tensors()[0].type == dtype::other);
 }
 
-TEST_CASE("npy: what is no number is described and never run", "[npy]") {
+TEST_CASE("npy: data that are not numbers are described and never run", "[npy]") {
     const auto note = [](const std::string& descr) {
         const auto file = open(npy(dictionary(descr, "1,"), "whatever"));
         CHECK(file->tensors()[0].type == dtype::other);

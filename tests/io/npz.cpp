@@ -103,7 +103,7 @@ TEST_CASE("npz: a stored entry read backwards in pieces is checked too", "[npz][
         "checksum is wrong");
 }
 
-TEST_CASE("npz: archives that lie", "[npz][hostile]") {
+TEST_CASE("npz: archives with false headers", "[npz][hostile]") {
     const scratch_dir dir;
     const std::string sound = slurp(archive(dir, {{"a.npy", byte_array(1000), true}}));
     const std::size_t directory = sound.find("PK\x01\x02");

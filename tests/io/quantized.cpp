@@ -493,7 +493,7 @@ TEST_CASE("GGUF's NVFP4 under one scale more", "[quantized][gguf]") {
     CHECK(info_in(m, "NVFP4")->layout == "NVFP4");
 }
 
-TEST_CASE("words and tables that lie are refused in one line", "[quantized][hostile]") {
+TEST_CASE("false words and tables are refused in one line", "[quantized][hostile]") {
     const scratch_dir dir;
     const auto sound = io::open_model(fixture("layouts.safetensors"));
     // The arrays of one tensor, one of them replaced.
