@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a Debian package has and an installed tree has not: the copyright, a changelog, compressed
-# manual pages, and zsh's completion where Debian's zsh looks. CPack runs this on the staged files.
+# Files that a Debian package has in addition to an installed tree: the copyright, a changelog,
+# compressed manual pages, and zsh's completion in the folder of Debian's zsh. CPack runs this on
+# the staged files.
 if(NOT CPACK_GENERATOR STREQUAL DEB)
   return()
 endif()

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# CUDA, for the cards of this machine. A build without it is complete: what needs a device says so at
-# run time.
+# CUDA, for the GPUs of this machine. A build without it is complete: commands that need a GPU report
+# it at run time.
 #   MX_CUDA=auto  where there are nvcc and a card (the default at top level)
 #   MX_CUDA=on    also without a card; stops when there is no nvcc
 #   MX_CUDA=off   does not look (the default elsewhere)
-# MX_CUDA_ARCHITECTURES names the cards to build for, by compute capability without the dot (90;100),
-# or all: everything that there are kernels for. Empty, the default: the cards of this machine, all
-# where MX_CUDA=on finds none. Named, they need no card to be built by auto.
-# Sets MX_HAS_CUDA, and MX_CUDA_MISSING to the reason where it is false.
+# MX_CUDA_ARCHITECTURES names the GPUs to build for, by compute capability without the dot (90;100),
+# or all: every one with kernels. Empty, the default: the GPUs of this machine, or all if MX_CUDA=on
+# finds none. If named, MX_CUDA=auto needs no GPU.
+# Sets MX_HAS_CUDA, and MX_CUDA_MISSING to the reason if it is false.
 
-# Another project that adds this one as a subdirectory does not get a language that it did not ask
-# for.
+# A project that adds this one as a subdirectory gets no language that it did not request.
 set(mx_cuda_default "off")
 if(PROJECT_IS_TOP_LEVEL)
   set(mx_cuda_default "auto")
@@ -68,18 +67,18 @@ if(NOT mx_cuda_wanted STREQUAL "off")
     set(MX_CUDA_MISSING "nvcc is there, but no card of compute capability 8.0 or later. For a card \
 elsewhere: -DMX_CUDA_ARCHITECTURES=90 (its compute capability without the dot), or all")
   elseif(MX_NVCC)
-    # Every source states its own architectures; this one is for CMake's trial compilation, which
-    # would otherwise ask for one that the toolkit may have dropped.
+    # Every source states its architectures; this one is for CMake's trial compilation, which would
+    # otherwise use one that the toolkit may no longer support.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 80)
     endif()
-    # nvcc does not take every C++ compiler; where the build uses clang, g++ is behind nvcc.
+    # nvcc does not support every C++ compiler; if the build uses clang, nvcc uses g++.
     if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX}
        AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
     endif()
-    # Tried in a project of its own, which is told by the environment: in this one a compiler that
-    # does not work is an error, also where CUDA is welcome and not asked for.
+    # Tested in a separate project, configured through the environment: in this one a compiler that
+    # does not work is an error, even if CUDA is optional.
     if(NOT DEFINED CMAKE_CUDA_COMPILER)
       set(ENV{CUDACXX} ${MX_NVCC})
       set(ENV{CUDAARCHS} ${CMAKE_CUDA_ARCHITECTURES})
@@ -107,9 +106,9 @@ elsewhere: -DMX_CUDA_ARCHITECTURES=90 (its compute capability without the dot), 
   endif()
 endif()
 
-# mx_cuda_serving(VARIABLE CARD ARCH...): those of the architectures that run on a card of compute
-# capability CARD: machine code of its major version, the latest that is not later than the card;
-# PTX where there is none.
+# mx_cuda_serving(VARIABLE CARD ARCH...): the architectures that run on a GPU of compute capability
+# CARD: machine code of its major version, the latest that is not later than the GPU; PTX if there is
+# none.
 function(mx_cuda_serving variable card)
   set(serving)
   string(REGEX REPLACE ".$" "" major ${card})
@@ -151,7 +150,7 @@ function(mx_cuda_known variable version)
 endfunction()
 
 # mx_cuda_sources(TARGET ARCHITECTURES ARCH... FILES FILE...): adds CUDA sources to a target, each
-# compiled for those of the architectures named that MX_CUDA_ARCHITECTURES asks for, in ascending
+# compiled for those of the named architectures that MX_CUDA_ARCHITECTURES requests, in ascending
 # order: "90a" machine code for sm_90a, "120f" for its family, "100-virtual" PTX for compute_100.
 function(mx_cuda_sources target)
   cmake_parse_arguments(cuda "" "" "ARCHITECTURES;FILES" ${ARGN})
@@ -167,7 +166,7 @@ function(mx_cuda_sources target)
   endforeach()
   list(REMOVE_DUPLICATES architectures)
   if(NOT architectures)
-    # For its symbols: no card that is built for has these instructions, which is asked at run time.
+    # Defines the symbols: no GPU of this build has these instructions, which is checked at run time.
     list(GET cuda_ARCHITECTURES 0 architectures)
   endif()
   set(options)
@@ -191,7 +190,7 @@ endfunction()
 # of them, for other architectures, by mx_cuda_sources. A product is not fused into an addition.
 function(mx_cuda_library target)
   add_library(${target} STATIC)
-  # The standard as an option: CMake 3.25 does not know that nvcc has C++20.
+  # The standard as an option: CMake 3.25 does not know nvcc's C++20 support.
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-fmad=false;-Xcompiler=-Wall,-Wextra,-ffp-contract=off>"
     "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${MX_WERROR}>>:-Werror=all-warnings>")

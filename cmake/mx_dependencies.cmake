@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Libraries come from the system; a missing one is answered with the line that installs it.
+# Libraries come from the system; the error for a missing one contains the command that installs it.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/debian-packages.txt mx_debian_packages REGEX "^build ")
 list(TRANSFORM mx_debian_packages REPLACE "^build " "")
 
@@ -14,7 +14,7 @@ function(mx_need found library debian_package)
   endif()
 endfunction()
 
-# Another project that adds this one as a subdirectory links against what is found here.
+# A project that adds this one as a subdirectory links the libraries found here.
 if(NOT PROJECT_IS_TOP_LEVEL)
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)
 endif()
@@ -22,7 +22,7 @@ endif()
 find_package(fmt CONFIG QUIET)
 mx_need("${fmt_FOUND}" "fmt" libfmt-dev)
 
-# What makes threads: OpenMP, or std::thread, for programs that fork or bring an OpenMP of their own.
+# The source of threads: OpenMP, or std::thread for programs that fork or have their own OpenMP.
 set(MX_THREADS openmp CACHE STRING "Threads: openmp or std")
 set_property(CACHE MX_THREADS PROPERTY STRINGS openmp std)
 if(MX_THREADS STREQUAL "std")
@@ -62,22 +62,22 @@ if(MX_FILES)
   pkg_search_module(hdf5 QUIET IMPORTED_TARGET GLOBAL hdf5-serial hdf5)
   mx_need("${hdf5_FOUND}" "the HDF5 C library" libhdf5-dev)
 
-  # For ONNX files only: built without it, mx says what to install.
+  # For ONNX files only: without it, mx says what to install.
   pkg_check_modules(protobuf_lite QUIET IMPORTED_TARGET GLOBAL protobuf-lite)
 endif()
 
-# For files at addresses only: built without it, mx says what to install.
+# For files at addresses only: without it, mx says what to install.
 if(MX_REMOTE AND MX_FILES)
   find_package(CURL 7.85 QUIET)
 endif()
 
-# For mx fit and mx project --solve only: built without it, mx says what to install.
+# For mx fit and mx project --solve only: without it, mx says what to install.
 find_package(NLopt CONFIG QUIET)
 
 if(MX_BUILD_APPS)
   find_package(CLI11 CONFIG QUIET)
   mx_need("${CLI11_FOUND}" "CLI11 (or -DMX_BUILD_APPS=OFF)" libcli11-dev)
-  # For runs under mpirun only: built without it, mx says what to install.
+  # For runs under mpirun only: without it, mx says what to install.
   if(MX_MPI)
     find_package(PkgConfig QUIET)
     pkg_search_module(mpi QUIET IMPORTED_TARGET GLOBAL ompi-c mpich)
@@ -88,6 +88,6 @@ if(MX_BUILD_TESTS)
   mx_need("${Boost_FOUND}" "Boost.Multiprecision (or -DMX_BUILD_TESTS=OFF)" libboost-dev)
   find_package(Catch2 CONFIG QUIET)
   mx_need("${Catch2_FOUND}" "Catch2 (or -DMX_BUILD_TESTS=OFF)" catch2)
-  # For micro-benchmarks only: built where it is found.
+  # For micro-benchmarks only: built if found.
   find_package(benchmark CONFIG QUIET)
 endif()

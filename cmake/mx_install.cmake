@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install`: the command, its man pages, the JSON Schemas of its outputs, the library, its
-# headers and a CMake package, so that another project says find_package(mx) and links mx::mx, or
-# mx::core. The oracle stays at home: it exists for the tests.
+# headers and a CMake package, with which another project uses find_package(mx) and links mx::mx
+# or mx::core. The oracle is not installed: it is for the tests.
 include(CMakePackageConfigHelpers)
 
 get_property(mx_rooms GLOBAL PROPERTY MX_ROOMS)
@@ -11,7 +11,7 @@ if(TARGET mx_remote)
   list(APPEND mx_more mx_remote)
 endif()
 list(REMOVE_ITEM mx_rooms mx_oracle ${mx_more})
-# Two sets of targets: find_package(mx COMPONENTS core) asks for no library of the other one.
+# Two sets of targets: find_package(mx COMPONENTS core) needs no library of the other one.
 install(TARGETS ${mx_rooms} mx_core EXPORT mx-core ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT mx-core NAMESPACE mx:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx)
 install(TARGETS ${mx_more} mx_mx EXPORT mx-files ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -23,7 +23,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/libmx DESTINATION ${CMAKE_INSTALL_INCLUD
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/mx-config.cmake.in
   ${PROJECT_BINARY_DIR}/mx-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mx NO_SET_AND_CHECK_MACRO)
-# Before 1.0 a minor version may break what came before it.
+# Before 1.0 a minor version may break compatibility.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/mx-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/mx-config.cmake ${PROJECT_BINARY_DIR}/mx-config-version.cmake

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cpack -G DEB` in the build folder: the command, its man page and completions as a package of the
-# distribution it is made on. The same sources, options and compiler give the same bytes, whatever the
-# folder: the time in it is SOURCE_DATE_EPOCH, or else that of the commit.
+# `cpack -G DEB` in the build folder: the command, its man page and completions as a package of this
+# machine's distribution. The same sources, options and compiler give the same bytes in any folder:
+# the time in it is SOURCE_DATE_EPOCH, or else that of the commit.
 if(NOT PROJECT_IS_TOP_LEVEL OR NOT TARGET mx)
   return()
 endif()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # One target per room, all compiled alike.
 
-# The preset release compiles several sources of a target at a time, which halves the work: what
-# templates and inline functions come to is compiled once for all of them. A changed source costs more
-# then, so that it is left to builds that ccache does not help.
+# The preset release compiles several sources of a target at a time, which halves the work: templates
+# and inline functions are compiled once for all of them. A changed source then takes longer, so
+# builds with ccache compile each source alone.
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
   set(CMAKE_UNITY_BUILD OFF)
 endif()
@@ -16,21 +16,21 @@ function(mx_compile_options target)
   # Sums have a stated shape: the compiler may not fuse a product into an addition.
   target_compile_options(${target} PRIVATE -ffp-contract=off -Wall -Wextra -Wpedantic -Wconversion
     -Wshadow $<$<BOOL:${MX_WERROR}>:-Werror>)
-  # g++ 12 at -O3 sees overlapping copies in "text" + string (GCC bug 105651) and uninitialized
-  # characters in strings that are members of an aggregate, where there are none.
+  # g++ 12 at -O3 wrongly reports overlapping copies in "text" + string (GCC bug 105651) and
+  # uninitialized characters in strings that are members of an aggregate.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-maybe-uninitialized)
   endif()
-  # g++ collects garbage whenever its heap has grown past 128 MiB; past half a GiB, a file takes a
-  # tenth less time and at most 270 MiB more memory.
+  # g++ collects garbage whenever its heap has grown beyond 128 MiB; with a limit of half a GiB, a
+  # file takes a tenth less time and at most 270 MiB more memory.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
   endif()
 endfunction()
 
-# mx_inline_less(TARGET...): for targets without loops over elements. At -O3, g++ lets a source grow
-# by 40 % by inlining; 10 % takes a sixth less time.
+# mx_inline_less(TARGET...): for targets without loops over elements. At -O3, inlining may enlarge a
+# source by 40 %; 10 % takes a sixth less time.
 function(mx_inline_less)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     foreach(target IN LISTS ARGN)
@@ -47,12 +47,11 @@ function(mx_compile_alone)
 endfunction()
 
 # mx_precompile(TARGET [HEADER LIBRARY]): the headers that nearly every source includes, parsed once
-# for libraries and the program; with HEADER, which needs LIBRARY, once for the tests. A source
-# includes what it needs all the same: CMAKE_DISABLE_PRECOMPILE_HEADERS, which the presets other than
-# release set, builds without them.
-# Vector kernels, whose headers are compiled once per instruction set, and sources with options of
-# their own stay without; so does what ccache compiles, which does not keep what a precompiled header
-# went into unless it is told to.
+# for libraries and the program; with HEADER, which needs LIBRARY, once for the tests. A source must
+# include what it needs anyway: CMAKE_DISABLE_PRECOMPILE_HEADERS, which the presets other than release
+# set, builds without them. Excluded are vector kernels, whose headers are compiled once per
+# instruction set, sources with special options, and builds with ccache, which by default does not
+# record the contents of a precompiled header.
 function(mx_precompile target)
   if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
     return()
@@ -81,8 +80,7 @@ function(mx_precompile target)
     endif()
   endif()
   target_precompile_headers(${target} REUSE_FROM ${headers})
-  # What g++ says of the inside of std::string, it says of precompiled headers even where it would
-  # be silent otherwise.
+  # g++ reports warnings inside std::string for precompiled headers that it would otherwise suppress.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     target_compile_options(${target} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread
       -Wno-array-bounds)
@@ -103,7 +101,7 @@ function(mx_room name)
   if(NOT room_FOLDER)
     set(room_FOLDER ${name})
   endif()
-  # Relative: the checkout itself may lie in a folder named cuda.
+  # Relative: the path of the checkout may contain a folder named cuda.
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
     ${CMAKE_CURRENT_SOURCE_DIR}/${room_FOLDER}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/cuda/")
@@ -132,8 +130,8 @@ function(mx_room name)
   set_property(GLOBAL APPEND PROPERTY MX_ROOMS ${target})
 endfunction()
 
-# mx_split_targets(TARGET FILE...): compiles vector kernels that take long once for each instruction
-# set and not once for all, so that no file of a build takes much longer than the others.
+# mx_split_targets(TARGET FILE...): compiles slow vector kernels once for each instruction set instead
+# of once for all, so that no file of a build takes much longer than the others.
 function(mx_split_targets target)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
     return()  # elsewhere there is one

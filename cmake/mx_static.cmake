@@ -10,8 +10,8 @@ if(MX_STATIC)
   set(CMAKE_SKIP_RPATH ON)
 endif()
 
-# mx_link_archives(): once the libraries are found, for those whose CMake packages name shared ones, and
-# what archives need that shared libraries bring along.
+# mx_link_archives(): called after the libraries are found; for libraries whose CMake packages name
+# shared ones, and for dependencies of archives that shared libraries contain.
 function(mx_link_archives)
   foreach(target fmt::fmt hwy::hwy NLopt::nlopt)
     string(REGEX REPLACE ".*::" "" name ${target})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What this build consists of, in a few lines at the end of configuring.
+# The components of this build, in a few lines at the end of configuring.
 function(mx_on_off variable value)
   set(${variable} "no" PARENT_SCOPE)
   if(value)

@@ -88,7 +88,7 @@ def goal(what, least, measured):
 
 
 def speed(bench, products):
-    """Each figure beside its roof, measured in the same run."""
+    """Each figure with its limit, measured in the same run."""
     def roof(**wanted):
         return best(bench, "fraction_of_roof", recipe="mxfp4", **wanted)
 
@@ -108,14 +108,14 @@ class Check:
         self.built = options.build is not None
         self.build = Path(os.path.realpath(options.build)) if self.built else SOURCE / "build" / "gpu"
         self.named = options.output is not None
-        # The folder gets its name when the device is known; until then, and where there is none, "none".
+        # The folder gets its final name once the device is known; without a device the name is "none".
         self.started = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         self.work = Path(options.output or f"gpu-check-none-{self.started}")
         if self.work.exists() and (not self.work.is_dir() or any(self.work.iterdir())):
             raise SystemExit(f"{self.work} is there already; choose another --output")
         self.work.mkdir(parents=True, exist_ok=True)
         self.work = self.work.resolve()
-        # Beside the results: files of some GiB are made there.
+        # In the folder of the results: files of some GiB are written there.
         self.scratch = Path(tempfile.mkdtemp(prefix=".gpu-check-", dir=self.work.parent))
         self.mx = self.build / "mx"
         self.running = None
@@ -166,7 +166,7 @@ class Check:
         start = time.monotonic()
         with open(file, "wb") as log:
             try:
-                # A session of its own: a terminal's interrupt ends the steps in order.
+                # A separate session, so that an interrupt from the terminal ends the steps in order.
                 self.start(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                            cwd=self.scratch, start_new_session=True)
                 code = self.running.wait(limit)
@@ -206,7 +206,7 @@ class Check:
 
     def find_device(self):
         self.step("version", 120, self.mx, "version", "--csv", "-")
-        # What a device does not say of itself; nothing is set.
+        # Settings that a device does not report; none is changed.
         if shutil.which("nvidia-smi"):
             self.step("nvidia-smi", 60, "nvidia-smi", "-q")
         name, reason = device_of((self.work / "version.log").read_text(errors="replace"))
@@ -228,7 +228,7 @@ class Check:
         help_text = subprocess.run([sanitizer, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    stdin=subprocess.DEVNULL).stdout if sanitizer else b""
         for tool in "memcheck", "racecheck", "synccheck", "initcheck":
-            # Results come back in one copy, with gaps between arrays that no kernel writes or reads.
+            # Results are received in one copy, with gaps between arrays that no kernel writes or reads.
             gaps = tool == "initcheck" and b"--check-api-memory-access" in help_text
             for program in sorted(self.build.glob("tests/gpu/mx_gpu_*")):
                 if not program.is_file() or not os.access(program, os.X_OK):
@@ -273,7 +273,7 @@ class Check:
             self.note(f"{name}: same bytes", "passed")
         else:
             self.note(f"{name}: same bytes", "failed", "they differ")
-            # Records are small; what they say tells where to look.
+            # Records are small and show which part to examine.
             for backend in "processor", "cuda":
                 file = self.scratch / backend / "records.json"
                 if file.exists():

@@ -27,7 +27,8 @@ import sample_inputs
 HERE = Path(__file__).resolve().parent
 SECONDS = 300  # a command that takes longer counts as hanging
 
-# What cannot be the same twice: (the command, the output, what is replaced by #).
+# Output that differs between runs: (the command, the output, the pattern replaced
+# by #).
 VARYING = [
     (r"selftest\b", r".*", rb"(?<=\"seconds\":)[-+.e0-9]+|(?m: +[0-9]+\.[0-9](?= +[0-9,]+$))"),
     (r"bench\b", r".*", rb"[0-9][-+.e0-9]*| +|-+"),
@@ -140,7 +141,7 @@ def first_difference(old, new):
 
 
 def compare_case(case, old, new, versions):
-    """What differs between two folders of run_case: lists of lines, one per output."""
+    """The differences between two folders of run_case: lists of lines, one per output."""
     found = []
     a, b = outputs(old), outputs(new)
     for name in sorted(a.keys() | b.keys()):

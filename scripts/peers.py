@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1]
-# What is compared: quantized, dequantized and the root mean square error taken; or cast alone.
+# The comparisons: quantize, dequantize and compute the root mean square error; or cast only.
 RECIPES = ["mxfp4", "mxfp8", "nvfp4"]
 CAST = "cast to e4m3"
 ROWS_AT_A_TIME = 256  # of libraries that need many times the memory of their input
@@ -43,7 +43,7 @@ int cast_e4m3(float *to, const float *from, size_t n) {
 
 
 class Missing(Exception):
-    """Why a library takes no part."""
+    """Why a library is left out."""
 
 
 def found(module):
@@ -65,8 +65,8 @@ def in_rows(x, work):
     return sum(work(x[at:at + ROWS_AT_A_TIME]) for at in range(0, len(x), ROWS_AT_A_TIME))
 
 
-# A peer takes the array as float32 (numpy) and the threads, and returns its version and its tasks:
-# functions of no arguments by what they compare with.
+# A peer receives the array as float32 (numpy) and the number of threads, and returns its version
+# and its tasks: functions without arguments, by comparison.
 
 
 def torch_peer(array, threads):
@@ -225,7 +225,7 @@ def normal_array(rows, columns):
 
 
 def gather(array, threads, cpfloat):
-    """(tasks by name, versions, reasons): what takes part, and why the rest does not."""
+    """(tasks by name, versions, reasons): what is measured, and why others are left out."""
     tasks, versions, reasons = {}, {}, []
     for name, make in PEERS.items():
         try:

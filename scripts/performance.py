@@ -27,7 +27,7 @@ TWELVE = [form + rule for form in ("mxfp4", "mxfp6", "mxfp8") for rule in RULES]
 # Emulated products and their targets, G multiply-adds per second.
 PRODUCTS = [("sm100.mxf8f6f4", ">= 1"), ("sm100.mxf4", ">= 2"), ("sm100.mxf4nvf4", ">= 2"),
             ("sm90.wgmma.fp8", "-"), ("sm100.f16", "-"), ("sm100.tf32", "-")]
-# What other commands do with the file, and their targets: times the rate of `mx analyze`.
+# Other commands on the file, with their targets in multiples of the rate of `mx analyze`.
 COMMANDS = {
     "mx quantize --packed": (["quantize", "model.safetensors", "--recipe", "mxfp4", "--packed", "--output",
                               "out.safetensors"], ">= 0.25"),
@@ -110,7 +110,7 @@ class Measurement:
         return min(times)
 
     def peak_memory(self, *arguments):
-        """MiB that `mx analyze` of the file holds at most."""
+        """Peak memory of `mx analyze` of the file in MiB."""
         process = subprocess.Popen([self.mx, "analyze", "model.safetensors", *arguments, "--json", "analysis.json",
                                     "--quiet"], stdin=subprocess.DEVNULL)
         peak = 0
@@ -130,7 +130,7 @@ class Measurement:
         say("every road ...")
         self.bench("roads", "--roads", "--threads", 1, "--seconds", 60)
         say("recipes, threads and histograms ...")
-        # Stochastic rounding, columns, tiles and offsets take part beside the plain recipes.
+        # Includes stochastic rounding, columns, tiles and offsets, not only plain recipes.
         self.bench("bf16", *recipes(EVERY), "--threads", threads, "--seconds", 12, "--histograms")
         say("other dtypes ...")
         for dtype in "F16", "F32":
@@ -252,7 +252,7 @@ class Measurement:
                  f"mx {self.facts['version']}, compiler {self.facts['compiler']}.", "",
                  "| what | target | measured | reached |", "|---|---|---|---|", *self.rows()]
         if self.targets:
-            lines += ["", "### Beside commit ab32965, in turns", "", self.targets.table().rstrip("\n")]
+            lines += ["", "### Compared with commit ab32965, alternating", "", self.targets.table().rstrip("\n")]
         for part in PARTS:
             lines += ["", one_deeper(Path(f"{part}.md").read_text()).rstrip("\n")]
         if self.symbols:

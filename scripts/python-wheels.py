@@ -23,8 +23,8 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LARGEST = 15 << 20  # bytes
-# Seconds of processor time of an import. It should take 0.15 with NumPy, of which NumPy takes what
-# the machine makes of it: what is checked is the part that is ours.
+# CPU seconds of an import. It should take 0.15 with NumPy; NumPy's share depends on the machine,
+# so only the remainder is checked.
 SLOWEST = 0.075
 TESTED_WITH = ["numpy", "ml_dtypes", "pytest"]
 
@@ -62,7 +62,7 @@ def build(folder, module):
 
 
 def audit(wheel):
-    """What has to hold of the file."""
+    """Checks the contents of the file."""
     if "-cp310-abi3-manylinux" not in wheel.name:
         fail(f"{wheel.name} is no cp310-abi3 wheel for manylinux")
     if wheel.stat().st_size > LARGEST:

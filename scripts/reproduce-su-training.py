@@ -23,8 +23,8 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[1]
 FULL = 25  # minutes, for the seeds and steps that the page reports
 BF16 = ["--vector", "bf16", "--ln", "bf16", "--ln-bias", "frozen"]
-# What is compared, by the names of the tables. bf16 is what the published code does to everything that it
-# does not quantize: the control for what the blocks add.
+# The comparisons, by their names in the tables. bf16 is the published code's treatment of everything that
+# it does not quantize: the control for the effect of the blocks.
 SCHEMES = {
     "fp32": ["--scheme", "fp32"],
     "bf16": BF16,
@@ -39,7 +39,7 @@ PAIR = ["fp32", "E4M3 as coded"]
 NETWORK = {"--width": "64", "--depth": "4", "--batch": "64"}
 # Chosen before any of the reported seeds was run, on seeds 1001 to 1006: see the page.
 RATE, WIDE_RATE, DRIFT_RATE = "0.02", "0.014", "0.003"
-# What is changed before an instability. {} is coded or told, as the run is.
+# The changes before an instability. {} is coded or told, like the run.
 CHANGES = {
     "nothing": None,
     "fp32": "scheme=fp32",
@@ -54,7 +54,7 @@ COPIES, AFTER, SAME = 8, 100, 10
 DISTANCES = [10, 100]
 
 
-# ---- what is done ----
+# ---- computations ----
 
 def budget(minutes):
     """Seeds, steps and cases for so many minutes."""
@@ -126,7 +126,7 @@ class Study:
         return at
 
     def compare(self, *folders):
-        """What `mx runs` says of these folders, the first of which the others are compared with."""
+        """The output of `mx runs` for these folders; the others are compared with the first."""
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "runs.json"
             self.mx("runs", *folders, "--quiet", "--json", file)
@@ -137,7 +137,7 @@ def losses(run):
     return [step["loss"] for step in json.loads(run.read_text())["steps"]]
 
 
-# ---- what is printed ----
+# ---- output ----
 
 def table(head, rows):
     left = [":---" if i == 0 else "---:" for i in range(len(head))]
@@ -185,7 +185,7 @@ def shares_of(n, of):
 
 
 def fate(unstable_at, broke):
-    """What became of a run that was changed before the step at which it broke."""
+    """The outcome of a run that was changed before the step at which it became unstable."""
     return "averted" if unstable_at is None else "delayed" if unstable_at > broke + SAME else "not"
 
 

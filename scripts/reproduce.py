@@ -29,7 +29,7 @@ SOURCE = Path(__file__).resolve().parents[1]
 CHECKPOINTS = ["stories260k", "minigrid-dt-gatedmlp", "magika-begonly-v2-1", "g2p-en", "textgenrnn"]
 
 
-# ---- what is read ----
+# ---- inputs ----
 
 def f32(values):
     """Little-endian float32, each rounded once."""
@@ -123,7 +123,7 @@ def rms_norm_of_embedding(file):
     return inputs
 
 
-# ---- what mx does not measure ----
+# ---- figures that mx does not measure ----
 
 def sequential_sum(values):
     """The sum in the order given (sum() of later versions of Python compensates)."""
@@ -164,7 +164,7 @@ def common_and_largest(values, columns):
 
 
 def six_digits(x):
-    """What is computed here goes into a table with six digits, as in the published tables."""
+    """Figures computed here are printed with six digits, as in the published tables."""
     return float(f"{x:.6g}")
 
 
@@ -206,7 +206,7 @@ class Reproduction:
         print(text, end="", file=self.out, flush=True)
 
     def arguments(self, name):
-        """What mx is told of an input: a file, and the tensors of it that are meant."""
+        """An input of mx: a file, and the tensors to use."""
         if name.startswith("n-"):
             file = name[2:]
             if file == "layernorm":
@@ -517,7 +517,7 @@ def linear_layers(r):
     for layer, rows in ("wq", 64), ("wk", 32), ("wv", 32):
         w = f"stories260k.safetensors:layers.0.attention.{layer}.weight"
         given = ["--shape-a", "512x64", "--dtype", "F32", "--transpose-b", "-r", "none", "-m", "exact"]
-        # The gradient of |Y - Y(W)|^2 / 2 where Y was made with quantized weights.
+        # The gradient of |Y - Y(W)|^2 / 2 for a Y computed with quantized weights.
         r.show("quantize", "stories260k.safetensors", "--tensor", f"layers.0.attention.{layer}.weight", "-r",
                "mxfp4", "-o", "quantized.npy", "--quiet")
         r.show("gemm", "inputs.bin", w, *given, "-o", "outputs.npy", "--quiet")

@@ -140,7 +140,8 @@ def write_safetensors(to):
     (to / "model.safetensors.index.json").write_text(json.dumps(index))
     index["weight_map"]["c.weight"] = "shard3.safetensors"
     (to / "missing.safetensors.index.json").write_text(json.dumps(index))
-    # Steps of a training: a norm whose largest gain nears where floor clamps, a weight that flips.
+    # Steps of a training run: a norm whose largest gain approaches the clamp zone of floor, a
+    # weight that flips.
     (to / "steps").mkdir()
     for step, gain, moved in (100, 1.5, 4.0), (200, 1.5625, 6.0), (300, 1.625, 4.0), (400, 1.875, 6.0):
         (to / "steps" / f"step{step}.safetensors").write_bytes(safetensors({

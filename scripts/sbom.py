@@ -49,7 +49,7 @@ def headers(build):
 
 
 def archives(map_text):
-    """The archives of which a linker's map says that members were included."""
+    """The archives with included members according to a linker's map."""
     part = map_text.split("\n\n", 2)[1] if map_text.startswith("Archive member included") else ""
     return {os.path.realpath(path) for path in re.findall(r"^(/.*\.a)\(", part, re.MULTILINE)}
 
@@ -78,7 +78,7 @@ def owners(paths):
 
 
 def component(package):
-    """What dpkg knows of a package's source, and its licence."""
+    """A package's source according to dpkg, and its licence."""
     format_text = "\\t".join("${%s}" % field for field in FIELDS)
     values = output("dpkg-query", "-W", "-f", format_text, package).split("\t")
     name, source, version, homepage, maintainer = values

@@ -8,7 +8,7 @@ set -eu
 mkdir -p "$1/lib" "$1/apt/lists" "$1/apt/cache"
 folder=$(cd "$1" && pwd)
 
-# The sources of each place that apt has Debian's packages from, with lists of their own.
+# The sources of each place from which apt gets Debian's packages, with separate lists.
 apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN) $(CREATED_BY)' |
     awk -v key=/usr/share/keyrings/debian-archive-keyring.gpg '$NF == "Packages" && $4 == "Debian" {
         print "deb-src [signed-by=" key "] " $1, $2, $3 }' | sort -u >"$folder/apt/sources.list"

@@ -28,7 +28,7 @@ RULES = ["floor", "ceil", "even", "rceil", "nearest", "enhanced", "ceil-div-max"
 # One block shape, nearest roundings: 100 recipes.
 HUNDRED = [f"mxfp8:element={e},scale={s},round={r}" for e in ELEMENTS for s in RULES for r in ("rtne", "away")] + [
     "nvfp4:block=1x32", "mxfp4:dialect=torchao"]
-# Recipes that have a target of their own.
+# Recipes with separate targets.
 HARD = ("four_over_six", "hadamard", "round=stochastic")
 PEERS_PYTHON = "MX_PEERS_PYTHON"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Catch2 version 2 (Debian 12) and version 3 (current Ubuntu) behind one include.
+// Includes Catch2 version 2 (Debian 12) or version 3 (current Ubuntu).
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors in memory behind the reader interface, for tests of what lies above the readers.
+// Tensors in memory behind the reader interface, for tests of the code above the readers.
 #pragma once
 
 #include <cstddef>

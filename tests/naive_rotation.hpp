@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hadamard rotations once more, by recursion over the halves of a group and one element at a time,
-// for the tests of what the library and the commands compute.
+// An independent implementation of Hadamard rotations, by recursion over the halves of a group and
+// one element at a time, for tests of the library and the commands.
 #pragma once
 
 #include <bit>

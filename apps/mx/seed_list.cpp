@@ -12,7 +12,7 @@ using base::refuse;
 
 std::uint64_t whole_number(const std::string& option, std::string_view text) {
     const auto n = base::parsed<std::uint64_t>(text);
-    if (!n) refuse("{}: '{}' is no number", option, text);
+    if (!n) refuse("{}: '{}' is not a number", option, text);
     return *n;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a recording: part by part into a folder, its manifest at the end.
+// Makes a recording: writes the parts into a folder and then the manifest.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace mx::capture {
 
 struct request {
     std::string out;      ///< folder; "": capture-DEVICE-DATE
-    std::string emulate;  ///< a chip's name: the emulator in place of a card
-    std::string only;     ///< parts whose file name has this in it; "": all
+    std::string emulate;  ///< a chip's name: the emulator instead of a GPU
+    std::string only;     ///< parts whose file name contains this; "": all
     std::string replay;   ///< folder of vector files of matrix instructions; "": none
     amounts how_much;
     bool dry = false;  ///< writes nothing

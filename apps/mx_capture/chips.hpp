@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of chips that can be recorded, and which instructions each has.
+// THE LIST of chips that can be recorded, with the instructions of each.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace mx::capture {
 struct chip {
     std::string_view name;          ///< the target its code is compiled for
     int major = 0, minor = 0;       ///< compute capability
-    std::string_view architecture;  ///< whose models are compared, in the words of vector files
+    std::string_view architecture;  ///< whose models are compared, as named in vector files
     bool fp8 = false;               ///< fp8 in mma.sync and cvt
     bool wgmma = false;
     bool tcgen05 = false;

@@ -11,8 +11,8 @@ namespace mx::capture {
 
 struct outcome {
     bool fine = false;
-    std::string text;   ///< what the body returned, or why it failed; without '\0'
-    bool late = false;  ///< it was given up
+    std::string text;   ///< the body's result, or why it failed; without '\0'
+    bool late = false;  ///< it timed out
 };
 
 /// Calls body(0), body(1), ... in one forked child, each for at most `seconds`, until one fails or

@@ -128,7 +128,7 @@ report::value written(const T& x) {
 std::uint64_t count_in(const report::value& v, const char* name) {
     const double n = report::number_of(v).value_or(0);
     if (n >= 0 && n <= most && n == std::floor(n)) return static_cast<std::uint64_t>(n);
-    throw base::error(base::error_kind::input, fmt::format("{} is no count", name));
+    throw base::error(base::error_kind::input, fmt::format("{} is not a count", name));
 }
 double figure_in(const report::value& v) {
     if (const bool* b = std::get_if<bool>(&v)) return *b ? 1 : 0;

@@ -134,15 +134,15 @@ gate_rule parse_gate_rule(std::string_view text) {
         }
     }
     if (rule.compare == nullptr) {
-        refuse(whole, fmt::format("'{}' is no comparison (< <= > >= == !=)", rest[last]));
+        refuse(whole, fmt::format("'{}' is not a comparison (< <= > >= == !=)", rest[last]));
     }
     const std::string_view number = trimmed(rest.substr(last + 1));
     const std::optional<double> limit = number_in(number);
-    if (!limit) refuse(whole, fmt::format("'{}' is no number", number));
+    if (!limit) refuse(whole, fmt::format("'{}' is not a number", number));
     rule.limit = *limit;
 
     const std::string_view figure = take_subject(whole, trimmed(rest.substr(0, begin)), rule);
-    if (!is_metric(figure)) refuse(whole, fmt::format("'{}' is no name of a metric", figure));
+    if (!is_metric(figure)) refuse(whole, fmt::format("'{}' is not the name of a metric", figure));
     rule.metric = figure;
     return rule;
 }

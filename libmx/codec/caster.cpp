@@ -176,7 +176,7 @@ class host_caster final : public caster {
     tensor::dtype type_ = tensor::dtype::f32;
     element_cast to_{};
     vector_cast vectors_;
-    std::uint64_t seen_ = 0;  // values of this type cast to this, one by one
+    std::uint64_t seen_ = 0;  // values of this type cast to this target, one by one
     std::unique_ptr<cast_table> table_;
 };
 

@@ -18,7 +18,7 @@ clamp_zone clamp_zone_of(const recipe& r) {
     if (!r.scale_format->power_of_two() || scale::is_search(r.rule->id)) return zone;
     constexpr std::uint32_t steps = 1u << 14;
     for (std::uint32_t i = 0; i < steps; ++i) {
-        // One ulp above the grid point stands for the open interval up to the next one.
+        // One ulp above the grid point represents the open interval up to the next one.
         const std::uint32_t bits = (127u << 23) | (i << 9) | 1u;
         scale::rule_input in = p.facts;
         in.amax_bits = bits;

@@ -11,11 +11,11 @@
 namespace mx::codec {
 namespace {
 
-// The numbers of a table, of one sign or of both, from the smallest to the largest magnitude, and
-// sums of all before each of them.
+// The numbers of a table, of one or both signs, in order of increasing magnitude, with the
+// cumulative sums before each.
 class word_list {
   public:
-    /// `sign`: of the numbers; their signs alone differ where it stands for both.
+    /// `sign`: the sign of the numbers; if the list has both signs, results differ in sign only.
     explicit word_list(double sign) : sign_(sign) {}
 
     void add(float magnitude, std::uint64_t plus, std::uint64_t minus) {
@@ -33,18 +33,18 @@ class word_list {
 
     std::size_t size() const { return magnitudes_.size(); }
     double sign() const { return sign_; }
-    /// With its sign.
+    /// The number with its sign.
     float number(std::size_t i) const { return static_cast<float>(sign_) * magnitudes_[i]; }
     std::uint64_t count(std::size_t first, std::size_t end) const {
         return before_[end].count - before_[first].count;
     }
-    /// Positive numbers less negative ones.
+    /// The count of positive numbers minus that of negative ones.
     std::int64_t balance(std::size_t first, std::size_t end) const {
         return static_cast<std::int64_t>(before_[end].balance - before_[first].balance);
     }
 
-    /// Calls f(unit, x, balanced x, x^2) for each binade of [first, end): the sums of magnitudes
-    /// and of numbers in units of a power of two, those of squares in units of its square.
+    /// Calls f(unit, x, balanced x, x^2) for each binade of [first, end): sums of magnitudes and of
+    /// numbers in units of a power of two, sums of squares in units of its square.
     template <typename F>
     void each_binade(std::size_t first, std::size_t end, F&& f) const {
         auto b = std::ranges::upper_bound(binades_, first, {}, &binade::end);
@@ -58,7 +58,7 @@ class word_list {
     }
 
   private:
-    // Significands of 16-bit numbers have 11 bits at most. 2^41 numbers fit.
+    // Significands of 16-bit numbers have at most 11 bits. Sums of 2^41 numbers fit.
     static constexpr int unused_bits = 13;
     struct before {
         std::uint64_t count = 0, balance = 0, x = 0, balanced_x = 0, x2 = 0;
@@ -94,18 +94,18 @@ void add_counts(block::element_counts& to, const block::block_counts& of_each, s
     to.dequant_overflow += of_each.dequant_overflow * n;
 }
 
-// Adds the elements [first, end) of a list, all with this outcome.
+// Adds the elements [first, end) of a list, which have the same outcome.
 void add_run(const word_list& list, std::size_t first, std::size_t end, const word_outcome& each,
              bool parts, block::segment_stats& to) {
     const std::uint64_t n = list.count(first, end);
     add_counts(to.count, each.count, n);
-    // The error is largest at one of the ends.
+    // The error is largest at one end.
     for (const std::size_t i : {first, end - 1}) {
         const double error = std::abs(each.product - static_cast<double>(list.number(i)));
         to.max_error = std::max(to.max_error, error);
     }
     const block::error_part part = each.part();
-    const double product = list.sign() * each.product;  // of a positive number
+    const double product = list.sign() * each.product;  // for a positive number
     if (product != 0) {
         add_signed(to.sum.d, product, list.balance(first, end));
         add_square(to.sum.d2, product, n);
@@ -123,7 +123,7 @@ void add_run(const word_list& list, std::size_t first, std::size_t end, const wo
     });
 }
 
-// Finds runs of elements with one outcome, which follows magnitudes in one direction.
+// Finds runs of elements with the same outcome, which is monotone in the magnitude.
 class run_finder {
   public:
     run_finder(const word_list& list, const word_outcomes& outcomes, bool parts,
@@ -167,7 +167,7 @@ class run_finder {
     word_outcome run_;
 };
 
-// The same table of several threads.
+// The same table of all threads.
 struct joint_table {
     std::vector<const word_table*> of;
     std::uint64_t blocks = 0, single = 0, zeros = 0, elements = 0;
@@ -281,7 +281,7 @@ class evaluation {
                 run_finder(list, outcomes, recipes_[r].parts, to).run();
             }
             to.block.eligible += t.blocks;
-            // Those that some of the maxima turn into zeros are recorded.
+            // Blocks that become zeros under some of the maxima are recorded.
             if (outcomes.of(value_of(first)).q == 0) to.block.dead += t.blocks;
         }
     }
@@ -302,7 +302,7 @@ class evaluation {
         }
     }
 
-    // Zeros times an infinite factor are no zeros in some dialects.
+    // In some dialects, zeros times an infinite factor are not zeros.
     static void add_zeros(const word_outcomes& outcomes, std::uint64_t n,
                           block::segment_stats& to) {
         const word_outcome each = outcomes.of(0);

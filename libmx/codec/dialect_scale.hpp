@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared scale of a block as a dialect computes it, for rules that choose powers of two:
-// one body for host and device.
+// The shared scale of a block as a dialect computes it, for rules that choose powers of two. For
+// host and device.
 #pragma once
 
 #include <algorithm>
@@ -16,28 +16,28 @@
 
 namespace mx::codec {
 
-/// A chosen scale. Dialects that keep a float32 scale have no code (-1); the scale may then be
-/// any float32, also Inf.
+/// A chosen scale. Dialects that store a float32 scale have no code (-1); the scale may then be any
+/// float32, including Inf.
 struct chosen_scale {
     int code;            ///< E8M0 code, or -1
     float value;         ///< 2^(code - 127), NaN for code 255, or the float32 scale
-    bool nan_quotients;  ///< the code stands for a NaN: elements are those of a NaN
+    bool nan_quotients;  ///< the code represents NaN: elements are those of a NaN
 };
 
 namespace dialect_steps {
 
 inline constexpr std::uint32_t largest_finite = base::f32_infinity - 1u;
 inline constexpr std::uint32_t smallest_normal = 0x00800000u;
-// Exponents that stand for what is no number; beyond every exponent of a float32.
+// Exponents that represent Inf, zero and NaN, beyond every exponent of a float32.
 inline constexpr int exponent_of_inf = 1000;
 inline constexpr int exponent_of_zero = -1000;
-inline constexpr int exponent_of_nan = -2000;  // and less
+inline constexpr int exponent_of_nan = -2000;  // and below
 
 struct log2_ends {
     int floor, ceil;
 };
 
-// floor and ceil of log2 as the dialect forms it, of positive or infinite bits.
+// floor and ceil of log2 as the dialect computes it, of positive or infinite bits.
 MX_HD_CALL inline log2_ends log2_of(log2_kind kind, std::uint32_t u) {
     if (u >= base::f32_infinity) return {exponent_of_inf, exponent_of_inf};
     if (u == 0) return {exponent_of_zero, exponent_of_zero};
@@ -49,9 +49,9 @@ MX_HD_CALL inline log2_ends log2_of(log2_kind kind, std::uint32_t u) {
             scale::ceil_rounded_log2(f, u, b.exponent)};
 }
 
-// floor(l + 1/2) in float32, l the float32 log2. The threshold is sqrt 2, less what the roundings
-// let through: half a spacing below e + 1/2, and one spacing and a half where l + 1/2 rounds up
-// to 1 as well.
+// floor(l + 1/2) in float32, l the float32 log2. The threshold is sqrt 2, less the effect of
+// roundings: half a spacing below e + 1/2, and one and a half spacings where l + 1/2 also rounds up
+// to 1.
 MX_HD inline int nearest_float32_log2(std::uint32_t u) {
     if (u >= base::f32_infinity) return exponent_of_inf;
     const scale::binade b = scale::binade_of(u);
@@ -69,20 +69,20 @@ MX_HD inline int nearest_float32_log2(std::uint32_t u) {
     return b.exponent + (significand >= from ? 1 : 0);
 }
 
-// The float32 of a power of two as powers of two are formed in float32.
+// A power of two as float32 arithmetic computes it.
 MX_HD inline float float_power(int exponent) {
     if (exponent > 127) return std::numeric_limits<float>::infinity();
     return exponent < -149 ? 0.0f : base::exact_pow2f(exponent);
 }
 
-// amax rounded to `mantissa_bits` by adding to the bits: ties (and the candidate below is odd
-// wherever the exponent changes) up.
+// amax rounded to `mantissa_bits` by an addition to the bits: ties round up (where the exponent
+// changes, the lower candidate is odd).
 MX_HD inline std::uint32_t add_half(std::uint32_t amax, int mantissa_bits) {
     const std::uint32_t sum = amax + (1u << (22 - mantissa_bits));
     return sum < base::f32_infinity ? sum : base::f32_infinity;
 }
 
-// ceil(log2(quotient)) from the float32 quotient's bits: subnormals count from 2^-127.
+// ceil(log2(quotient)) from the bits of the float32 quotient; subnormals count as 2^-127.
 MX_HD inline int exponent_rounded_up(float quotient) {
     const std::uint32_t u = base::bits_of(quotient);
     if (u >= base::f32_infinity) return exponent_of_inf;
@@ -101,13 +101,13 @@ class scale_chooser {
                     (2.0f - base::exact_pow2f(-p.facts.mantissa_bits));
     }
 
-    // The exponent of the scale, not yet clamped.
+    // The exponent of the scale before clamping.
     MX_HD int exponent() const {
         const int emax =
             by_.emax.value == emax_kind::exponent_bits ? p_.exponent_bits : p_.facts.emax;
         switch (p_.rule) {
             case scale::rule_id::floor:
-            case scale::rule_id::floor_bump:  // the bump is per position: bumps_of_row
+            case scale::rule_id::floor_bump:  // the exponent is raised per position: bumps_of_row
                 return log2_of(by_.log2.value, amax_).floor - emax;
             case scale::rule_id::ceil:
                 return log2_of(by_.log2.value, amax_).ceil - emax;
@@ -140,7 +140,7 @@ class scale_chooser {
     }
 
   private:
-    // As even of the same implementation: what carries beyond Inf is a NaN.
+    // Like even of the same implementation: a carry beyond Inf gives NaN.
     MX_HD int stochastic() const {
         const std::uint32_t sum = amax_ + (draw_ >> (9 + p_.facts.mantissa_bits));
         if (sum > base::f32_infinity) return exponent_of_nan;
@@ -200,7 +200,7 @@ MX_HD inline chosen_scale code_of(int code, bool nan_quotients = false) {
 MX_HD inline int clamp_exponent(const dialect& by, scale::rule_id rule, int exponent) {
     if (by.inf.value == inf_amax::clamp_252) exponent = std::min(exponent, 125);
     if (exponent > 127) {
-        // A clamped exponent saturates; in the others what exceeds 2^127 is NaN.
+        // A clamped exponent saturates; with the other choices an exponent above 2^127 gives NaN.
         const bool saturates = by.inf.value == inf_amax::saturate ||
                                rule == scale::rule_id::ceil_div_max ||
                                by.even.value == even_kind::element_capped;
@@ -212,8 +212,8 @@ MX_HD inline int clamp_exponent(const dialect& by, scale::rule_id rule, int expo
 }  // namespace dialect_steps
 
 /// The scale under the rule and dialect of `p` for a block whose maximum has the float32 bits
-/// `amax_bits` (sign clear). `draw` is used by scale=stochastic only. A NaN maximum stands for a
-/// block that holds a NaN; an infinite one for a block that holds an Inf (and no NaN).
+/// `amax_bits` (sign clear). `draw` is used by scale=stochastic only. A NaN maximum means that the
+/// block contains a NaN; an infinite one, that it contains an Inf and no NaN.
 MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t amax_bits,
                                         std::uint32_t draw = 0) {
     using namespace dialect_steps;
@@ -255,7 +255,7 @@ MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t ama
                 amax = smallest_normal;
                 break;
             case zero_block::f32_epsilon:
-                // Of `even` the maximum, of the other rules the scale is replaced.
+                // `even` replaces the maximum, other rules the scale.
                 if (p.rule == scale::rule_id::even) amax = smallest_normal;
                 break;
             case zero_block::as_1e_8:
@@ -278,9 +278,9 @@ MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t ama
     return code_of(clamp_exponent(by, p.rule, exponent), exponent <= exponent_of_nan);
 }
 
-// Dialect systems-scaling, rule floor-bump: which exponents of a row of blocks are raised.
+// Dialect systems-scaling, rule floor-bump: selects the exponents of a row of blocks to raise.
 
-/// Whether the exponent is raised where the largest magnitude has the float32 bits `u`: it exceeds
+/// Whether the exponent is raised if the largest magnitude has the float32 bits `u`: it exceeds
 /// 1.75 * 2^floor(log2 of it), with log2 rounded to float32.
 MX_HD inline bool raises_exponent(std::uint32_t u) {
     if (u == 0 || u >= base::f32_infinity) return false;
@@ -289,10 +289,10 @@ MX_HD inline bool raises_exponent(std::uint32_t u) {
     return static_cast<double>(base::float_from_bits(u)) > 1.75 * base::exact_pow2(rounded);
 }
 
-/// For each of the columns of the blocks of `row` (consecutive blocks of bump.size() elements, the
-/// last one may be short), whether the exponent is raised for the largest magnitude of the column
-/// over all blocks. This is the code of KempnerInstitute/systems-scaling@99d244a, whose paper
-/// describes one maximum per block.
+/// For each column of the blocks of `row` (consecutive blocks of bump.size() elements; the last one
+/// may be short), whether the exponent is raised for the column's largest magnitude over all
+/// blocks. Follows the code of KempnerInstitute/systems-scaling@99d244a; its paper describes one
+/// maximum per block.
 void bumps_of_row(std::span<const float> row, std::span<std::uint8_t> bump);
 
 }  // namespace mx::codec

@@ -11,7 +11,7 @@ constexpr evidence C = evidence::choice;
 
 constexpr std::string_view fp_elements = "e4m3 e5m2 e3m2 e2m3 e2m1";
 
-// The specification, with our choices where it is silent. Other rows name what they change.
+// The specification, with our choices where it is silent. Other rows list their differences.
 constexpr dialect ocp_row{
     .id = dialect_id::ocp,
     .name = "ocp",
@@ -48,7 +48,7 @@ constexpr dialect ocp_row{
     .random_bits = {32, C},
 };
 
-// The specification's row with every behaviour marked as this implementation's are known.
+// The specification's row, with `mark` as the evidence for every behaviour.
 constexpr dialect known_by(evidence mark) {
     dialect d = ocp_row;
     d.number_scales = "ue4m3";
@@ -126,7 +126,7 @@ constexpr dialect torchao_row() {
     return d;
 }
 
-// What was run of that release; its floor, ceil and even were not.
+// Describes what was run of that release, which excludes its floor, ceil and even.
 constexpr dialect torchao_0_15_row() {
     dialect d = torchao_row();
     d.id = dialect_id::torchao_0_15;
@@ -331,7 +331,7 @@ constexpr dialect amd_hip_row() {
     d.rules = "floor";
     d.roundings = "rtne stochastic";
     d.elements = fp_elements;
-    d.log2.mark = d.emax.mark = d.zero.mark = d.storage.mark = C;  // the scale is the caller's
+    d.log2.mark = d.emax.mark = d.zero.mark = d.storage.mark = C;  // the caller computes the scale
     d.inf = {inf_amax::nan, C};
     d.nan = {nan_amax::nan, C};
     d.nan_value = {nan_element::nan_or_max, S};

@@ -31,7 +31,7 @@ constexpr std::array<input, 1> four_seventy{0x43eb0000};
 constexpr std::array<input, 1> below_minus_2{0xbfffc000};
 constexpr std::array<input, 1> zero{0x00000000};
 constexpr std::array<input, 1> nan{0x7fc00000};
-// Two blocks of two: 1.9 stands where the second block has 2^-17.
+// Two blocks of two: 1.9 is in the column where the second block has 2^-17.
 constexpr std::array<input, 4> two_blocks{0x3ff33333, 0x3f800000, 0x37000000, 0x3f800000};
 // A block of 2688, so that the tensor scale is 1, then one with 0.03.
 constexpr std::array<input, 17> tiny_beside_2688{0x45280000, 0, 0, 0, 0, 0, 0, 0,         0,
@@ -167,7 +167,7 @@ response ask_element(std::uint32_t x, const respondent& who) {
 std::string number(float x) {
     if (std::isnan(x)) return "NaN";
     if (std::isinf(x)) return x < 0 ? "-Inf" : "Inf";
-    // Powers of two far from one are easier to read as such.
+    // Powers of two far from one are printed as such.
     int exponent = 0;
     if (std::frexp(x, &exponent) == 0.5f && (exponent > 20 || exponent < -9)) {
         return fmt::format("2^{}", exponent - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements under a scale that is no power of two: to codes and back, for host and device.
+// Elements under a scale that is not a power of two: to codes and back, for host and device.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,17 @@
 
 namespace mx::codec {
 
-// The scale of a block where scales are no powers of two: UE4M3 under a tensor scale or alone
-// (NVFP4), and float32 (FP8 block scaling). One body for host and device.
+// The scale of a block if scales are not powers of two: UE4M3 with or without a tensor scale
+// (NVFP4), and float32 (FP8 block scaling). For host and device.
 
 /// A chosen scale; `value` is NaN for a poisoned block.
 struct fractional_scale {
-    std::uint8_t code;  ///< UE4M3 code; of a float32 scale its exponent field (255: NaN)
+    std::uint8_t code;  ///< UE4M3 code; for a float32 scale its exponent field (255: NaN)
     float value;        ///< the block's own scale, without the tensor's
-    float factor;       ///< what the dialect's float32 arithmetic multiplies or divides by
+    float factor;       ///< the factor or divisor of the dialect's float32 arithmetic
 };
 
-/// Whether the convention of `p` sees a NaN in a block as its maximum (else it is skipped).
+/// Whether the convention of `p` takes a NaN in a block as its maximum (else NaN is skipped).
 MX_HD inline bool nan_decides(const block_params& p) {
     const two_level_kind convention = p.by->two_level.value;
     return convention != two_level_kind::te && convention != two_level_kind::ggml;
@@ -47,7 +47,7 @@ MX_HD inline zero_sign sign_of_zero(two_level_kind convention) {
     switch (convention) {
         case two_level_kind::modelopt:
         case two_level_kind::compressed_tensors:
-            return zero_sign::input_plus;  // it comes from y < 0, or sign(y)
+            return zero_sign::input_plus;  // it follows from y < 0, or sign(y)
         case two_level_kind::quark:
             return zero_sign::plus;
         default:
@@ -59,7 +59,7 @@ namespace fractional_steps {
 
 inline constexpr float six = 6.0f;
 
-// A NaN stays.
+// Preserves NaN.
 MX_HD inline float no_larger_than_float_max(float x) {
     return std::min(x, std::numeric_limits<float>::max());
 }
@@ -70,7 +70,7 @@ MX_HD inline std::uint8_t cast(const block_params& p, float x, bool saturate) {
         format::cast_code(p.scale_number, {}, base::bits_of(x), saturate, 0));
 }
 
-// The scale behind a code: where it is zero, Quark divides by the float32 epsilon.
+// The scale of a code; if it is zero, Quark divides by the float32 epsilon.
 MX_HD inline fractional_scale coded(const block_params& p, std::uint8_t code, float factor = 1) {
     const float value = format::decode_scale(*p.scale_format, code);
     const bool replaced = value == 0 && p.by->two_level.value == two_level_kind::quark;
@@ -88,7 +88,7 @@ MX_HD inline fractional_scale exact_number(const block_params& p, std::uint32_t 
     if (amax_bits >= base::f32_infinity) {
         return coded(p, static_cast<std::uint8_t>(p.scale_number.nan_code));
     }
-    // A file may hold a tensor scale of zero.
+    // A file may contain a tensor scale of zero.
     if (amax_bits == 0 || p.tensor.decode == 0) return coded(p, 0);
     const format::exact_scale divisor = format::exact_product(p.tensor.decode, target);
     const format::encoded e = format::encode_quotient(p.scale_number, {}, amax_bits, divisor, 0);
@@ -100,7 +100,7 @@ MX_HD inline fractional_scale torchao(const block_params& p, float amax) {
     const float g = p.tensor.decode;
     float s = amax / six;
     if (two_level) s = s / g;
-    // A NaN passes both comparisons, as it passes torch.clamp.
+    // A NaN passes both comparisons, as it does in torch.clamp.
     if (s < 0x1p-6f) s = 0x1p-6f;
     if (s > 448.0f) s = 448.0f;
     fractional_scale chosen = coded(p, cast(p, s, true));
@@ -135,7 +135,7 @@ MX_HD inline fractional_scale quark(const block_params& p, float amax) {
 MX_HD inline fractional_scale alto(const block_params& p, float amax) {
     const float least = p.scale_number.clamps_negative ? 0x1p-17f : 0x1p-6f;
     float s = (p.rule == scale::rule_id::two_level ? amax / p.tensor.decode : amax) / six;
-    // A NaN becomes the least, too.
+    // A NaN becomes the smallest value, too.
     if (!(s > least)) s = least;
     fractional_scale chosen = coded(p, cast(p, s, true));
     chosen.factor = chosen.value * p.tensor.decode;
@@ -183,21 +183,21 @@ MX_HD inline fractional_scale te_float32(const block_params& p, float amax) {
 
 }  // namespace fractional_steps
 
-/// The scale of a block whose maximum has the float32 bits `amax_bits`, Inf and NaN allowed.
-/// `target` is the element the maximum should become (four-over-six asks for 4), `p.largest`
+/// The scale of a block whose maximum has the float32 bits `amax_bits`, including Inf and NaN.
+/// `target` is the element that the maximum should become: 4 for four-over-six, `p.largest`
 /// otherwise; conventions other than exact and te ignore it.
 ///
 /// UE4M3, with g the outer scale (1 without one), all operations in float32 and left to right:
-/// - exact: s = e4m3(amax / (target g)), the exact quotient rounded once, at most 448; a block that
-///   holds NaN or Inf gets code 127. UE5M3 likewise: at most 114688, code 255;
+/// - exact: s = e4m3(amax / (target g)), the exact quotient rounded once, at most 448; a block
+///   with NaN or Inf gets code 127. UE5M3 likewise: at most 114688, code 255;
 /// - torchao: s = e4m3(clamp(amax / 6 / g, 2^-6, 448)); factor (1 / g) / s
 ///   (pytorch/ao@36027d8);
 /// - te: s = e4m3(amax * (S * (1 / 6))), S = 1 / g as stored; factor min(1 / (s * (1 / S)), largest
-///   float32), 0 for s = 0 (NVIDIA/TransformerEngine@d0067d0). As its reference has it
+///   float32), 0 for s = 0 (NVIDIA/TransformerEngine@d0067d0). Its reference
 ///   (follows_te_reference): the largest float32 for s = 0; four-over-six: b = amax / 6 * S, s =
-///   e4m3(b), or e4m3(1.5 * b) where the maximum becomes 4. UE5M3 the same
+///   e4m3(b), or e4m3(1.5 * b) if the maximum becomes 4. UE5M3 the same
 ///   (timmoon10/TransformerEngine@c2d9c99, branch of #3325; saturation is assumed);
-/// - ggml: s as its own conversion gives it, see ggml_ue4m3.hpp (ggml-org/llama.cpp@0096646);
+/// - ggml: s from its own conversion, see ggml_ue4m3.hpp (ggml-org/llama.cpp@0096646);
 /// - modelopt: s = e4m3(amax / (6 * g)) without saturation, 1 for a zero; divisor s * g
 ///   (NVIDIA/TensorRT-Model-Optimizer@5a4242f);
 /// - compressed-tensors: s = e4m3(G * (amax / 6)), G as stored, 2^-3 for a zero; divisor s / G
@@ -209,8 +209,8 @@ MX_HD inline fractional_scale te_float32(const block_params& p, float amax) {
 ///
 /// float32:
 /// - exact: S = float32(amax / M), at least 2^-149; amax-pow2: 2^ceil(log2(amax / M)) of the exact
-///   quotient; 1 for a block of zeros; NaN for one that holds NaN or Inf;
-/// - te: factor M / amax, the largest float32 where that overflows, for amax-pow2 its mantissa
+///   quotient; 1 for a block of zeros; NaN for one with NaN or Inf;
+/// - te: factor M / amax, the largest float32 if that overflows, for amax-pow2 with its mantissa
 ///   cleared; 1 for amax 0 or Inf; S = 1 / factor (NVIDIA/TransformerEngine@d0067d0).
 MX_HD_CALL inline fractional_scale choose_scale(const block_params& p, std::uint32_t amax_bits,
                                                 float target) {
@@ -275,7 +275,7 @@ class fractional_encoder {
         std::uint32_t magnitude;  ///< of the code
         double value;             ///< the exact S * q
     };
-    /// The finite `x` at `position` of the block.
+    /// Encodes the finite `x` at `position` of the block.
     MX_HD_CALL element encode(float x, int position) const {
         const std::uint32_t random = draw(position);
         const std::uint32_t bits = base::bits_of(x);
@@ -296,10 +296,10 @@ class fractional_encoder {
         return out;
     }
 
-    /// S, exact; 0 where q is not x / S but what the dialect says.
+    /// S, exact; 0 if q is not x / S but defined by the dialect.
     MX_HD double scale() const { return value_; }
 
-    /// The code of a NaN or Inf among elements that keep a scale.
+    /// The code of a NaN or Inf whose block keeps a scale.
     MX_HD std::uint8_t special_code(float x) const { return dialect_code(x, 0); }
 
   private:
@@ -308,8 +308,8 @@ class fractional_encoder {
         return base::random_u32({p_.seed, place_.tensor_id}, place_.index(position));
     }
 
-    // The code of the nearest value by float32 distance, the first of equals, as ggml searches:
-    // positive values, then negative ones, whose zero never wins.
+    // The code of the nearest value by float32 distance, the first of equal ones, in the order of
+    // ggml's search: positive values, then negative ones, whose zero is never chosen.
     MX_HD std::uint8_t nearest_by_search(float x) const {
         std::uint8_t best = 0;
         float best_error = std::abs(p_.value[0] * scale_.value - x);
@@ -329,7 +329,7 @@ class fractional_encoder {
         if (convention == two_level_kind::ggml) return nearest_by_search(x);
         const float y = divides_elements(convention) ? x / scale_.factor : x * scale_.factor;
         if (base::is_nan(y)) return p_.poisoned_code;
-        // An infinite y counts as far beyond the largest value.
+        // An infinite y is treated as far beyond the largest value.
         const format::encoded e =
             format::encode_magnitude(p_.element, p_.mode, base::bits_of(y), 0, draw);
         bool negative = e.negative;
@@ -341,14 +341,15 @@ class fractional_encoder {
     const block_params& p_;
     const fractional_scale& scale_;
     const block_place& place_;
-    bool zero_;  ///< S is 0 (or no number, from a file): y is undefined, q as the dialect says
+    bool zero_;  ///< S is 0 (or not a number, from a file): y is undefined, q is defined by the
+                 ///< dialect
     format::exact_scale exact_{};
     double value_ = 0;
 };
 
-/// Codes of a block as the dequantized values that its dialect returns. ocp: the exact product
-/// rounded once. Others: float32(q * float32(s g)), for compressed-tensors float32(q * float32(s /
-/// G)); te's reference: float32(q * float32(float32(s amax) * float32(1 / (m M)))).
+/// Decodes a block to the values that its dialect returns. ocp: the exact product rounded once.
+/// Others: float32(q * float32(s g)), for compressed-tensors float32(q * float32(s / G)); te's
+/// reference: float32(q * float32(float32(s amax) * float32(1 / (m M)))).
 class fractional_decoder {
   public:
     /// `scale` is block_stats::scale.

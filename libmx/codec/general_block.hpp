@@ -22,10 +22,10 @@ namespace mx::codec {
 /// Largest magnitudes of a block, as float32 bits.
 struct largest_magnitudes {
     std::uint32_t finite = 0;  ///< of its finite elements
-    std::uint32_t number = 0;  ///< of those that are no NaN
+    std::uint32_t number = 0;  ///< of its elements other than NaN
 };
 
-/// A first look at a block: its counts and extremes.
+/// Finds the counts and extremes of a block.
 MX_HD inline largest_magnitudes look_at(std::span<const float> x, block::block_stats& out) {
     largest_magnitudes most;
     std::uint32_t least = ~0u;
@@ -36,7 +36,7 @@ MX_HD inline largest_magnitudes look_at(std::span<const float> x, block::block_s
         out.count.inf += magnitude == base::f32_infinity ? 1u : 0u;
         out.x_max = std::max(out.x_max, magnitude);
         if (magnitude < base::f32_infinity) most.finite = std::max(most.finite, magnitude);
-        least = std::min(least, magnitude - 1u);  // zero wraps to the top and never wins
+        least = std::min(least, magnitude - 1u);  // zero wraps to the largest number
     }
     out.x_min = least + 1u;
     out.is.zero = out.x_max == 0;
@@ -52,12 +52,12 @@ MX_HD inline std::uint32_t magnitude_of(float x) {
     return base::bits_of(x) & base::f32_magnitude_mask;
 }
 
-// The block as the dialect's dtype holds it.
+// An element in the dialect's dtype.
 MX_HD inline float as_held(const block_params& p, float x) {
     return p.by->arithmetic.value == element_kind::bfloat16 ? base::rounded_to_bf16(x) : x;
 }
 
-// The counts of the block, and the maximum that the dialect sees: rounding is monotone.
+// The counts of the block, and its maximum in the dialect's dtype: rounding is monotone.
 MX_HD inline std::uint32_t survey(const block_params& p, std::span<const float> x,
                                   block::block_stats& out) {
     const std::uint32_t largest = look_at(x, out).number;
@@ -99,14 +99,14 @@ MX_HD inline std::uint32_t magnitude_code(const format::element_params& f, int c
 
 }  // namespace dialect_steps
 
-/// As quantize_block; `codes` may be empty. Counts and sums follow the same definitions with the
+/// Like quantize_block; `codes` may be empty. Counts and sums follow the same definitions with the
 /// scale S, the codes and the values q of the dialect; y and r are exact. The scale may be NaN or
 /// Inf: the finite elements of the block are then `poisoned`.
 ///
-/// A dialect may leave a scale finite beside NaN and Inf elements; these are counted and stay out
-/// of rates and sums. A finite element that becomes NaN counts as poisoned.
+/// A dialect may leave a scale finite in a block with NaN and Inf elements; these are counted, but
+/// excluded from rates and sums. A finite element that becomes NaN counts as poisoned.
 ///
-/// `sums` is an exact_totals, or what a device has in its place.
+/// `sums` is an exact_totals, or its counterpart on a device.
 template <typename Totals>
 MX_HD inline block::block_stats quantize_dialect_block(
     const block_params& p, std::span<const float> x, const block_place& place,
@@ -116,7 +116,7 @@ MX_HD inline block::block_stats quantize_dialect_block(
     const conversion& c = p.conversion;
     const bool random = p.mode.how == format::rounding::stochastic;
     const base::random_key key{p.seed, place.tensor_id};
-    // The draw of a block's scale comes from a stream of its own.
+    // The draw of a block's scale has a separate stream.
     const base::random_key scale_key{p.seed, ~place.tensor_id};
 
     const std::uint32_t amax = survey(p, x, out);
@@ -139,7 +139,7 @@ MX_HD inline block::block_stats quantize_dialect_block(
     const bool has_nan = out.count.nan != 0;
     const bool keeps_codes = !codes.empty();
     const bool unscaled = s.code == 0 && p.by->unscaled_at_code_0.value;
-    const bool ours = p.by->id == dialect_id::ocp;  // whose scale is NaN beside NaN and Inf
+    const bool ours = p.by->id == dialect_id::ocp;  // its scale is NaN in blocks with NaN or Inf
     const int exponent = exponent_of(s.value);
     element_tally tally;
     const int n = static_cast<int>(x.size());
@@ -150,7 +150,7 @@ MX_HD inline block::block_stats quantize_dialect_block(
         const std::uint32_t draw = random ? base::random_u32(key, place.index(i)) : 0u;
         const float held = as_held(p, x[at]);
         float y = unscaled ? held : held / scale;
-        // Its sign, which some conversions look at, is lost in divisions of some processors.
+        // Some CPUs lose the sign of NaN in divisions, but some conversions depend on it.
         if (has_nan && base::is_nan(held)) y = held;
         if (narrow) y = base::rounded_to_bf16(y);
         if (s.nan_quotients) y = base::quiet_nan();
@@ -190,7 +190,7 @@ MX_HD inline block::block_stats quantize_dialect_block(
     return out;
 }
 
-// Four-over-six: which of two scales a block takes (mit-han-lab/fouroversix@dadfad6), for host and
+// Four-over-six: which of two scales a block takes (mit-han-lab/fouroversix@dadfad6). For host and
 // device.
 
 namespace fractional_steps {
@@ -198,8 +198,8 @@ namespace fractional_steps {
 /// Rows of the largest tile for which dialect te has four-over-six.
 inline constexpr int largest_te_tile = 16;
 
-// Calls visit(d - x) for every element. d has at most 34 bits and lies near x, so the difference is
-// exact (to nearest; other roundings of elements far below the scale round it once).
+// Calls visit(d - x) for every element. d has at most 34 bits and is near x, so the difference is
+// exact (rounding to nearest; for elements far below the scale other roundings round it once).
 template <typename Visit>
 MX_HD inline void for_each_error(const block_params& p, std::span<const float> x,
                                  const block_place& place, const fractional_scale& scale,
@@ -236,8 +236,8 @@ MX_HD_CALL inline void add_exactly(const block_params& p, std::span<const float>
     });
 }
 
-// As the reference quantizer of dialect te sums errors up: in float32, in the order of the elements
-// of a row; the rows of a tile in a tree.
+// The sum of errors as the reference quantizer of dialect te computes it: in float32, in the order
+// of the elements of a row, and over the rows of a tile in a tree.
 MX_HD_CALL inline float te_error(const block_params& p, std::span<const float> x,
                                  const block_place& place, const fractional_scale& scale) {
     const fractional_encoder encoder(p, scale, place);
@@ -265,10 +265,10 @@ MX_HD_CALL inline float te_error(const block_params& p, std::span<const float> x
 
 }  // namespace fractional_steps
 
-/// The scale under which the block's maximum becomes 6, or the one under which it becomes 4 where
-/// that makes the error of the block strictly smaller by the measure `p.select`. Errors d - x are
-/// exact, and so is the comparison of their sums; under dialect te both are its float32 arithmetic
-/// (te_error).
+/// Chooses between the scale under which the block's maximum becomes 6 and the one under which it
+/// becomes 4. Takes the latter if the error of the block is strictly smaller by the measure
+/// `p.select`. Errors d - x are exact, and so is the comparison of their sums; under dialect te
+/// both use its float32 arithmetic (te_error).
 MX_HD inline fractional_scale select_scale(const block_params& p, std::span<const float> x,
                                            const block_place& place, const fractional_scale& six,
                                            const fractional_scale& four) {
@@ -323,11 +323,11 @@ MX_HD inline void quantize_elements(const block_params& p, std::span<const float
 
 }  // namespace fractional_steps
 
-/// quantize_block for scale formats that are not powers of two; `codes` may be empty. Exact
-/// arithmetic under dialect ocp, the dialect's float32 operations otherwise; either way y = x / S,
-/// with S the exact product of block and tensor scale, decides what overflows and what clamps, and
-/// d = S * q is exact: at most 40 bits. A zero scale makes every element a zero of its sign;
-/// non-zero ones count as underflow.
+/// quantize_block for scale formats that are not powers of two; `codes` may be empty. Uses exact
+/// arithmetic under dialect ocp, the dialect's float32 operations otherwise. In both cases y = x /
+/// S, with S the exact product of block and tensor scale, decides overflow and clamping, and d = S
+/// * q is exact: at most 40 bits. A zero scale makes every element a zero of its sign; non-zero
+/// ones count as underflow.
 template <typename Totals>
 MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::span<const float> x,
                                                     const block_place& place,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of quantizing a block under an E8M0 scale in exact arithmetic, for host and device. The
-// reference (block_kernel.cpp) takes them element by element, a GPU with a lane for every few
+// reference (block_kernel.cpp) executes them element by element, a GPU with one lane for several
 // elements (cuda/segment_body.hpp).
 #pragma once
 
@@ -18,12 +18,12 @@
 
 namespace mx::codec {
 
-/// What a first look at some elements of a block finds.
+/// Counts and extremes of some elements of a block.
 struct block_survey {
     std::uint32_t nan = 0;
     std::uint32_t inf = 0;
-    std::uint32_t amax = 0;     ///< magnitude bits; above f32_infinity when there is a NaN
-    std::uint32_t least = ~0u;  ///< smallest magnitude that is not zero, less one
+    std::uint32_t amax = 0;     ///< magnitude bits; above f32_infinity if there is a NaN
+    std::uint32_t least = ~0u;  ///< smallest non-zero magnitude, minus one
     float low = std::numeric_limits<float>::infinity();
     float high = -std::numeric_limits<float>::infinity();
 
@@ -32,15 +32,15 @@ struct block_survey {
         nan += magnitude > base::f32_infinity ? 1u : 0u;
         inf += magnitude == base::f32_infinity ? 1u : 0u;
         amax = std::max(amax, magnitude);
-        least = std::min(least, magnitude - 1u);  // zero wraps to the top and never wins
+        least = std::min(least, magnitude - 1u);  // zero wraps to the largest number
         low = v < low ? v : low;
         high = v > high ? v : high;
     }
-    /// Magnitude bits of the smallest element that is not zero, 0 if there is none.
+    /// Magnitude bits of the smallest non-zero element, 0 if there is none.
     MX_HD std::uint32_t amin() const { return least + 1u; }
 };
 
-/// fp16(max/2 + min/2): the halves are formed first, so the sum cannot overflow. A zero is +0.
+/// fp16(max/2 + min/2): halving first prevents overflow of the sum. A zero is +0.
 MX_HD inline std::uint16_t offset_of(const block_survey& s) {
     const std::uint16_t half = base::half_saturated(0.5f * s.high + 0.5f * s.low);
     return half == 0x8000u ? std::uint16_t{0} : half;
@@ -52,13 +52,13 @@ MX_HD inline float half_range(const block_survey& s) {
     return base::bits_of(range) == base::f32_infinity ? 0.5f * s.high - 0.5f * s.low : 0.5f * range;
 }
 
-/// Magnitude bits of float32(x - offset), of which range=max takes the largest.
+/// Magnitude bits of float32(x - offset); range=max takes the largest.
 MX_HD inline std::uint32_t distance_bits(float x, float offset) {
     return base::bits_of(x - offset) & base::f32_magnitude_mask;
 }
 
-/// What follows from the survey of a block of `elements` values. False when a NaN or Inf poisons
-/// it; else the offset is chosen.
+/// Sets the figures that follow from the survey of a block of `elements` values. Returns false if a
+/// NaN or Inf poisons it; otherwise chooses the offset.
 MX_HD inline bool begin_block(const plain_params& p, const block_survey& seen,
                               std::uint32_t elements, block::block_stats& out) {
     out.count.elements = elements;
@@ -77,7 +77,7 @@ MX_HD inline bool begin_block(const plain_params& p, const block_survey& seen,
     return true;
 }
 
-/// Chooses the scale from `ruled`, what the rule sees. False when it is NaN: a finite maximum that
+/// Chooses the scale from `ruled`, the rule's input. Returns false if it is NaN: a finite maximum
 /// rounds beyond every scale.
 MX_HD inline bool choose_scale(const plain_params& p, const block_survey& seen, std::uint32_t ruled,
                                block::block_stats& out) {
@@ -99,15 +99,15 @@ MX_HD inline int scale_exponent(const block::block_stats& s) {
     return static_cast<int>(s.scale_code) - format::e8m0_bias;
 }
 
-/// The scale with this code as a float32; the same NaN on every processor.
+/// The scale with this code as a float32; the same NaN on every CPU and GPU.
 MX_HD inline float scale_of_code(std::uint8_t code) {
     constexpr std::uint32_t quiet_nan = 0x7fc00000u;
     return code == format::e8m0_nan ? base::float_from_bits(quiet_nan)
                                     : base::exact_pow2f(static_cast<int>(code) - format::e8m0_bias);
 }
 
-/// Encodes elements under a power-of-two scale and tallies them. A local object: nothing outside
-/// can alias its members, so they stay in registers.
+/// Encodes elements under a power-of-two scale and tallies them. Use a local object: nothing can
+/// alias its members then, so they stay in registers.
 class element_encoder {
   public:
     MX_HD element_encoder(const plain_params& p, int scale_exponent)
@@ -132,8 +132,8 @@ class element_encoder {
     int exponent_;
 };
 
-/// d - x = (O + product) - x without the cancellation of a large offset: x - O is formed as a sum
-/// of two doubles without error (Knuth's TwoSum), and S*q lies near its larger part.
+/// d - x = (O + product) - x without cancellation for a large offset: x - O is computed exactly as
+/// a sum of two doubles (Knuth's TwoSum), and S*q is near its larger part.
 MX_HD inline double error_of(double x, double offset, double product) {
     const double difference = x - offset;
     const double x_part = difference + offset;

@@ -41,7 +41,7 @@ float scale_of_block(const block_params& p, const block_results& d, std::size_t 
         const bool quark = p.by->two_level.value == two_level_kind::quark;
         return value == 0 && quark ? fractional_steps::coded(p, 0).value : value;
     }
-    // A scale without a code follows from what the rule saw.
+    // A scale without a code follows from the rule's input.
     if (!f.power_of_two()) return choose_scale(p, d.amax[block], p.largest).value;
     if (p.by->storage.value == scale_storage::float32) return dialect_scale(p, d.amax[block]).value;
     return scale_of_code(d.scale_code[block]);
@@ -59,7 +59,7 @@ void values_of_block(const block_params& p, const block_results& d, std::size_t 
     if (!p.plain || p.has_offset || std::isnan(scale)) {
         return dequantize_block(p, scale, d.offset[block], std::span(codes, values.size()), values);
     }
-    // A power of two: the float32 product is the exact one, rounded once.
+    // A power of two: the float32 product is the exact product rounded once.
     simd::scaled_values(p, scale, codes, values.data(), values.size());
 }
 

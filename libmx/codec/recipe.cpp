@@ -30,12 +30,12 @@ const recipe_key& find_key(std::string_view text, std::string_view name) {
     fail(text, base::unknown("key", name, names));
 }
 
-// Keys that decide what others are unless said otherwise (block: transform_size), in the order in
-// which they are set.
+// Keys that determine the defaults of others (block: transform_size), in the order in which they
+// are set.
 constexpr std::string_view deciding[] = {"scale_format", "element", "dialect", "block"};
 constexpr int deciding_keys = 4;
 
-// The place of a key in the order of setting.
+// The index of a key in the order of setting.
 int decides_defaults(std::string_view key) {
     for (int i = 0; i < deciding_keys; ++i) {
         if (key == deciding[i]) return i;
@@ -43,7 +43,7 @@ int decides_defaults(std::string_view key) {
     return deciding_keys;
 }
 
-// People write "scale=even, block=1x16", and tables break recipes so.
+// Users write "scale=even, block=1x16", and line breaks in tables split recipes at such spaces.
 std::string_view trimmed(std::string_view text) {
     while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
     while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -60,7 +60,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     }
 }
 
-// The preset in front of the colon, in any case: people write MXFP4 as papers do.
+// The preset before the colon, in any case: papers write MXFP4.
 recipe read_preset(std::string_view written) {
     std::string name(trimmed(written));
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -93,7 +93,7 @@ recipe parse_recipe(std::string_view text) {
         std::vector<std::pair<const recipe_key*, std::string_view>> settings;
         for (const std::string_view spaced : split(text.substr(colon + 1), ',')) {
             const std::string_view part = trimmed(spaced);
-            // What stands behind outer=given may be a path.
+            // The text after outer=given may be a path.
             const bool path = part.substr(0, 12) == "outer=given:";
             if (!path && part.find(':') != std::string_view::npos) {
                 fail(text, fmt::format("'{}': keys are separated by commas, not by ':'", part));
@@ -110,7 +110,7 @@ recipe parse_recipe(std::string_view text) {
             const recipe_key& key = find_key(text, name);
             settings.emplace_back(&key, trimmed(part.substr(equals + 1)));
         }
-        // Keys that decide the defaults of others go first, wherever they stand.
+        // Keys that determine defaults of others come first, regardless of their position.
         std::stable_sort(settings.begin(), settings.end(), [](const auto& a, const auto& b) {
             return decides_defaults(a.first->name) < decides_defaults(b.first->name);
         });
@@ -133,7 +133,7 @@ std::vector<recipe> parse_recipes(const std::vector<std::string>& texts) {
 }
 
 std::string to_string(const recipe& r) {
-    // What the preset, the element, the dialect and the block say goes without saying.
+    // Omits the defaults that follow from the preset, the element, the dialect and the block.
     recipe plain = preset_recipe(r.preset);
     for (int rank = 0; rank < deciding_keys; ++rank) {
         for (const recipe_key& key : recipe_keys()) {
@@ -145,7 +145,7 @@ std::string to_string(const recipe& r) {
     char separator = ':';
     for (const recipe_key& key : recipe_keys()) {
         const std::string value = key.get(r);
-        // scale= has said it.
+        // scale= implies it.
         if (key.name == "outer" && r.outer.what == outer_choice::kind::by_rule) continue;
         const recipe& base = decides_defaults(key.name) < deciding_keys ? bare : plain;
         if (value == key.get(base)) continue;

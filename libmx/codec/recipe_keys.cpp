@@ -40,7 +40,7 @@ T integer(std::string_view key, std::string_view text, T low, T high) {
     return n;
 }
 
-// One of a few words.
+// One of several words.
 template <typename T>
 struct word {
     std::string_view name;
@@ -87,7 +87,7 @@ constexpr std::array transform_words{word{"none", transform::kind::none},
                                      word{"random-hadamard", transform::kind::random_hadamard},
                                      word{"matrix", transform::kind::matrix}};
 
-// The block's extent along the axis that is rotated where that is 16, 32, 64 or 128, else 32.
+// The block's extent along the rotated axis if it is 16, 32, 64 or 128, else 32.
 int default_transform_size(const recipe& r) {
     const int extent = r.block.cols > 1 ? r.block.cols : r.block.rows;
     return extent == 16 || extent == 64 || extent == 128 ? extent : 32;
@@ -109,7 +109,7 @@ void set_element(recipe& r, std::string_view text) {
     r.minimum = default_int_min(*f, *r.by);
 }
 
-// The roundings that a dialect has for a scale format, its default first.
+// The roundings of a dialect for a scale format, its default first.
 std::string_view roundings_of(const dialect& by, const format::scale_format& scale) {
     const bool own = scale.is_number() && !by.two_level_roundings.empty();
     return own ? by.two_level_roundings : by.roundings;
@@ -129,7 +129,7 @@ void set_dialect(recipe& r, std::string_view text) {
         fail(fmt::format("dialect={}: it has no scale rule for {} scales", text,
                          r.scale_format->name));
     }
-    // What a preset says of its own dialect stays.
+    // A preset's settings for its own dialect remain.
     if (by != r.by) r.rule = rule;
     r.by = by;
     r.round = format::find_rounding(first_of(roundings_of(*by, *r.scale_format)))->id;
@@ -151,7 +151,7 @@ void set_scale_format(recipe& r, std::string_view text) {
     r.rule = default_rule(*r.by, f->name);
 }
 
-// The largest block scale that a bound leaves room for.
+// The largest block scale under a bound.
 int bound_of(const recipe& r, scale_bound bound) {
     if (!r.scale_format->is_number()) return 0;
     const format::element_format& f = r.scale_format->number;
@@ -367,12 +367,12 @@ constexpr std::array keys{
                set_dialect, [](const recipe& r) { return std::string(r.by->name); }},
 };
 
-// 1-D blocks have one form per axis: 1xN and Nx1 say which of the last two axes, any other axis
-// is an index with 1xN.
+// 1-D blocks have one form per axis: 1xN and Nx1 for the last two axes, 1xN with an index for any
+// other axis.
 void normalize_axis(recipe& r) {
     using kind = axis_choice::kind;
     if (r.axis.what == kind::last) return;
-    // The default, spelt out: a tile lies along the last axis (and the one before it) anyway.
+    // The explicit default: a tile covers the last axis (and the one before it) anyway.
     if (r.axis == axis_choice{kind::index, -1} && r.block.rows > 1 && r.block.cols > 1) {
         r.axis = {};
         return;
@@ -411,7 +411,7 @@ std::span<const recipe_key> recipe_keys() { return keys; }
 
 namespace {
 
-// The words of a list with something else between them.
+// The words of a list, joined with another separator.
 std::string words_joined(std::string_view list, std::string_view between) {
     std::string out;
     while (!list.empty()) {
@@ -422,7 +422,7 @@ std::string words_joined(std::string_view list, std::string_view between) {
     return out;
 }
 
-// Whether blocks lie inside what shares their outer scale.
+// Checks that blocks are inside the areas that share an outer scale.
 void check_areas(const recipe& r, std::string_view key) {
     using kind = outer_choice::kind;
     const auto require = [&](bool fits, std::string_view where) {
@@ -443,7 +443,7 @@ void check_areas(const recipe& r, std::string_view key) {
     }
 }
 
-// Outer scales: a choice that another key can state becomes that key.
+// Outer scales: a choice that another key can express becomes that key.
 void normalize_outer(recipe& r) {
     using kind = outer_choice::kind;
     if (r.outer.what == kind::by_rule) return;
@@ -476,7 +476,7 @@ void normalize_outer(recipe& r) {
     }
 }
 
-// What the dialect or the scale format cannot take is an error that names it.
+// Throws an error that names a setting without support in the dialect or the scale format.
 void check_dialect(const recipe& r) {
     const dialect& by = *r.by;
     if (!lists(r.rule->scale_format, r.scale_format->name)) {
@@ -505,7 +505,8 @@ void check_dialect(const recipe& r) {
     }
 }
 
-// Formats whose scales are no powers of two have no offsets, and dialects have one element each.
+// Formats with scales that are not powers of two have no offsets, and dialects support one element
+// each.
 void check_fractional(const recipe& r) {
     if (r.offset != offset_kind::none && !r.scale_format->power_of_two()) {
         fail(fmt::format("offset=fp16: only with e8m0 scales; this recipe has {} scales",
@@ -564,10 +565,10 @@ void check_rotation(const transform::rotation& r) {
         r.size, transform::largest_size));
 }
 
-// The preset that goes with scale format, element and block, so that one behaviour has one
-// spelling: a row of the scale format, best with the same element, then with the same block.
+// The preset for the scale format, element and block, so that each behaviour has one spelling: a
+// row with the scale format, preferably with the same element, then with the same block.
 std::string_view preset_of(const recipe& r) {
-    // For elements that no row has, and UE5M3 under an outer scale.
+    // For elements without a row, and for UE5M3 under an outer scale.
     std::string_view best = r.scale_format->is_number() ? "nvfp4" : "mxint8";
     int best_score = r.scale_format->has_codes() ? 1 : -1;
     for (const format::block_format& f : format::block_formats) {

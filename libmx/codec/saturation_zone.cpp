@@ -14,7 +14,7 @@ double magnitude_of(std::uint32_t bits) { return static_cast<double>(base::float
 
 int trailing_zeros(std::uint32_t u) { return u == 0 ? 32 : base::floor_log2(u & (0u - u)); }
 
-// The smallest float32 whose code satisfies `wanted`, which holds from some magnitude on.
+// The smallest float32 whose code satisfies `wanted`, which must be monotone in the magnitude.
 template <typename Wanted>
 std::uint32_t first_magnitude(const block_params& p, bool negative, const Wanted& wanted) {
     const std::uint32_t sign = negative ? base::f32_sign_mask : 0u;
@@ -22,7 +22,7 @@ std::uint32_t first_magnitude(const block_params& p, bool negative, const Wanted
     std::uint32_t above = largest_finite;
     while (above - below > 1) {
         const std::uint32_t middle = below + (above - below) / 2;
-        // The draw 0 is the one that rounds up least.
+        // Draw 0 rounds up least.
         const bool holds = wanted(format::encode_magnitude(p.element, p.mode, sign | middle, 0, 0));
         (holds ? above : below) = middle;
     }
@@ -36,8 +36,8 @@ saturation_threshold threshold_of(const block_params& p, bool negative) {
     const std::uint32_t beyond =
         first_magnitude(p, negative, [](const format::encoded& e) { return e.beyond_max; });
     saturation_threshold t;
-    // A threshold is a number of few digits: the first float32 that takes the code, or the last
-    // one that does not.
+    // A threshold is a number of few digits: either the first float32 with the code, or the last
+    // one without it.
     t.including = trailing_zeros(first) > trailing_zeros(first - 1);
     t.at = magnitude_of(t.including ? first : first - 1);
     t.largest = magnitude_of(beyond - 1);
@@ -54,7 +54,7 @@ bool decides(const recipe& r) {
 
 block_extremes extremes_of(std::span<const float> x) {
     block_extremes e;
-    // Zero wraps to the top and never wins.
+    // Zero wraps to the largest number and is never the minimum.
     std::uint32_t least[2] = {~0u, ~0u};
     for (const float v : x) {
         const std::uint32_t bits = base::bits_of(v);
@@ -85,7 +85,7 @@ block_judge::block_judge(const recipe& r)
     }
     const clamp_zone clamped = clamp_zone_of(r);
     if (clamped.empty()) return;
-    // A maximum inside the zone, in the binade [1, 2), tells the scale there: 2^n is 2.
+    // A maximum inside the zone, in the binade [1, 2), gives the scale there: 2^n is 2.
     const auto inside = static_cast<float>((clamped.from + clamped.to) / 2);
     const double s = base::exact_pow2(*scale_exponent(base::bits_of(inside)));
     zone_ = saturation_zone{positive_.at * s / 2, positive_.including, clamped.to / 2,
@@ -116,7 +116,7 @@ double block_judge::nearness(const block_extremes& block) const {
     const std::optional<int> exponent = scale_exponent(block.largest);
     if (!exponent || block.largest == 0) return 0;
     const double reciprocal = base::exact_pow2(-*exponent);
-    double nearest = 1;  // where the threshold is 0, every element is beyond it
+    double nearest = 1;  // if the threshold is 0, every element is beyond it
     const auto look_at = [&](std::uint32_t least, const saturation_threshold& t) {
         if (least != 0 && t.at > 0) {
             nearest = std::min(nearest, magnitude_of(least) * reciprocal / t.at);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // scale=search: the code under which a block has the least error, for host and device.
 //
-// Over the positive finite codes of the scale format within `reach` of the code that the format's
-// first rule gives (floor; amax / max rounded to nearest), the sum of (x - S q)^2 or of |x - S q|
-// is least, q the exact quotient rounded to nearest; the larger scale where sums are equal. Sums
-// are compared as real numbers: in double where they are apart, exactly where they are close.
+// Minimizes the sum of (x - S q)^2 or of |x - S q|, q being the exact quotient rounded to nearest,
+// over the positive finite codes of the scale format within `reach` of the code from the format's
+// first rule (floor; amax / max rounded to nearest). Of equal sums the larger scale is taken. Sums
+// are compared as real numbers: in double if they clearly differ, exactly if they are close.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +21,13 @@ namespace mx::codec {
 
 class scale_search {
   public:
-    /// `x` is finite and not all zeros, and p.tensor.decode is positive.
+    /// `x` must be finite and not all zeros, p.tensor.decode positive.
     MX_HD scale_search(const block_params& p, std::span<const float> x) : p_(p), x_(x) {
         const format::element_params& f = p.element;
         to_magic_ = base::exact_pow2(52 - f.mantissa_bits);
         least_power_ = base::exact_pow2(f.emin);
         largest_ = static_cast<double>(p.value[f.max_positive]);
-        // The code of the most negative number of an integer format is its own sign bit.
+        // In an integer format the code of the most negative number is its sign bit.
         const bool further = f.max_negative > f.max_positive;
         most_negative_ = further ? largest_ + base::exact_pow2(f.quantum) : largest_;
         const bool power = p.scale_format->power_of_two();
@@ -35,7 +35,7 @@ class scale_search {
         highest_ = power ? format::e8m0_max : static_cast<int>(p.scale_number.max_positive);
     }
 
-    /// The best code; `first` is the one that the format's first rule gives.
+    /// The best code; `first` is the code from the format's first rule.
     MX_HD int best(int first) {
         first = std::clamp(first, lowest_, highest_);
         best_ = {first, error_under(first)};
@@ -51,15 +51,16 @@ class scale_search {
   private:
     struct block_error {
         double total;    ///< the sum, rounded
-        double zeros;    ///< the part of elements that become zero: it grows with the scale
-        double clamped;  ///< the part of elements beyond the largest value: it grows the other way
-        bool all_zeros, all_clamped;  ///< no element (but zeros) is anything else
+        double zeros;    ///< the part from elements that become zero: it grows with the scale
+        double clamped;  ///< the part from elements beyond the largest value: it shrinks as the
+                         ///< scale grows
+        bool all_zeros, all_clamped;  ///< all elements but zeros are such
     };
     struct candidate {
         int code;
         block_error error;
     };
-    /// Sums of 2^20 positive terms are within this of their exact values.
+    /// Relative error limit of sums of 2^20 positive terms.
     static constexpr double accuracy = 0x1p-30;
 
     MX_HD double scale_of(int code) const {
@@ -72,7 +73,7 @@ class scale_search {
 
     MX_HD double limit_of(float v) const { return v < 0 ? most_negative_ : largest_; }
 
-    /// The number of the grid that is nearest to y >= 0, whatever its range.
+    /// The number of the grid nearest to y >= 0, without a limit.
     MX_HD double nearest(double y) const {
         double power = least_power_;
         if (p_.element.floating) {
@@ -83,8 +84,8 @@ class scale_search {
         return (y + magic) - magic;
     }
 
-    /// In double: a quotient next to the middle of two numbers may go to either, whose errors
-    /// are nearly the same.
+    /// In double: a quotient next to a midpoint of two numbers may round to either, with nearly the
+    /// same error.
     MX_HD_CALL block_error error_under(int code) const {
         const double s = scale_of(code);
         const double inverse = 1.0 / s;
@@ -107,7 +108,7 @@ class scale_search {
         return e;
     }
 
-    /// Adds the exact error under `code`, or takes it away.
+    /// Adds the exact error under `code`, or subtracts it.
     MX_HD_CALL void add_exactly(int code, double sign, base::exact_sum& sum) const {
         const double s = scale_of(code);
         const auto add_product = [&](double a, double b) {
@@ -118,10 +119,10 @@ class scale_search {
         for (const float v : x_) {
             const double x = std::abs(static_cast<double>(v));
             const double limit = limit_of(v);
-            // The quotient of a number of 24 bits and one of 32 is never so near to the middle of
-            // two numbers that rounding it to double moves it there.
+            // The quotient of a 24-bit and a 32-bit number is never so close to a midpoint that
+            // rounding to double moves it there.
             const double d = s * std::min(nearest(std::min(x / s, 2 * limit)), limit);
-            // d - x without a rounding error (Knuth's TwoSum): high + low.
+            // d - x without rounding error (Knuth's TwoSum): high + low.
             const double high = d - x;
             const double back = high + x;
             const double low = (d - back) - (x - (back - high));
@@ -137,7 +138,8 @@ class scale_search {
         }
     }
 
-    /// Whether `c` has less error than the best code so far, or as much and a larger scale.
+    /// Whether `c` has a smaller error than the best code so far, or an equal one and a larger
+    /// scale.
     MX_HD bool beats(const candidate& c) const {
         const double a = c.error.total, b = best_.error.total;
         if (std::abs(a - b) > accuracy * (a + b)) return a < b;
@@ -158,7 +160,7 @@ class scale_search {
         if (beats(c)) best_ = c;
     }
 
-    /// Whether no code beyond one with that part of the error can be best.
+    /// Whether no code beyond one with this part of the error can be best.
     MX_HD bool hopeless(double part) const {
         return part * (1 - accuracy) > best_.error.total * (1 + accuracy);
     }
@@ -168,7 +170,7 @@ class scale_search {
         for (int code = first - 1; code >= lowest_ && !done; --code) {
             const candidate c{code, error_under(code)};
             consider(c);
-            // Elements that are clamped are clamped under smaller scales as well, and further off.
+            // Clamped elements are also clamped under smaller scales, with larger errors.
             done = c.error.all_clamped || hopeless(c.error.clamped);
         }
     }

@@ -27,7 +27,8 @@ class cpu_quantizer final : public quantizer {
             kernel_.load(values.values.from(segment.row * values.values.stride + segment.col),
                          segment.place, run_);
             for (std::size_t r = 0; r < recipes.size(); ++r) {
-                // Recipes that want nothing per block leave nothing in their room: any will do.
+                // Recipes without results per block leave their buffers unchanged: they can share
+                // any.
                 const bool nothing = recipes[r].wanted == detail::none && !recipes[r].values;
                 block_details& d = details_[nothing ? 0 : r];
                 d.asked = recipes[r];
@@ -41,7 +42,7 @@ class cpu_quantizer final : public quantizer {
     }
 
   private:
-    // An area with an outer scale is a segment: the scale follows from its values.
+    // The parameters for a segment that is an area: its outer scale follows from its values.
     const block_params* under_outer_scale(const block_params& p) {
         if (!p.outer_areas) return &p;
         std::uint32_t amax = 0;
@@ -62,7 +63,7 @@ class cpu_quantizer final : public quantizer {
     std::vector<segment_result> results_;
 };
 
-// The exponents that systems-scaling raises in the grid row that begins with block `first`.
+// The exponents that systems-scaling raises in the grid row beginning with block `first`.
 void find_bumps(const block_run& run, std::size_t first, std::vector<std::uint8_t>& bump) {
     std::vector<float> row;
     const auto across = static_cast<std::size_t>(run.place.grid_cols());

@@ -20,15 +20,15 @@ namespace {
 // From one table to the next, so that the counters of large numbers lie in different cache sets.
 constexpr std::size_t table_stride = word_counters::all + 197 * 16;
 constexpr std::size_t most_recorded = std::size_t{1} << 14;
-// 32-bit counters hold as many, and those of a rectangle.
+// The limit of 32-bit counters, less the elements of a rectangle.
 constexpr std::uint64_t most_elements = std::uint64_t{3} << 30;
 
-// What elements depend on besides their words.
+// Everything besides its word that determines an element's code.
 struct scale_facts {
     int code = 0;
     std::uint32_t value = 0, factor = 0;
-    bool zeroed = false;    // blocks of subnormals that a dialect turns into zeros
-    bool referred = false;  // words do not tell what elements become
+    bool zeroed = false;    // blocks of subnormals become zeros in this dialect
+    bool referred = false;  // words do not determine results
     friend bool operator==(const scale_facts&, const scale_facts&) = default;
 };
 
@@ -56,7 +56,8 @@ scale_facts facts_of_power(const block_params& p, std::uint32_t amax) {
 
 scale_facts facts_of_number(const block_params& p, std::uint32_t amax) {
     const fractional_scale s = choose_scale(p, amax, p.largest);
-    // ggml takes the nearest value by float32 distances, which are all the same far beyond it.
+    // ggml takes the nearest value by float32 distance; far beyond the largest value all distances
+    // are equal.
     const bool far = p.by->two_level.value == two_level_kind::ggml && s.value > 0 &&
                      base::float_from_bits(amax) > 0x1p16f * s.value;
     return {s.code, base::bits_of(s.value), base::bits_of(s.factor), false, far};
@@ -67,7 +68,7 @@ scale_facts facts_of(const block_params& p, float largest) {
     return p.scale_format->power_of_two() ? facts_of_power(p, amax) : facts_of_number(p, amax);
 }
 
-// S, as fractional_encoder has it.
+// S as in fractional_encoder.
 double exact_scale_of(const block_params& p, float scale) {
     if (p.scale_format->power_of_two()) return static_cast<double>(scale);
     const scale_product s = product_of(p, scale);
@@ -97,7 +98,7 @@ bool counts_words(const block_params& p, tensor::dtype stored) {
     if (by.id == dialect_id::ocp || !p.scale_format->power_of_two()) return true;
     // A log2 that is rounded up: larger elements get smaller codes.
     if (by.arithmetic.value == element_kind::bfloat16 && how == rounding::zero) return false;
-    // Elements that become NaN do not count; their blocks do.
+    // Elements that become NaN are not counted, but their blocks are.
     return !by.e4m3_overflow_is_nan.value || p.element.nan_code < 0;
 }
 
@@ -214,7 +215,7 @@ void word_counts::add_row(const std::uint16_t* at, std::size_t words, std::size_
     if (rest != 0) pass_(at + whole * size, rest, 1, *this);
 }
 
-// Blocks of several rows are laid out one after the other.
+// Blocks of several rows are laid out consecutively.
 void word_counts::add_tiles(const std::uint16_t* at, std::uint64_t stride,
                             const segment_place& place) {
     const auto wide = static_cast<std::size_t>(place.block_cols);
@@ -288,7 +289,7 @@ void word_counts::refer(const std::uint16_t* words, std::size_t size) {
     }
 }
 
-// The number of the table of blocks with this largest magnitude; 0: the reference does them.
+// The index of the table for blocks with this largest magnitude; 0: left to the reference.
 std::uint16_t word_counts::find_table(std::uint16_t largest) {
     if (numbers_[largest] != 0) return numbers_[largest];
     if (tables_.size() > most) return 0;
@@ -312,8 +313,8 @@ std::uint16_t word_counts::find_table(std::uint16_t largest) {
     return number;
 }
 
-// Marks where classes of largest magnitudes begin in a binade. Scales follow maxima in one
-// direction, so that the scale of two maxima is that of all between them.
+// Marks the first largest magnitude of each class in a binade. Scales are monotone in maxima, so if
+// two maxima have the same scale, all between them have it.
 void word_counts::find_classes(std::uint16_t largest) {
     const std::uint32_t binade = static_cast<std::uint32_t>(largest) >> binade_bits_;
     const std::uint32_t from = std::max(1u, binade << binade_bits_);
@@ -348,7 +349,7 @@ void word_counts::find_classes(std::uint16_t largest) {
     }
 }
 
-// The smallest magnitude that may share its code with a largest magnitude of the class.
+// The smallest magnitude that can have the same code as a largest magnitude of the class.
 std::uint16_t word_counts::near_of(std::uint16_t first, std::uint16_t last) const {
     std::uint16_t near = first;
     for (const recipe_request& r : recipes_) {
@@ -360,11 +361,11 @@ std::uint16_t word_counts::near_of(std::uint16_t first, std::uint16_t last) cons
         };
         const double least = size(first, false);
         if (least == 0) {
-            // Some blocks of the class become zeros, and some do not.
+            // Some blocks of the class become zeros, others do not.
             if (size(last, false) != 0 || size(last, true) != 0) return 0;
             continue;
         }
-        std::uint32_t low = 0, high = near;  // high is near enough
+        std::uint32_t low = 0, high = near;  // high is sufficient
         while (high - low > 1) {
             const std::uint32_t middle = low + (high - low) / 2;
             if (std::max(size(middle, false), size(middle, true)) >= least) {

@@ -53,7 +53,7 @@ bool are_results(const std::vector<std::string>& paths) {
                              std::filesystem::is_regular_file(status);
         if (of[i] || !tensors) continue;
         throw base::error(base::error_kind::input,
-                          fmt::format("is no results file, but {} is one: compare two results "
+                          fmt::format("is not a results file, but {} is one: compare two results "
                                       "files, or dumps",
                                       results),
                           {paths[i], {}, {}});

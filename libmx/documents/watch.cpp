@@ -339,7 +339,8 @@ report::list watcher::warnings_about(const std::vector<record>& results, const s
             using outcome = analysis::finding::outcome;
             if (found.is == outcome::absent) refuse_metric(rule, r);
             if (found.is == outcome::no_number) {
-                base::refuse("rule '{}': {} is no number", base::printable(rule.text), rule.metric);
+                base::refuse("rule '{}': {} is not a number", base::printable(rule.text),
+                             rule.metric);
             }
             if (found.is != outcome::broken) continue;
             const pair_key key = key_of(r);

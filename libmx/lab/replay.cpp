@@ -160,7 +160,7 @@ class scheme_replay {
         const auto stride = stored_.metadata().find("fc_weight_stride");
         if (stride != stored_.metadata().end()) {
             stride_ = static_cast<std::size_t>(std::strtoull(stride->second.c_str(), nullptr, 10));
-            if (stride_ == 0) stored_.fail("fc_weight_stride is no number from 1 on");
+            if (stride_ == 0) stored_.fail("fc_weight_stride is not a number from 1 on");
         }
         const std::vector<setting> settings = settings_of(in, scheme, in.object(about, "operands"));
         how_ = precision_of(settings);
@@ -175,7 +175,7 @@ class scheme_replay {
         const report::list& fixed = in_.list(about_, "fixed");
         for (std::size_t set = 0; set < fixed.size(); ++set) {
             const auto* about = std::get_if<record>(&fixed[set]);
-            if (about == nullptr) in_.fail("'fixed' is no list of objects");
+            if (about == nullptr) in_.fail("'fixed' is not a list of objects");
             replay_fixed(set, *about);
         }
         if (report::find(about_, "loss") != nullptr) replay_trajectory();
@@ -251,7 +251,7 @@ class scheme_replay {
         const record& sums = in_.object(about_, "norm_and_sum");
         for (const auto& [group, member] : sums) {
             const auto* tensors = std::get_if<record>(&member);
-            if (tensors == nullptr) in_.fail("'norm_and_sum' is no object of objects");
+            if (tensors == nullptr) in_.fail("'norm_and_sum' is not an object of objects");
             for (const parameter& p : net_.parameters().all()) {
                 const std::string name = fmt::format("{}.{}", group, p.name);
                 const report::value* stated = report::find(*tensors, p.name);
@@ -485,7 +485,7 @@ std::vector<verification> replay(const std::string& json_path, const replay_opti
     replay_options left = options;
     for (const auto& [scheme, member] : in.object(in.members, "schemes")) {
         const auto* about = std::get_if<record>(&member);
-        if (about == nullptr) in.fail(fmt::format("scheme {} is no object", scheme));
+        if (about == nullptr) in.fail(fmt::format("scheme {} is not an object", scheme));
         all.push_back(scheme_replay(in, inputs, scheme, *about, left).run());
         left.show -= std::min(left.show, all.back().first.size());
     }

@@ -162,7 +162,7 @@ std::string server::complaint(const http_request& request, const http_answer& an
                                address_.advice.empty() ? "" : "; ", address_.advice);
         case 404:
         case 410:
-            return fmt::format("{} knows no such file ({})", who, answer.status);
+            return fmt::format("{} has no such file ({})", who, answer.status);
         case 416:
             return changed;
         case 429:
@@ -188,7 +188,7 @@ void server::check_range(const http_request& request, const http_answer& answer)
     }
     if (range->begin != *request.begin || range->end != std::min(request.end, range->size) ||
         answer.too_long) {
-        fail(fmt::format("the server sends another range than was asked for ({}-{})",
+        fail(fmt::format("the server sends another range than the requested one ({}-{})",
                          *request.begin, request.end - 1),
              request.begin);
     }

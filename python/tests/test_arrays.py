@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of arrays: the bytes of the command, for every way an array can lie in memory."""
+"""Quantized arrays: the bytes of the command, for every layout of an array in memory."""
 import json
 import pickle
 import subprocess
@@ -128,7 +128,7 @@ def test_results_in_place(recipe):
 
 
 class Foreign:
-    """What other libraries hand over: DLPack and a type."""
+    """An array of another library: DLPack and a type."""
 
     def __init__(self, x, dtype=None):
         self.x, self.dtype = x, dtype or x.dtype

@@ -28,7 +28,8 @@ def generated():
         subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "libmx._libmx", "-o",
                         path], check=True)
         text = path.read_text()
-    # What nanobind cannot know: the class of errors, which is Python's, and what containers hold.
+    # What nanobind cannot derive: the class of errors, which is Python's, and the contents of
+    # containers.
     text = text.replace("from typing import Annotated\n", "from typing import Annotated, Any\n")
     text = re.sub(r"\nfrom libmx import Error as Error\n\n\nthreads: str = .*\n",
                   "\nthreads: str\n" + ERROR, text)

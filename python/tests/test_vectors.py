@@ -12,8 +12,8 @@ blocks = sorted(folder.glob("blocks/*.safetensors")) + sorted(folder.glob("nvfp4
 elements = sorted(folder.glob("elements/*.safetensors"))
 pytestmark = pytest.mark.skipif(not blocks, reason="not in a checkout")
 
-# What a tensor of codes holds, by the last part of its name: rounding, saturation, and whether it
-# counts only where fp32.finite_mask is 1.
+# The contents of a tensor of codes, by the last part of its name: rounding, saturation, and
+# whether only elements with fp32.finite_mask 1 are compared.
 MEANINGS = {
     "code": ("rtne", True, False), "code_nosat": ("rtne", False, False),
     "code_ties_away": ("away", True, True), "code_toward_zero": ("zero", True, True),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE TABLE of rooms and of what each may include, and THE LIST of libraries that are confined to
-// one place. CONTRIBUTING.md has the same tables in words.
+// THE TABLE of rooms with the rooms that each may include, and THE LIST of libraries that are
+// confined to one place. CONTRIBUTING.md has the same tables in words.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ inline constexpr std::array rooms{
     room{"engine", "base tensor format report scale block transform io codec metrics"},
     room{"analysis", "base tensor format report scale block transform io codec metrics engine"},
     room{"policy", "base tensor format report scale block transform codec metrics analysis"},
-    // Studies know nothing of each other.
+    // Studies do not include each other.
     room{"studies/cluster",
          "base tensor format report block io codec metrics engine analysis policy"},
     room{"studies/compare",
@@ -64,7 +64,7 @@ inline constexpr std::array rooms{
          "base tensor format report scale block io codec metrics engine analysis gemm policy "
          "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/plan "
          "studies/products studies/project studies/rosetta studies/show pages/views"},
-    // What the commands that measure and judge write.
+    // The output of the commands that measure and judge.
     room{
         "documents",
         "base tensor format report scale block io codec metrics engine analysis policy "
@@ -79,11 +79,11 @@ inline constexpr std::array rooms{
     room{"generators", "base tensor io"},
 };
 
-/// A room that grows beyond this holds more than one subject.
+/// A room with more lines contains more than one subject.
 inline constexpr std::size_t most_lines_of_a_room = 6100;
 
-/// A folder, with those in it, whose headers open another namespace than their folder's: that of
-/// libmx/io/gguf would be mx::io::gguf.
+/// Folders, including their subfolders, whose headers open another namespace than that of their
+/// folder: mx::io instead of mx::io::gguf for libmx/io/gguf.
 struct shared_namespace {
     std::string_view folder;
     std::string_view name;
@@ -92,8 +92,8 @@ struct shared_namespace {
 inline constexpr std::array shared_namespaces{
     // One header for users of the library.
     shared_namespace{"libmx/api/mx", "mx"},
-    // The names in a folder of io say the format: gguf_header. What is in files is of io, and apart
-    // because of the libraries that it needs.
+    // Names in a folder of io contain the format: gguf_header. `files` belongs to io; it is a
+    // separate room because it needs libraries.
     shared_namespace{"libmx/io", "mx::io"},
     shared_namespace{"libmx/files", "mx::io"},
     shared_namespace{"libmx/remote", "mx::io"},
@@ -110,7 +110,7 @@ inline constexpr std::array oracle_may_read{
     "libmx/base/status.hpp",
 };
 
-/// Parts of the oracle that tests alone use: the same holds for them.
+/// Parts of the oracle that only tests use, with the same restrictions.
 inline constexpr std::array<std::string_view, 2> oracle_in_tests{"tests/oracle/dot.",
                                                                  "tests/long/intervals."};
 

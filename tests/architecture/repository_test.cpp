@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The repository keeps the rules of the house.
+// The repository follows the rules of the source tree.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -55,7 +55,7 @@ std::string room_name(std::string_view path) {
     return std::string(path.substr(0, path.find('/', study ? studies.size() : 0)));
 }
 
-/// What an include line names; `path` is empty on any other line.
+/// The path of an include line; empty for any other line.
 struct include_line {
     std::string path;
     bool quoted = false;
@@ -161,7 +161,7 @@ std::vector<source_file> repository(const std::string& root) {
 std::vector<std::string> include_violations(const source_file& file,
                                             const std::function<bool(const std::string&)>& exists) {
     std::vector<std::string> found;
-    // Tests look into every room; their own include lines are not part of the architecture.
+    // Tests may include every room; their include lines are not part of the architecture.
     if (file.path.starts_with("tests/") && room_name(file.path).empty()) return found;
     int number = 0;
     for (const std::string& line : split(file.text, '\n')) {
@@ -216,7 +216,8 @@ std::vector<std::string> namespace_violations(const std::vector<source_file>& fi
 std::vector<std::string> size_violations(const std::vector<source_file>& files) {
     std::map<std::string, std::size_t> sizes;
     for (const source_file& file : files) {
-        // Kernels for a device or for vectors are a second set of what the room knows.
+        // Kernels for GPUs and vectors are not counted: they are alternatives to other code of the
+        // room.
         const bool kernels = file.path.find("/cuda/") != std::string::npos ||
                              file.path.find("/simd/") != std::string::npos;
         const std::string room = kernels ? folder_of(file.path) : room_name(file.path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads source text and says which rules of the house it breaks.
+// Reads source text and finds violations of the rules of the source tree.
 #pragma once
 
 #include <functional>
@@ -15,24 +15,25 @@ struct source_file {
     std::string text;
 };
 
-/// Every file below the folders that hold sources, and the build files at the root, by path.
+/// Every file in the folders with sources, and the build files at the root, by path.
 std::vector<source_file> repository(const std::string& root);
 
-/// Include lines that break the direction of the rooms or leave a library's place, or that name a
+/// Include lines that violate the order of rooms, include a confined library elsewhere, or name a
 /// project file for which `exists` is false. One "path:line: what" each.
 std::vector<std::string> include_violations(const source_file& file,
                                             const std::function<bool(const std::string&)>& exists);
 
-/// Headers of libmx that open another namespace than their folder's. Allowed are one within it that
-/// is no folder's, and declarations of classes of others. One "path:line: what" each.
+/// Headers of libmx that open another namespace than that of their folder. Allowed are namespaces
+/// within it that do not belong to a folder, and declarations of classes of others. One "path:line:
+/// what" each.
 std::vector<std::string> namespace_violations(const std::vector<source_file>& files);
 
-/// Rooms of more lines than `most_lines_of_a_room`, blank lines and comments aside. One "room:
+/// Rooms of more lines than `most_lines_of_a_room`, without blank lines and comments. One "room:
 /// lines" each.
 std::vector<std::string> size_violations(const std::vector<source_file>& files);
 
 /// A missing licence line, a header without #pragma once, a note of unfinished work. One
-/// "path:line: what" each; files that are not sources are passed over.
+/// "path:line: what" each; files that are not sources are ignored.
 std::vector<std::string> file_violations(const source_file& file);
 
 }  // namespace mx::architecture

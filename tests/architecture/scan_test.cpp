@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scanner itself: each planted violation is found, and what is allowed is not.
+// The scanner finds every planted violation and accepts what is allowed.
 #include "tests/architecture/scan.hpp"
 #include "tests/architecture/house.hpp"
 #include "tests/catch.hpp"

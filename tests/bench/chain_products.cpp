@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of the training lab beside sgemm of the BLAS that is installed, one thread each.
-// OpenBLAS: OPENBLAS_NUM_THREADS=1.
+// Compares the products of the training lab with sgemm of the installed BLAS, one thread each. For
+// OpenBLAS set OPENBLAS_NUM_THREADS=1.
 #include <benchmark/benchmark.h>
 #include <cblas.h>
 

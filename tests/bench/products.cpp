@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of an emulated product by themselves: unpacking the operands, and walking one tile.
+// The parts of an emulated product: unpacking the operands, and computing one tile.
 #include <benchmark/benchmark.h>
 
 #include <memory>

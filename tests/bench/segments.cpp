@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Micro-benchmarks for work on the kernels of a processor: laying out one segment, which stays in
-// the first-level cache, and quantizing it, too. `mx bench` measures what users get.
+// Micro-benchmarks of CPU kernels: laying out one segment, which stays in the first-level cache,
+// and quantizing it. `mx bench` measures the rates that users see.
 //
 //   mx_benchmarks --benchmark_filter='avx512/quantize/mxfp4'
 #include <benchmark/benchmark.h>
@@ -85,7 +85,7 @@ void add(const codec::backend& b, const std::string& recipe, tensor::dtype type)
     const std::string of = recipe + "/" + std::string(tensor::row_of(type).name);
     benchmark::RegisterBenchmark((backend + "/load/" + of).c_str(),
                                  [&b, s](benchmark::State& state) { run(state, b, *s, {}); });
-    if (type != tensor::dtype::bf16) return;  // quantizing begins with float32, whatever was loaded
+    if (type != tensor::dtype::bf16) return;  // all are quantized from float32
     for (const auto& [what, wanted, parts] :
          {std::tuple{"/quantize/", codec::detail::none, false},
           std::tuple{"/quantize with codes/", codec::detail::codes, false},

@@ -89,7 +89,7 @@ class Session:
         self.downloads = folder / "downloads"
         self.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
         self.problems = []
-        # The browser's own first page asks for its own files.
+        # The browser's start page requests its own files.
         self.driver.get("about:blank")
         for log in ["browser", "performance"]:
             self.driver.get_log(log)

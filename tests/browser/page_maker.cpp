@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages for the browser test, and what must be seen on them.
+// Pages for the browser test, and their expected contents.
 // Usage: mx_browser_pages FOLDER
 // Writes into FOLDER, for each page, NAME.html and NAME.json: the values of its table of all rows.
 #include <algorithm>
@@ -38,8 +38,8 @@ class numbers {
     std::uint64_t state_ = 7;
 };
 
-// What a checkpoint can call its tensors: markup, quotes, separators of lines, bytes that are no
-// UTF-8, a name that a regular expression or a spreadsheet could take for its own.
+// Possible tensor names in a checkpoint: markup, quotes, line separators, bytes that are not UTF-8,
+// names with a meaning in regular expressions or spreadsheets.
 const std::vector<std::string> hostile_names{
     "<script>alert(1)</script>",
     "</script><script>alert(2)</script>",
@@ -104,7 +104,7 @@ explorer made_explorer(std::size_t rows, std::size_t metrics, bool hostile) {
                 if (random.next() < 0.05) x = undefined;
                 if (random.next() < 0.1) x = 0.25f;
             }
-            // What all rows share stands once in the page.
+            // A value that all rows share is in the page once.
             if (k == 2 && c == 1) values.assign(rows, 0.0f);
             m.values.push_back(std::move(values));
         }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Records a little of what this machine's card answers and verifies it. card.sh MX_CAPTURE MX
-# Exit code 77: there is nothing to record from.
+# Makes a short recording of this machine's GPU and verifies it. card.sh MX_CAPTURE MX
+# Exit code 77: there is no device to record.
 set -eu
 capture=$(realpath "$1")
 mx=$(realpath "$2")

@@ -12,7 +12,7 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 fail() { echo "$*" >&2; exit 1; }
 
-# expect CODE WORD COMMAND...: the word is in what the command says.
+# expect CODE WORD COMMAND...: the output of the command contains the word.
 expect() {
     want=$1 word=$2
     shift 2
@@ -83,14 +83,14 @@ grep -q '^2 files in small, 2 parts not recorded' log || fail "$(cat log)"
 expect 0 '2 files compared: all are equal' "$mx" verify small
 grep -q '^- not recorded in small: 2 parts' said || fail "$(cat said)"
 
-# Vector files are asked again: their own outputs come back.
+# A replay of vector files gives their own outputs.
 "$capture" --quick --emulate sm_100a --only replay. --replay "$vectors" -o replays 2>log ||
     fail "$(cat log)"
 expect 0 'all are equal' "$mx" verify replays
 planned sm_100a --only replay. --replay "$vectors" >plan && compare_with_plan replays
 [ "$(find replays/mma -name 'replay.sm100*' | wc -l)" -gt 30 ] || fail "few replays: $(cat log)"
 
-# What nothing models is kept and counted.
+# Outputs without a model are kept and counted.
 LC_ALL=C sed 's/"architecture":"sm_90"/"architecture":"sm_70"/' \
     hopper/mma/wgmma.e4m3.e4m3.f32.single.safetensors >one.safetensors
 expect 0 'skipped: no accumulator model' "$mx" verify one.safetensors
@@ -107,14 +107,14 @@ turn one.safetensors $(($(wc -c <one.safetensors) - 8))
 expect 1 '1 differ' "$mx" verify one.safetensors
 grep -q cells.hash said || fail "$(cat said)"
 
-# Outputs of operands that the card read elsewhere are no outputs to compare.
+# Outputs are not compared if the GPU read the operands from other positions.
 file=pairs/mma/tcgen05_pair.mxf8f6f4.e4m3.e2m1.e8m0x32.single.safetensors
 LC_ALL=C sed 's/"placement":"documented"/"placement":"none found"/' $file >one.safetensors
 cmp -s $file one.safetensors && fail "says nothing of where operands are"
 expect 0 'did not read its operands' "$mx" verify one.safetensors
 file=hopper/mma/wgmma.e4m3.e4m3.f32.single.safetensors
 
-# Whether small whole numbers came out is beside the model.
+# Known products of small integers do not depend on the model.
 LC_ALL=C sed 's/"known_products":"given",/"known_products":"not given",/; s/"emulated sm_90a"/"emulated sm"/' \
     hopper/mma/wgmma.e4m3.e4m3.f32.single.safetensors >one.safetensors
 expect 0 'wgmma.fp8: e4m3 x e4m3, small whole' "$mx" verify one.safetensors
@@ -138,7 +138,7 @@ LC_ALL=C sed 's/"random_inputs":"4096"/"random_inputs":"99999"/; s/"mx_capture /
     conversions/cvt/e2m1.rs.safetensors >one.safetensors
 expect 3 'fewer values' "$mx" verify one.safetensors
 
-# A folder is what its manifest says, or nothing.
+# A folder contains what its manifest lists, or is refused.
 turn $file $(($(wc -c <$file) - 4))
 expect 3 'SHA-256' "$mx" verify hopper
 printf 0 >>$file

@@ -49,8 +49,8 @@ TEST_CASE("every chip's instructions have names of their own") {
     CHECK(find_chip(9, 1) == nullptr);
 }
 
-// Fields as the PTX ISA's tables have them: D type from bit 4, A from 7, B from 10, N / 8 from 17,
-// M / 16 from 24; with scales their type in bit 23 and no D type.
+// Fields as in the tables of the PTX ISA: D type from bit 4, A from 7, B from 10, N / 8 from 17, M
+// / 16 from 24; with scales their type in bit 23 and no D type.
 TEST_CASE("instruction descriptors") {
     const auto list = instructions_of(*find_chip("sm_100a"));
     const std::uint32_t shape = 2u << 17 | 8u << 24;

@@ -60,7 +60,7 @@ TEST_CASE("registers of mma.sync hold the elements that the documents put there"
             const int t = lane % 4;
             for (int i = 0; i < 4 * each; ++i) {
                 const auto [row, k] = rule.a(g, t, i);
-                // Element k of a row lies in word k / each of it, at place k % each.
+                // Element k of a row is in word k / each of it, at position k % each.
                 CHECK(a_word(lane, i / each) == row * 8 + k / each);
                 CHECK(i % each == k % each);
                 of_a.insert({row, k});

@@ -143,7 +143,7 @@ TEST_CASE("the card decides where operands lie") {
     CHECK(settle(i, i.what, refusing) == "codes in low bits of bytes, scales reversed");
     CHECK(refusing.asked == one.asked);
 
-    // None: the documented one stays, and the recording says so.
+    // If none matches, the documented placement remains, and the recording says so.
     reads.results = result_layout::high_half;
     card none(c, reads);
     CHECK(settle(i, i.what, none) == mx::conformance::verify::no_placement);
@@ -167,8 +167,8 @@ TEST_CASE("wgmma has other placements, too") {
 
 namespace {
 
-// A card that reads codes and scales of registers and shared memory where `reads` says, whatever is
-// written there.
+// A GPU that reads codes and scales of registers and shared memory from the positions in `reads`,
+// regardless of what is written there.
 class reading_card final : public card {
   public:
     reading_card(const chip& c, const placement& reads) : card(c, reads), reads_(reads) {}
@@ -216,7 +216,7 @@ class reading_card final : public card {
         return seen;
     }
 
-    // Of words turned round, the bytes from the lowest on.
+    // For reversed words, the bytes from the lowest on.
     static std::vector<std::uint8_t> turned_scales(const instruction& i,
                                                    const std::vector<std::uint8_t>& scales,
                                                    std::size_t rows, std::size_t steps) {
@@ -237,8 +237,8 @@ class reading_card final : public card {
 
 }  // namespace
 
-// The first placement that gives the known products is taken: none that the card does not read may
-// give them.
+// The recorder takes the first placement that gives the known products; only the placement that the
+// GPU reads may give them.
 TEST_CASE("known products tell placements apart") {
     const std::pair<const char*, std::vector<const char*>> some[] = {
         {"sm_100a",

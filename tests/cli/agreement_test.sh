@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# One model has one answer: mx analyze, mx compare, mx cluster and mx plan decide alike on every
-# tensor, and the first three say so in the same line.
+# mx analyze, mx compare, mx cluster and mx plan make the same decision on every tensor of a model,
+# and the first three state it in the same line.
 #
 #   agreement_test.sh MX SOURCE
 set -eu
@@ -14,14 +14,14 @@ here=$(realpath "$2")/tests/cli
 vectors=$(realpath "$2")/datasets/vectors
 fail() { echo "$*" >&2; exit 1; }
 
-# decisions FILE: "TENSOR RECIPE" of mx.report/2 or mx.plan/1, sorted; the stored precision has one
-# name.
+# decisions FILE: "TENSOR RECIPE" of mx.report/2 or mx.plan/1, sorted; the stored precision has a
+# single name.
 decisions() {
     sed -n 's/^{.*"tensor":"\([^"]*\)".*"recipe":\("[^"]*"\|null\).*/\1 \2/p' "$1" |
         sed 's/"stored"/"keep"/' | sort
 }
 
-# check NAME FILE: every command by its defaults.
+# check NAME FILE: every command with its defaults.
 check() {
     for command in analyze compare cluster; do
         "$mx" "$command" "$2" --json "$command.json" --summary >"$command.line" 2>errors ||
@@ -31,7 +31,7 @@ check() {
         decisions "$command.report" >"$command.says"
     done
     "$mx" plan analyze.json -o plan.json -q || fail "$1: mx plan"
-    # A plan does not list what no run measured: indices and masks.
+    # A plan does not list tensors that no run measured: indices and masks.
     decisions plan.json >plan.says
     [ "$(grep -c . <plan.says)" -gt 1 ] || fail "$1: the plan decides on nothing"
     cut -d' ' -f 1 plan.says >planned
@@ -51,15 +51,16 @@ for preset in tiny linear; do
     check $preset $preset.safetensors
 done
 
-# Values of a trained model: its nine matrices are quantized, all else keeps its precision.
+# Values of a trained model: its nine matrices are quantized, all other tensors keep their
+# precision.
 check excerpt "$vectors/excerpts/memory_gated_mlp.safetensors"
 [ "$(grep -c '"mxfp8:scale=rceil"' analyze.says)" -eq 9 ] || fail "excerpt: $(cat analyze.says)"
 if grep -e '[.]ln' -e '[.]b_' -e bias -e embedding -e mask analyze.says | grep -v '"keep"'; then
     fail "excerpt: norms, biases, embeddings or masks are quantized"
 fi
 
-# A healthy projection beside one in which every block of 32 holds 256 and 31 times 2^-12: 96.9 % of
-# its elements become zero in E4M3, and its SQNR says nothing of it.
+# A normal projection, and one in which every block of 32 contains 256 and 31 times 2^-12: 96.9 % of
+# its elements become zero in E4M3, although its SQNR does not show it.
 {
     row=0
     while [ $row -lt 32 ]; do

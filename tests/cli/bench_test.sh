@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What `mx bench` writes, never how fast it was. bench_test.sh MX SOURCE
+# The output of `mx bench`, but not the rates. bench_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
 scratch=$(mktemp -d)
@@ -29,7 +29,7 @@ want "$(count '"read_bandwidth_bytes_per_second":'"$positive"',')" 3 'read bandw
 want "$(count '"copy_bandwidth_bytes_per_second":'"$positive"'[,}]')" 3 'copy bandwidths'
 want "$(wc -l <bench.csv)" $((2 * 2 * 2 * backends + 1)) 'lines of CSV'
 
-# Without --backend: the one that `mx version` names.
+# Without --backend: the backend that `mx version` names.
 chosen=$("$mx" version | sed -n 's/^backend \([a-z0-9]*\) .*(chosen).*/\1/p')
 "$mx" bench --elements 1 --seconds 0 --threads 1 --json - >bench.json
 want "$(count "\"backend\":\"$chosen\",\"threads\":1,\"dtype\":\"BF16\"")" 13 'default recipes'
@@ -43,7 +43,7 @@ awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table
 want "$(count '^{"values":"files","writes":"sums","recipe":"mxfp4","backend":"[a-z0-9]*","threads":[12],"histograms":false,"elements_per_second":'"$positive"',"bytes_per_second":'"$positive"',"roof":"\(memory_read\|pinned_copy\)","fraction_of_roof":'"$positive"'},\{0,1\}$')" \
     $((2 * backends)) 'rates from files'
 
-# Roads: recipes and commands, each with whose kernels did the work.
+# --roads: recipes and commands, each with the backend that did the work.
 "$mx" bench --roads --elements 20000 --seconds 0 --threads 2 --backend scalar --json bench.json \
     >table 2>stderr
 [ ! -s stderr ] || fail "on stderr: $(cat stderr)"
@@ -59,7 +59,7 @@ done
 [ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name "mx-bench-*" -newer bench.csv)" ] ||
     fail 'files are left behind'
 
-# Those that are asked for, beside the first.
+# The requested ones, after the first.
 "$mx" bench --roads --road 'cast*' --elements 20000 --seconds 0 --json bench.json --quiet
 want "$(count '"family":"command","road":"cast')" 6 'casts'
 want "$(count '"family":')" 7 'chosen roads'
@@ -114,7 +114,7 @@ expect 4 'cuda cannot run here' --backend cuda
 expect 4 'cuda cannot run here' --backend cuda --gemm
 expect 4 'cannot run here' --backend "$("$mx" version | sed -n 's/^backend \([a-z0-9]*\) .*not here.*/\1/p' | head -1)"
 
-# On a terminal the bar shows the time left and is gone before the table begins.
+# On a terminal the bar shows the time left and disappears before the table.
 if command -v script >/dev/null 2>&1; then
     script -qec "stty cols 90; '$mx' bench --elements 1000 --seconds 0.5 --threads 1 --recipe mxfp4" \
         /dev/null </dev/null >screen

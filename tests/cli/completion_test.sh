@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Completion of command lines: what mx offers, and what bash, zsh and fish make of it where they are.
+# Completion of command lines: the words from mx, and the behaviour of bash, zsh and fish if
+# installed.
 # Usage: completion_test.sh MX SOURCE_DIR
 set -u
 mx=$(realpath "$1")
@@ -20,7 +21,7 @@ same() {
     printf '%s: expected\n%s\nfound\n%s\n' "$1" "$2" "$3"
     bad=1
 }
-# offered WORD...: the words that mx offers, on one line
+# offered WORD...: the words from mx, on one line
 offered() { mx --complete "$@" | cut -f 1 | tr '\n' ' '; }
 
 same commands 'runs rules ' "$(offered ru)"
@@ -36,7 +37,7 @@ same 'an unknown command' '' "$(offered nonsense --)"
 same nothing '' "$(mx --complete)"
 printf 'x' >damaged.safetensors
 same 'a damaged file' '' "$(offered analyze damaged.safetensors -t '')"
-# Every recipe key goes on to values, or takes a number or a path.
+# Every recipe key continues with values, or takes a number or a path.
 for key in $(mx --complete analyze -r mxfp4: | cut -f 1); do
     case $key in
     *seed= | *bits= | *axis= | *bound= | *reach= | *size= | *file=)

@@ -15,7 +15,7 @@ export MX_CONFIG= TERM=xterm
 escape=$(printf '\033')
 colored() { grep -q "$escape\[" "$1"; }
 
-# Colours: never into pipes and files unless they are asked for, and then nothing else changes.
+# Colours: not in pipes and files unless requested, and then nothing else changes.
 "$mx" formats >plain
 colored plain && fail "colours in a pipe"
 "$mx" formats --color always >always
@@ -54,7 +54,7 @@ export XDG_CONFIG_HOME="$PWD/config"
 MX_CONFIG='' "$mx" analyze small.safetensors -q --json without.json
 cmp -s with.json without.json || fail "a setting changed a figure"
 
-# What is wrong is named with its place, and nothing is ignored.
+# Errors name the wrong setting and its place; no setting is ignored.
 wrong() { # CODE WORD CONTENT
     printf "$3" >bad.toml
     code=0
@@ -76,7 +76,7 @@ MX_THREADS=0 "$mx" analyze small.safetensors 2>message || code=$?
 [ "$code" -eq 2 ] && grep -q 'MX_THREADS: .*give a number from' message || fail "MX_THREADS=0: $code $(cat message)"
 export MX_CONFIG=
 
-# On a terminal: colours by themselves, long help through the pager, binary refused.
+# On a terminal: colours by default, long help through the pager, binary output refused.
 command -v script >/dev/null || { echo "script is not here: terminals were not tried"; exit 0; }
 on_terminal() { script -qec "stty cols 90 rows 20; $*" /dev/null </dev/null >seen 2>&1; }
 on_terminal "'$mx' formats" && colored seen || fail "no colours on a terminal"

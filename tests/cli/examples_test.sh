@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The examples for CI and make, with their own commands: they pass on a checkpoint that is fine and
-# fail on one that is not. examples_test.sh MX SOURCE
+# Runs the commands of the examples for CI and make: they pass on a good checkpoint and fail on a
+# bad one. examples_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
 examples=$(realpath "$2")/examples

@@ -51,15 +51,15 @@ safetensors '{"w[0]":{"dtype":"F32","shape":[1,6],"data_offsets":[0,24]},
 "w0":{"dtype":"F32","shape":[1,6],"data_offsets":[24,48]},
 "w*":{"dtype":"F32","shape":[1,6],"data_offsets":[48,72]}}' data >patterns.safetensors
 
-# A name that would colour the terminal, break a Markdown table and a CSV line; NaN, Inf, 1, 2.
+# A name that would colour the terminal and break a Markdown table and a CSV line; NaN, Inf, 1, 2.
 hex 0000c07f 0000807f 0000803f 00000040 >data
 safetensors '{"\u001b[31m|`a,\"b\n":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}' data >odd.safetensors
 
 # The block of microxcaling issue 4: 960 and 957 as F32.
 hex 00007044 00406f44 >issue4.bin
 
-# Vectors: 1 2 3 4 under mxfp4 in blocks of four, right, with a wrong code and a
-# zero in place of 4, and in kinds that are refused. vectors KIND CODES LAST-VALUE
+# Vectors: 1 2 3 4 under mxfp4 in blocks of four, correct, with a wrong code and a zero instead of 4,
+# and in kinds that are refused. vectors KIND CODES LAST-VALUE
 vectors() {
     hex 0000803f 00000040 00004040 00008040 0000803f 00000040 00004040 "$3" 7f "$2" >data
     safetensors '{"__metadata__":{'"$1"'"recipe":"mxfp4:block=1x4"},
@@ -90,12 +90,12 @@ step 100 c03f c03f 8040 8040
 step 200 c83f d03f c040 0041
 step 300 d03f f03f 8040 0041
 
-# A header that lies about its size, and a file cut short.
+# A header with a false size, and a truncated file.
 le64 1000000000000 >liar.safetensors
 head -c 300 small.safetensors >short.safetensors
 rm data
 
-# Quantized tensors, codes and scales in files of their own: experts (MXFP4 in blocks, codes 0 to 15
+# Quantized tensors, with codes and scales in separate files: experts (MXFP4 in blocks, codes 0 to 15
 # under 2^0 and 2^1), proj (NVFP4 under a tensor scale of 1/2) and odd, whose scales do not fit.
 mkdir shards
 fp4='1032547698badcfe'
@@ -110,8 +110,8 @@ safetensors '{"experts_scales":{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]}
 "odd_scales":{"dtype":"U8","shape":[1],"data_offsets":[7,8]}}' data >shards/2.safetensors
 rm data
 
-# A weight of 1 2 3 4 beside a buffer of positions and a count whose squares are all that a sum would
-# show, and codes beside scales that do not fit.
+# A weight of 1 2 3 4, a buffer of positions and a count with squares far larger than all others, and
+# codes with scales that do not fit.
 hex 0000803f 00000040 00004040 00008040 0000000000000000 0100000000000000 0001000000000000 e803000000000000 00010203 7f80 >data
 safetensors '{"w":{"dtype":"F32","shape":[1,4],"data_offsets":[0,16]},
 "position_ids":{"dtype":"I64","shape":[1,3],"data_offsets":[16,40]},

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Records of groups: what they say of a mixture of experts, in one run and in parts, and how much memory
-# they take. groups_test.sh MX SOURCE
+# Records of groups: their figures for a mixture of experts, in one run and in parts, and their memory.
+# groups_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
 source=$(realpath "$2")
@@ -68,7 +68,7 @@ same 3 compare moe.safetensors --element e2m1 --scale floor,even --group 'expert
     --json layers.json --html layers.html >layers.txt
 python3 -c 'import json; assert json.load(open("layers.json"))["series"] == []'
 
-# Dumps against the next: figures of the members' sums, and the member that differs most.
+# Pairs of consecutive dumps: figures of the members' sums, and the member that differs most.
 for recipe in mxfp8 mxfp4; do
     "$mx" quantize moe.safetensors -r $recipe -o packed.safetensors --quiet
     "$mx" dequantize packed.safetensors -o $recipe.safetensors --quiet
@@ -225,7 +225,7 @@ code=0
 "$mx" plan tensors.json -r mxfp6 --bits 9 --group 'nowhere.*' 2>said >out || code=$?
 [ $code = 2 ] && grep -q 'matches no tensor' said || fail "plan: $(cat said)"
 
-# Files of results like others.
+# Results with groups can be read like any others.
 "$mx" report groups.json -o page.html --quiet
 grep -q 'The worst tensors of groups' page.html
 "$mx" gate groups.json --rule 'worst_member_sqnr_db>10' --quiet
@@ -242,7 +242,7 @@ refused() {
 refused 'layer,role or' experts
 refused 'matches no tensor' 'nowhere.*'
 
-# Memory and results follow the groups, not the tensors: 8,290 of them.
+# Memory and results depend on the number of groups, not on that of tensors: 8,290.
 python3 "$source/tests/cli/moe.py" many.safetensors 2 1380 2 32
 python3 "$source/tests/cli/moe.py" few.safetensors 2 138 2 32
 python3 - "$mx" <<'END'
@@ -263,7 +263,7 @@ single = peak("single.json", "analyze", "many.safetensors", *recipes)
 grouped = peak("grouped.json", "analyze", "many.safetensors", *recipes, "--group", "experts.*")
 assert os.path.getsize("grouped.json") < 200000 < 50000000 < os.path.getsize("single.json")
 assert grouped - few < 0.5 * (single - few), (few, grouped, single)
-# Without groups by a few hundred bytes for each record, those of the tensor's name included.
+# Without groups, a few hundred bytes for each record, including the tensor's name.
 cells = ("--element", "e2m1,e4m3", "--scale", "floor,ceil,even,rceil", "--no-regret")
 few_cells = peak("few.json", "compare", "few.safetensors", *cells)
 many_cells = peak("many.json", "compare", "many.safetensors", *cells)

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Ctrl-C in the middle of a long run: exit 130, one line, and nothing left behind. Once: without
-# --foreground, timeout sends the signal twice, and the second one ends mx where it stands.
+# Ctrl-C during a long run: exit code 130, one line, and no remaining files. One signal: without
+# --foreground, timeout sends it twice, and the second one ends mx immediately.
 set -eu
 mx=$(realpath "$1")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-# 2 Gi zeros that take no room on disk: many seconds of work for one thread. Outputs reserve their
-# room when they are created, so they are kept to about 2 GB.
+# 2 Gi zeros that take no space on disk: many seconds of work for one thread. Outputs reserve
+# their space when they are created, so they are limited to about 2 GB.
 truncate -s 8G zeros.bin
 
 for command in \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# kill -9 at random moments leaves no part that is not whole, and mx merge names just what is missing.
-# MX_KILLS: how often (6). kill_test.sh MX SOURCE
+# kill -9 at random moments leaves no incomplete part, and mx merge names exactly the missing parts.
+# MX_KILLS: the number of kills (6). kill_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
 kills=${MX_KILLS-6}
@@ -33,7 +33,7 @@ done
 # The time of a part, in microseconds.
 long=$((($(date +%s%N) - start) / 2000 / count))
 
-# merged ENDING: exits with 1 and names what is missing, or gives the bytes of one run.
+# merged ENDING: exits with 1 and names the missing parts, or gives the bytes of one run.
 merged() {
     missing=
     for i in $(seq $count); do
@@ -61,7 +61,7 @@ merged() {
 for round in $(seq "$kills"); do
     rm -rf parts
     mkdir parts
-    # Two parts are killed, at a moment between 0 and 1.2 times what one takes.
+    # Two parts are killed, after 0 to 1.2 times the duration of a part.
     for i in $(seq $count); do
         for ending in json safetensors; do
             (make_part "$i" $ending parts) &

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The generated pages of docs are what the lists make of them today. manual_test.sh MX SOURCE
+# The generated pages of docs are current. manual_test.sh MX SOURCE
 set -eu
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT

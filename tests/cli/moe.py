@@ -13,7 +13,8 @@ out = sys.argv[1]
 layers, experts, rows, columns = [int(n) for n in sys.argv[2:]] or [43, 512, 64, 32]
 elements = rows * columns
 random.seed(1)
-# Matrices begin somewhere in one pool of values: drawing all of them would take minutes.
+# Matrices begin at various positions in one pool of values: drawing all of them would
+# take minutes.
 pool = [random.gauss(0, 0.02) for _ in range(8 * elements)]
 
 

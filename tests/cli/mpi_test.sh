@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Copies that mpirun starts share a run and write its bytes. mpi_test.sh MX SOURCE
+# Processes started by mpirun divide a run and write the same bytes. mpi_test.sh
+# MX SOURCE
 set -eu
 mx=$(realpath "$1")
 if ! "$mx" version | grep -q '^MPI  *yes'; then
@@ -35,7 +36,7 @@ same() {
 }
 same analyze model.safetensors -t '*layers.0.*' --threads 1
 same cluster model.safetensors -t '*layers.0.*norm*' --threads 1
-# Dumps, and arrays, whose parts are files for a while.
+# Dumps and arrays, whose parts are temporary files.
 "$mx" synth -o later.safetensors --preset layernorm --seed 2 --quiet
 same diff model.safetensors later.safetensors -t '*layers.0.*' -r mxfp4 --threads 1
 mkdir arrays
@@ -65,7 +66,7 @@ fi
 copies 2 compare model.safetensors -t '*layers.0.*norm*' --element e2m1 --json all.json --quiet
 cmp one.json all.json
 
-# refused TEXT ARGUMENTS...: the job fails and says why, and nothing is written.
+# refused TEXT ARGUMENTS...: the job fails with TEXT and writes nothing.
 refused() {
     text=$1
     shift

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # One name, one meaning: an option of several commands takes the same kind of value in all of them,
-# and a letter stands for one option. options_test.sh MX SOURCE
+# and a letter is short for one option. options_test.sh MX SOURCE
 command -v python3 >/dev/null || { echo "skipped: python3 is not here"; exit 77; }
 exec python3 - "$1" <<'E'
 import collections
@@ -12,7 +12,7 @@ import sys
 # Words for one kind of value.
 SAME = {"OUT": "FILE", "FOLDER": "FILE", "PLAN.json": "FILE", "FILE:TENSOR": "FILE", "FORMAT": "F",
         "F,...": "F", "RxC,...": "RxC", "N,...": "N", "ROUNDING": "NAME", "DIALECT": "NAME", "NAME,...": "NAME", "VALUE": "MODEL"}
-# Options whose value has to differ, and why.
+# Options whose value must differ, with the reason.
 DIFFERENT = {
     "--size": "bytes of data that are made, or the name of a language model",
     "--heads": "how a tensor is laid out, or of the model that is trained",

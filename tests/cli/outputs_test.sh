@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Where outputs go wrong: full disks, closed pipes, devices, links. outputs_test.sh MX SOURCE
+# Outputs that fail: full disks, closed pipes, devices, links. outputs_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
 scratch=$(mktemp -d)
@@ -25,7 +25,8 @@ expect 3 'No space left' sh -c "'$mx' formats >/dev/full"
 expect 3 'No space left' sh -c "'$mx' analyze small.safetensors --json - >/dev/full"
 expect 3 'No space left' "$mx" analyze small.safetensors --quiet --json /dev/full
 
-# A limit on the size of files, for which the system sends SIGXFSZ: every writer says it in a line.
+# A limit on the size of files, for which the system sends SIGXFSZ: every writer reports it in one
+# line.
 # limited BLOCKS COMMAND...
 limited() {
     blocks=$1
@@ -46,11 +47,11 @@ rm big.safetensors
 expect 3 'standard output' sh -c "'$mx' formats >&-"
 [ -c /dev/full ] || fail "/dev/full was replaced"
 
-# A reader that is gone before the first byte: a normal end, without a word.
+# A pipe closed before the first byte: a normal end without a message.
 { sleep 0.2; code=0; "$mx" formats 2>stderr || code=$?; echo $code >code; } | true
 [ "$(cat code)" -eq 0 ] && [ ! -s stderr ] || fail "closed pipe: $(cat code) $(cat stderr)"
 
-# A device is written to, a link followed, and nothing appears beside them.
+# Writes to a device, follows a link, and creates no other files there.
 "$mx" analyze small.safetensors --quiet --csv /dev/null --json /dev/null
 [ -c /dev/null ] || fail "/dev/null was replaced"
 : >target.json
@@ -58,7 +59,7 @@ ln -s target.json link.json
 "$mx" analyze small.safetensors --quiet --json link.json
 [ -L link.json ] && [ -s target.json ] || fail "the link was replaced"
 
-# A failure after the outputs were opened leaves the old file as it was.
+# A failure after opening the outputs leaves the old file unchanged.
 echo precious >old.json
 expect 3 'short.safetensors' "$mx" analyze short.safetensors --json old.json
 [ "$(cat old.json)" = precious ] || fail "old.json was touched"
@@ -70,7 +71,7 @@ expect 2 'two outputs' "$mx" analyze small.safetensors --json a.json --csv ./a.j
 expect 2 'only one output' "$mx" analyze small.safetensors --json - --csv -
 [ ! -e a.json ] || fail "a.json exists"
 
-# An output without a name, and one named like what is not written.
+# An output without a name, and one with an ending that mx does not write.
 for option in --json --csv --markdown --html --blocks; do
     expect 2 "analyze: $option: the name is empty" "$mx" analyze small.safetensors $option ''
 done
@@ -88,7 +89,7 @@ expect 2 'o.npz: cannot write .npz' "$mx" analyze small.safetensors -q --blocks 
 "$mx" quantize small.safetensors -r mxfp4 --packed -q -o packed.safetensors
 expect 2 'o.gguf: cannot write .gguf' "$mx" dequantize packed.safetensors -o o.gguf
 
-# A run that has nothing to look at is no success, and writes nothing.
+# A run without a tensor to measure fails and writes nothing.
 expect 3 'small.safetensors: tensor .mask.: nothing to do: .*BOOL' "$mx" quantize small.safetensors -t mask -r mxfp4 -o o.safetensors
 expect 3 'nothing to do: .*BOOL' "$mx" cast small.safetensors -t mask --element e4m3 -o o.safetensors
 for command in analyze compare cluster 'cluster --fail-above 0'; do
@@ -105,7 +106,7 @@ rm zeros.bin
 leftovers=$(ls -d o.* w.npy values.* 2>&1 | grep -v 'No such' || true)
 [ -z "$leftovers" ] || fail "left behind: $leftovers"
 
-# A pipe that nobody reads: the first signal ends the wait.
+# A pipe without a reader: the first signal ends the wait.
 mkfifo pipe
 "$mx" analyze small.safetensors -q --json pipe 2>stderr &
 waits=$!
@@ -116,8 +117,8 @@ wait $waits || code=$?
 [ "$code" -eq 130 ] && [ "$(cat stderr)" = 'mx: interrupted' ] || fail "a wait for a reader: $code $(cat stderr)"
 rm pipe
 
-# What a killed run left is cleared by the next one that writes this file; what another one is still
-# writing, and other files, stay.
+# Files of a killed run are removed by the next run that writes the same output; files of runs that
+# are still writing, and other files, remain.
 : >.out.json.01234567.tmp
 : >.out.json.89abcdef.tmp
 : >.other.json.01234567.tmp
@@ -131,7 +132,7 @@ fi
 [ ! -e .out.json.01234567.tmp ] && [ ! -e .out.json.89abcdef.tmp ] || fail "a killed run's file is still there"
 rm .other.json.01234567.tmp out.json
 
-# No room for threads: said in a line, before the work.
+# Threads that cannot be created: reported in one line, before the work.
 "$mx" synth -o tiny.safetensors -q
 (ulimit -v 60000 2>/dev/null && "$mx" version >/dev/null 2>&1) &&
     expect 4 'grants .* of 57 threads' sh -c "ulimit -v 60000; exec '$mx' analyze tiny.safetensors -q --threads 64"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Parts of a run, made by different threads and backends and merged in any order, give the bytes of
+# Parts of a run, made with different threads and backends and merged in any order, give the bytes of
 # one run. parts_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
@@ -13,7 +13,7 @@ fail() {
     exit 1
 }
 
-# NaN and Inf among the values, one tensor larger than all others, empty ones, ones that are left out.
+# NaN and Inf among the values, one tensor larger than all others, empty and skipped tensors.
 head -c 393216 "$mx" >data
 le64() {
     n=$1
@@ -37,7 +37,7 @@ head -c 393220 "$mx" >data
 "$mx" synth -o 10.safetensors --preset layernorm --seed 1 --quiet
 "$mx" synth -o 20.safetensors --preset layernorm --seed 2 --quiet
 
-# parts N COMMAND...: makes them, by one thread or three, by the reference or not.
+# parts N COMMAND...: makes parts with one thread or three, by the reference or another backend.
 parts() {
     count=$1
     shift
@@ -137,7 +137,7 @@ code=0
 "$mx" merge part-*.safetensors -o all.safetensors >todo 2>said || code=$?
 [ $code = 1 ] && grep -q -- '--shard=4/9 --output=part-4.safetensors' todo
 
-# The page, for which parts are asked.
+# The page, which needs parts made with --page-sums.
 "$mx" analyze 10.safetensors -t '*layers.0.*' --html one.html --json one.json --quiet
 i=1
 while [ $i -le 3 ]; do
@@ -155,7 +155,7 @@ cmp one.json all.json
 "$mx" report part-2.json -o report.html --quiet
 "$mx" gate part-2.json --rule 'nrmse<=1' --quiet
 
-# What is missing is named, and the commands that are printed make it.
+# Missing parts are named, and the printed commands make them.
 parts 7 analyze hostile.safetensors -r mxfp4
 "$mx" merge part-*.json --json one.json --quiet
 cp hostile.safetensors before.safetensors
@@ -169,7 +169,7 @@ sed "s|^mx|'$mx' |" todo | sh >/dev/null
 "$mx" merge part-*.json --json all.json --quiet
 cmp one.json all.json
 
-# refused TEXT ARGUMENTS...: one line that says TEXT.
+# refused TEXT ARGUMENTS...: one line that contains TEXT.
 refused() {
     text=$1
     shift

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Pictures and figures of docs/guide/metrics-drawn.md are those of this mx. pictures_test.sh MX SOURCE
+# The pictures and figures of docs/guide/metrics-drawn.md are current. pictures_test.sh MX SOURCE
 set -eu
 command -v python3 >/dev/null || { echo "skipped: python3 is not here"; exit 77; }
 figures=$(python3 "$2/scripts/draw-metrics.py" "$1" "$2/docs/guide/pictures" --check)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# On a terminal, commands that read results show a bar with the time left; nowhere else. A signal ends
-# them while they read.
+# On a terminal, commands that read results show a bar with the time left; elsewhere they do not. A
+# signal ends them while they read.
 set -eu
 mx=$(realpath "$1")
 scratch=$(mktemp -d)
@@ -9,7 +9,7 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 fail() { echo "$*" >&2; exit 1; }
 
-# The results of one tensor as those of 20,000.
+# The results of one tensor, repeated for 20,000.
 "$mx" synth -o linear.safetensors --preset linear --quiet
 "$mx" analyze linear.safetensors -t model.linear.weight --json one.json --quiet
 awk '/"tensor":"model.linear.weight"/ {

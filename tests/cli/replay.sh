@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Replays a transcript: every line "$ COMMAND" is run by sh, with mx on the PATH, in a fresh folder
-# that holds the files of fixtures.sh, and must print what the transcript says. Standard output is
+# Replays a transcript: every line "$ COMMAND" is run by sh, with mx on the PATH, in a new folder
+# with the files of fixtures.sh, and must print what the transcript contains. Standard output is
 # marked "|", standard error "!", an exit code other than 0 "?"; other lines are prose.
-# In Markdown, commands and what they print, errors too, are the fenced blocks marked "console".
+# In Markdown, commands with their output and errors are the fenced blocks marked "console".
 #
 #   replay.sh MX TRANSCRIPT            compares, exit 1 and a diff when something differs
 #   replay.sh MX TRANSCRIPT --update   rewrites the transcript; read the diff before committing it

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# examples/rtl in every simulator that is installed: the module agrees with the vectors of mx, and one
+# Runs examples/rtl in every installed simulator: the module agrees with the vectors of mx, and one
 # with a wrong tie does not. rtl_test.sh MX SOURCE
 set -eu
 MX=$(realpath "$1")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The script of docs/howto under real Slurm daemons of this host alone, with a configuration, key and
-# sockets of their own. slurm_daemons_test.sh MX SOURCE
+# The script of docs/howto under real Slurm daemons on this host, with a separate configuration, key
+# and sockets. slurm_daemons_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
 script=$(realpath "$2")/docs/howto/slurm-array.sh
@@ -32,7 +32,7 @@ fail() {
     tail -n 20 ./*.log >&2 || true
     exit 1
 }
-# soon COMMAND...: waits until it succeeds, for twenty seconds.
+# soon COMMAND...: waits up to twenty seconds until it succeeds.
 soon() {
     for _ in $(seq 100); do
         if "$@" >/dev/null 2>&1; then return; fi
@@ -40,7 +40,7 @@ soon() {
     done
     fail "nothing came of: $*"
 }
-# Ports of their own, unless another test took the same at this moment.
+# Separate ports, unless another test takes the same ones at this moment.
 port=$((20000 + $$ % 20000))
 host=$(uname -n)
 mkdir state spool bin
@@ -94,7 +94,7 @@ timeout 60 sbatch --wait --array=1-5 "$script" model.safetensors -r mxfp4 -r nvf
     fail "sbatch: $(cat sbatch.log)"
 mx merge parts/part-*.json --json all.json --quiet
 cmp one.json all.json
-# Parts that are lost are made again, with the old number of parts.
+# Lost parts are made again, with the same number of parts.
 rm parts/part-2.json parts/part-4.json all.json
 code=0
 mx merge parts/part-*.json --json all.json >commands 2>said || code=$?
@@ -104,7 +104,7 @@ N=5 timeout 60 sbatch --wait --array=2,4 "$script" model.safetensors -r mxfp4 -r
     fail "sbatch: $(cat sbatch.log)"
 mx merge parts/part-*.json --json all.json --quiet
 cmp one.json all.json
-# A task that cannot do its work fails the job.
+# A task that fails makes the job fail.
 code=0
 timeout 60 sbatch --wait --array=1-2 "$script" nowhere.safetensors >sbatch.log 2>&1 || code=$?
 [ $code != 0 ] || fail 'a job that failed ended with 0'

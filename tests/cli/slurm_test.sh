@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The script of docs/howto under a stand-in for sbatch. slurm_test.sh MX SOURCE
+# The script of docs/howto with an emulated sbatch. slurm_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
 script=$(realpath "$2")/docs/howto/slurm-array.sh
@@ -39,7 +39,7 @@ grep -q '2 of 5 parts are missing' said
 N=5 sbatch --array=2,4 "$script" model.safetensors -r mxfp4 -r nvfp4
 mx merge parts/part-*.json --json all.json --quiet
 cmp one.json all.json
-# Outside of an array nothing is done.
+# Outside an array job the script does nothing.
 code=0
 sh "$script" model.safetensors 2>said || code=$?
 [ $code = 2 ] && grep -q -- '--shard' said

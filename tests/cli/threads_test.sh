@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The same bytes for any number of threads, on hostile data: the program's own bytes read as bf16,
-# NaN and Inf among them.
+# The same bytes for any number of threads, on difficult data: the program's own bytes read as bf16,
+# including NaN and Inf.
 set -eu
 mx=$(realpath "$1")
 scratch=$(mktemp -d)
@@ -25,7 +25,8 @@ for threads in 1 2 7; do
 done
 diff -r 1 2
 diff -r 1 7
-# A recipe alone gives what it gives among others (pages ask for the parts of the error and regret).
+# A recipe alone gives the same figures as among others (pages request the parts of the error and
+# regret).
 "$mx" analyze data.bin --shape 512x1024 --dtype BF16 --histograms --decompose --regret \
     --recipe mxfp4:scale=even,block=32x1 --json alone.json --quiet
 alone=$(grep '"recipe":"mxfp4:scale=even,block=32x1","elements"' alone.json)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Trainings that are stopped: by a signal, by kill -9, by a disk that takes no more. What is resumed
-# ends in the bits of a run that was left alone. train_test.sh MX
+# Training runs that are stopped: by a signal, by kill -9, by a full disk. A resumed run ends with
+# the bits of an uninterrupted one. train_test.sh MX
 set -eu
 mx=$(realpath "$1")
 scratch=$(mktemp -d)
@@ -13,7 +13,7 @@ fail() {
     exit 1
 }
 
-# A run that would take far longer than it is given.
+# A run that would take far longer than the test allows.
 # shellcheck disable=SC2086
 "$mx" train $request --steps 1000000 --checkpoint-every 50 -o cut 2>stderr &
 pid=$!
@@ -49,7 +49,7 @@ last=$((killed > steps ? killed : steps))
 cmp cut/checkpoint.safetensors once/checkpoint.safetensors
 cmp killed/checkpoint.safetensors once/checkpoint.safetensors
 
-# No room for another checkpoint: one line, and the last one stays good.
+# No space for another checkpoint: one line, and the last checkpoint remains valid.
 cp cut/checkpoint.safetensors before
 code=0
 (trap '' XFSZ && ulimit -f 4 && exec "$mx" train --resume cut --steps $((last + 5)) --quiet) 2>stderr || code=$?

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What --verbose says on stderr, and that nothing else depends on it. verbose_test.sh MX SOURCE
+# The lines of --verbose on standard error, which change nothing else. verbose_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
 scratch=$(mktemp -d)
@@ -10,7 +10,8 @@ fail() { echo "$*" >&2; exit 1; }
 unset MX_BACKEND
 "$mx" synth -o tiny.safetensors --quiet
 
-# says LINES ARGUMENT...: stderr with --verbose is these lines, without it nothing; stdout is the same.
+# says LINES ARGUMENT...: standard error is these lines with --verbose and empty without; standard
+# output is the same.
 says() {
     lines=$1
     shift
@@ -60,7 +61,7 @@ for backend in $("$mx" version | sed -n '/not here/d; s/^backend \([a-z0-9]*\) .
 done
 [ "$checked" -gt 0 ] || echo 'this processor has no vector backend: scalar only'
 
-# Commands that neither quantize nor multiply have no backend to name.
+# Commands that neither quantize nor multiply name no backend.
 for command in synth dequantize tensors; do
     code=0
     "$mx" "$command" --verbose >stdout 2>stderr || code=$?

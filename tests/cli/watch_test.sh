@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# mx watch beside a training: checkpoints that are written slowly are never read half, a killed watch
-# goes on without a gap or a double line, rules end it or run a command. watch_test.sh MX
+# mx watch during a training run: checkpoints that are written slowly are never read incomplete, a
+# killed watch continues without missing or duplicate lines, rules end it or run a command.
+# watch_test.sh MX
 set -eu
 mx=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -39,14 +40,14 @@ checkpoint rise/step200.safetensors c03f
 checkpoint rise/step900.safetensors c83f
 checkpoint rise/step1600.safetensors d03f
 
-# A fall is told before it happens, with the step, the layer and the mend.
+# A fall is reported before it happens, with the step, the layer and the remedy.
 code=0
 "$mx" watch fall --once --log fall.jsonl >out 2>err || code=$?
 [ "$code" -eq 1 ] || fail "fall: exit code $code: $(cat err)"
 grep -q 'layers.3.norm.weight (layer 3) under mxfp8: 1 of 1 block maxima will fall through a power of two into the clamp zone: the first in about 122 steps (near step 322); cheapest remedy: scale=rceil' err ||
     fail "fall: $(cat err)"
 grep -q '"previous":"step100.safetensors","compared":true' fall.jsonl || fail "fall: $(cat fall.jsonl)"
-# A recipe without a clamp zone has none to fall into.
+# A recipe without a clamp zone reports no fall.
 "$mx" watch fall --once -r mxfp8:scale=rceil -q 2>err || fail "rceil: $(cat err)"
 
 # A rise, over three checkpoints in the order of their numbers, of which the first is deleted.
@@ -73,7 +74,7 @@ grep -q '^mx_watch_clamp_zone_distance_octaves{folder="rise",tensor="layers.3.no
 "$mx" watch rise --once --log rise.jsonl -q || fail "a second look found something"
 [ "$(lines rise.jsonl)" -eq 3 ] || fail "a second look wrote a line"
 
-# A log that a kill cut anywhere becomes what it was; another file is left alone.
+# A log truncated anywhere by a kill is restored; another file is not changed.
 cp fall.jsonl whole
 size=$(wc -c <whole)
 for cut in 0 1 30 $((size / 2)) $((size - 1)); do
@@ -86,8 +87,8 @@ code=0
 "$mx" watch fall --once --log notes 2>err || code=$?
 [ "$code" -eq 3 ] && [ "$(cat notes)" = "my notes" ] || fail "notes: $code $(cat err)"
 
-# Written a file per moment, as a slow disk does: two shards and their index, a directory of
-# numbered files, and one that grows byte by byte. Killed twice meanwhile.
+# Written one file at a time, as by a slow disk: two shards and their index, a directory of numbered
+# files, and a file that grows byte by byte. Killed twice during this.
 mkdir slow
 start() {
     "$mx" watch slow --every 0.05 --log slow.jsonl --rule 'norm:nrmse<1' -q 2>>slow.err &
@@ -132,7 +133,7 @@ printf '"checkpoint":"model.safetensors.index.json"\n"checkpoint":"step2"\n"chec
     fail "$(cat names)"
 grep -q 'step3.safetensors is not complete and does not grow' slow.err || fail "slow: $(cat slow.err)"
 
-# --until ends it; a list is gone through once, in the order of its numbers.
+# --until ends it; a list is processed once, in the order of its numbers.
 timeout 20 "$mx" watch slow --every 0.05 --log slow.jsonl --until 3 -q || fail "--until: $?"
 checkpoint rise/step200.safetensors c03f
 "$mx" watch --log - --rule 'nrmse<1' -- rise/step1600.safetensors rise/step200.safetensors >list
@@ -140,7 +141,7 @@ grep -o '"checkpoint":"[^"]*"' list >names
 printf '"checkpoint":"rise/step200.safetensors"\n"checkpoint":"rise/step1600.safetensors"\n' | cmp - names ||
     fail "$(cat names)"
 
-# A file whose form does not tell its end is looked at twice, and waits when it changed meanwhile.
+# A file whose format does not show its end is checked twice, and waits if it changed in between.
 mkdir arrays
 {
     printf '\223NUMPY\001\000v\000'
@@ -157,7 +158,7 @@ printf '"checkpoint":"norm2.npy"\n' | cmp - names || fail "arrays: $(cat names)"
 "$mx" watch arrays --once --log arrays.jsonl --role-pattern 'norm=*' --rule 'norm:nrmse<1' -q
 [ "$(lines arrays.jsonl)" -eq 2 ] || fail "arrays: $(cat arrays.jsonl)"
 
-# Mistakes, a line each: exit code, words, command line.
+# Errors, one line each: exit code, text, command line.
 refused() {
     want=$1
     words=$2

@@ -27,7 +27,7 @@ base::exact_sum exact(const oracle::integer& n, int exponent) {
     return sum;
 }
 
-// Sums of exact numbers, digit for digit, and as they are shown: rounded once.
+// Compares sums of exact numbers, digit for digit and as reported: rounded once.
 void compare_sums(const block::exact_totals& sums, const block::block_sums& rounded,
                   const oracle::exact_sums& want,
                   const std::function<void(bool, const char*)>& expect) {

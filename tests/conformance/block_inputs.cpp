@@ -38,7 +38,7 @@ float nudged(float x, int ulps) {
         static_cast<std::uint32_t>(std::clamp<std::int64_t>(u, 0, base::f32_infinity - 1)));
 }
 
-// 1 + j/2^(m+1) times 2^k: the grid points and midpoints of the significand, where rules switch.
+// 1 + j/2^(m+1) times 2^k: the grid points and midpoints of the significand, at which rules change.
 float threshold(const format::element_format& f, source& random) {
     const int bits = f.mantissa_bits + 1;
     const double significand = 1 + std::ldexp(random.below(1 << bits), -bits);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that tempt an emulator to be wrong. Deterministic: equal seeds give equal blocks.
+// Blocks that are hard to emulate. Deterministic: equal seeds give equal blocks.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ enum class block_kind : std::uint8_t {
     clustered,   ///< all within 0.9 to 1 times a power of two
     off_centre,  ///< narrow around a mean far from zero
     log_normal,
-    thresholds,  ///< a maximum where some scale rule switches, give or take ulps
+    thresholds,  ///< a maximum within some ulps of a threshold of a scale rule
     ties,        ///< multiples of half an element quantum under a power-of-two scale
     subnormal,   ///< float32 subnormals and just above
     huge,        ///< up to the largest float32

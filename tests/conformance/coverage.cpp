@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of a list that nothing outside the list vouches for is named here.
+// Reports rows of a list that nothing outside the list confirms.
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -22,8 +22,9 @@ bool typed_table_exists(std::string_view name) {
                                    std::string(name) + ".txt");
 }
 
-// Roundings by what they do to two positive and two negative numbers between neighbours 2 and 3 of
-// E2M1 (2.25, 2.5, -2.25, -2.5) with the largest draw: a new rounding has to add its line.
+// Describes roundings by their results for two positive and two negative numbers between the
+// neighbours 2 and 3 of E2M1 (2.25, 2.5, -2.25, -2.5) with the largest draw: add a line for a new
+// rounding.
 struct rounding_statement {
     std::string_view name;
     int quanta[4];  ///< in halves

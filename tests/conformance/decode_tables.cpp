@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library and the oracle against decode tables kept as text, so that the table of formats
-// cannot vouch for itself. A format without a text file fails.
+// Compares the library and the oracle with decode tables stored as text, so that the table of
+// formats is not its own evidence. A format without a text file fails.
 #include <cmath>
 #include <fstream>
 #include <limits>

@@ -38,7 +38,7 @@ std::vector<std::string> elements_of(const mx::codec::dialect& d) {
     return out;
 }
 
-// What scale formats and dialects cannot take together, parse_recipe refuses.
+// parse_recipe refuses unsupported combinations of scale formats and dialects.
 void add(std::vector<recipe>& out, const std::string& text) {
     try {
         out.push_back(mx::codec::parse_recipe(text));
@@ -72,7 +72,7 @@ void add_variants(std::vector<recipe>& out, const std::string& text) {
     }
 }
 
-// Every recipe of a dialect: ocp's with E8M0 scales have a test of their own (blocks.cpp).
+// Every recipe of a dialect; those of ocp with E8M0 scales have a separate test (blocks.cpp).
 std::vector<recipe> recipes_of(const mx::codec::dialect& d) {
     std::vector<recipe> out;
     for (const std::string& rule_name : words_of(d.rules)) {

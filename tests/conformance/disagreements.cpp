@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disagreements between implementations: each side answers what was seen of it. The answers
+// The disagreements between implementations: each side must give the observed result. The results
 // are typed here from runs and sources of the implementations, not computed.
 #include <cmath>
 #include <limits>

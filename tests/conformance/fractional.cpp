@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales that are no powers of two, stated a second time: block scales, codes, counts and the
+// A second implementation of scales that are not powers of two: block scales, codes, counts and the
 // choice of four-over-six from exact integers, for every rounding.
 #include <algorithm>
 #include <cmath>
@@ -45,7 +45,7 @@ std::vector<float> values_of(std::uint64_t stream, std::size_t blocks, bool wide
     return x;
 }
 
-// S as ticks squared, so that y = x ticks / S.
+// S in ticks squared, so that y = x ticks / S.
 integer scale_ticks(const block_params& p, float scale) {
     return ticks_of(scale) * ticks_of(p.tensor.decode);
 }
@@ -127,7 +127,7 @@ void check_recipe(const std::string& text, std::uint64_t stream) {
                 if (less) scale = four;
             }
         } else if (r.rule->name == "amax") {
-            // float32(amax / M): the float32 whose distance to the quotient is smallest.
+            // float32(amax / M): the float32 with the smallest distance to the quotient.
             scale = amax == 0 ? 1.0f : amax / p.largest;
             const rational y = mx::oracle::exact(amax) / largest;
             const rational off = abs(rational(mx::oracle::exact(scale) - y));
@@ -224,7 +224,7 @@ TEST_CASE("zeros, underflow, NaN and Inf under a tensor scale are what the docum
     CHECK(int{o.stats.scale_code} == 0);
     CHECK(o.codes == std::vector<std::uint8_t>{0, 8});
     CHECK(o.stats.is.zero);
-    // The arithmetic of torchao and modelopt makes it NaN.
+    // In the arithmetic of torchao and modelopt it becomes NaN.
     for (const char* name : {"nvfp4:dialect=torchao", "nvfp4:dialect=modelopt"}) {
         o = run(name, {0.0f, -0.0f}, 0);
         CHECK(int{o.stats.scale_code} == 0x7f);
@@ -233,7 +233,7 @@ TEST_CASE("zeros, underflow, NaN and Inf under a tensor scale are what the docum
     CHECK(run("nvfp4:dialect=te", {0.0f}, 0).stats.scale_code == 0);
     CHECK(run("nvfp4:dialect=compressed-tensors", {0.0f}, 0).stats.scale == 0.125f);
 
-    // A block far below the tensor's maximum: its scale underflows, its elements with it.
+    // A block far below the tensor's maximum: its scale and its elements underflow.
     o = run("nvfp4", {1e-9f, -1e-9f}, 1.0f);
     CHECK(o.stats.scale == 0);
     CHECK(o.stats.count.underflow == 2);
@@ -273,10 +273,10 @@ TEST_CASE("zeros, underflow, NaN and Inf under a tensor scale are what the docum
 
 TEST_CASE("FP8 block scales follow Transformer Engine at the ends of float32") {
     CHECK(run("fp8_1x128:dialect=te", {0.0f, 0.0f}, 0).stats.scale == 1.0f);
-    // 448 / amax overflows: the largest float32 takes its place.
+    // 448 / amax overflows and becomes the largest float32.
     CHECK(run("fp8_1x128:dialect=te", {0x1p-149f}, 0).stats.scale ==
           1.0f / std::numeric_limits<float>::max());
-    // 448 / 3 = 149.33 goes down to 128, so the scale is 2^-7.
+    // 448 / 3 = 149.33 is rounded down to 128, so the scale is 2^-7.
     CHECK(run("fp8_1x128:dialect=te,scale=amax-pow2", {3.0f}, 0).stats.scale == 0x1p-7f);
     CHECK(run("fp8_1x128:scale=amax-pow2", {3.0f}, 0).stats.scale == 0x1p-7f);
     CHECK(run("fp8_1x128:scale=amax-pow2", {448.0f}, 0).stats.scale == 1.0f);
@@ -289,13 +289,13 @@ TEST_CASE("ggml's UE4M3 conversion has the defects it has") {
         return int{run("nvfp4:dialect=ggml", {amax}, 0).stats.scale_code};
     };
     CHECK(code(6 * 247.0f) == 0x77);  // 240
-    CHECK(code(6 * 248.0f) == 0x7e);  // 448 where 256 is nearest
+    CHECK(code(6 * 248.0f) == 0x7e);  // 448, although 256 is nearest
     CHECK(code(6 * 300.0f) == 0x7e);
     CHECK(code(6 * 17.0f) == 0x59);       // a tie, up
     CHECK(code(6 * 0x1.ep-7f) == 7);      // 7.5 quanta end at 7
     CHECK(code(6 * 0.0009765626f) == 1);  // just above half a quantum
     CHECK(code(0.0f) == 0);
-    // Far beyond 448 * 6 every distance rounds to the same number, and the first index wins.
+    // Far beyond 448 * 6 all distances round to the same number, and the first index is taken.
     CHECK(run("nvfp4:dialect=ggml", {1e20f}, 0).codes[0] == 0);
     CHECK(run("nvfp4:dialect=ggml", {-0.0f, -1.0f}, 0).codes[0] == 0);
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks quantized by torchao and gfloat, compared byte for byte: scales, codes, values.
+// Compares blocks quantized by torchao and gfloat byte for byte: scales, codes, values.
 //
-// Skipped, and counted: the element codes of torchao blocks whose scale is NaN in formats without
-// a NaN code. What torchao leaves there depends on the NaN's payload; the scale and the values (all
-// NaN) are compared.
+// Skipped, but counted: the element codes of torchao blocks with a NaN scale in formats without a
+// NaN code. They depend on the NaN's payload; the scale and the values (all NaN) are compared.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -26,7 +25,7 @@ std::string recipe_text(const vectors& v) {
 struct tally {
     std::uint64_t blocks = 0;
     std::uint64_t codes_skipped = 0;
-    std::uint64_t scales = 0;  ///< differences from here on
+    std::uint64_t scales = 0;  ///< differences counted from here on
     std::uint64_t codes = 0;
     std::uint64_t values = 0;
     std::string first;

@@ -32,10 +32,10 @@ std::vector<float> inputs_of(const vectors& v, const std::string& set) {
 struct tensor_meaning {
     rounding how;
     bool saturate;
-    bool masked;  ///< counts only where fp32.finite_mask is 1
+    bool masked;  ///< compared only where fp32.finite_mask is 1
 };
 
-// What a tensor of codes holds, by the last part of its name.
+// The contents of a tensor of codes, by the last part of its name.
 const std::map<std::string, tensor_meaning> meanings{
     {"code", {rounding::rtne, true, false}},
     {"code_nosat", {rounding::rtne, false, false}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx cast --packed` and `mx quantize --packed` write, read back and compared with other
-// people's implementations: the whole way through readers, packing and writers.
+// Reads back the files of `mx cast --packed` and `mx quantize --packed` and compares them with
+// other implementations, which tests readers, packing and writers together.
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -44,7 +44,7 @@ bool same_code(const mx::format::element_format* f, unsigned ours, unsigned thei
            std::isnan(mx::format::decode(*f, theirs));
 }
 
-// The three input sets of an elements file as tensors of their own dtypes.
+// The three input sets of an elements file as tensors of their dtypes.
 mx::tests::memory_model sets_of(const vectors& v) {
     std::vector<std::uint16_t> patterns(65536);
     std::iota(patterns.begin(), patterns.end(), std::uint16_t{0});
@@ -56,7 +56,7 @@ mx::tests::memory_model sets_of(const vectors& v) {
     return model;
 }
 
-// Inputs that the vector's contract leaves out (golden_elements.cpp says why).
+// Inputs that the vector's contract excludes (golden_elements.cpp explains why).
 bool counts(const vectors& v, const std::string& set, const cast_case& c, std::size_t i) {
     const bool finite_only =
         v.metadata.at("contract").find("finite inputs only") != std::string::npos;
@@ -150,7 +150,7 @@ TEST_CASE("files that quantize writes hold the codes and scales of other impleme
                                                recipe.element->bits(), expected.size());
         std::uint64_t differences = 0;
         for (std::size_t i = 0; i < codes.size(); ++i) {
-            // Codes behind a NaN scale in formats without NaN: golden_blocks.cpp.
+            // Codes under a NaN scale in formats without NaN: see golden_blocks.cpp.
             if (scales[i / n] == 255 && recipe.element->nan_code() < 0) continue;
             differences += same_code(recipe.element, codes[i], expected[i]) ? 0 : 1;
         }

@@ -11,8 +11,8 @@
 
 namespace {
 
-// torchao multiplies by the float32 reciprocal of the maximum; where amax / max is just above
-// 2^-127 that product is rounded to it, and the scale comes out one code lower. One amax per
+// torchao multiplies by the float32 reciprocal of the maximum. If amax / max is just above 2^-127,
+// that product is rounded to 2^-127, and the scale is one code lower. This occurs for one amax per
 // format: the float32 above max * 2^-127.
 bool lost_in_a_subnormal_product(const mx::scale::scale_rule& rule,
                                  const mx::format::element_format& f, float amax) {

@@ -15,7 +15,7 @@
 
 namespace {
 
-// The random words, which a float32 could not hold.
+// The random words, which do not fit a float32.
 std::vector<std::uint32_t> words_of(const std::string& path) {
     const auto bytes = mx::tests::bytes_of(*mx::io::open_model(path), "rbits");
     std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));

@@ -10,9 +10,9 @@
 #include "libmx/oracle/block.hpp"
 #include "tests/catch.hpp"
 
-// microsoft/microxcaling issue 4: a block whose maximum is 960, near the top of its binade. Floor
-// and even (threshold 1.9375 * 512 = 992) take the scale 2, under which 957 and 960 clamp to
-// 448 * 2; ceil and rceil take 4, under which both round to 240 * 4.
+// microsoft/microxcaling issue 4: a block with maximum 960, near the end of its binade. Floor and
+// even (threshold 1.9375 * 512 = 992) choose the scale 2, under which 957 and 960 clamp to 448 * 2;
+// ceil and rceil choose 4, under which both round to 240 * 4.
 TEST_CASE("microxcaling issue 4: in a block with maximum 960, 957 becomes 896 or 960") {
     std::vector<float> block(32, 1.0f);
     block[3] = 957.0f;

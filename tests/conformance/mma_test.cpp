@@ -140,7 +140,7 @@ TEST_CASE("the conversion, and how the accumulator enters, show") {
         m.convert = gemm::conversion::rne_fp32;
         return true;
     });
-    // Again the recordings that are too coarse to tell: what is added afterwards covers it.
+    // The same recordings are too coarse: what is added afterwards covers the difference.
     CHECK(unchanged(converted) == std::vector<std::string>{"sm100.mma.fp8"});
     const auto entered = differences([](gemm::accumulator& m) {
         m.c = m.c == gemm::entry::term ? gemm::entry::afterwards : gemm::entry::term;
@@ -159,7 +159,7 @@ TEST_CASE("which of every four k a step takes shows in f16 results") {
     });
     CHECK(found.at("sm100.mma.fp8.f16acc") > 20);
     CHECK(found.at("sm90.mma.fp8.f16acc") > 10);
-    CHECK(found.at("sm100.mma.fp8") == 0);  // too coarse to tell
+    CHECK(found.at("sm100.mma.fp8") == 0);  // too coarse to show a difference
 }
 
 TEST_CASE("any bit of any result is found, and named") {
@@ -282,8 +282,8 @@ TEST_CASE("a file that does not state the model's parameters is compared all the
 }
 
 TEST_CASE("an instruction shorter than a step of the model is a step of its own") {
-    // Two k8 instructions: 2^29 - 2^29 in the first, 1 in the second. One step of 16 aligns them
-    // all at 29 and cuts the 1 off, 29 bits below, where F is 25.
+    // Two k8 instructions: 2^29 - 2^29 in the first, 1 in the second. A single step of 16 aligns
+    // all at 29 and truncates the 1, which is 29 bits below, while F is 25.
     memory_model m;
     for (const auto& [key, value] : {std::pair{"kind", "mma"},
                                      {"architecture", "sm_100"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that goes away with its test, and what lies in it.
+// A file that is removed with its test, and its contents.
 #pragma once
 
 #include <unistd.h>

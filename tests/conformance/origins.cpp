@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales and codes of UE4M3 and UE5M3 blocks that other implementations wrote, given to what
-// judges where bytes come from.
+// Scales and codes of UE4M3 and UE5M3 blocks from other implementations, as input of the search for
+// the origin of bytes.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -25,7 +25,7 @@ using namespace mx;
 
 namespace {
 
-// Blocks as a file holds them, and what they were made from.
+// Blocks as stored in a file, with the values that they were made from.
 struct blocks {
     std::size_t size = 16;
     std::vector<float> input;
@@ -44,7 +44,7 @@ struct blocks {
     }
 };
 
-// Those of a vector file; `finite`: without blocks that hold NaN or Inf.
+// The blocks of a vector file; `finite`: without those that contain NaN or Inf.
 blocks read_blocks(const std::string& path, bool finite) {
     const tests::vectors v = tests::read_vectors(path);
     const std::vector<float>& x = v.tensor.at("input");
@@ -61,7 +61,7 @@ blocks read_blocks(const std::string& path, bool finite) {
         b.codes.insert(b.codes.end(), codes.begin() + from, codes.begin() + to);
         b.scales.push_back(scales[i]);
     }
-    for (std::uint8_t& c : b.codes) c &= 15;  // Quark states NaN and Inf beside the codes
+    for (std::uint8_t& c : b.codes) c &= 15;  // Quark stores NaN and Inf next to the codes
     return b;
 }
 
@@ -189,8 +189,8 @@ TEST_CASE("every recipe of number scales leaves blocks that do not exclude it") 
 TEST_CASE("blocks that no UE4M3 rule leaves are excluded by every one") {
     blocks b;
     b.codes.assign(4 * 16, 0);
-    // A largest element of 3 under a normal scale, as of a rule that rounds up to powers of two; a
-    // sign bit; a largest element of 6 under 0 beside nothing; and one block that all can leave.
+    // A largest element of 3 under a normal scale, as from a rule that rounds up to powers of two;
+    // a sign bit; a largest element of 6 under scale 0; and one block that all rules can produce.
     b.scales = {0x40, 0xb8, 0x40, 0x38};
     for (std::size_t i = 0; i < 16; ++i) b.codes[i] = 0x5;
     for (std::size_t i = 16; i < 32; ++i) b.codes[i] = 0x7;
@@ -226,7 +226,7 @@ TEST_CASE("a tensor scale that is not the recipe's own is taken from the file") 
     for (float& v : x) v = normal(random);
     const tests::temporary_file original(".safetensors");
     write_original(original.path(), x, 64);
-    // As of a tensor whose scale is shared with a larger one.
+    // As in a tensor that shares its scale with a larger one.
     codec::block_params p = codec::params_of(codec::parse_recipe("nvfp4:dialect=modelopt"));
     codec::set_tensor_scale(p, 0.0123F);
     blocks b;
@@ -250,7 +250,7 @@ TEST_CASE("a tensor scale that is not the recipe's own is taken from the file") 
         const auto r = rosetta::find_origins(coded(name), &from, {}).at(0);
         CAPTURE(name);
         for (const rosetta::origin_row& row : r.rows) {
-            // Beside a tensor scale, two-level rules are left.
+            // With a tensor scale, only two-level rules remain.
             CHECK(row.recipe.rule->id == scale::rule_id::two_level);
             CHECK(row.tensor_scale_differs);
         }
@@ -258,7 +258,7 @@ TEST_CASE("a tensor scale that is not the recipe's own is taken from the file") 
         CHECK(row_of(r, "nvfp4").scales_differ == 0);
         CHECK(row_of(r, "nvfp4:four_over_six=mse").scales_differ > 0);
     }
-    // Without it, the recipe's own is taken, and all scales are others.
+    // Without it, the recipe's own tensor scale is used, and all scales differ.
     const auto own = rosetta::find_origins(coded(""), &from, {}).at(0);
     CHECK(row_of(own, "nvfp4:dialect=modelopt").scales_differ > 200);
     CHECK_FALSE(row_of(own, "nvfp4:dialect=modelopt").tensor_scale_differs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole tensors: what `mx analyze` reports against the oracle's metrics, for shapes, axes and
-// blocks of every layout.
+// Whole tensors: compares the report of `mx analyze` with the oracle's metrics, for shapes, axes
+// and blocks of every layout.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -48,8 +48,8 @@ mx::oracle::tensor laid_out(const std::vector<float>& x, const shape& s, const m
     return {x, rank < 3 ? 1 : product(0, rank - 2), rows, cols, 0};
 }
 
-// What the recipe's transform makes of the values: along the axis of 1-D blocks, and along the last
-// one for tiles.
+// The values under the recipe's transform: along the axis of 1-D blocks, and along the last axis
+// for tiles.
 std::vector<float> rotated(const mx::oracle::tensor& t, const mx::codec::recipe& r) {
     std::vector<float> x(t.values.begin(), t.values.end());
     if (r.rotate.what == mx::transform::kind::none) return x;
@@ -96,7 +96,7 @@ void compare_metrics(const mx::report::record& got, const mx::oracle::measuremen
         CAPTURE(name);
         const std::size_t dot = name.find('.');
         const mx::report::value& outer = member(got, name.substr(0, dot));
-        // Where nothing is counted the whole object is null.
+        // If nothing is counted, the whole object is null.
         const auto* nested = std::get_if<mx::report::record>(&outer);
         const mx::report::value& ours =
             nested == nullptr ? outer : member(*nested, name.substr(dot + 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files made under a transform: packed ones hold the bytes of the rotated tensor, and both ways to
-// values rotate them back.
+// Files written under a transform: packed files contain the bytes of the rotated tensor, and both
+// ways of decoding rotate the values back.
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -23,11 +23,11 @@ using bytes = std::vector<std::byte>;
 struct example {
     const char* recipe;
     mx::tensor::shape shape;
-    std::size_t batch, rows, cols;  // of the matrices that the recipe sees
+    std::size_t batch, rows, cols;  // of the matrices to which the recipe applies
     bool down;                      // the rotated axis is that of the columns
 };
 
-// More than a panel wide or tall, with short ends.
+// Wider or taller than a panel, with incomplete blocks at the ends.
 const std::vector<example> examples{
     {"mxfp4:transform=hadamard", {3, 41, 333}, 1, 123, 333, false},
     {"mxfp6:transform=random-hadamard,transform_seed=8,transform_size=128",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stochastic rounding is unbiased, shown statistically with the generator that recipes use; and the
-// test can tell: FBGEMM's form fails it.
+// A statistical test that stochastic rounding with the recipes' generator is unbiased. The test is
+// sensitive enough: FBGEMM's form fails it.
 //
 // Under the hypothesis that E[q] = y the sum of q over n draws, less n y and divided by its
 // standard deviation, is nearly normal. The bound of 5.5 standard deviations is then exceeded by
@@ -25,8 +25,8 @@ using mx::format::rounding;
 constexpr int draws = 4096;
 constexpr double bound = 5.5;
 
-// y strictly between neighbours of the format, on both sides of zero, at fractions that k bits hold
-// exactly: where they do not, the expectation is at most 2^-k of the gap short by design.
+// y strictly between neighbours of the format, on both sides of zero, at fractions that k bits
+// represent exactly: for others, the expectation is by design up to 2^-k of the gap too small.
 struct point {
     float y;
     double low, high;  ///< its neighbours
@@ -46,7 +46,7 @@ std::vector<point> points_of(const mx::format::element_format& f) {
     return out;
 }
 
-// How many standard deviations the mean of `value(draw)` over the draws lies from y.
+// The distance of the mean of `value(draw)` over the draws from y, in standard deviations.
 template <typename Value>
 double deviations(const point& p, std::uint64_t stream, Value value) {
     double sum = 0;

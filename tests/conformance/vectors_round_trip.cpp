@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx vectors` writes verifies, for every preset, rule, rounding and dialect; and its bytes
-// depend on nothing but the request.
+// The output of `mx vectors` verifies, for every preset, rule, rounding and dialect, and its bytes
+// depend on the request only.
 #include <cmath>
 #include <filesystem>
 #include <fstream>

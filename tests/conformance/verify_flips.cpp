@@ -81,7 +81,7 @@ struct place {
     std::size_t bit;
 };
 
-// What a flip came to.
+// The result of a flip.
 enum class outcome : std::uint8_t { found, same_class, missed };
 
 outcome flip_and_verify(memory_model& file, const place& at) {
@@ -104,7 +104,7 @@ outcome flip_and_verify(memory_model& file, const place& at) {
     const verification v = mx::conformance::verify::verify_vectors(file, "flipped", options);
     flip();
     if (same_class) return v.differences == 0 ? outcome::same_class : outcome::missed;
-    // An index that moved is missed at its old place and too much at the new one.
+    // An index that moved is missing at its old place and surplus at the new one.
     const bool exact = !info.name.ends_with("diff_index");
     for (const mx::conformance::verify::difference& d : v.first) {
         if (d.tensor == info.name && (!exact || d.index == index)) return outcome::found;
@@ -151,8 +151,8 @@ TEST_CASE("every bit of a small blocks file counts") {
         CAPTURE(name);
         const auto file = mx::io::open_model(vector_path(name));
         const std::size_t count = file->tensors()[0].shape[0];
-        // Five rows over the whole file, none of them non-finite (torchao's last category).
-        // Only what the contract names: tetrajet's files hold more.
+        // Five rows over the whole file, none of them non-finite (torchao's last category). Only
+        // files that the contract names: tetrajet's files contain more.
         const auto contract = mx::tests::split(file->metadata().at("contract"), ' ');
         const auto keep = [&](const mx::io::tensor_info& t) -> std::optional<rows> {
             const bool named =
@@ -191,7 +191,7 @@ TEST_CASE("every bit of where implementations depart counts") {
         CAPTURE(name);
         const std::string path = vector_path("dialects/departures_" + std::string(name));
         const auto file = mx::io::open_model(path);
-        // The first inputs, and the entries of the lists that lie there: they ascend.
+        // The first inputs, and their entries in the lists, which are in ascending order.
         constexpr std::size_t inputs = 400;
         const auto keep = [&](const mx::io::tensor_info& t) -> std::optional<rows> {
             rows kept = all_rows(t);

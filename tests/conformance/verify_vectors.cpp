@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mx verify` over everything in datasets/vectors: no difference, and what is skipped is counted.
+// `mx verify` over all of datasets/vectors: no difference, and skipped values are counted.
 #include <map>
 #include <set>
 #include <string>
@@ -56,7 +56,7 @@ TEST_CASE("every vector file verifies") {
         CHECK(t.compared >= f.compared);
         for (const auto& [reason, values] : t.skipped) skipped[reason] += values;
     }
-    // Nothing is left out for a reason that is not listed here.
+    // No value is skipped for a reason that is not listed here.
     std::set<std::string> reasons;
     for (const auto& [reason, values] : skipped) reasons.insert(reason);
     CHECK(reasons ==

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every code of every format: its value against the oracle's, and the way there and back.
+// Every code of every format: its value compared with the oracle's, and encoding and decoding.
 #include <cmath>
 #include <string>
 
@@ -35,7 +35,7 @@ void check_codes(const element_format& f) {
         CHECK(same(value, mx::oracle::decode(f, code)));
         if (!std::isfinite(value)) continue;
         for (const mx::format::rounding_row& row : mx::format::roundings) {
-            // A representable value is nobody's to round, whatever the draw.
+            // A representable value is not rounded, for any draw.
             for (const std::uint32_t draw : {0u, ~0u}) {
                 const auto back =
                     mx::format::cast_code(params, {row.id, {}, 32}, bits_of(value), true, draw);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// binary16, which offsets are stored in: every value, and every place where rounding changes.
+// binary16, the format of stored offsets: every value, and every point where rounding changes.
 #include <cmath>
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scale rules where they can change: at every mantissa boundary of every binade, give or take
-// two units in the last place, for every format, every rule that chooses E8M0 scales, and int_emax.
+// The scale rules at the points where they can change: every mantissa boundary of every binade,
+// within two units in the last place, for every format, every rule for E8M0 scales, and int_emax.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -13,9 +13,9 @@
 
 namespace {
 
-// Block maxima at which a rule of a format with this many fraction bits can switch: its grid points
-// and the midpoints between them in every binade, subnormal ones included, their neighbours, and
-// what is not a number.
+// Block maxima at which a rule of a format with this many fraction bits can change: its grid points
+// and the midpoints between them in every binade, including subnormals, with their neighbours, and
+// NaN and Inf.
 std::vector<std::uint32_t> amaxes(int mantissa_bits) {
     const int bits = mantissa_bits + 1;
     const std::uint32_t steps = 1u << bits;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short run without libFuzzer: every sample and every past find as it is, then seeded mutations
-// of them. Prints the seed of the input at hand before it is tried, so that a crash names it.
-// Usage: PROGRAM MUTATIONS SEED [FOLDER...]    (folders of past finds)
+// The short run without libFuzzer: every sample and every past find unchanged, then seeded
+// mutations of them. Prints the seed of each input before trying it, so that a crash identifies it.
+// Usage: PROGRAM MUTATIONS SEED [FOLDER...] (folders of past finds)
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mx merge makes of arbitrary bytes: their head, their sums, and the run that is finished from
-// these. Nothing but base::error may come out.
+// mx merge on arbitrary bytes: their head, their sums, and the run completed from them. Only
+// base::error may be thrown.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ const tests::memory_model& model() {
     return only;
 }
 
-// Calls f, whose input may be refused.
+// Calls f, which may refuse its input.
 template <typename F>
 void attempt(F f) {
     try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One reader against arbitrary bytes: opens them as its format, whatever they look like, and reads
-// from every tensor. Nothing but base::error may come out.
+// One reader on arbitrary bytes: opens them in its format, without probing, and reads from every
+// tensor. Only base::error may be thrown.
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ void require(bool holds, const char* what) {
     std::abort();
 }
 
-// A folder with the samples of all formats in it, so that names of shards lead somewhere.
+// A folder that contains the samples of all formats, so that names of shards can be found.
 class scratch {
   public:
     scratch() {
@@ -55,7 +55,7 @@ class scratch {
     scratch(const scratch&) = delete;
     scratch& operator=(const scratch&) = delete;
 
-    /// Puts the bytes into memory and gives them a name in the folder.
+    /// Stores the bytes in memory under a name in the folder.
     std::string write(std::string_view ending, const std::uint8_t* data, std::size_t size) {
         if (descriptor_ < 0) {
             descriptor_ = ::memfd_create("input", 0);
@@ -93,7 +93,7 @@ void read_tensor(const io::reader& model, std::size_t index) {
     if (info.bytes > bytes_read) read_some(*source, info, info.bytes - bytes_read);
 }
 
-// The same tensors decoded, where arrays belong together.
+// The same tensors decoded, if arrays belong together.
 void read_views(std::unique_ptr<io::reader> model) {
     std::vector<std::unique_ptr<io::reader>> files;
     files.push_back(std::move(model));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fuzzing programs share. MX_FUZZ_SAMPLES is a folder with files of all formats.
+// Shared by the fuzzing programs. MX_FUZZ_SAMPLES is a folder with files of all formats.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ extern const std::string_view format;
 /// Whether the file at `path` is of the program's format.
 bool belongs(const std::string& path);
 
-/// Reads `size` bytes as the program's format. Aborts when anything but base::error comes of it.
+/// Reads `size` bytes as the program's format. Aborts on anything but base::error.
 void try_input(const std::uint8_t* data, std::size_t size);
 
 }  // namespace mx::fuzz

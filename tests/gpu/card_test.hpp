@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the mains of tests on a card share.
+// Shared by the mains of tests on a GPU.
 #pragma once
 
 #include <exception>
@@ -7,7 +7,7 @@
 
 namespace mx::tests {
 
-/// The exit code that `compare` returns, or 1 with a word where it throws.
+/// The exit code that `compare` returns, or 1 with a message if it throws.
 template <typename Compare>
 int exit_code_of(Compare&& compare) {
     try {

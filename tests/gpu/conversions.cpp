@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's conversion instructions against the emulator: every float32, every code, and a good
-// deal of what stochastic rounding can be asked. Instructions that the device has not are named.
+// Compares the device's conversion instructions with the emulator: every float32, every code, and a
+// large sample of stochastic roundings. Instructions that the device lacks are named.
 #include <initializer_list>
 #include <iostream>
 #include <set>
@@ -37,7 +37,7 @@ const Row& kernel_of(std::string_view ptx, std::initializer_list<std::span<const
                           "no kernel issues " + std::string(ptx));
 }
 
-// False when the device has no such instruction; the kernel was then not started.
+// False if the device has no such instruction; the kernel is not started then.
 bool was_started(std::string_view what) {
     const cudaError_t code = cudaGetLastError();
     if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction) {

@@ -27,7 +27,7 @@ int compare(std::uint64_t every) {
     const auto one = [&](const accumulator& m, const operand_format& fa, const operand_format& fb,
                          std::uint32_t scaling, operand_kind kind) {
         if (turn++ % every != 0) return;
-        // More than a block of the kernels takes.
+        // More than one block of the kernels.
         constexpr std::size_t rows = 35, columns = 70, depth = 300;
         const operand a = make_operand(fa, kind, side::left, scaling, rows, depth, random);
         const operand b = make_operand(fb, kind, side::right, scaling, columns, depth, random);

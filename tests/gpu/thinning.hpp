@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a test runs: all of it, or with `--every N` one case of N, which is what a tool that
-// watches every instruction has time for.
+// The extent of a test: all cases, or with `--every N` one case in N, for tools that check every
+// instruction and are slow.
 #pragma once
 
 #include <cstdint>

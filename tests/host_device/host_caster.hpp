@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's casts by the host, copies and pieces and all: what tests compare with the reference
-// where there is no device. Not a backend.
+// The kernel's casts on the host, with copies and pieces, for comparison with the reference without
+// a device. Not a backend.
 #pragma once
 
 #include "libmx/codec/cuda/element_stream.hpp"

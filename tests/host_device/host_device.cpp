@@ -8,7 +8,7 @@
 namespace mx::base::cuda {
 namespace {
 
-// What cudaMalloc promises.
+// The alignment that cudaMalloc guarantees.
 constexpr std::align_val_t alignment{256};
 
 }  // namespace

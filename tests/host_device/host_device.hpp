@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host in place of a device, for tests: as slow as a device may be, and as small as wanted.
+// The host in the role of a device, for tests: as asynchronous as a device, with any memory limit.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace mx::base::cuda {
 
-/// Does nothing before it is waited for: whoever reads results too early, or writes to what is
-/// still to be copied, gets wrong bytes.
+/// Executes nothing until it is waited for: reading results too early, or writing to data that are
+/// still to be copied, gives wrong bytes.
 class host_stream final : public stream {
   public:
     ~host_stream() override;
@@ -27,17 +27,17 @@ class host_stream final : public stream {
     std::vector<std::function<void()>> queued_;
 };
 
-/// Memory is filled with nonsense when it is taken.
+/// Memory is filled with arbitrary bytes on allocation.
 class host_device final : public device {
   public:
-    /// Bytes that can be taken at a time, of either kind.
+    /// Bytes that can be allocated at a time, of either kind.
     struct limits {
         std::size_t device = std::numeric_limits<std::size_t>::max();
         std::size_t pinned = std::numeric_limits<std::size_t>::max();
     };
     host_device() = default;
-    /// `refuses` is asked for everything that is taken, streams included, with a number that counts
-    /// from 0; it may be empty.
+    /// `refuses` is called for every allocation, including streams, with a number that counts from
+    /// 0; it may be empty.
     explicit host_device(const limits& most, std::function<bool(std::size_t)> refuses = {})
         : most_{most.device, most.pinned}, refuses_(std::move(refuses)) {}
 
@@ -46,10 +46,10 @@ class host_device final : public device {
     std::unique_ptr<stream> make_stream() override;
     memory_room room() noexcept override;
 
-    /// Bytes that are taken, and the most that ever were.
+    /// Bytes allocated now, and the maximum so far.
     std::size_t held(memory_kind kind) const;
     std::size_t peak(memory_kind kind) const;
-    /// How often something was taken, or refused.
+    /// The number of allocations, successful or not.
     std::size_t asked() const;
 
   private:

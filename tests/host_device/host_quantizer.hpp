@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device's quantizer with the host in place of the device, slices, copies, pointers and all: what
-// tests compare with the reference where there is no device.
+// A device's quantizer with the host as the device, including slices, copies and pointers, for
+// comparison with the reference without a device.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,10 @@ namespace mx::codec::cuda {
 /// The starter of a host_device.
 void start_on_host(const launch& l, base::cuda::stream& on);
 
-/// On a device that has whatever is asked for.
+/// On a device with unlimited memory.
 std::unique_ptr<quantizer> make_host_quantizer();
 
-/// The same with what stands for the device's converting instructions.
+/// The same with an emulation of the device's conversion instructions.
 std::unique_ptr<quantizer> make_instruction_quantizer();
 
 }  // namespace mx::codec::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a converting instruction gives (PTX cvt.rn.satfinite to codes, cvt.rn.f16x2 back), by the
-// emulator: the converter that the host has in its place.
+// The results of a conversion instruction (PTX cvt.rn.satfinite to codes, cvt.rn.f16x2 back) from
+// the emulator: the converter that the host uses instead.
 #pragma once
 
 #include "libmx/codec/cuda/row_grid.hpp"

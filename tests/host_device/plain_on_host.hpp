@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels do to the plain recipes of a launch, by the host on pointers of its own.
+// The kernels' work for the plain recipes of a launch, on the host with its own pointers.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace mx::codec::cuda {
 
-/// What enqueue_general does, by the host on pointers of its own.
+/// The work of enqueue_general, on the host with its own pointers.
 void general_on_host(const launch& l);
 
 namespace detail {
@@ -53,7 +53,7 @@ void one_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
 
 }  // namespace detail
 
-/// Converter: what rounds the elements of the body of rows.
+/// Converter: rounds the elements in the body of rows.
 template <typename Converter>
 void plain_on_host(const launch& l) {
     for (std::uint32_t s = 0; s < l.segment_count; s += segments_at_once) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers make of a file, for scripts to compare with what was written into it.
-// Usage: mx_interop_dump FILE OUT [AS]     AS: what bare bytes are, as --as says it
-// OUT receives, one after the other, the stored bytes of each tensor (C order, little-endian) and,
-// for numbers, its values as float32. Standard output is JSON: what each tensor is, and how many
-// bytes of both it has in OUT.
+// Writes what the readers read from a file, for scripts to compare with what was written.
+// Usage: mx_interop_dump FILE OUT [AS]     AS: the type of raw bytes, as for --as
+// OUT receives for each tensor the stored bytes (C order, little-endian) and, for numbers, the
+// values as float32. Standard output is JSON: the properties of each tensor, and its numbers of
+// bytes in OUT.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace mx;
 
-// Odd, so that pieces end within elements.
+// Odd, so that pieces end inside elements.
 constexpr std::uint64_t piece = 65521;
 
 std::vector<std::byte> bytes_of(const io::byte_source& source, const io::tensor_info& info) {

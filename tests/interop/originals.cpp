@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published checkpoints against their conversions: below the folder that MX_CHECKPOINTS names,
-// every file of a format that mx reads must give, byte for byte, the tensors of each .safetensors
-// file beside it. Exit code 77: no such folder was named.
+// Compares published checkpoints with their conversions: in the folder MX_CHECKPOINTS, every file
+// of a format that mx reads must give, byte for byte, the tensors of each .safetensors file next to
+// it. Exit code 77: MX_CHECKPOINTS is not set.
 //
 // A conversion may leave tensors out and may drop a prefix that is common to all its names
 // ("model_state_dict."); it may not rename, reshape or change a dtype. NAME.KIND.safetensors (a
-// second dot) holds other values on purpose, a BF16 copy say, and is passed over.
+// second dot) contains other values on purpose, for example a BF16 copy, and is ignored.
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -39,7 +39,7 @@ const io::tensor_info* find(const io::reader& file, const std::string& name) {
     return at == all.end() ? nullptr : &*at;
 }
 
-// What stands before each of the conversion's names in the original.
+// The prefix of the conversion's names in the original.
 std::string prefix_of(const io::reader& original, const io::reader& conversion) {
     if (conversion.tensors().empty()) return {};
     const std::string& name = conversion.tensors().front().name;

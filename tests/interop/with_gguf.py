@@ -9,7 +9,7 @@ here = harness.scratch()
 kinds = gguf.GGMLQuantizationType
 PLAIN = {"f4": "F32", "f2": "F16", "f8": "F64", "i1": "I8", "i2": "I16", "i4": "I32", "i8": "I64"}
 
-# Where numbers of two bytes stand in a block.
+# The positions of two-byte numbers in a block.
 BLOCKS = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82],
           "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0],
           "IQ4_XS": [0, 2], "TQ1_0": [52], "TQ2_0": [64], "NVFP4": [], "IQ1_M": [], "IQ2_S": [0],
@@ -34,7 +34,7 @@ def write(path, order, alignment):
     writer.add_tensor("BF16", brain.copy(), raw_dtype=kinds.BF16)
     widened = (brain.astype("<u4") << 16).view("<f4")
     wanted["BF16"] = harness.Expected("BF16", (7, 32), brain.tobytes(), widened)
-    # Any scale but those whose products overflow float32, any codes.
+    # Any codes, and any scale except those whose products overflow float32.
     blocks = bits("u1", (64, 4, 17))
     blocks[..., 0] %= 240
     writer.add_tensor("MXFP4", blocks.reshape(64, 4 * 17).copy(), raw_dtype=kinds.MXFP4)

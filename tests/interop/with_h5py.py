@@ -27,7 +27,7 @@ def fill(file, wanted):
                     name = f"{code}/{'big' if order == '>' else 'little'}/{size}.{way}"
                     file.create_dataset(name, data=array, **options)
                     wanted[name] = expected(array)
-    # Never written: the fill value stands there.
+    # Never written: contains the fill value.
     file.create_dataset("unwritten", (5, 7), "<f4")
     wanted["unwritten"] = expected(np.zeros((5, 7), "<f4"))
     file.create_dataset("filled", (500, 70), "<i2", chunks=(64, 64), fillvalue=-3)
@@ -46,7 +46,7 @@ for version in ["earliest", "v110"]:
             fill(file, wanted)
         harness.check(path, wanted)
 
-# What is no number or not there is listed with the reason.
+# Missing data and data that are not numbers are listed with the reason.
 with h5py.File(here / "others.h5", "w") as file:
     file["text"] = "text"
     file["record"] = np.zeros(2, [("x", "<f4"), ("y", "<i4")])

@@ -7,7 +7,7 @@ from arrays import expected  # noqa: E402  (needs NumPy)
 
 here = harness.scratch()
 
-# NumPy's header keeps the width of most of them only: --as says the rest.
+# NumPy's header contains only the width of most of them: --as gives the type.
 FORMATS = [("bfloat16", "BF16", None), ("bfloat16", "BF16", "bf16"),
            ("float8_e5m2", "F8_E5M2", None), ("float8_e4m3fn", "F8_E4M3", "f8_e4m3"),
            ("float8_e4m3fnuz", "F8_E4M3FNUZ", "f8_e4m3fnuz"),

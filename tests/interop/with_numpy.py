@@ -35,7 +35,7 @@ harness.check(here / "stored.npz", wanted)
 np.savez_compressed(here / "deflated.npz", **arrays)
 harness.check(here / "deflated.npz", wanted)
 
-# Alone in a file, one of each dtype; the name is the file's.
+# One array per file, one of each dtype; its name is that of the file.
 for name in [n for n in arrays if n.endswith("7x33.transposed")] + ["f4.little..c", "f8.big.0.c"]:
     np.save(here / (name + ".npy"), arrays[name])
     harness.check(here / (name + ".npy"), {name: wanted[name]})
@@ -49,7 +49,7 @@ mapped[:] = bits("<f2", (100, 70))
 mapped.flush()
 harness.check(here / "mapped.npy", {"mapped": expected(np.asarray(mapped))})
 
-# What is no number is listed with the reason, and never loaded.
+# Data that are not numbers are listed with the reason, and never loaded.
 np.savez(here / "others.npz", text=np.array(["ab", "c"]), objects=np.array([{}], dtype=object),
          record=np.zeros(2, [("x", "<f4")]), time=np.zeros(2, "<M8[s]"))
 harness.check(here / "others.npz",

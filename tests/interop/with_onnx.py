@@ -56,7 +56,7 @@ def model():
 
 onnx.save(model(), here / "inside.onnx")
 harness.check(here / "inside.onnx", wanted)
-# Data beside the model: all in one file, or each tensor in its own.
+# External data: all in one file, or each tensor in its own.
 for together in [True, False]:
     folder = here / ("one" if together else "many")
     folder.mkdir()

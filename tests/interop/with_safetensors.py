@@ -32,7 +32,7 @@ for name, (dtype, width) in NARROW.items():
     harness.check(here / (name + ".safetensors"),
                   {"w": harness.Expected(dtype, (6, 32), stored.tobytes())})
 
-# Names that somebody might call a tensor.
+# Unusual names of tensors.
 names = ["", ".", "..", "../../etc/passwd", "a\nb", "\x1b[2J", "caf\u00e9", "\u202e", "a" * 5000]
 odd = {name: bits("<f4", (3,), seed) for seed, name in enumerate(names)}
 save_file(odd, here / "names.safetensors")

@@ -124,7 +124,7 @@ TEST_CASE("distributed: a shard that is another tensor", "[distributed][hostile]
         "its shard is 4 of float32, the metadata says 2x2 of float32");
 }
 
-TEST_CASE("distributed: metadata that lies", "[distributed][hostile]") {
+TEST_CASE("distributed: false metadata", "[distributed][hostile]") {
     const auto refused = [](const std::string& pickle) {
         return error_of(base::error_kind::input,
                         [&] { io::read_distributed_metadata(pickle, "m"); });

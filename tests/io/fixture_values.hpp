@@ -95,7 +95,7 @@ inline const std::vector<named_type> fixture_types{
     {"big_c16", tensor::dtype::c128},
 };
 
-/// Why a tensor is not read as numbers; checks that it is listed so and that opening it says so.
+/// Why a tensor is not read as numbers; checks that the list and the error on opening say so.
 inline std::string note_of(const io::reader& file, const std::string& name) {
     const io::tensor_info* info = find(file, name);
     REQUIRE(info != nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding out what a file is, and raw binary.
+// Recognising file formats, and raw binary.
 #include <sys/stat.h>
 #include <zip.h>
 

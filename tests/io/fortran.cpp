@@ -13,7 +13,7 @@ using namespace mx::test;
 
 namespace {
 
-// Element p of the stored order is the number p itself, so nothing is held in memory.
+// Element p of the stored order is the number p, so nothing is stored in memory.
 class counting final : public io::byte_source {
   public:
     void read(std::uint64_t offset, std::span<std::byte> out) const override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF files of llama.cpp's own package, and hostile ones.
+// GGUF files from llama.cpp's package, and hostile ones.
 #include <cmath>
 #include <cstring>
 
@@ -30,7 +30,7 @@ std::string tensor_entry(const std::string& name, const std::vector<std::uint64_
     return out + little(type, 4) + little(offset, 8);
 }
 
-// A file of version 3 with `data` bytes of zeros behind its header.
+// A file of version 3 with `data` bytes of zeros after its header.
 std::string model(const std::vector<std::string>& entries, const std::vector<std::string>& tensors,
                   std::size_t data, std::size_t alignment = 32) {
     std::string out = "GGUF" + little(3, 4) + little(tensors.size(), 8) + little(entries.size(), 8);
@@ -169,7 +169,7 @@ TEST_CASE("GGUF: other quantized types are listed by name and refused", "[gguf]"
     }
 }
 
-TEST_CASE("GGUF: headers that lie", "[gguf][hostile]") {
+TEST_CASE("GGUF: false headers", "[gguf][hostile]") {
     const scratch_dir dir;
     const auto refused = [&](const std::string& bytes) {
         return open_error(dir.file("bad.gguf", bytes));

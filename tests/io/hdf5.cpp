@@ -65,7 +65,8 @@ TEST_CASE("HDF5: bfloat16 as bare bytes or unsigned integers", "[hdf5]") {
     check_fixture(*as, "bf16_big_u2", dtype::bf16, {5, 7});
 }
 
-TEST_CASE("HDF5: what is no number or elsewhere is listed with the reason", "[hdf5]") {
+TEST_CASE("HDF5: data that are not numbers or in other files are listed with the reason",
+          "[hdf5]") {
     const auto file = io::open_model(fixture("h5py.h5"));
     const auto note = [&](const std::string& name) { return note_of(*file, name); };
     has(note("text"), "text is not numbers");

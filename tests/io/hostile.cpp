@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every reader has to bear alike: files that change while they are read, bombs, links that
-// lead in circles, archives whose entries overlap. docs/security.md says what is promised.
+// Attacks that every reader must withstand: files that change while they are read, bombs, circular
+// links, archives with overlapping entries. docs/security.md lists the guarantees.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A sample of each format, and the file of it that holds the numbers.
+// A sample of each format, with the file that contains the numbers.
 struct sample {
     const char* name;
     const char* numbers;
@@ -89,8 +89,8 @@ TEST_CASE("files of every format may shrink while they are read", "[hostile]") {
         const auto again = io::open_model(dir / each.name);
         fs::resize_file(dir / each.numbers, 16);
         const int refused = refused_tensors(*again);
-        // What .keras holds is unpacked when it is opened, and small entries of an archive may
-        // have been read with the directory.
+        // The contents of .keras are unpacked on opening, and small entries of an archive may have
+        // been read with the directory.
         if (std::string(each.name) != "keras.keras") CHECK(refused > 0);
     }
 }
@@ -165,7 +165,7 @@ TEST_CASE("archives whose entries overlap are refused", "[npz][hostile]") {
         return dir.file("d.npz", bytes + directory + tail);
     };
     CHECK(io::open_model(repeated_directory(1))->tensors().size() == 1);
-    // The directory takes room as well, so that a few could still be true.
+    // The directory takes space as well, so that a few could still be valid.
     has(open_error(repeated_directory(70)), "the entries overlap");
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("links and folders that lead in circles", "[inputs][hostile]") {
     fs::create_symlink("b", dir / "a");
     fs::create_symlink("a", dir / "b");
     has(open_error(dir / "a"), "Too many levels of symbolic links");
-    // Folders are not searched in depth, so that one inside itself is nothing special.
+    // Folders are not searched recursively, so a folder inside itself is not special.
     fs::create_directory_symlink(".", dir / "again");
     has(open_error(dir / "again/again/again"), "holds 0 *.safetensors.index.json");
     has(error_of(base::error_kind::input, [&] { io::input_paths({dir / "a"}); }),
@@ -188,7 +188,7 @@ TEST_CASE("links and folders that lead in circles", "[inputs][hostile]") {
     }
 }
 
-TEST_CASE("what is no file is not waited for", "[inputs][hostile]") {
+TEST_CASE("pipes and devices in place of files are not waited for", "[inputs][hostile]") {
     const scratch_dir dir;
     REQUIRE(::mkfifo((dir / "pipe.safetensors").c_str(), 0600) == 0);
     has(open_error(dir.path()), "is not a regular file");  // a directory with a pipe in it

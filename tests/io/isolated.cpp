@@ -31,7 +31,7 @@ std::string failure(const io::isolated_worker& worker) {
     return error_of(base::error_kind::input, [&] { worker.ask("x"); });
 }
 
-// What a worker says whose service does `action`, at the first request and after it.
+// The error of a worker whose service does `action`, at the first request and later.
 std::string end_of(const io::worker_limits& limits, const std::function<std::string()>& action) {
     const io::isolated_worker worker("the library", "file.x", limits,
                                      [&] { return always(action); });
@@ -103,7 +103,7 @@ TEST_CASE("a service that never ends is stopped", "[isolated][hostile]") {
         "did not answer within 1 s");
 }
 
-TEST_CASE("a service that crashes or leaves takes nobody along", "[isolated][hostile]") {
+TEST_CASE("a service that crashes or exits affects no other process", "[isolated][hostile]") {
     has(end_of({},
                []() -> std::string {
                    ::raise(SIGKILL);
@@ -119,7 +119,7 @@ TEST_CASE("a service that crashes or leaves takes nobody along", "[isolated][hos
     has(end_of({}, []() -> std::string { ::_exit(3); }), "ended unexpectedly");
 }
 
-TEST_CASE("a service that wants all memory does not get it", "[isolated][hostile]") {
+TEST_CASE("a service cannot allocate all memory", "[isolated][hostile]") {
     const io::worker_limits limits{60, 60, 64 << 20};
     const io::isolated_worker worker("the library", "file.x", limits, [] {
         return always([] {

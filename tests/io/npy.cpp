@@ -52,7 +52,7 @@ TEST_CASE("npy as ml_dtypes writes it", "[npy]") {
     const auto e4m3 = io::open_model(fixture("float8_e4m3fn.npy"), options);
     CHECK(e5m2->tensors()[0].type == dtype::f8_e5m2);
     CHECK(e4m3->tensors()[0].type == dtype::f8_e4m3);
-    for (std::size_t i = 0; i < 16; ++i) {  // both formats hold integers up to 8 exactly
+    for (std::size_t i = 0; i < 16; ++i) {  // both formats represent integers up to 8 exactly
         CHECK(values(*e5m2, "float8_e5m2")[i] == static_cast<float>(i) - 7.0f);
         CHECK(values(*e4m3, "float8_e4m3fn")[i] == static_cast<float>(i) - 7.0f);
     }
@@ -71,7 +71,7 @@ TEST_CASE("npy: --as explains bare and unsigned elements", "[npy]") {
     CHECK(open(npy(dictionary("'|V1'", "1,"), "x"), "bf16")->tensors()[0].type == dtype::other);
 }
 
-TEST_CASE("npy: what is no number is described and never run", "[npy]") {
+TEST_CASE("npy: data that are not numbers are described and never run", "[npy]") {
     const auto note = [](const std::string& descr) {
         const auto file = open(npy(dictionary(descr, "1,"), "whatever"));
         CHECK(file->tensors()[0].type == dtype::other);

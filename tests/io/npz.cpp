@@ -103,7 +103,7 @@ TEST_CASE("npz: a stored entry read backwards in pieces is checked too", "[npz][
         "checksum is wrong");
 }
 
-TEST_CASE("npz: archives that lie", "[npz][hostile]") {
+TEST_CASE("npz: archives with false headers", "[npz][hostile]") {
     const scratch_dir dir;
     const std::string sound = slurp(archive(dir, {{"a.npy", byte_array(1000), true}}));
     const std::size_t directory = sound.find("PK\x01\x02");
@@ -143,7 +143,7 @@ TEST_CASE("checksums of ranges in any order", "[npz]") {
     io::range_checksum sound(text.size(), crc);
     CHECK(sound.add(30, part(30, 13)));
     CHECK(sound.add(5, part(5, 10)));
-    CHECK(sound.add(10, part(10, 15)));  // overlaps what is known
+    CHECK(sound.add(10, part(10, 15)));  // overlaps a known part
     CHECK(sound.add(0, part(0, 6)));
     CHECK(sound.add(20, part(20, 12)));
     io::range_checksum wrong(text.size(), crc ^ 1);

@@ -135,7 +135,7 @@ TEST_CASE("ONNX: external data that is elsewhere or does not fit", "[onnx][hosti
         "has 15 bytes, its shape takes 16");
 }
 
-TEST_CASE("ONNX: tensors that lie", "[onnx][hostile]") {
+TEST_CASE("ONNX: tensors with false sizes", "[onnx][hostile]") {
     if (!supported()) return;
     const scratch_dir dir;
     const auto opened = [&](const std::string& t) {

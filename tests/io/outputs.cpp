@@ -48,7 +48,7 @@ void write_text(const std::string& path, const std::string& text) {
     out.commit();
 }
 
-// $TMPDIR of its own, to see what is left there.
+// A separate $TMPDIR, to see what remains in it.
 class own_tmpdir {
   public:
     own_tmpdir() {
@@ -212,7 +212,7 @@ TEST_CASE("a full disk is an error", "[output]") {
                  }),
         "No space left on device");
     CHECK(tmp.dir.names().empty());
-    // More than any disk has is refused before anything is computed.
+    // A size beyond any disk is refused before anything is computed.
     const scratch_dir dir;
     const std::string huge = error_of(error_kind::output, [&] {
         io::create_safetensors(dir / "x", {{"a", dtype::u8, {std::uint64_t{1} << 58}}}, {});
@@ -240,7 +240,7 @@ TEST_CASE("HDF5 survives a file that cannot be written, from its first byte to i
         has(said, "File too large; raise the limit");
         CHECK(said.find("0x") == std::string::npos);
     }
-    // No file is left, and the library goes on working.
+    // No file remains, and the library continues to work.
     CHECK(dir.names() == std::vector<std::string>{"whole.h5"});
     io::create_hdf5(dir / "x.h5", plan, {{"key", "value"}})->commit();
     CHECK(content_of(dir / "x.h5") == content_of(dir / "whole.h5"));

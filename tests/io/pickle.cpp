@@ -168,7 +168,7 @@ TEST_CASE("pickle: bombs", "[pickle][hostile]") {
                                       "f");
                  }),
         "nested more than 1000 deep");
-    // 2^40 paths to one list: nothing to list, so each is looked at once.
+    // 2^40 paths to one list: nothing to list, so each is visited once.
     std::string laughs = "]q";
     laughs += '\0';
     for (int i = 1; i <= 40; ++i) {
@@ -228,7 +228,7 @@ TEST_CASE("pickle: names", "[pickle]") {
     CHECK(names("}(\x88" + four + "N" + four + "K\x07" + four + "u") == list{"True", "[1]", "7"});
     CHECK(names(p_call(p_global("collections", "OrderedDict"),
                        {"](](" + p_text("k") + four + "ee"})) == list{"k"});
-    // Attributes and slots of an object that nobody knows.
+    // Attributes and slots of an unknown object.
     CHECK(names(p_global("m", "C") + ")\x81" +
                 p_tuple({p_dict({{"_modules", p_dict({{"x", four}})}}), p_dict({{"y", four}})}) +
                 "b") == list{"x", "y"});

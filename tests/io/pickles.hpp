@@ -62,7 +62,7 @@ inline std::string p_four() { return p_tensor(p_storage("0", 4), 0, {4}, {1}); }
 inline const std::string four_floats =
     std::string("\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40\0\0\x80\x40", 16);
 
-/// What torch.save writes: the pickle of `root`, and `four_floats` as storage "0".
+/// The output of torch.save: the pickle of `root`, and `four_floats` as storage "0".
 inline std::string torch_zip(const std::string& path, const std::string& root,
                              bool packed = false) {
     return write_zip(path, {{"archive/data.pkl", p_pickle(root), packed},

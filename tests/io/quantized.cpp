@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized checkpoints: every layout by hand-made bytes and values worked out here.
+// Quantized checkpoints: every layout with hand-made bytes and values computed here.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -166,7 +166,7 @@ TEST_CASE("NVFP4 under both conventions of the tensor scale", "[quantized]") {
     append(a, fp4_values(16, 3.25 * static_cast<double>(g)));
     std::uint64_t inexact = 0;
     CHECK(same(values_in(m, "a.weight", &inexact), a));
-    // 0.5, 1, 2, 4 times g are float32; times 1.5, 3 and 6 need one bit more than g has.
+    // 0.5, 1, 2, 4 times g are float32; times 1.5, 3 and 6 needs one bit more than g has.
     std::uint64_t expected = 0;
     for (const double s : {1.0, 3.25}) {
         for (const float q : e2m1) {
@@ -267,7 +267,7 @@ TEST_CASE("FP8 in tiles of 32x32 and in runs of 128, under names of their own", 
 
 TEST_CASE("integers of 4 and 8 bits in words", "[quantized]") {
     const scratch_dir dir;
-    // The nibbles 0 to 15, from the low end of each word on, stand for -8 to 7.
+    // The nibbles 0 to 15, from the low end of each word on, represent -8 to 7.
     const std::string nibbles("\x10\x32\x54\x76\x98\xba\xdc\xfe", 8);
     const engine::model m = model_of({write_model(
         dir / "m.safetensors",
@@ -285,7 +285,7 @@ TEST_CASE("integers of 4 and 8 bits in words", "[quantized]") {
     has(remark_of(m, "w"), "4 bits per code, 8 codes per scale");
     CHECK(same(values_in(m, "b"), {-128, -1, 0, 127, 0.5f, 1, -1, 0}));
     has(remark_of(m, "b"), "8 bits per code, 4 codes per scale");
-    // The array of extents is no tensor of the model any more.
+    // The array of extents is no longer a tensor of the model.
     CHECK(m.select({}).size() == 2);
 }
 
@@ -302,10 +302,10 @@ TEST_CASE("codes and scales in different files", "[quantized]") {
     has(remark_of(both, "w"), "of " + two);
     // The order of the files does not matter.
     CHECK(same(values_in(model_of({two, one}), "w"), fp4_values(32, 2)));
-    // Two candidates, none of them beside the codes.
+    // Two candidates, none of them next to the codes.
     const engine::model many = model_of({one, two, three});
     has(remark_of(many, "w_blocks"), "2 files have an array w_scales");
-    // The scales beside the codes come first.
+    // Scales next to the codes take precedence.
     const std::string four = write_model(dir / "4.safetensors", {codes, scales});
     CHECK(same(values_in(model_of({three, four}), "w"), fp4_values(32, 2)));
 }
@@ -360,7 +360,7 @@ TEST_CASE("codes that are not decoded are left out, and so are their scales", "[
         raw.raw = true;
         CHECK(left_out(arrays, raw).empty());
     }
-    // Words of integers are codes too, whatever --integers says.
+    // Words of integers are codes too, for any --integers.
     engine::view_request integers;
     integers.integers = true;
     const auto words = left_out(
@@ -394,7 +394,7 @@ TEST_CASE("packings that mx does not know are left out with their name", "[quant
         REQUIRE(skipped.size() == 3);
         has(skipped[0].reason, "codes that are not decoded; ");
         has(skipped[0].reason, std::string(u.name) + ", which mx does not decode");
-        // The mark and the rest, in whatever order.
+        // The mark and the rest, in any order.
         has(skipped[1].reason + skipped[2].reason, "scales of l");
         has(skipped[1].reason + skipped[2].reason, "a part of l");
         // Numbers of the same names are numbers.
@@ -470,7 +470,7 @@ TEST_CASE("a configuration in the folder says how GPTQ stores zero points", "[qu
           3);
     CHECK(value_beside("config.json",
                        R"({"quantization_config": {"checkpoint_format": "gptq_v2"}})") == 3);
-    // Elsewhere the word means nothing, and what is no JSON says nothing.
+    // Elsewhere the word has no meaning, and text that is not JSON is ignored.
     CHECK(value_beside("config.json", R"({"checkpoint_format": "gptq_v2"})") == 2);
     CHECK(value_beside("config.json", R"({"a": {"checkpoint_format": "gptq_v2"}})") == 2);
     CHECK(value_beside("config.json", R"({"quantization_config": [[[[)") == 2);
@@ -509,7 +509,7 @@ TEST_CASE("GGUF's NVFP4 under one scale more", "[quantized][gguf]") {
     CHECK(info_in(m, "NVFP4")->layout == "NVFP4");
 }
 
-TEST_CASE("words and tables that lie are refused in one line", "[quantized][hostile]") {
+TEST_CASE("false words and tables are refused in one line", "[quantized][hostile]") {
     const scratch_dir dir;
     const auto sound = io::open_model(fixture("layouts.safetensors"));
     // The arrays of one tensor, one of them replaced.

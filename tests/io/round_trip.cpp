@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the writers write, the readers read back.
+// The readers read back what the writers write.
 #include "libmx/io/writer.hpp"
 #include "tests/io/scratch_dir.hpp"
 

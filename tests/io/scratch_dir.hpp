@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory of its own for each test, and files made of bytes.
+// A separate directory for each test, and files made from bytes.
 #pragma once
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ class scratch_dir {
         out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
         return *this / name;
     }
-    /// Names of what the directory holds.
+    /// The names of the files in the directory.
     std::vector<std::string> names() const {
         std::vector<std::string> all;
         for (const auto& entry : std::filesystem::directory_iterator(path_)) {

@@ -50,7 +50,7 @@ TEST_CASE("a sharded model is read as one", "[sharded]") {
     }
 }
 
-TEST_CASE("a model whose index lies", "[sharded][hostile]") {
+TEST_CASE("a model with a false index", "[sharded][hostile]") {
     const scratch_dir dir;
     shard(dir / "one.safetensors", {{"a", "first"}});
     has(refused(dir, "{\"weight_map\":{\"a\":\"two.safetensors\"}}"),

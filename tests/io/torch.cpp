@@ -191,7 +191,7 @@ TEST_CASE("torch: the one key that everything stands below is left out when it i
           list{"model.fc.weight", "model.fc.bias", "ema.w"});
     CHECK(names(p_dict({{"model", two}, {"w", p_four()}})) ==
           list{"model.fc.weight", "model.fc.bias", "w"});
-    // A flat state_dict whose keys begin so keeps them; so does a tensor that is the value itself.
+    // A flat state_dict keeps keys that begin this way; so does a tensor that is the value itself.
     CHECK(names(p_dict({{"model.a", p_four()}, {"model.b", p_four()}})) ==
           list{"model.a", "model.b"});
     CHECK(names(p_dict({{"model", p_four()}})) == list{"model"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch archives that lie, and commands in them that nobody carries out.
+// PyTorch archives with false contents, and commands in them that are not executed.
 #include <filesystem>
 
 #include "tests/io/fixture_values.hpp"
@@ -25,12 +25,12 @@ TEST_CASE("torch: nothing is executed", "[torch][hostile]") {
             p_call(p_global(module, "system"), {p_text("touch '" + mark + "'")});
         has(open_error(torch_zip(dir / "x.pt", call)),
             std::string("an object of ") + module + ".system; mx builds no objects");
-        // Beside tensors it is passed over and named.
+        // Next to tensors it is skipped and named.
         const auto file =
             io::open_model(torch_zip(dir / "x.pt", p_dict({{"w", p_four()}, {"c", call}})));
         CHECK(values(*file, "w") == std::vector<float>{1, 2, 3, 4});
         has(file->metadata().at("c"), std::string(module) + ".system: not built");
-        // Instead of a storage, or around a tensor, it makes the tensor unreadable.
+        // In place of a storage, or around a tensor, it makes the tensor unreadable.
         has(tensor_error(p_tensor(call, 0, {4}, {1})), "its storage is not described");
         const auto around = io::open_model(
             torch_zip(dir / "x.pt", p_dict({{"w", p_call(p_global(module, "eval"), {p_four()})}})));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits, transposition, and what names of inputs stand for.
+// Splits, transposition, and the meaning of input names.
 #include <cmath>
 #include <numeric>
 
@@ -77,7 +77,7 @@ TEST_CASE("parts of the middle axis and of narrow types", "[views]") {
 }
 
 TEST_CASE("long runs are read as they are, short ones together", "[views]") {
-    // A source that counts what it is asked for.
+    // A source that counts requested bytes.
     class numbers final : public io::byte_source {
       public:
         explicit numbers(int* reads) : reads_(reads) {}
@@ -125,7 +125,7 @@ TEST_CASE("two axes change places", "[views]") {
         for (const int at : {0, 3, 1, 4, 2, 5}) stack.push_back(static_cast<float>(6 * e + at));
     }
     CHECK(values_in(m, "stack") == stack);
-    // Back and forth between more matrices than are kept.
+    // Back and forth between more matrices than are cached.
     for (const engine::tensor_ref& t : m.select({"stack"})) {
         const auto source = t.file->open(t.index);
         for (const std::size_t e : {4u, 0u, 3u, 1u, 2u, 0u, 4u}) {
@@ -181,7 +181,7 @@ TEST_CASE("files, directories and patterns are one model", "[inputs]") {
     CHECK(io::input_paths({dir / "[ab].safetensors", dir / "notes.txt"}) ==
           std::vector<std::string>{sorted[0], sorted[1], dir / "notes.txt"});
     CHECK(model_of({dir.path()}).select({}).size() == 3);
-    // A file with such a name is itself.
+    // A file with such a name is taken literally.
     CHECK(io::input_paths({dir.file("x[1].bin", "a")}) ==
           std::vector<std::string>{dir / "x[1].bin"});
     // With an index, the directory is the model that it describes.
@@ -273,7 +273,7 @@ TEST_CASE("integers of 32 and 64 bits are left out unless they are asked for", "
     CHECK(left_out(model_of({path}, views)) == "e");
     views.raw = false;
     CHECK(left_out(model_of({path}, views)) == "e");
-    // Raw data is asked for by its dtype.
+    // Raw data requires a dtype.
     io::open_options raw;
     raw.dtype = "I32";
     raw.shape = "4";
@@ -367,7 +367,7 @@ TEST_CASE("whatever is decoded on the way can be written as float32", "[views][q
             }
         }
     }
-    // What is refused is handed on, and named.
+    // Refused inputs are passed on and named.
     const std::string path =
         write_model(dir / "m.safetensors", {{"w", dtype::f8_e4m3, {1, 32}, repeated(0x38, 32)},
                                             {"w_scale", dtype::u8, {1, 1}, "\x80"},
@@ -435,7 +435,7 @@ TEST_CASE("vectors in disguise become vectors where that is asked for", "[views]
     CHECK(info_in(m, "gains")->shape == tensor::shape{6});
     has(info_in(m, "gains")->remark, "a vector, stored as 1x6x1");
     CHECK(values_in(m, "gains") == counted(6));
-    // Blocks run along these already, or there is more than one axis.
+    // Blocks already run along these, or there is more than one axis.
     CHECK(info_in(m, "row")->shape == tensor::shape{1, 6});
     CHECK(info_in(m, "matrix")->shape == tensor::shape{6, 2});
     CHECK(info_in(m, "single")->shape == tensor::shape{1, 1});

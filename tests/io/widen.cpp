@@ -24,8 +24,8 @@ std::vector<float> widened(dtype type, const std::string& bytes, std::size_t cou
     return out;
 }
 
-// A floating-point code by the book: sign, biased exponent, fraction. `finite` says how many of
-// the largest exponent's codes are numbers all the same.
+// A floating-point code by definition: sign, biased exponent, fraction. `finite`: how many codes
+// with the largest exponent are numbers.
 float by_the_book(unsigned code, int e, int m, int bias) {
     const double sign = (code >> (e + m) & 1u) != 0 ? -1.0 : 1.0;
     const int exponent = static_cast<int>(code >> m & ((1u << e) - 1u));

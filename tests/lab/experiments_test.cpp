@@ -151,7 +151,7 @@ TEST_CASE("every configuration of every study can be trained, and has one name")
     CHECK_THROWS_AS(study_named("correlations"), base::error);
     const std::vector<configuration> weights = study_named("correlation").configurations();
     CHECK(std::ranges::count(weights, "weights", &configuration::group) >= 12);
-    // Figures that ask for the same training share it.
+    // Figures that need the same training share it.
     const std::vector<configuration> shared = study_named("recipes").configurations();
     CHECK(runs_of(shared).size() < shared.size());
 }
@@ -229,7 +229,7 @@ TEST_CASE("a configuration that begins later shares the baseline's steps before"
     const findings f = of_few(1);
     const finding& late = named(f, "late", "E2M1");
     CHECK(late.from_step == 6);
-    // Its own six steps, of which the last half is looked at.
+    // Its own six steps; the last half is evaluated.
     lab::run_request r = small_request();
     r.seed = 3;
     r.settings = lab::parse_settings("all=bf16");
@@ -246,9 +246,9 @@ TEST_CASE("a configuration that begins later shares the baseline's steps before"
     CHECK(t.history()[6].loss != before[6]);
 }
 
-// R-MSE / RMS that bfloat16 leaves in the weights of linear layers, mean over seeds 3 to 5: of all
-// layers that recipes do not leave alone, at the last step; the mean over tensors, and of all of
-// their elements.
+// R-MSE / RMS of bfloat16 in the weights of linear layers, mean over seeds 3 to 5, at the last
+// step, for all layers to which recipes apply; the mean over tensors, and that of all their
+// elements.
 struct bf16_error {
     double mean = 0, all = 0;
 };

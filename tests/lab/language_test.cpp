@@ -31,7 +31,7 @@ std::vector<float> draws(std::uint64_t tensor, std::size_t count, float scale = 
     return x;
 }
 
-// Attention token by token, as its header says it.
+// Attention token by token, as defined in its header.
 doubles attended(const attention_shape& s, std::size_t tokens, const doubles& q, const doubles& k,
                  const doubles& v) {
     const std::size_t half = s.size / 2;
@@ -103,7 +103,7 @@ TEST_CASE("attention and its gradients are those of its definition") {
 }
 
 TEST_CASE("positions are turned alike far from the beginning") {
-    // sin and cos of hundreds of radians: the reduction of the angle has to hold there.
+    // sin and cos of hundreds of radians: tests the reduction of the angle.
     const attention_shape s{1, 1, 4, 700};
     const auto q = draws(1, s.context * 4, 2), k = draws(2, s.context * 4, 2),
                v = draws(3, s.context * 4);
@@ -247,7 +247,7 @@ TEST_CASE("gradients of whole language models are those of their definition") {
         doubles v = wide(values);
         double difference = 0, norm = 0;
         for (const parameter& p : net.parameters().all()) {
-            // All of the small ones and of the rows in use, some of the rest.
+            // All of the small ones and of the rows in use, a sample of the others.
             const bool tall = p.shape[0] == vocabulary;
             for (std::size_t i = 0; i < p.count; i += tall ? 29 : 1) {
                 const std::size_t at = p.first + i;
@@ -439,7 +439,7 @@ TEST_CASE("made text has the entropy that it is said to have") {
     const auto text = made_text();
     constexpr std::size_t length = 65, count = 20000;
     std::vector<std::uint8_t> s(length), again(length);
-    // What the definition gives each byte, from the counts of pairs of letters and what follows.
+    // The probability of each byte by the definition, from the counts of pairs of letters.
     std::map<std::string, std::map<char, double>> follows;
     std::vector<std::string> all;
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -495,7 +495,7 @@ TEST_CASE("made text has the entropy that it is said to have") {
     });
     CHECK(copied > 0);
     CHECK(brackets > 0);
-    // The entropy of letters as counted (its bias is (16 - 1) / 2n) against r^-2 and 1/16.
+    // The measured entropy of letters (its bias is (16 - 1) / 2n) compared with r^-2 and 1/16.
     double counted = 0, weight = 0;
     for (const auto& [pair, next] : follows) {
         double n = 0, h = 0;
@@ -510,7 +510,7 @@ TEST_CASE("made text has the entropy that it is said to have") {
     for (int r = 1; r <= 16; ++r) h += std::log(zipf * r * r) / (zipf * r * r);
     const double ends = -(1.0 / 16) * std::log(1.0 / 16) - 15.0 / 16 * std::log(15.0 / 16);
     CHECK(std::abs(counted / weight - (ends + 15.0 / 16 * h)) < 0.01);
-    // By hand: lines of half, a quarter and a quarter, with what each has in nats and bytes.
+    // By hand: half, a quarter and a quarter of the lines, each with its nats and bytes.
     const double of_kind = 1.5 * std::log(2.0);
     const double of_letters = h + 16 * (ends + 15.0 / 16 * h);
     CHECK(text->floor(1) == of_kind);
@@ -526,7 +526,7 @@ TEST_CASE("made text has the entropy that it is said to have") {
     const double line = of_kind + 0.5 * of_letters + 0.25 * copy + 0.25 * way(12, 0);
     const double bytes = 0.5 * 18 + 0.25 * 19 + 0.25 * 14;
     CHECK(std::abs(made_text_entropy() - line / bytes) < 1e-6);
-    // Long sequences come to the rate.
+    // Long sequences approach the rate.
     CHECK(std::abs(*text->floor(200000) - made_text_entropy()) < 1e-4);
 }
 

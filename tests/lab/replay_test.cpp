@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded gradients and losses of the published code, and what a changed byte does.
+// Recorded gradients and losses of the published code, and the effect of a changed byte.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -34,7 +34,7 @@ TEST_CASE("a changed byte of a recorded gradient is found with its place") {
         const char* scheme;
         int byte;  // of the first element of the first gradient
     };
-    // The lowest byte where runs agree in every bit, the upper one where they do not.
+    // The lowest byte if runs agree in every bit, the upper one if they do not.
     for (const auto& [scheme, byte] : {change{"e4m3", 0}, change{"told", 0}, change{"bf16_act", 0},
                                        change{"fp32", 3}, change{"bf16_act_all", 1}}) {
         const test::scratch_dir dir;

@@ -9,7 +9,7 @@ namespace mx::lab {
 namespace {
 
 // Remission times of Freireich et al. (1963), a textbook example: 21 patients under 6-MP, 21 under
-// placebo. Textbooks give S(10) = 0.753 and a log-rank chi-squared of 16.79.
+// placebo. Textbooks state S(10) = 0.753 and a log-rank chi-squared of 16.79.
 const std::vector<lifetime> treated{
     {6, true},   {6, true},   {6, true},   {6, false},  {7, true},   {9, false},  {10, true},
     {10, false}, {11, false}, {13, true},  {16, true},  {17, false}, {19, false}, {20, false},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bits of a training: the same for threads, instruction sets, and where it was stopped.
+// The bits of a training run do not depend on threads, instruction sets and interruptions.
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -170,7 +170,7 @@ TEST_CASE("recipes of every kind make their way through all three products") {
         }
         const auto done = finished(r);
         const training& t = *done;
-        // Nearly float32's: a rotation that does not cancel, or a wrong axis, is far from it.
+        // Close to float32's; a rotation that does not cancel, or a wrong axis, is far from it.
         const float exact = r.shape.width == 40 ? plain->history()[1].loss : t.history()[1].loss;
         CHECK(std::abs(t.history()[1].loss / exact - 1) < 0.1f);
     }
@@ -253,7 +253,7 @@ TEST_CASE("probes measure the gradient beside float32's") {
     // The mean of eight draws keeps an eighth of their variance.
     CHECK(bias < spread);
     CHECK(bias > spread / 8);
-    // What a probe computes does not reach the training.
+    // A probe's computations do not affect the training.
     training plain(small("all=mxfp4:round=stochastic"), 1);
     plain.step();
     CHECK(same(plain.values(), q.values()));
@@ -276,7 +276,7 @@ TEST_CASE("probes say where gains are beside the clamp zone") {
     CHECK(*report::number_of(gains, "median") < *report::number_of(gains, "largest"));
     CHECK(*report::number_of(gains, "largest") <= 0.9f);
     CHECK(*report::number_of(gains, "clamp_zone_from") == 0.84375);
-    // All of them lie in it, and clamp.
+    // All of them are in the zone and clamp.
     const auto& blocks = std::get<report::record>(*report::find(t.probes().front(), "blocks"));
     const auto& block = std::get<report::record>(*report::find(blocks, "layers.0.ln.weight"));
     CHECK(report::number_of(block, "saturated_share") == 1.0);
@@ -284,7 +284,7 @@ TEST_CASE("probes say where gains are beside the clamp zone") {
     training mended(r, 1);
     mended.step();
     CHECK_FALSE(report::number_of(gains_of(mended), "clamp_zone_from"));
-    // Magnitudes, whatever the sign; nothing of what is not finite.
+    // Magnitudes, for either sign; nothing for non-finite values.
     const codec::recipe floor = codec::parse_recipe("mxfp8");
     const std::vector<float> mixed_signs{-4, 1, 2};
     CHECK(report::number_of(gains_record(floor, mixed_signs), "median") == 2.0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All 2^32 float32 inputs, for every element format (and UE4M3), every deterministic rounding, tie
-// rule and integer range: the encoder against the oracle's intervals. Label `long`: not part of the
-// ordinary run (CONTRIBUTING.md says how long it takes).
+// rule and integer range: compares the encoder with the oracle's intervals. Label `long`: runs only
+// on request (CONTRIBUTING.md states how long it takes).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -30,8 +30,8 @@ struct conversion {
     bool saturate;
 };
 
-// How many of the patterns first, ..., end - 1 do not give `code`. The rounding is a constant here
-// so that the loop has no branch for it.
+// The number of patterns first, ..., end - 1 that do not give `code`. The rounding is a constant
+// here, so that the loop has no branch for it.
 template <rounding How>
 std::uint64_t count_others(const conversion& c, std::uint32_t first, std::uint32_t end,
                            std::uint32_t code) {

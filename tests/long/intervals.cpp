@@ -16,7 +16,7 @@ struct threshold {
     bool at;
 };
 
-// The bits of the smallest float32 at or beyond the threshold; that of Inf when there is none.
+// The bits of the smallest float32 at or beyond the threshold; those of Inf if there is none.
 std::uint32_t first_reaching(const threshold& t) {
     std::uint32_t low = 0;
     std::uint32_t high = infinity;
@@ -29,7 +29,7 @@ std::uint32_t first_reaching(const threshold& t) {
     return low;
 }
 
-// Where a magnitude leaves `inner` for `outer`, its neighbour away from zero.
+// The threshold between a magnitude `inner` and `outer`, its neighbour away from zero.
 threshold between(const listed_value& inner, const listed_value& outer, int quantum_exponent,
                   bool powers_only, const rounding_choice& choice, bool negative) {
     const rational quantum = power_of_two(quantum_exponent);
@@ -61,7 +61,7 @@ std::vector<code_interval> intervals(const value_list& list, const rounding_choi
                                      bool negative, bool saturate) {
     const format::element_format& f = *list.element;
     const bool mirrored = negative && f.has_sign;
-    // The values of this sign from zero outward; a format's own negatives where it has any.
+    // The values of this sign from zero outward; with the format's own negatives, if any.
     std::vector<listed_value> outward;
     for (const listed_value& v : list.values) {
         if (mirrored ? v.quanta <= 0 : v.quanta >= 0) outward.push_back(v);

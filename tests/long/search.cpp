@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searched scales of more than 10^6 blocks, by the reference and by this machine's vectors, against
-// every code tried in integers. Label `long`.
+// Searched scales of more than 10^6 blocks, by the reference and by this machine's vector kernels,
+// compared with a trial of every code in integers. Label `long`.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

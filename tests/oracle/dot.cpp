@@ -130,7 +130,7 @@ std::uint32_t round_sum(const sum_target& to, const rational& value) {
     const rational rest = x / unit - rational(steps);
     const bool up = rest > rational(1, 2) || (rest == rational(1, 2) && steps % 2 == 1);
     if (to.nearest && up) ++steps;
-    // The value on the grid, spelled again from its own leading bit.
+    // The value on the grid, normalized to its own leading bit.
     const rational rounded = rational(steps) * unit;
     std::uint32_t code = 0;
     if (rounded != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products as matrix units compute them, stated in rationals: nothing here is an integer
-// algorithm, and no table of the emulator is read.
+// Dot products of matrix units, stated in rationals: without integer algorithms and without the
+// emulator's tables.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace mx::oracle {
 
-/// What the largest exponent field, or the code of -0, means in an operand format.
+/// The meaning of the largest exponent field, or of the code of -0, in an operand format.
 enum class code_specials : std::uint8_t { none, fn, ieee, fnuz };
 
 /// An operand format by its independent facts.
@@ -43,7 +43,7 @@ addend read_ue4m3(unsigned code);
 /// a * b: exponents add, Inf * 0 is NaN.
 addend product(const addend& a, const addend& b);
 
-/// What a sum becomes: a binary format, the mantissa bits of it that are kept, how.
+/// The format of a sum: a binary format, the number of mantissa bits kept, and the rounding.
 struct sum_target {
     operand_facts format;
     int kept_bits;
@@ -56,7 +56,7 @@ std::uint32_t round_sum(const sum_target& to, const rational& value);
 /// The bits of NaN as every unit writes it.
 std::uint32_t written_nan(const sum_target& to);
 
-/// NaN, or Inf where terms call for it: any NaN, or Inf of both signs, or Inf. Otherwise false.
+/// NaN or Inf if the terms require it: any NaN, or Inf of both signs, or Inf. Otherwise false.
 bool special_sum(const sum_target& to, const std::vector<addend>& terms, std::uint32_t& bits);
 
 /// A fused step: terms cut to multiples of 2^(E - F), E the largest exponent among `floor` and
@@ -67,17 +67,17 @@ struct fused_terms {
 };
 std::uint32_t fused_sum(const sum_target& to, int fraction_bits, int floor, const fused_terms& t);
 
-/// CDNA3: products[0] (even and odd k apart: products[0] and [1]) are each cut toward zero F bits
+/// CDNA3: products[0] (with even and odd k separate: products[0] and [1]) are each truncated F bits
 /// below their largest exponent; sums are rounded down to F bits below the larger one, their total
 /// to F2 + 1 bits and c to F bits below the larger of their exponents (at least -126); the result
 /// is rounded down to F2 bits below its own leading bit and then to the target. `far_c_drops`: c is
-/// left out when its exponent is more than F + 1 below.
+/// left out if its exponent is more than F + 1 below.
 std::uint32_t two_sided_sum(const sum_target& to, int fraction_bits, int wide_fraction_bits,
                             const std::vector<std::vector<addend>>& products, const addend& c,
                             bool far_c_drops);
 
-/// The exact sum of terms, rounded once to the nearest float32; the sign of zero as IEEE addition
-/// has it (-0 of nothing but -0).
+/// The exact sum of terms, rounded once to the nearest float32; a zero has the sign of IEEE
+/// addition (-0 only if all terms are -0).
 std::uint32_t exact_sum_f32(const std::vector<addend>& terms);
 
 }  // namespace mx::oracle

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The integer steps against their statement in rationals, for every model and operand format, on
-// inputs that aim at what rounds.
+// Compares the integer steps with their statement in rationals, for every model and operand format,
+// on inputs that make roundings occur.
 #include "tests/oracle/dot.hpp"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ problem make_problem(const gemm::accumulator& m, const operand_format& fa, const
                 return static_cast<std::uint8_t>(code & 0xffu);
             };
             p.sa.push_back(near(centre));
-            // So that the product of the scales is of any size, or about 1.
+            // The product of the scales has any size, or is about 1.
             p.sb.push_back(near(random.one_in(2) ? random.below(256) : 254 - centre));
         }
     }
@@ -99,7 +99,7 @@ problem make_problem(const gemm::accumulator& m, const operand_format& fa, const
     p.c = random.word() >> (32 - width);
     if (random.one_in(4)) p.c = random.below(2) << (width - 1);
     if (random.one_in(2) && kind != 0) {
-        // About the size of a product, where there is one.
+        // About the size of a product, if there is one.
         const operand_format& f = *gemm::find_operand_format(gives_f16(m) ? "f16" : "f32");
         const int e = static_cast<int>(around_a) - fa.bias + static_cast<int>(around_b) - fb.bias +
                       static_cast<int>(random.below(30)) - 20 + f.bias;
@@ -158,7 +158,7 @@ std::vector<oracle::addend> products_of(const operand_format& fa, const operand_
     return products;
 }
 
-// The same number read from f16, where it is normal from 2^-14 on.
+// The same number read from f16, which is normal from 2^-14 on.
 oracle::addend widened(oracle::addend x) {
     if (x.what != oracle::number_class::finite || x.value == 0) return x;
     x.exponent = -14;
@@ -166,7 +166,7 @@ oracle::addend widened(oracle::addend x) {
     return x;
 }
 
-// Two f16 steps, the first over k mod 4 = 0 and 1, and c added in its own format.
+// Two f16 steps, the first over k mod 4 = 0 and 1, with c added in its own format.
 std::uint32_t by_halves(const gemm::accumulator& m, const operand_format& fa,
                         const operand_format& fb, const problem& p) {
     const oracle::sum_target to = wanted_form(m.convert);
@@ -188,7 +188,7 @@ std::uint32_t by_halves(const gemm::accumulator& m, const operand_format& fa,
     if (!gives_f16(m)) return oracle::exact_sum_f32(both);
     std::uint32_t special = 0;
     if (oracle::special_sum(to, both, special)) return special;
-    // -0 of two -0 alone.
+    // -0 only from two -0.
     const bool minus = both[0].negative && both[1].negative;
     const oracle::rational exact = both[0].value + both[1].value;
     return exact == 0 && minus ? 0x8000u : oracle::round_sum(to, exact);
@@ -312,7 +312,7 @@ TEST_CASE("the exact model rounds once") {
         length.fused_length = 1 + static_cast<int>(random.below(12));
         problem p = make_problem(length, f, f, nullptr, random, i % 5);
         if (f.name == "f32" && i % 2 == 0) {
-            // 1 + 2^-24 and a last product far below: what rounding twice gets wrong.
+            // 1 + 2^-24 and a last product far below: wrong if rounded twice.
             const auto bits = [](float x) { return mx::base::bits_of(x); };
             const float tail = random.one_in(2) ? 0x1p-60F : -0x1p-60F;
             p.a = {bits(1.0F), bits(0x1p-12F), bits(tail)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle's blocks and metrics on tensors small enough to work out by hand.
+// The oracle's blocks and metrics on tensors small enough to compute by hand.
 #include "libmx/oracle/metrics.hpp"
 
 #include <cmath>

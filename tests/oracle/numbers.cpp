@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle's own arithmetic: exact float32 values and single roundings.
+// The oracle's arithmetic: exact float32 values and single roundings.
 #include "libmx/oracle/number.hpp"
 
 #include <cmath>

@@ -26,7 +26,7 @@ double q(std::string_view name, float x, mx::oracle::rounding_choice choice, std
         mx::oracle::round_to(list, mx::oracle::ticks_of(x), mx::oracle::ticks_of_power(0),
                              std::signbit(x), choice, draw);
     const double value = std::ldexp(static_cast<double>(r.quanta), list.quantum_exponent);
-    // The code must say the same.
+    // The code must give the same value.
     CHECK(mx::oracle::decode(row(name), r.code).value() == mx::oracle::rational(value));
     return value;
 }
@@ -86,14 +86,14 @@ TEST_CASE("oracle: e3m0 ties go up or to the even code") {
 }
 
 TEST_CASE("oracle: stochastic rounding is up iff floor(delta 2^k) + r reaches 2^k") {
-    // 2.25 lies a quarter of the way from 2 to 3; k = 2: up iff r = 3.
+    // 2.25 is a quarter of the way from 2 to 3; k = 2: rounds up iff r = 3.
     const mx::oracle::rounding_choice two_bits{rounding::stochastic, tie_rule::up, 2};
     CHECK(q("e2m1", 2.25f, two_bits, 0x00000000u) == 2);
     CHECK(q("e2m1", 2.25f, two_bits, 0xbfffffffu) == 2);
     CHECK(q("e2m1", 2.25f, two_bits, 0xc0000000u) == 3);
     CHECK(q("e2m1", -2.25f, two_bits, 0xbfffffffu) == -2);
     CHECK(q("e2m1", -2.25f, two_bits, 0xc0000000u) == -3);
-    // Less than 2^-k of the way: never up, even with the largest draw.
+    // Less than 2^-k of the way: never rounds up, even with the largest draw.
     CHECK(q("e2m1", 2.2f, two_bits, 0xffffffffu) == 2);
     const mx::oracle::rounding_choice all_bits{rounding::stochastic, tie_rule::up, 32};
     CHECK(q("e2m1", 0x1p-33f, all_bits, 0xffffffffu) == 0.5);  // delta = 2^-32
@@ -109,7 +109,7 @@ TEST_CASE("oracle: what lies beyond and what saturation changed") {
     CHECK_FALSE(at(448.0f, rounding::rtne).beyond);
     CHECK(at(448.0f, rounding::rtne).top);
     CHECK(at(449.0f, rounding::rtne).beyond);
-    CHECK_FALSE(at(464.0f, rounding::rtne).clamped);  // the tie goes to 448, code 126
+    CHECK_FALSE(at(464.0f, rounding::rtne).clamped);  // the tie rounds to 448, code 126
     CHECK(at(464.0f, rounding::away).clamped);
     CHECK(at(465.0f, rounding::rtne).clamped);
     CHECK_FALSE(at(479.0f, rounding::zero).clamped);

@@ -31,7 +31,7 @@ TEST_CASE("oracle: floor, ceil, even and rceil of typed maxima") {
     CHECK(exponent(scale_rule::even, "e2m1", 7.0f) == 1);  // 1.75 * 4, the tie
     CHECK(exponent(scale_rule::rceil, "e2m1", 6.0f) == 0);
     CHECK(exponent(scale_rule::rceil, "e2m1", 6.0000005f) == 1);
-    // The thresholds of amax/2^e above which even goes up: 2 - 2^-(m+1).
+    // The thresholds of amax/2^e above which even rounds up: 2 - 2^-(m+1).
     CHECK(exponent(scale_rule::even, "e4m3", 1.9374f) == -8);
     CHECK(exponent(scale_rule::even, "e4m3", 1.9375f) == -7);
     CHECK(exponent(scale_rule::even, "e5m2", 1.875f) == -14);

@@ -11,7 +11,7 @@ debian_root "$2" bookworm bash-completion,man-db
 cp "$1" "$2/root/mx.deb"
 cat >"$2/root/run.sh" <<'END'
 fail() { echo "$*" >&2; exit 1; }
-# Every file but what apt, dpkg and man keep about what they did: lists, caches and logs.
+# Every file except those in which apt, dpkg and man record their work: lists, caches and logs.
 files() {
     find / -xdev \( -path /proc -o -path /dev -o -path /root -o -path /tmp -o -path /var/log -o -path /var/cache \
         -o -path /var/lib/apt \) -prune -o -print | grep -v -E '^/var/lib/dpkg/(status|available|lock|triggers)|^/etc/ld.so.cache' |
@@ -30,8 +30,8 @@ mx synth -o checkpoint.safetensors --quiet
 mx analyze checkpoint.safetensors -r mxfp4 -r nvfp4 --html review.html >table
 grep '^Verdict' table && grep -c '</html>' review.html >/dev/null || fail "no review"
 
-# What is typed: a recipe's beginning, Tab, then the line becomes the words of echo. The first line is
-# one of the .bashrc that Debian gives users, and does not give root.
+# The input: the beginning of a recipe, then Tab; the completed line becomes the arguments of echo. The
+# first line is from the .bashrc that Debian installs for users, but not for root.
 printf '. /usr/share/bash-completion/bash_completion\nmx analyze x -r nvfp4:ro\t\001echo typed: \005even\nexit\n' >keys
 { sleep 5; cat keys; sleep 10; } | script -qec 'bash -i' typescript >/dev/null || true
 tr -d '\r' <typescript | grep -q '^typed: mx analyze x -r nvfp4:round=even' || { cat typescript; fail "no completion"; }

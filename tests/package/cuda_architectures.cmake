@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Which cards a build is for, and which machine code a card gets. Called by ctest with SOURCE, and
-# WORK (a scratch folder) for a stand-in of nvidia-smi.
+# The GPUs that a build supports, and the machine code that a GPU gets. Called by ctest with
+# SOURCE, and WORK (a scratch folder) for a fake nvidia-smi.
 cmake_minimum_required(VERSION 3.25)
 set(MX_CUDA off)
 include(${SOURCE}/cmake/mx_cuda.cmake)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The Debian package: what is in it, that it is made a second time with the same bytes, what lintian
-# says, where it is, and its bill of materials. Usage: deb.sh BUILD WORK SOURCE
+# The Debian package: its contents, the same bytes when made twice, lintian's report, its location,
+# and its bill of materials. Usage: deb.sh BUILD WORK SOURCE
 set -eu
 for program in cpack dpkg-deb dpkg-shlibdeps; do
     command -v $program >/dev/null || { echo "skipped: no $program"; exit 77; }
@@ -28,7 +28,8 @@ needs=$(dpkg-deb -f "$deb" Depends | grep -cE 'libopenmpi|libmpich' || true)
 if command -v lintian >/dev/null; then
     [ -z "$(lintian "$deb" 2>/dev/null)" ] || { lintian "$deb"; exit 1; }
 fi
-# Packages are made without CUDA (scripts/package.sh), whose toolkit is often of no Debian package.
+# Packages are made without CUDA (scripts/package.sh), whose toolkit often comes from no Debian
+# package.
 if [ -e "$1/build.ninja" ] && ! grep -q "^CMAKE_CUDA_COMPILER:" "$1/CMakeCache.txt" && command -v python3 >/dev/null; then
     SOURCE_DATE_EPOCH=0 python3 -B "$3/scripts/sbom.py" "$1" --artifact "$deb" >"$2/sbom.json"
     SBOM="$2/sbom.json" python3 -B "$3/tests/scripts/sbom_test.py"

@@ -20,7 +20,7 @@ debian_root() {
     touch "$1/etc/mx-test-root"
 }
 
-# in_root FOLDER COMMAND...: in an environment of its own; the mounts vanish with it.
+# in_root FOLDER COMMAND...: in a separate environment; the mounts disappear with it.
 in_root() {
     unshare --mount --fork sh -eu -c '
         root=$1

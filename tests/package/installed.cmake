@@ -18,7 +18,7 @@ foreach(component core files)
   message(STATUS "${printed}")
 endforeach()
 
-# The installed files must stand on their own.
+# The installed files must be usable without the source tree.
 file(GLOB_RECURSE texts ${WORK}/prefix/*.cmake ${WORK}/prefix/*.hpp)
 foreach(text ${texts})
   file(READ ${text} content)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs the static mx of a tarball in bare systems of Debian 11, 12 and 13, with files of every format
-# that needs a library, every backend and several threads, and compares all it prints with what a shared
-# mx prints here. Not part of ctest: it needs root, debootstrap and a Debian mirror.
+# that needs a library, every backend and several threads, and compares its output with that of a shared
+# mx here. Not part of ctest: it needs root, debootstrap and a Debian mirror.
 # Usage: tarball_roots.sh TARBALL MX WORK   (keep WORK and the next run reuses the systems)
 set -eu
 repository=$(cd "$(dirname "$0")/../.." && pwd)

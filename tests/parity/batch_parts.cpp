@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept of a panel's blocks at a time, however its tensor is shaped.
+// The data kept of a panel's blocks at a time, for tensors of any shape.
 #include <algorithm>
 
 #include "libmx/analysis/analyze.hpp"

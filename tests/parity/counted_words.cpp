@@ -26,7 +26,7 @@ using mx::codec::word_counts;
 using mx::tensor::dtype;
 using namespace mx::tests;
 
-// What a preset, a dialect, a rule and more make together, as far as there is such a recipe.
+// The valid combinations of presets, dialects, rules and other settings.
 std::vector<recipe> recipes_of(const std::vector<std::string>& presets,
                                const std::vector<std::string>& more) {
     std::vector<recipe> out;
@@ -39,7 +39,7 @@ std::vector<recipe> recipes_of(const std::vector<std::string>& presets,
                             mx::codec::parse_recipe(preset + ":dialect=" + std::string(by.name) +
                                                     ",scale=" + std::string(rule.name) + keys);
                         if (std::ranges::count(out, r) == 0) out.push_back(std::move(r));
-                    } catch (const mx::base::error&) {  // no such recipe
+                    } catch (const mx::base::error&) {  // not a valid recipe
                     }
                 }
             }
@@ -116,7 +116,7 @@ std::vector<segment_stats> by_reference(const laid_out& job) {
     return out;
 }
 
-// In `cuts` parts, each counted on its own.
+// In `cuts` parts, each counted separately.
 std::vector<segment_stats> by_counting(const laid_out& job, dtype type, std::size_t cuts,
                                        mx::codec::word_pass pass) {
     std::vector<std::unique_ptr<word_counts>> parts;
@@ -294,7 +294,7 @@ TEST_CASE("counts: blocks and their halves together", "[parity]") {
 
 TEST_CASE("counts: an analysis that counts has the figures of one that does not", "[parity]") {
     const auto& aimed_at = *mx::format::find_element_format("e4m3");
-    // Two block shapes, and recipes that are quantized beside those that are counted.
+    // Two block shapes, and quantized recipes next to counted ones.
     const std::vector<recipe> recipes = mx::codec::parse_recipes(
         {"mxfp4", "mxfp8", "mxfp4:round=stochastic,seed=1", "mxint8", "nvfp4:scale=single-level",
          "mxfp4:block=1x16", "mxfp4:dialect=torchao", "mxfp4:transform=hadamard"});

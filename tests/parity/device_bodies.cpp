@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUDA kernels run, run by the host: the lanes of a warp as a loop.
+// The bodies of the CUDA kernels on the host: the lanes of a warp as a loop.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -20,7 +20,7 @@ namespace codec = mx::codec;
 namespace cuda = mx::codec::cuda;
 
 std::string nothing_missing() { return {}; }
-// A device, whose panels are large; nobody measures it.
+// A device with large panels; it is never measured.
 std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
 const codec::backend lanes{{"lanes", "the kernels' bodies", nothing_missing, true},

@@ -30,7 +30,7 @@ class comparison {
                std::uint64_t every)
         : backend_(d), on_case_(on_case), every_(every) {}
 
-    // Types and what is wanted per block take turns.
+    // Alternates between types and between results per block.
     void run(const recipe& r, std::uint64_t rows, std::uint64_t cols) {
         const std::uint64_t which = cases_++;
         if (which % every_ != 0) return;
@@ -58,7 +58,7 @@ class comparison {
 };
 
 // Every dialect with each of its rules, elements and roundings, and dialect ocp under scales that
-// are no powers of two.
+// are not powers of two.
 std::vector<recipe> general_recipes() {
     std::vector<recipe> all;
     for (const codec::dialect& by : codec::dialects()) {
@@ -77,7 +77,7 @@ std::vector<recipe> general_recipes() {
                         const recipe r = codec::parse_recipe(text);
                         if (!codec::params_of(r).plain) all.push_back(r);
                     } catch (const base::error&) {
-                        // There is no such combination.
+                        // Not a valid combination.
                     }
                 }
             }
@@ -115,8 +115,8 @@ std::vector<std::byte> bytes_of(const analysis::matrix_totals& m) {
     return out;
 }
 
-// Normal numbers with a sprinkle of zeros, as trained weights have, and rows of a wide range, where
-// float32 cannot hold a sum of errors.
+// Normally distributed numbers with some zeros, like trained weights, and rows of a wide range, in
+// which float32 cannot represent a sum of errors.
 stored_matrix weights(dtype type, std::uint64_t rows, std::uint64_t cols) {
     stored_matrix m{type, rows, cols, {}};
     std::mt19937_64 random(3);
@@ -282,7 +282,7 @@ void compare_rows(const codec::backend& d,
             }
         }
     }
-    // Some of every kind, beside one that another body takes.
+    // Recipes of every kind, next to one for another body.
     std::vector<recipe> some{codec::parse_recipe("mxfp4:round=stochastic")};
     for (std::size_t i = 0; i < recipes.size(); i += 11) some.push_back(recipes[i]);
     std::uint64_t matrix_turn = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of the pipeline on a device with too little room, with the host in place of the device.
+// Runs of the pipeline on a device with too little memory; the host is the device.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -29,11 +29,11 @@ using mx::base::cuda::memory_kind;
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t any_room = std::size_t{1} << 30;
 
-// The device of runs through the pipeline, which makes quantizers without an argument.
+// The device for runs through the pipeline, which makes quantizers without an argument.
 host_device* pipeline_device = nullptr;
 cuda::slice_limits pipeline_limits;
 std::string nothing_missing() { return {}; }
-// A device, whose panels are large; nobody measures it.
+// A device with large panels; it is never measured.
 std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 std::unique_ptr<codec::quantizer> pipeline_quantizer() {
     return cuda::make_device_quantizer(*pipeline_device, cuda::start_on_host, pipeline_limits);
@@ -117,7 +117,7 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     CHECK_NOTHROW(quantized());
     CHECK(lines.size() == 1);
     CHECK(std::filesystem::exists(path));
-    // Values that codes do not tell: negative zeros of integers.
+    // Values that codes do not determine: negative zeros of integers.
     const auto values_by = [&](const codec::backend* d) {
         control.backend = d;
         mx::convert::quantize_model(model.all(), codec::parse_recipe("mxint4:dialect=microxcaling"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emulated products on a device, with the host in its place: operands in parts, tiles that come and
-// go, and too little room for either.
+// Emulated products on a device; the host is the device. Operands in parts, tiles loaded and
+// released, and too little memory for either.
 #include <random>
 #include <set>
 #include <string>
@@ -22,7 +22,7 @@ using namespace mx::tests;
 using mx::base::cuda::host_device;
 using mx::base::cuda::memory_kind;
 
-// The kernel's work.
+// The work of the kernel.
 void start(const cuda::tile_launch& l, mx::base::cuda::stream& on) {
     static_cast<mx::base::cuda::host_stream&>(on).queue([l] {
         const auto length = static_cast<std::size_t>(l.kind.rule.length);

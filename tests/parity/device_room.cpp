@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What batches do with the room that a device gives them: every slice, every shortage, every
-// failure, with the host in place of the device.
+// The use of a device's memory by batches: every slice, every shortage, every failure; the host is
+// the device.
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -34,7 +34,7 @@ std::size_t launches = 0;
 std::size_t failing_launch = no_limit;
 std::atomic<bool>* raised_by_launch = nullptr;
 
-// A kernel that needs room for itself does not start while batches have more than this.
+// A kernel that needs memory does not start while batches have more than this.
 std::size_t room_beside_kernel = no_limit;
 host_device* device_of_kernel = nullptr;
 
@@ -50,7 +50,7 @@ void counted_start(const cuda::launch& l, mx::base::cuda::stream& on) {
     cuda::start_on_host(l, on);
 }
 
-// Some work for a batch, and what the reference makes of it.
+// Work for a batch, with the reference's results.
 struct task {
     stored_matrix matrix;
     matrix_part part;
@@ -77,7 +77,7 @@ struct task {
         return everything(batch, matrix, part, recipes);
     }
 
-    // What a segment under a recipe takes on a device, at most.
+    // The largest memory of a segment under a recipe on a device.
     std::size_t least_bytes() const {
         std::string reason;
         const auto grid =
@@ -152,7 +152,7 @@ TEST_CASE("slices of every size leave the same bytes") {
             const auto batch = batch_on(device, limits);
             CHECK((t.by(*batch) == t.expected));
             counts.insert(launches);
-            // Two slices are there at a time, of which each is within the limit where it can be.
+            // Two slices exist at a time, each within the limit if possible.
             const std::size_t most = 2 * std::max(limits.bytes, t.least_bytes());
             CHECK(device.peak(memory_kind::device) <= most);
             CHECK(device.peak(memory_kind::pinned) <= most);

@@ -130,7 +130,8 @@ TEST_CASE("all of the stats of every block") {
 }
 
 TEST_CASE("vector drivers do what the reference leaves to them") {
-    // Were takes() or the domain of the kernels to shrink, all of the above would still hold.
+    // Guards against a smaller domain of takes() or the kernels, which the tests above would not
+    // notice.
     for (const char* text :
          {"mxfp4", "mxfp8:scale=ceil", "mxfp8_e5m2:scale=even", "mxfp6:scale=rceil", "mxint8",
           "mxint4:round=stochastic", "mxfp4_e3m0:round=zero", "mxfp8:block=32x1"}) {

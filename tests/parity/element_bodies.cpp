@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts as the CUDA kernel does them, run by the host: pieces, copies and draws.
+// The casts of the CUDA kernel on the host: pieces, copies and draws.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -53,7 +53,7 @@ codec::element_cast to_e2m1() {
     return {codec::conversion_of(ocp, *f, mode, true, false), false};
 }
 
-// What became of some numbers, codes and values.
+// The results for some numbers: codes and values.
 struct outcome {
     std::vector<std::uint8_t> codes;
     std::vector<float> values;

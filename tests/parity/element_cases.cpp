@@ -21,7 +21,7 @@ using tensor::dtype;
 // Results are compared beyond their ends, too.
 constexpr std::size_t slack = 64;
 
-// Next to powers of two, to where mantissas of few bits tie, and to infinity and zero.
+// Next to powers of two, to ties of mantissas of few bits, and to infinity and zero.
 std::vector<std::uint32_t> float32_inputs() {
     std::vector<std::uint32_t> x;
     for (std::uint32_t field = 0; field < 512; ++field) {
@@ -52,7 +52,7 @@ class comparison {
                const std::function<void(const std::string&, const std::string&)>& on_case)
         : device_(device), on_case_(on_case) {}
 
-    // Types, lengths, places in the input and what is wanted take turns.
+    // Alternates between types, lengths, positions in the input and requested results.
     void run(const std::string& what, const element_cast& to) {
         constexpr std::array<std::size_t, 7> lengths{8704, 1, 257, 4095, 1000, 2, 6001};
         const std::size_t type = cases_ % types_.size();
@@ -105,7 +105,7 @@ class comparison {
     std::uint64_t cases_ = 0;
 };
 
-// What a dialect does not have is no case.
+// Skips what a dialect does not support.
 template <typename Make>
 std::optional<element_cast> if_offered(Make&& make) {
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What casts of a device are put to, on the device and on the host in its place.
+// Test cases for casts of a device, run on the device and on the host instead of it.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace mx::tests {
 
-/// Every dialect, format and rounding, byte for byte against the host: numbers next to the borders
-/// of all binades, NaN and Inf, all of bfloat16 and binary16 in turns, runs of many lengths. Calls
-/// `on_case` with a description and what differs, "" for nothing.
+/// Compares every dialect, format and rounding byte for byte with the host: numbers next to the
+/// borders of all binades, NaN and Inf, all of bfloat16 and binary16 in turn, runs of many lengths.
+/// Calls `on_case` with a description and the difference, "" if there is none.
 void compare_casts(codec::caster& device,
                    const std::function<void(const std::string&, const std::string&)>& on_case);
 

@@ -32,7 +32,7 @@ class code_maker {
             if (!is_finite(code)) return code;
         }
     }
-    // A finite code whose exponent field is as near to `field` as there is one.
+    // A finite code with the exponent field closest to `field`.
     std::uint32_t with_field(std::uint32_t field) {
         const std::uint32_t mantissa = any() & ((1u << mantissa_bits()) - 1u);
         const std::uint32_t sign = below(2) << (f_.code_bits() - 1);

@@ -41,7 +41,7 @@ std::vector<std::uint32_t> result_of(const product& p, const accumulator& m, con
     return multiply(p.a, p.b, p.c, m, how, control);
 }
 
-// Backends that differ from the plain loop, and where; counts what was compared.
+// The backends that differ from the plain loop, with the positions; counts the comparisons.
 std::string disagreement(const product& p, const accumulator& m, const arrangement& how,
                          std::size_t& compared) {
     const auto expected = result_of(p, m, how, "scalar", 1);
@@ -217,7 +217,7 @@ TEST_CASE("threads change no bit of a product") {
 }
 
 TEST_CASE("vector kernels do what the plain loop would do for them") {
-    // Were computes() to shrink, all of the above would still hold.
+    // Guards against a smaller domain of computes(), which the tests above would not notice.
     std::mt19937_64 random(6);
     each_pair([&](const accumulator& m, const operand_format& a, const operand_format& b,
                   std::uint32_t scaling) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every backend against the reference under recipes that are not plain: scales that are no powers
-// of two, and dialects.
+// Compares every backend with the reference under recipes that are not plain: scales that are not
+// powers of two, and dialects.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -37,7 +37,7 @@ std::vector<recipe> general_recipes() {
                         recipe r = mx::codec::parse_recipe(text);
                         const bool plain = mx::codec::params_of(r).plain;
                         if (!plain && std::ranges::count(out, r) == 0) out.push_back(std::move(r));
-                    } catch (const mx::base::error&) {  // no such recipe
+                    } catch (const mx::base::error&) {  // not a valid recipe
                     }
                 }
             }
@@ -73,7 +73,7 @@ std::vector<double> decisions(const mx::codec::block_params& p) {
     return out;
 }
 
-// Blocks whose elements lie at the decisions under the block's own scale, one ulp below, or above.
+// Blocks with elements at the thresholds under the block's own scale, one ulp below, or above.
 // `amax` of the next block, of the matrix first.
 template <typename Next>
 stored_matrix at_decisions(const recipe& r, float most, std::size_t blocks, Next&& next_amax) {
@@ -233,7 +233,7 @@ TEST_CASE("elements at every decision under every block scale of NVFP4") {
           "nvfp4:dialect=torchao,scale=single-level"}) {
         const recipe r = mx::codec::parse_recipe(text);
         for (int turn = 0; turn < 12; ++turn) {
-            // Tensor scales of few bits have ties, others are off by less than an ulp of x.
+            // Tensor scales of few bits have ties; others deviate by less than an ulp of x.
             const float most =
                 turn < 4 ? 2688.0f * std::ldexp(1.0f, 5 * turn - 9)
                          : 1.0f + std::ldexp(static_cast<float>(random() % 4096), turn - 12);
@@ -263,7 +263,7 @@ TEST_CASE("elements at every decision under random float32 scales") {
         }
         for (int turn = 0; turn < 4; ++turn) {
             const auto m = at_decisions(r, 1.0f, 400, [&](const auto&, std::size_t) {
-                // Quotients with short significands, whose products with a decision are floats.
+                // Quotients with short significands, whose products with a threshold are floats.
                 const auto wide = static_cast<std::uint32_t>(random());
                 const std::uint32_t mask = turn == 0 ? 0x00700000u : 0x007fffffu;
                 const std::uint32_t field = turn == 3 ? wide >> 23 & 0xfeu : 120u + (wide >> 29);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums of lanes, by the host, beside exact_totals: digit for digit, wherever a term lies.
+// Compares the sums of lanes on the host with exact_totals, digit for digit, for terms of any size.
 #include "libmx/codec/cuda/lane_totals.hpp"
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct element {
     block::error_part part;
 };
 
-// What an element may become: a product of a scale and a value, with an offset at times.
+// A possible element: the product of a scale and a value, sometimes with an offset.
 element element_at(std::mt19937_64& random, int exponent) {
     std::normal_distribution<float> normal;
     const float x = std::ldexp(normal(random), exponent);
@@ -31,7 +31,7 @@ element element_at(std::mt19937_64& random, int exponent) {
     return {x, {offset, scale * (any(31) - 15)}, static_cast<block::error_part>(any(3))};
 }
 
-// The totals of a warp before it gives them, and of all its elements.
+// The totals of a warp before they are added to the recipe's, and those of all its elements.
 struct warp {
     std::unique_ptr<block::exact_totals> given = std::make_unique<block::exact_totals>();
     std::unique_ptr<block::exact_totals> expected = std::make_unique<block::exact_totals>();
@@ -111,7 +111,7 @@ TEST_CASE("many additions never leave the 128 bits") {
     for (int i = 0; i < 40 * lanes; ++i) {
         const int exponent = 12 - i / lanes / 8;
         full.sums[i % lanes].x.add(n, exponent);
-        // In two halves, which doubles hold.
+        // In two halves, which doubles represent exactly.
         full.expected->x.add(std::ldexp(static_cast<double>(n >> 31), exponent + 31));
         full.expected->x.add(std::ldexp(static_cast<double>(n & 0x7fffffff), exponent));
     }

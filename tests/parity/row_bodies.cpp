@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body with a lane for a block, run by the host: with its own rounding, and with what stands
-// for the device's converting instructions.
+// The body with one lane per block on the host: with its own rounding, and with the emulation of a
+// device's conversion instructions.
 #include <array>
 #include <cmath>
 
@@ -19,7 +19,7 @@ namespace cuda = mx::codec::cuda;
 namespace base = mx::base;
 
 std::string nothing_missing() { return {}; }
-// A device, whose panels are large; nobody measures it.
+// A device with large panels; it is never measured.
 std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
 const std::array backends{
@@ -80,7 +80,7 @@ TEST_CASE("bounds and the rounding by arithmetic say what the encoder says of ev
         const auto one = [&](std::uint32_t bits, int exponent) {
             const float y = base::float_from_bits(bits) * base::exact_pow2f(-exponent);
             const std::uint32_t magnitude = bits & base::f32_magnitude_mask;
-            // What the body sends to the steps of the reference.
+            // Blocks that the body passes to the steps of the reference.
             if (magnitude == 0 || !(std::abs(y) >= 0x1p-60f && std::abs(y) < g.far)) return;
             const auto e = mx::format::encode_magnitude(p.element, {}, bits, exponent, 0);
             const auto code = mx::format::with_sign(p.element, e.magnitude, e.negative);
@@ -104,8 +104,8 @@ TEST_CASE("bounds and the rounding by arithmetic say what the encoder says of ev
                 one((h | (h * 40503u & 0x8000u)) << 16, exponent);
             }
         }
-        // float32: every exponent, a step that meets no pattern, and all neighbours of what has few
-        // bits.
+        // float32: every exponent, a step without a common pattern, and all neighbours of numbers
+        // with few bits.
         for (std::uint64_t x = 0; x < 0x100000000u; x += 4099) {
             one(static_cast<std::uint32_t>(x), 0);
         }

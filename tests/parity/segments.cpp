@@ -14,7 +14,7 @@ namespace {
 
 std::uint16_t to_bf16(float x) {
     const std::uint32_t u = base::bits_of(x);
-    // NaN keeps a mantissa; the rest may be cut off.
+    // NaN keeps a mantissa bit; other values may be truncated.
     const bool is_nan = (u & base::f32_magnitude_mask) > base::f32_infinity;
     return static_cast<std::uint16_t>((u >> 16) | (is_nan ? 0x40u : 0u));
 }
@@ -62,7 +62,7 @@ void append(std::vector<std::byte>& to, const block::block_stats& s) {
     append(to, &s.counted_max, 1);
 }
 
-// What was asked for; codes and values without what pads blocks.
+// Appends the requested results; codes and values without the padding of blocks.
 void append(std::vector<std::byte>& to, const codec::segment_place& place,
             const codec::segment_result& r, bool sums = true) {
     if (sums) append(to, *r.stats);
@@ -165,7 +165,7 @@ std::string disagreement(const stored_matrix& m, const codec::recipe& r, codec::
                          bool parts) {
     const auto backends = backends_here();
     for (const bool sums : {true, false}) {
-        // Codes without sums have kernels of their own.
+        // Codes without sums have separate kernels.
         if (!sums && wanted != codec::detail::codes) continue;
         const auto expected = everything(*backends.front(), m, r, wanted, parts, sums);
         for (const codec::backend* d : backends) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a backend over every segment of a matrix and keeps all it says.
+// Runs a backend over every segment of a matrix and collects all results.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace mx::tests {
 
-/// A matrix as it is stored.
+/// A matrix as stored.
 struct stored_matrix {
     tensor::dtype type = tensor::dtype::f32;
     std::uint64_t rows = 0, cols = 0;
@@ -26,21 +26,21 @@ stored_matrix make_matrix(tensor::dtype type, std::uint64_t rows, std::uint64_t 
                           const std::vector<block_kind>& kinds, const format::element_format& f,
                           std::uint64_t seed);
 
-/// What a recipe may ask about the whole matrix.
+/// The facts of the whole matrix that a recipe may need.
 codec::tensor_facts facts_of(const stored_matrix& m);
 
 /// The backends to compare with the first, the reference.
 std::vector<const codec::backend*> backends_here();
 
-/// Everything a backend delivers for a matrix under a recipe, byte for byte: counts and maxima of
-/// every segment, the exact sums of all, with the parts of the squared error where `parts` says so,
-/// and with details codes and facts of every block, with all of block_stats also values that codes
-/// do not tell.
+/// All results of a backend for a matrix under a recipe, byte for byte: counts and maxima of every
+/// segment; the exact sums of all, with the parts of the squared error if `parts` is set; with
+/// details, codes and facts of every block; with all of block_stats, also values that codes do not
+/// determine.
 std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& m,
                                   const codec::recipe& r, codec::detail wanted, bool parts,
                                   bool sums = true);
 
-/// Where a backend delivers something else than the reference; empty where none does.
+/// The first difference of a backend from the reference; empty if there is none.
 std::string disagreement(const stored_matrix& m, const codec::recipe& r, codec::detail wanted,
                          bool parts);
 
@@ -51,18 +51,17 @@ inline const std::vector<block_kind> usual_kinds{block_kind::gaussian,   block_k
                                                  block_kind::thresholds, block_kind::sparse,
                                                  block_kind::constant,   block_kind::signed_zeros};
 
-/// A part of a matrix: `rows` x `cols` of its elements from a corner on that a segment
-/// begins at.
+/// A part of a matrix: `rows` x `cols` elements from a corner at which a segment begins.
 struct matrix_part {
     std::uint64_t row = 0, rows = 0;
     std::uint64_t col = 0, cols = 0;
 };
 
-/// A request; what is wanted of it takes turns.
+/// A request; requested results alternate.
 codec::recipe_request asked_of(const codec::block_params& params, std::size_t turn);
 
-/// The same for all segments of a part at once, under several recipes, which share their block
-/// extents: see asked_of.
+/// The same for all segments of a part at once, under several recipes with the same block extents:
+/// see asked_of.
 std::vector<std::byte> everything(codec::quantizer& by, const stored_matrix& m,
                                   const matrix_part& part,
                                   const std::vector<codec::recipe>& recipes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole matrices: the same totals by every backend and any number of threads, alone or beside other
-// recipes, and by the backend that was asked for.
+// Whole matrices: the same totals from every backend and any number of threads, alone or with other
+// recipes, and from the requested backend.
 #include <atomic>
 #include <cstring>
 

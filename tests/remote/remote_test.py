@@ -111,8 +111,8 @@ class Remote(unittest.TestCase):
                          f'{AT_COMMIT}/model/model.safetensors.index.json')
         self.assert_same('torch_distributed/.metadata', 'hf://org/name@v1/torch_distributed/',
                          f'{AT_COMMIT}/torch_distributed/.metadata')
-        self.refused('tensors', 'hf://org/name/onnx', says='knows no such file (404)')
-        self.refused('tensors', 'hf://org/name@nowhere', says='knows no such file (404)')
+        self.refused('tensors', 'hf://org/name/onnx', says='has no such file (404)')
+        self.refused('tensors', 'hf://org/name@nowhere', says='has no such file (404)')
 
     def test_several_inputs_and_two_models(self):
         whole = self.fine('analyze', 'model/a.safetensors', 'model/b.safetensors', '--csv', '-', '-q')
@@ -146,7 +146,7 @@ class Remote(unittest.TestCase):
         for file in ('h5py.h5', 'keras.keras', 'keras.weights.h5'):
             self.refused('tensors', self.plain(file), says='fetch it first')
 
-    # How much is asked for.
+    # The number of requested bytes.
 
     def test_headers_alone_are_asked_for(self):
         self.fine('tensors', self.plain('big.safetensors'))
@@ -193,7 +193,7 @@ class Remote(unittest.TestCase):
         safetensors(self.folder / 'wide.safetensors', {'w': 9 << 20})
         self.refused('tensors', self.plain('wide.safetensors'), says='answers 200')
         (self.folder / 'wide.safetensors').unlink()
-        # What is small costs no more than a range.
+        # Small files need no more than one range.
         self.assert_same('gguf.gguf', self.plain('gguf.gguf'), self.plain('gguf.gguf'))
 
     def test_signed_addresses_that_expire(self):
@@ -301,7 +301,7 @@ class Remote(unittest.TestCase):
             self.assert_no_secrets(done.stdout + done.stderr)
         self.assertGreater(failures, 5)
 
-    # What is no address, and what is not to be had.
+    # Invalid addresses, and files that cannot be read.
 
     def test_addresses_that_are_none(self):
         for address, says in (('hf://org', 'hf://ORG/NAME'), ('hf://org/na me/x', 'hf://ORG/NAME'),

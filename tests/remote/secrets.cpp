@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever servers answer: what the environment says of who asks is in no message, and is sent to
-// no host but the one that was named.
+// For any answers of servers: credentials from the environment are in no message, and are sent only
+// to the named host.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -29,7 +29,7 @@ std::string lower(std::string text) {
     return text;
 }
 
-// Where a redirect leads, and whether that is the host that was named.
+// The target of a redirect, and whether it is the named host.
 struct place {
     std::string_view url;
     bool at_home;
@@ -50,15 +50,15 @@ constexpr std::array places{
     place{"//", false},
 };
 
-// Answers as no server should, and notes what it is sent.
+// Answers as no server should, and records what it receives.
 class hostile_server final : public io::http_session {
   public:
     io::http_credentials who;
     std::vector<std::string> secrets;
     std::size_t asked = 0, elsewhere = 0, known = 0;
-    std::string leak;  ///< the first that went where it should not
+    std::string leak;  ///< the first secret sent to a wrong host
 
-    // Of the home host and of those that redirects named: the latter, by address.
+    // Of the home host and of those named by redirects; the latter by address.
     std::set<std::string> away;
     std::mt19937 random{20261123};
 
@@ -71,7 +71,7 @@ class hostile_server final : public io::http_session {
         });
     }
 
-    // Words with what the server was sent, or would like to have been.
+    // Texts that contain received secrets, or what a server may want to receive.
     std::string words() {
         std::string text = "what became of ";
         for (int i = static_cast<int>(random() % 3); i >= 0; --i) {
@@ -156,7 +156,7 @@ TEST_CASE("secrets are in no message and go to no other host") {
             address.path = "s3://bucket/key";
             address.who = {{}, "AKIAEXAMPLE", secret, session, "us-east-1"};
         }
-        // What the environment does not hold is not known, and so not looked for.
+        // Values that are not in the environment are unknown, so they are not searched for.
         net.secrets =
             address.who.bearer.empty() ? std::vector{secret, session} : std::vector{token};
         try {
@@ -176,7 +176,7 @@ TEST_CASE("secrets are in no message and go to no other host") {
         }
         if (!net.leak.empty()) FAIL("to another host: " << net.leak);
     }
-    // Each of these happened, or the above says little.
+    // Each of these must have happened for the test to be meaningful.
     CHECK(messages > 1000);
     CHECK(hidden > 100);
     CHECK(fine > 100);

@@ -81,7 +81,7 @@ class Servers(unittest.TestCase):
         if caddy is None:
             self.skipTest('no caddy')
         port = free_port()
-        # Without an administration port; what it writes stays out of the home folder.
+        # Without an administration port; its files stay outside the home folder.
         (self.folder / 'Caddyfile').write_text(
             '{\n admin off\n auto_https off\n}\n'
             f'http://127.0.0.1:{port} {{\n root * {FIXTURES}\n file_server\n}}\n')
@@ -120,7 +120,7 @@ class Servers(unittest.TestCase):
             {'Version': '2012-10-17',
              'Statement': [{'Effect': 'Allow', 'Action': 's3:*', 'Resource': '*'}]}))
         key = iam.create_access_key(UserName='reader')['AccessKey']
-        # From now on every request must be signed by a key that the server knows.
+        # From here on every request must be signed with a key that the server knows.
         urllib.request.urlopen(urllib.request.Request(
             f'{endpoint}/moto-api/reset-auth', data=b'0', headers={'Content-Type': 'text/plain'})).close()
         environment = {'AWS_ENDPOINT_URL': endpoint, 'AWS_REGION': 'us-east-1',

@@ -29,7 +29,7 @@ LAWS = SOURCE / "datasets" / "scaling-laws"
 
 # Names of this form that are of files in other formats, or inside of one.
 NO_DOCUMENTS = {"blocks", "cast", "checkpoint", "dump", "packed", "probes"}
-# Objects whose members are named by the user, a file or another tool: no name is wrong there.
+# Objects with members named by the user, a file or another tool: every name is allowed.
 OPEN = [r"mx\.(run|study)/1 request", r"mx\.run/1 steps\.probe\.(gradients|blocks|gains)",
         r"mx\.plan/1 mapping\..*\.(arguments|weights|fqn_to_config|config_groups)",
         r"mx\.scores/1 results"]
@@ -38,7 +38,8 @@ SMALL = "--elements 4096 --seconds 0.02 --threads 1"
 TINY = "--width 32 --depth 1 --batch 8 --steps 6 --seeds 1..2 --quiet"
 NETWORK = "train proxy --width 32 --depth 1 --batch 16 --quiet"
 LANGUAGE = "train olmo --width 32 --depth 1 --context 16 --batch 32 --quiet"
-# Command lines, what their JSON is, and their exit code where it is not 0. {json} is where it goes.
+# Command lines, the schema of their JSON, and their exit code unless it is 0. {json} is the output
+# file.
 COMMANDS = [
     ("synth -o tiny.safetensors --quiet", None),
     ("synth -o 10.safetensors --preset layernorm --seed 1 --quiet", None),
@@ -127,7 +128,7 @@ COMMANDS = [
     ("bench --gemm --mnk 32,32,64 --seconds 0.02 --threads 1 -m sm100.mxf4 --json {json} --quiet",
      "bench"),
 ]
-# Where mx was built with NLopt.
+# For builds with NLopt.
 FITS = [
     (f"fit {LAWS}/su2025-e4m3-bf16.csv --bootstrap 20 --max-rise 0.02 --predict 1e9,2e10 --json {{json}} "
      "--html f.html --quiet", "fit"),

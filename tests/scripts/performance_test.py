@@ -14,7 +14,7 @@ from script import load
 
 performance = load("performance.py")
 
-# Rates by recipe, threads, histograms and backend; a run over a file takes no time to speak of.
+# Rates by recipe, threads, histograms and backend; a run over a file takes negligible time.
 MX = f"""#!{sys.executable}
 import json, sys
 words = sys.argv[1:]

@@ -127,7 +127,7 @@ class Trainings(unittest.TestCase):
     def test_interventions(self):
         network = {"--width": "32", "--depth": "1", "--batch": "32"}
         folders = {f"E4M3 as {way}": self.folder / way for way in ("coded", "told")}
-        # Said to break at 130, which it does not: every copy is averted.
+        # Recorded as breaking at 130, but does not: every copy is averted.
         comparison = {"runs": [{"run": str(self.folder / "coded/seed-3/run.json"), "unstable_at": 130},
                                {"run": str(self.folder / "told/seed-3/run.json"), "unstable_at": 110}]}
         with mock.patch.object(study, "NETWORK", network):

@@ -20,7 +20,7 @@ from script import ROOT, load
 
 reproduce = load("reproduce.py")
 
-# Prints its arguments and writes the document beside it to what --json names.
+# Prints its arguments and writes the document next to it to the path after --json.
 MX = r"""#!/bin/sh
 printf '%s\n' "$*"
 while [ $# -gt 0 ]; do
@@ -95,7 +95,8 @@ class Figures(unittest.TestCase):
         self.assertEqual("%.4f" % reproduce.six_digits(1.0264496), "1.0265")
 
     def test_energy(self):
-        # Two columns: constant ones, whose mean holds all, and one large element in 32.
+        # Two columns: constant ones, whose mean has all the energy, and one large
+        # element in 32.
         values = [x for row in range(64) for x in (1.0, 8.0 if row % 32 == 7 else 0.0)]
         means, largest = reproduce.common_and_largest(values, 2)
         self.assertAlmostEqual(means, (64 + 16**2 / 64) / (64 + 2 * 64))

@@ -18,7 +18,7 @@ from script import load
 
 targets = load("targets.py")
 
-# Rates by recipe; the base has half of mx's mxfp4, so that quotients are double what the rates say.
+# Rates by recipe; the base has half of mx's mxfp4, so ratios are double those of the rates.
 MX = f"""#!{sys.executable}
 import json, sys
 words = sys.argv[1:]

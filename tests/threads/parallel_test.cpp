@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of base/parallel, whoever makes them: this program is built against OpenMP and against
-// std::thread.
+// Threads of base/parallel: this program is built with OpenMP and with std::thread.
 #include "libmx/base/parallel.hpp"
 
 #include <dirent.h>

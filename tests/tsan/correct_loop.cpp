@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Correct OpenMP code of the kinds mx uses: ThreadSanitizer must stay silent. It does not with
-// libgomp, whose barriers it cannot see, nor without archer.
+// Correct OpenMP code of the kinds mx uses, for which ThreadSanitizer must report nothing. It
+// reports errors with libgomp, whose barriers it does not recognise, and without archer.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -13,7 +13,7 @@ int main() {
         long sum = 0;
 #pragma omp parallel for num_threads(4) schedule(dynamic, 16)
         for (int i = 0; i < elements; ++i) squares[static_cast<std::size_t>(i)] = long{i} * i;
-            // The next loop reads, with another thread count, what other threads wrote.
+            // The next loop, with another number of threads, reads what other threads wrote.
 #pragma omp parallel for num_threads(3) reduction(+ : sum)
         for (int i = 0; i < elements; ++i) sum += squares[static_cast<std::size_t>(i)];
 #pragma omp parallel num_threads(4)

@@ -29,7 +29,7 @@ struct fit_options {
 
 double positive_number(const std::string& text, const char* option) {
     const auto x = report::finite_number(text);
-    if (!x || !(*x > 0)) refuse("{}: '{}' is no positive number", option, text);
+    if (!x || !(*x > 0)) refuse("{}: '{}' is not a positive number", option, text);
     return *x;
 }
 

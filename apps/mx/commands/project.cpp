@@ -28,7 +28,7 @@ struct project_options {
 
 double rate_value(const std::string& text, const std::string& option) {
     const auto x = report::finite_number(text);
-    if (!x) refuse("{}: '{}' is no number", option, text);
+    if (!x) refuse("{}: '{}' is not a number", option, text);
     return *x;
 }
 

@@ -127,7 +127,7 @@ told_run read_run(const std::string& path, const lab::instability_rule& rule) {
     if (r.group.empty()) r.group = "fp32";
     for (const report::value& v : *steps) {
         const auto* step = std::get_if<record>(&v);
-        if (step == nullptr) damaged("has a step that is no object");
+        if (step == nullptr) damaged("has a step that is not an object");
         r.losses.push_back(static_cast<float>(report::number_of(*step, "loss").value_or(NAN)));
         if (const auto* probe = report::member<record>(*step, "probe")) {
             r.probes.emplace_back(probe_of(r, *probe));

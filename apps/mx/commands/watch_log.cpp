@@ -75,10 +75,11 @@ void watch_log::read_lines() {
             const extent line{begin, at + end - begin};
             const report::record r = read(line, false);
             if (report::text_of(r, "schema") != documents::watch_schema) {
-                throw base::error(base::error_kind::input,
-                                  fmt::format("line {} is no line of mx watch; name another --log",
-                                              lines_.size() + 1),
-                                  {path_, {}, begin});
+                throw base::error(
+                    base::error_kind::input,
+                    fmt::format("line {} is not a line of mx watch; name another --log",
+                                lines_.size() + 1),
+                    {path_, {}, begin});
             }
             names_.push_back(report::text_of(r, "checkpoint"));
             lines_.push_back(line);

@@ -20,7 +20,7 @@ __global__ void convert_pairs(const std::uint32_t* words, std::uint8_t* codes, s
     codes[2 * i + 1] = static_cast<std::uint8_t>(both >> 8);
 }
 
-// A row of blocks per cell; the sums of hashes of all float32 with one sign and exponent.
+// One row of blocks per cell; sums the hashes of all float32 with one sign and exponent.
 template <typename Op>
 __global__ void hash_cells(unsigned long long* hash, std::uint32_t stride) {
     constexpr std::uint32_t floats = 1u << 23;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cvt of e4m3 and e5m2: sm_89 and what followed.
+// cvt of e4m3 and e5m2: sm_89 and later.
 #include "apps/mx_capture/cuda/convert.cuh"
 
 namespace mx::capture {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first CUDA card.
+// The first CUDA GPU.
 #include <fmt/format.h>
 
 #include "apps/mx_capture/cuda/device_memory.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 using namespace conformance::vectors;
 
-// The row that issues `ptx` among several lists.
+// The row of several lists that has `ptx`.
 template <typename Row>
 const Row& kernel_of(std::string_view ptx, std::initializer_list<std::span<const Row>> lists) {
     for (const std::span<const Row> rows : lists) {
@@ -34,7 +34,7 @@ const narrow_kernel& kernel_of(const narrowing& row) {
     return kernel_of<narrow_kernel>(row.instruction, {fp8_narrow_kernels(), narrow_kernels()});
 }
 
-// Bytes in fours as words.
+// Appends bytes as words of four.
 void append_words(std::vector<std::uint32_t>& words, const std::vector<std::uint8_t>& bytes) {
     for (std::size_t i = 0; i < bytes.size(); i += 4) {
         words.push_back(static_cast<std::uint32_t>(bytes[i]) |
@@ -91,7 +91,7 @@ class cuda_device final : public device {
 
     std::vector<std::uint8_t> narrow(const narrowing& row,
                                      std::span<const std::uint32_t> words) override {
-        // Pairs: an odd one gets a neighbour.
+        // Conversions take pairs: an odd number is padded.
         std::vector<std::uint32_t> even(words.begin(), words.end());
         even.resize(words.size() + words.size() % 2);
         const device_array<std::uint32_t> on_words(even);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the card that is given back, and calls that are checked.
+// GPU memory with an owner, and checked calls.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,20 +13,20 @@
 
 namespace mx::capture {
 
-/// Throws base::error (unavailable) naming what was tried.
+/// Throws base::error (unavailable) that names the failed operation, `what`.
 inline void check(cudaError_t status, std::string_view what) {
     if (status == cudaSuccess) return;
     throw base::error(base::error_kind::unavailable,
                       fmt::format("{}: {}", what, cudaGetErrorString(status)));
 }
 
-/// Waits for what was launched.
+/// Waits for all launched work.
 inline void finish(std::string_view what) {
     check(cudaGetLastError(), what);
     check(cudaDeviceSynchronize(), what);
 }
 
-/// `count` elements, zero at first.
+/// `count` elements, initially zero.
 template <typename T>
 class device_array {
   public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels by the PTX that they issue: the same text names them and is what they assemble.
+// Kernels, named by the PTX that they issue; the same text is assembled.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace mx::capture {
 
-/// Tiles on the device, as packed_slices and packed_scales lay them out, a tile after the other.
+/// Tiles on the device in the layout of packed_slices and packed_scales, one after the other.
 struct mma_batch {
     const std::uint32_t* a = nullptr;    ///< tiles x steps x 16 rows x 8 words
     const std::uint32_t* b = nullptr;    ///< tiles x steps x 8 rows x 8 words
@@ -19,12 +19,12 @@ struct mma_batch {
     const std::uint32_t* sfb = nullptr;  ///< tiles x steps x 8
     const std::uint32_t* c = nullptr;    ///< tiles x 16 x 8, a word each
     std::uint32_t* d = nullptr;          ///< the same
-    int* failed = nullptr;               ///< set where a wait had no end
+    int* failed = nullptr;               ///< set if a wait timed out
     int tiles = 0, steps = 0;
     std::uint32_t descriptor = 0;  ///< tcgen05
     bool accumulate = true;        ///< whether the first step reads c
     bool f16 = false;              ///< accumulators
-    placement where;               ///< of codes the host has seen to
+    placement where;               ///< of the operands; the host lays out the codes
 };
 
 struct mma_kernel {
@@ -41,7 +41,7 @@ struct narrow_kernel {
     std::string_view ptx;
     /// Codes of an even number of words.
     void (*convert)(const std::uint32_t* words, std::uint8_t* codes, std::size_t count);
-    /// Adds to hash[cell] what device::hash_cells says.
+    /// Adds the result of device::hash_cells to hash[cell].
     void (*hash)(std::uint64_t* hash, std::uint32_t stride);
 };
 std::span<const narrow_kernel> fp8_narrow_kernels();

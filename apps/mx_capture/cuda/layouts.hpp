@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where matrix instructions read their operands and leave their results: the numbers that kernels
-// and tests share.
+// The positions of operands and results of matrix instructions, shared by kernels and tests.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +9,18 @@
 
 namespace mx::capture {
 
-// mma.sync. In bytes the fragments of every m16n8 shape with 32 bytes of K are the same (PTX ISA,
+// mma.sync. In bytes, the fragments of all m16n8 shapes with 32 bytes of K are the same (PTX ISA,
 // matrix fragments of mma.m16n8k16 for 16 bits, k8 for tf32, k32 for 8 bits, k64 for 4 bits): lane
 // 4 g + t has the words t and t + 4 of the rows g and g + 8 of A and of column g of B.
 
-/// The word of a slice, row * 8 + word, that lane `lane` has in register `i` of A (0 to 3).
+/// The word of a slice, row * 8 + word, in register `i` of A (0 to 3) of lane `lane`.
 MX_HD constexpr int a_word(int lane, int i) {
     return (lane / 4 + i % 2 * 8) * 8 + lane % 4 + i / 2 * 4;
 }
-/// In register `i` of B (0 and 1): column * 8 + word.
+/// The word, column * 8 + word, in register `i` of B (0 and 1).
 MX_HD constexpr int b_word(int lane, int i) { return lane / 4 * 8 + lane % 4 + i * 4; }
-/// The output, row * 8 + column, that is number `i` (0 to 3) of lane `lane`; f16 are two to a
-/// register, the even one in the lower half. Of wgmma.m64n8 each warp has 16 rows like that.
+/// The output, row * 8 + column, that is number `i` (0 to 3) of lane `lane`. f16 are two to a
+/// register, the even one in the lower half. In wgmma.m64n8 each warp has 16 such rows.
 MX_HD constexpr int d_place(int lane, int i) {
     return (lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2;
 }
@@ -30,8 +29,8 @@ MX_HD constexpr int d_place(int lane, int i) {
 // rows of 16 bytes, 128 bytes in a row; the two of a slice of K lie side by side, then those of the
 // next 8 rows.
 inline constexpr std::uint32_t core_bytes = 128;
-/// From one core matrix to the next along K ("leading dimension byte offset"), and from 8 rows to
-/// the next 8 ("stride dimension byte offset").
+/// The distance from one core matrix to the next along K ("leading dimension byte offset"), and
+/// from 8 rows to the next 8 ("stride dimension byte offset").
 inline constexpr std::uint32_t leading_bytes = core_bytes;
 inline constexpr std::uint32_t stride_bytes = 2 * core_bytes;
 

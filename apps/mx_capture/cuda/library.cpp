@@ -23,7 +23,7 @@ namespace {
     throw base::error(base::error_kind::unavailable, why);
 }
 
-// The calls that are used, by their own names.
+// The functions of cuBLASLt that are called.
 struct cublaslt {
 // clang-format off
 #define MX_CUBLASLT_CALLS(X) \
@@ -49,7 +49,7 @@ struct cublaslt {
 
     cublaslt() {
         void* library = nullptr;
-        // The toolkit's usual place is not on every machine's search path.
+        // The toolkit's default folder is not in every machine's search path.
         for (const char* name : {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13",
                                  "libcublasLt.so", "libcublasLt.so.12"}) {
             if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -74,7 +74,7 @@ void check_library(cublasStatus_t status, std::string_view what) {
     decline(fmt::format("cuBLASLt {}: status {}", what, static_cast<int>(status)));
 }
 
-// A handle and how it is given back.
+// A handle that is destroyed with its owner.
 template <typename T>
 class owned {
   public:
@@ -98,7 +98,7 @@ cudaDataType_t type_of(const gemm::operand_format& f) {
     return CUDA_R_4F_E2M1;
 }
 
-// Codes as the library has them: bytes, or two 4-bit codes in one, the first in its low half.
+// Codes in the library's layout: bytes, or two 4-bit codes in one, the first in its low half.
 std::vector<std::uint8_t> packed(const gemm::operand& x) {
     const bool nibbles = x.format->code_bits() == 4;
     std::vector<std::uint8_t> bytes(nibbles ? x.codes.size() / 2 : x.codes.size());
@@ -109,7 +109,7 @@ std::vector<std::uint8_t> packed(const gemm::operand& x) {
     return bytes;
 }
 
-// No scales: nothing.
+// Empty without scales.
 std::vector<std::uint8_t> swizzled(const gemm::operand& x) {
     if (x.scaling == 0) return {};
     const std::size_t columns = x.depth / x.scale_block;
@@ -139,7 +139,7 @@ constexpr std::array algorithm_facts{
     algorithm_fact{"cluster_shape_id", CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID},
 };
 
-// Fields that are 16 bits wide fill the lower half of the zero that is there.
+// 16-bit fields fill the lower half of a zeroed word.
 std::map<std::string, std::string> facts_of(const cublasLtMatmulAlgo_t& algorithm) {
     std::map<std::string, std::string> facts;
     for (const algorithm_fact& f : algorithm_facts) {
@@ -154,7 +154,7 @@ std::map<std::string, std::string> facts_of(const cublasLtMatmulAlgo_t& algorith
             break;
         }
     }
-    // What it says where k is in one piece.
+    // The value if k is not divided.
     if (facts["split_k"].empty() || facts["split_k"] == "0") facts["split_k"] = "1";
     return facts;
 }
@@ -170,8 +170,8 @@ std::string cublaslt_version() {
     return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
 }
 
-// The library's matrices are column-major: D transposed = B A transposed, so that its first operand
-// is our B and its second our A, both with k contiguous.
+// The library's matrices are column-major. It computes D transposed = B A transposed: its first
+// operand is our B and its second our A, both with k contiguous.
 library_product multiply_by_cublaslt(const library_problem& p) {
     if (!library().loaded) decline("libcublasLt cannot be loaded");
     const gemm::operand a = vectors::generated_a(p.what, p.seed, p.rows);
@@ -200,7 +200,7 @@ library_product multiply_by_cublaslt(const library_problem& p) {
         set<const void*>(desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, first_scales.data());
         set<const void*>(desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, second_scales.data());
     } else {
-        // Without pointers a scale per tensor is 1.
+        // Without pointers the scale of a tensor is 1.
         const std::int8_t fast = p.fast_accumulation ? 1 : 0;
         set(desc.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast);
     }

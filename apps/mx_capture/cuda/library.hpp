@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt, loaded where it is installed.
+// cuBLASLt, loaded at run time if installed.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace mx::capture {
 
-/// "13.0.2", empty where the library cannot be loaded.
+/// "13.0.2"; empty if the library cannot be loaded.
 std::string cublaslt_version();
 
-/// Multiplies three times by the algorithm that the heuristic names first; the facts say which and
-/// whether the repeats agree. Throws base::error (unavailable).
+/// Multiplies three times with the first algorithm of the heuristic; the facts state which one, and
+/// whether the repetitions agree. Throws base::error (unavailable).
 library_product multiply_by_cublaslt(const library_problem& problem);
 
 }  // namespace mx::capture

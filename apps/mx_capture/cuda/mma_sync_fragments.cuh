@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mma.sync: a tile per warp.
+// mma.sync: one tile per warp.
 #pragma once
 
 #include "apps/mx_capture/cuda/kernels.hpp"
@@ -39,7 +39,7 @@ __device__ inline fragments load_fragments(const mma_batch& p, std::size_t tile,
     return f;
 }
 
-// Op::issue(d, fragments): D in place of C. Op::words: registers of D; two f16 share one.
+// Op::issue(d, fragments): replaces C by D. Op::words: registers of D; two f16 share one.
 template <typename Op>
 __global__ void mma_sync_kernel(mma_batch p) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -73,7 +73,7 @@ void launch_mma_sync(const mma_batch& p) {
     mma_sync_kernel<Op><<<blocks, warps_per_block * 32>>>(p);
 }
 
-// Accumulators are 32-bit registers without a type: bits pass unchanged.
+// Accumulators are untyped 32-bit registers: bits are passed unchanged.
 #define MX_ACCUMULATORS_F32(d) "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
 
 // Operations with four words of D, and with two.

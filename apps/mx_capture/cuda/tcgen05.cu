@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcgen05.mma: sm_100a, sm_103a, sm_110a. A tile per block of four warps, or per pair of them. Of
-// the outputs, 128 x 16 per block and 256 x 32 per pair, the tile has 16 rows and 8 columns;
-// elsewhere operands are zero. Operands lie in shared memory, accumulators and scales in tensor
-// memory. In a pair each block has half of the rows of A and of the columns of B, and for its rows
-// all columns of D (PTX ISA, data path layouts A and D).
+// tcgen05.mma: sm_100a, sm_103a, sm_110a. One tile per block of four warps, or per pair of blocks.
+// The tile occupies 16 rows and 8 columns of the outputs, which are 128 x 16 per block and 256 x 32
+// per pair; elsewhere operands are zero. Operands are in shared memory, accumulators and scales in
+// tensor memory. In a pair each block has half of the rows of A and of the columns of B, and all
+// columns of D for its rows (PTX ISA, data path layouts A and D).
 #include "apps/mx_capture/cuda/shared_operands.cuh"
 #include "apps/mx_capture/cuda/tensor_memory.cuh"
 
@@ -21,11 +21,11 @@ constexpr std::uint32_t scale_a_column = 32;
 constexpr std::uint32_t scale_b_column = 64;
 constexpr std::uint32_t columns_per_step = 4;
 
-// Shared memory that a block of a pair asks for and leaves alone: one pair at a time is on its
-// multiprocessors, so that none waits for tensor memory that another waits to share.
+// Unused shared memory of each block of a pair: it limits a multiprocessor to one pair at a time,
+// so that no block waits for tensor memory while its partner holds some.
 constexpr std::size_t unused_bytes = 128 * 1024;
 
-// What an instruction reads and writes.
+// The inputs and outputs of an instruction.
 struct operation {
     std::uint64_t a, b;  // matrix descriptors
     std::uint32_t d, descriptor, scale_a, scale_b;
@@ -37,11 +37,11 @@ __device__ std::uint64_t descriptor_at(const mma_batch& p, const std::uint32_t* 
     return matrix_descriptor(p.where.matrix, shared_address(operand)) | std::uint64_t{1} << 46;
 }
 
-// The scales of row r of A in lane r % 32, column r / 32, those of column n of B in lane n, in all
-// four quarters of the lanes alike; of the word, the bytes from 0 on (PTX ISA, block scaling of
-// tcgen05.mma; NVIDIA/cutlass, include/cute/atom/mma_traits_sm100.hpp: tmem_sf_frg; what
-// tcgen05.cp.32x128b.warpx4 makes of a 128 x 4 tile of scales). Each block of a pair has the scales
-// of its rows of A and of all columns of B (the same: MMA_ScaleFactor of the 2x1SM atoms).
+// The scales of row r of A are in lane r % 32, column r / 32, those of column n of B in lane n, the
+// same in all four quarters of the lanes; they are the bytes of the word from 0 on (PTX ISA, block
+// scaling of tcgen05.mma; NVIDIA/cutlass, include/cute/atom/mma_traits_sm100.hpp: tmem_sf_frg; the
+// result of tcgen05.cp.32x128b.warpx4 for a 128 x 4 tile of scales). Each block of a pair has the
+// scales of its rows of A and of all columns of B (the same: MMA_ScaleFactor of the 2x1SM atoms).
 template <int GROUP>
 __device__ void store_scales(const mma_batch& p, std::size_t tile, std::uint32_t lanes, int rank,
                              int row_home, int column_home) {
@@ -85,7 +85,7 @@ __global__ void tcgen05_kernel(mma_batch p) {
     const int thread = static_cast<int>(threadIdx.x);
     const int warp = thread / 32;
     const int rank = rank_in_group<group>();
-    // Over a recording every part of the instruction's outputs is used.
+    // A recording uses every part of the instruction's outputs.
     const int row_home = index % (8 * group) * 16 - rank * rows_of_a;
     const int column_home = index / (8 * group) % (2 * group) * 8;
     fill_operand(p.where.matrix, a, rows_of_a, p.steps,
@@ -94,18 +94,18 @@ __global__ void tcgen05_kernel(mma_batch p) {
                  p.b + tile * static_cast<std::size_t>(p.steps) * 64,
                  column_home - rank * rows_of_b, 8);
     const std::uint32_t barrier_at = shared_address(&barrier);
-    synchronize<group>();  // both blocks are there
+    synchronize<group>();  // both blocks have started
     if (warp == 0) allocate<group, allocated_columns>(shared_address(&tensor_memory));
     if (thread == 0) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_at) : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    // What threads wrote to shared memory is read by the asynchronous proxy.
+    // The asynchronous proxy reads what threads wrote to shared memory.
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     synchronize<group>();
 
-    // Row m of D is lane m, column n is column n; an f16 has a column of its own, in the low half
-    // (PTX ISA, packing format for matrix D).
+    // Row m of D is lane m, column n is column n; an f16 has its own column, in the low half (PTX
+    // ISA, packing format for matrix D).
     const std::uint32_t lanes = tensor_memory + (static_cast<std::uint32_t>(warp) << 21);
     const int shift = p.where.results == result_layout::high_half ? 16 : 0;
     const int row = thread - row_home;
@@ -166,7 +166,7 @@ void launch(const mma_batch& p) {
     cudaLaunchAttribute cluster{};
     if (Op::group == 2) {
         how.dynamicSmemBytes = unused_bytes;
-        // What fails shows in the launch.
+        // The launch reports a failure.
         (void)cudaFuncSetAttribute(tcgen05_kernel<Op>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(unused_bytes));
         cluster.id = cudaLaunchAttributeClusterDimension;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a block, or a pair of blocks (GROUP 1 or 2), does with tensor memory around tcgen05.mma. The
-// sequences are those of the PTX ISA, canonical synchronization patterns of tcgen05, and of
+// Operations of a block, or a pair of blocks (GROUP 1 or 2), on tensor memory around tcgen05.mma.
+// The sequences are those of the PTX ISA, canonical synchronization patterns of tcgen05, and of
 // NVIDIA/cutlass, include/cutlass/arch/barrier.h and include/cute/arch/tmem_allocator_sm100.hpp.
 #pragma once
 
@@ -15,8 +15,8 @@ __device__ inline void after_sync() {
     asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
-/// All threads of the block, or of both: what they did before is seen by all behind it, accesses to
-/// tensor memory included.
+/// Synchronizes all threads of the block or of both blocks: accesses before it, including those to
+/// tensor memory, are visible after it.
 template <int GROUP>
 __device__ inline void synchronize() {
     before_sync();
@@ -28,7 +28,7 @@ __device__ inline void synchronize() {
     after_sync();
 }
 
-/// Which block of the pair this is.
+/// The index of this block in its pair.
 template <int GROUP>
 __device__ inline int rank_in_group() {
     if constexpr (GROUP == 1) return 0;
@@ -37,7 +37,8 @@ __device__ inline int rank_in_group() {
     return static_cast<int>(rank);
 }
 
-/// By a warp of each block: COLUMNS columns, their address to shared memory at `to`.
+/// Called by one warp of each block: allocates COLUMNS columns and writes their address to shared
+/// memory at `to`.
 template <int GROUP, int COLUMNS>
 __device__ inline void allocate(std::uint32_t to) {
     if constexpr (GROUP == 1) {
@@ -65,7 +66,7 @@ __device__ inline void deallocate(std::uint32_t address) {
     }
 }
 
-/// By the thread that issued: the barrier, of both blocks of a pair, hears when all is done.
+/// Called by the issuing thread: signals completion to the barrier, in both blocks of a pair.
 template <int GROUP>
 __device__ inline void commit(std::uint32_t barrier) {
     if constexpr (GROUP == 1) {
@@ -82,7 +83,7 @@ __device__ inline void commit(std::uint32_t barrier) {
     }
 }
 
-/// Whether the arrivals came. A wait of very many tries, a second or so, has no end.
+/// Whether the arrivals occurred; gives up after very many tries (about a second).
 __device__ inline bool wait_for(std::uint32_t barrier) {
     constexpr int most_tries = 1 << 24;
     for (int i = 0; i < most_tries; ++i) {
@@ -98,7 +99,7 @@ __device__ inline bool wait_for(std::uint32_t barrier) {
     return false;
 }
 
-/// The warp's 32 lanes, one per thread, 16 columns from `at`.
+/// Stores 16 columns from `at` for the warp's 32 lanes, one per thread.
 __device__ inline void store_16(std::uint32_t at, const std::uint32_t (&r)[16]) {
     asm volatile(
         "tcgen05.st.sync.aligned.32x32b.x16.b32 [%0], "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma: sm_90a. A tile per warp group, in 16 of the 64 rows; the others are zero.
+// wgmma: sm_90a. One tile per warp group, in 16 of the 64 rows; the others are zero.
 #include "apps/mx_capture/cuda/shared_operands.cuh"
 
 namespace mx::capture {
@@ -9,7 +9,7 @@ constexpr int rows_of_a = 64;
 constexpr int rows_of_b = 8;
 constexpr int most_steps = 8;
 
-// Op::issue(d, a, b, read): D of m64n8, a warp has 16 rows.
+// Op::issue(d, a, b, read): D of m64n8, 16 rows per warp.
 template <typename Op>
 __global__ void wgmma_kernel(mma_batch p) {
     // A swizzled operand begins at a multiple of its pattern, 256 bytes.
@@ -34,7 +34,7 @@ __global__ void wgmma_kernel(mma_batch p) {
             for (int i = 0; i < 2; ++i) d[i] = c[places[2 * i]] | c[places[2 * i + 1]] << 16;
         }
     }
-    // What threads wrote to shared memory is read by the asynchronous proxy.
+    // The asynchronous proxy reads what threads wrote to shared memory.
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     for (int step = 0; step < p.steps; ++step) {
@@ -64,7 +64,7 @@ void launch(const mma_batch& p) {
     wgmma_kernel<Op><<<p.tiles, 128>>>(p);
 }
 
-// LAST: the immediates behind the predicate: factors 1 of A and B, and for 16-bit operands "not
+// LAST: the immediates after the predicate: factors 1 of A and B, and for 16-bit operands "not
 // transposed".
 #define MX_WGMMA_F32(NAME, PTX, LAST)                                                         \
     struct NAME {                                                                             \

@@ -19,7 +19,7 @@ std::size_t bytes_of(tensor::dtype type) {
     return static_cast<std::size_t>(tensor::row_of(type).bits / 8);
 }
 
-// What the parameters of a recipe that is not plain point at.
+// The data that the parameters of a recipe that is not plain point to.
 struct pointed_at {
     dialect by;
     format::scale_format scales;
@@ -65,7 +65,7 @@ device_segment device_segment_of(const placed_segment& s, std::uint64_t cols,
             side(p.rows),         side(p.cols), side(p.block_rows), side(p.block_cols)};
 }
 
-// What comes back of all blocks of a recipe.
+// The received per-block results of a recipe.
 block_results blocks_of(const batch_layout& layout, const recipe_layout& of, std::byte* back) {
     block_results d;
     d.blocks = layout.first_blocks.back();
@@ -77,7 +77,7 @@ block_results blocks_of(const batch_layout& layout, const recipe_layout& of, std
     return d;
 }
 
-// Segments share their block extents.
+// All segments of a batch have the same block extents.
 int body_of(const recipe_request& r, std::span<const placed_segment> segments) {
     if (r.parts || segments.empty()) return segment_body;
     const segment_place& s = segments.front().place;

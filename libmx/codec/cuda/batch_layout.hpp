@@ -16,12 +16,12 @@ namespace mx::codec::cuda {
 /// Rounds up to an offset at which a kernel may access any type.
 constexpr std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// Bytes from the start of the piece.
+/// Offsets from the start of the received data.
 struct recipe_layout {
     recipe_request asked;
-    std::size_t slot;    ///< of its tallies and sums; those that are not plain follow the others
+    std::size_t slot;    ///< of its tallies and sums; plain recipes come first
     std::size_t arrays;  ///< of its results per block
-    std::size_t kept;    ///< of a recipe that is not plain: tallies of blocks, which stay there
+    std::size_t kept;    ///< recipe that is not plain: tallies of blocks, which stay on the device
 };
 
 struct batch_layout {
@@ -29,28 +29,28 @@ struct batch_layout {
     std::size_t recipes, general, pointed_at, segments, values;
     std::size_t plain_count, general_count;
     std::size_t there_bytes;
-    // Received from the device. The sums come first: they are sent as zeros, together with the
-    // above.
+    // Received from the device. The sums come first: they are initialized with zeros, sent together
+    // with the above.
     std::size_t sums, tallies;
     std::size_t sent_bytes;
     std::vector<recipe_layout> by_recipe;
     std::size_t back_bytes;
     // Device only; undefined before and after a launch.
     std::size_t x, raised;
-    bool raises;  ///< a recipe asks for raised exponents
+    bool raises;  ///< whether a recipe requests raised exponents
     std::size_t scratch_bytes;
 
     std::size_t stride;                     ///< codes from one block to the next
-    std::vector<std::size_t> first_blocks;  ///< by segment, and the number of all blocks
+    std::vector<std::size_t> first_blocks;  ///< by segment, then the number of all blocks
 };
 
-/// No recipe wants detail::stats. Throws base::error (unavailable) where a segment's sides do not
-/// fit device_segment.
+/// No recipe may request detail::stats. Throws base::error (unavailable) if a segment's extents do
+/// not fit device_segment.
 batch_layout lay_out(const value_rectangle& values, std::span<const placed_segment> segments,
                      std::span<const recipe_request> recipes);
 
-/// Writes what goes to the device, sent_bytes, to `there`, for pieces that lie at `device_there`
-/// and `device_back`, right behind it, with `device_scratch` to work in, and says what to launch.
+/// Writes the data for the device (sent_bytes) to `there`, for pieces at `device_there`, at
+/// `device_back` directly after it, and at `device_scratch` for temporary data. Returns the launch.
 launch fill(const batch_layout& layout, const value_rectangle& values,
             std::span<const placed_segment> segments, std::span<const recipe_request> recipes,
             std::byte* there, std::byte* device_there, std::byte* device_back,
@@ -63,7 +63,7 @@ struct device_result {
     block_results of_blocks;
 };
 
-/// A segment's results in `back`, what came back.
+/// A segment's results in `back`, the received data.
 device_result result_of(const batch_layout& layout, std::size_t segment, std::size_t recipe,
                         std::byte* back);
 

@@ -30,9 +30,9 @@ using base::cuda::check;
 using base::cuda::held_memory;
 using base::cuda::memory_kind;
 
-// Many times a card's cache, and a quarter of what is free at most: results need room, too.
+// Much more than a GPU's cache, but at most a quarter of the free memory: results need memory, too.
 constexpr std::uint64_t most_resident = std::uint64_t{1} << 30;
-// Far more than a panel, so that starting a copy does not count.
+// Much more than a panel, so that the time to start a copy is negligible.
 constexpr std::uint64_t most_staged = std::uint64_t{256} << 20;
 constexpr std::uint64_t step = std::uint64_t{2} << 20;
 
@@ -91,8 +91,8 @@ class cuda_meter final : public device_meter {
 
     void prepare(tensor::dtype type, std::uint64_t cols, std::span<const placed_segment> segments,
                  const recipe_request& recipe) override {
-        // A batch whose rectangle has no rows: all that a batch takes there but the values, which
-        // are there.
+        // A batch with a rectangle of no rows: all the data of a batch but the values, which are
+        // already on the device.
         const value_rectangle none{{type, pinned_.data(), cols}, 0, cols};
         const std::span<const recipe_request> recipes(&recipe, 1);
         const batch_layout layout = lay_out(none, segments, recipes);
@@ -127,8 +127,9 @@ class cuda_meter final : public device_meter {
     held_memory card_{device_, memory_kind::device};
     held_memory pinned_{device_, memory_kind::pinned}, there_{device_, memory_kind::pinned};
     launch launch_{};
-    // The stream comes last: it waits before the memory goes. Who asks for facts alone takes
-    // nothing of the device, and hears them of one without room, too.
+    // The stream is declared last, so that it is destroyed first: it waits before the memory is
+    // freed. It is created on demand: reading facts only takes no memory from the device and works
+    // without free memory.
     std::unique_ptr<base::cuda::stream> stream_;
     std::optional<base::cuda::stopwatch> watch_;
 };

@@ -55,18 +55,19 @@ using base::cuda::held_memory;
 using base::cuda::memory_kind;
 using base::cuda::no_room;
 
-// What came back of a slice, until the next run.
+// The received results of a slice, until the next run.
 struct piece {
     slice what;
     batch_layout layout;
     base::aligned_buffer<std::byte> back;
 };
 
-// What a slice takes of the device.
+// The device memory and stream of a slice.
 struct slot {
     explicit slot(device& on) : pinned(on, memory_kind::pinned), card(on, memory_kind::device) {}
 
-    // The stream comes last: it waits before the memory goes that its copies need.
+    // The stream is declared last, so that it is destroyed first: it waits before the memory of its
+    // copies is freed.
     held_memory pinned, card;
     std::unique_ptr<base::cuda::stream> work;
     piece* under_way = nullptr;
@@ -121,7 +122,8 @@ class device_quantizer final : public quantizer {
     }
 
   private:
-    // Kernels take the outer scale of a whole tensor, and do not round the sums of single blocks.
+    // Kernels support the outer scale of a whole tensor only, and do not round the sums of single
+    // blocks.
     static bool is_for_cpu(const recipe_request& r) {
         return r.params->outer_areas || r.wanted == detail::stats;
     }
@@ -137,7 +139,7 @@ class device_quantizer final : public quantizer {
         return s.blocks() * bytes;
     }
 
-    // The segments from `first` on that make a part; a single one is never divided.
+    // The end of the part that begins with segment `first`; a single segment is never divided.
     std::size_t part_end(std::span<const placed_segment> segments,
                          std::span<const recipe_request> recipes, std::size_t first) const {
         std::uint64_t bytes = 0;
@@ -148,7 +150,7 @@ class device_quantizer final : public quantizer {
         return segments.size();
     }
 
-    // Leaves `instead_` where the device has no room.
+    // Sets `instead_` if the device is out of memory.
     void run_part(const value_rectangle& values, std::span<const placed_segment> segments,
                   std::span<const recipe_request> recipes) {
         while (!instead_) {
@@ -164,7 +166,7 @@ class device_quantizer final : public quantizer {
         }
     }
 
-    // The last segment of a slice brings the sums of all.
+    // The last segment of a slice has the sums of all its segments.
     segment_result result(std::size_t segment, std::size_t recipe) {
         const place& at = places_[segment];
         piece& p = *pieces_[at.piece + recipe / at.recipes];
@@ -181,7 +183,7 @@ class device_quantizer final : public quantizer {
         return {&to, r.of_blocks};
     }
 
-    // Where the results of a segment are: recipes by so many, a piece after the other.
+    // Where the results of a segment are: `recipes` recipes per piece, in consecutive pieces.
     struct place {
         std::size_t piece, recipes;
     };
@@ -219,7 +221,7 @@ class device_quantizer final : public quantizer {
         piece& p = next_piece();
         p.what = what;
         p.layout = lay_out(part.values, part.segments, recipes);
-        const batch_layout& l = p.layout;  // its pieces end where anything may begin
+        const batch_layout& l = p.layout;  // its pieces end at offsets aligned for any type
         asked_ = {l.there_bytes + l.back_bytes + l.scratch_bytes,
                   what.segments == 1 && what.recipes == 1};
         grow(to.pinned, l.there_bytes + l.back_bytes);
@@ -236,7 +238,7 @@ class device_quantizer final : public quantizer {
         to.work->copy_back(there + l.there_bytes, device_back, l.back_bytes);
     }
 
-    // Waits for what is under way, and makes room for the next.
+    // Waits for the slot's slice and stores its results, which frees the slot.
     void finish(slot& s) {
         if (s.under_way == nullptr) return;
         s.work->wait();
@@ -246,13 +248,13 @@ class device_quantizer final : public quantizer {
         std::memcpy(p.back.room_for(bytes), s.pinned.data() + p.layout.there_bytes, bytes);
     }
 
-    // Slices differ in size: whole powers of two, so that memory is seldom taken anew.
+    // Slices differ in size: sizes are powers of two, so that reallocations are rare.
     void grow(held_memory& m, std::size_t bytes) const {
         if (bytes <= m.size()) return;
         m.room_for(std::max(bytes, std::min(limits_.bytes, std::bit_ceil(bytes))));
     }
 
-    // The slots are free afterwards, whatever was under way.
+    // Frees the slots, after waiting for their work.
     void abandon() noexcept {
         for (slot& s : slots_) {
             if (s.under_way == nullptr) continue;
@@ -260,12 +262,12 @@ class device_quantizer final : public quantizer {
             try {
                 s.work->wait();
             } catch (const std::exception&) {
-                // There is an error on its way already.
+                // An error is already being reported.
             }
         }
     }
 
-    // The next attempt asks for half; in the end for a slot less; in the end for nothing.
+    // The next attempt requests half the memory, then uses one slot less, then the CPU.
     void make_do(const no_room& short_of) {
         for (slot& s : slots_) {
             s.card.release();
@@ -291,17 +293,17 @@ class device_quantizer final : public quantizer {
     std::array<slot, 2> slots_{slot(device_), slot(device_)};
     std::size_t slots_in_use_ = slots_.size();
     std::vector<place> places_;                   // by segment
-    std::vector<std::unique_ptr<piece>> pieces_;  // the first used_ of them
+    std::vector<std::unique_ptr<piece>> pieces_;  // the first used_ of them are in use
     std::size_t used_ = 0;
-    // The slice that was started last: bytes on the device, and whether it cannot be cut.
+    // The slice that was started last: its bytes on the device, and whether it cannot be divided.
     struct {
         std::size_t bytes = 0;
         bool least = false;
     } asked_;
     std::vector<segment_result> results_;      // of a segment
-    std::vector<block::segment_stats> stats_;  // what they point to
+    std::vector<block::segment_stats> stats_;  // referred to by results_
     block_run laid_out_;
-    std::unique_ptr<quantizer> instead_;  // once the device had no room
+    std::unique_ptr<quantizer> instead_;  // set once the device was out of memory
     std::unique_ptr<quantizer> by_cpu_;   // see is_for_cpu
 };
 
@@ -321,8 +323,8 @@ slice slicer::from(std::size_t first) const {
     slice s{first, row_end(first) - first, 0, recipes_.size()};
     const bool whole_row = first == 0 || segments_[first - 1].row != segments_[first].row;
     if (whole_row && fits(s)) {
-        // As many rows as take no more than so many times the first one; the last rows of a matrix
-        // may be lower than others.
+        // As many rows as keep within both limits if all are like the first; the last rows of a
+        // matrix may have fewer elements.
         std::size_t rows = static_cast<std::size_t>(std::min<std::uint64_t>(
             limits_.bytes / bytes_of(s), limits_.elements / elements_of(s)));
         for (;; rows = half(rows)) {

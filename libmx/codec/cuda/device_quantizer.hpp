@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches on a device. Two slices of the work are in flight, so that one is packed and copied while
-// the other is computed. Device memory is bounded; if even that is not available, the CPU takes
+// the other is computed. Device memory is limited; if even that is not available, the CPU takes
 // over.
 #pragma once
 
@@ -18,15 +18,15 @@ namespace mx::codec::cuda {
 
 // How the work of a batch is divided, so that a slice fits in its device memory.
 
-/// What a slice may take. A segment under one recipe is never cut: it takes what it needs.
+/// The limits of a slice. A segment under one recipe is never divided, even if it exceeds them.
 struct slice_limits {
-    /// On the device, what goes there, what comes back and what stays. Two slices of a thread are
-    /// there at a time: with 16 threads, a gigabyte.
+    /// On the device: sent data, received data and temporary data. A thread has two slices there at
+    /// a time: with 16 threads, a gigabyte.
     std::size_t bytes = std::size_t{32} << 20;
-    /// A quarter of a panel of a device (panels.hpp), so that its copies have something to overlap
-    /// with; some 250 segments under each recipe for a launch.
+    /// A quarter of a panel of a device (panels.hpp), so that copies overlap with computation; some
+    /// 250 segments under each recipe for a launch.
     std::uint64_t elements = std::uint64_t{1} << 20;
-    /// On the host, results per block that wait until their part of a run is done.
+    /// On the host: results per block that wait until their part of a run is complete.
     std::uint64_t kept = std::uint64_t{128} << 20;
 };
 
@@ -43,16 +43,17 @@ struct slice_values {
 };
 slice_values cut_out(const value_rectangle& values, std::span<const placed_segment> segments);
 
-/// Goes through the segments of a batch. A slice is made of whole rows of segments, or is a part of
-/// one, so that its rectangle holds nothing else. Recipes stay together as long as they fit.
+/// Divides the segments of a batch into slices. A slice consists of whole rows of segments, or is a
+/// part of one row, so that its rectangle contains nothing else. Recipes stay together as long as
+/// they fit.
 class slicer {
   public:
     slicer(const value_rectangle& values, std::span<const placed_segment> segments,
            std::span<const recipe_request> recipes, const slice_limits& limits)
         : values_(values), segments_(segments), recipes_(recipes), limits_(limits) {}
 
-    /// The segments from `first` on that go together, and as many recipes as go with them at a
-    /// time, the first ones; `first` is one of the segments, and there are recipes.
+    /// The slice that begins with segment `first`, with as many recipes as fit together, from the
+    /// first one on. `first` must be a segment of the batch, and there must be recipes.
     slice from(std::size_t first) const;
 
   private:
@@ -67,8 +68,8 @@ class slicer {
     slice_limits limits_;
 };
 
-/// Queues the kernel on a stream of the device. Throws base::error (unavailable), no_room for lack
-/// of memory.
+/// Queues the kernel on a stream of the device. Throws base::error (unavailable), or no_room if
+/// memory is short.
 using starter = void (*)(const launch& l, base::cuda::stream& on);
 
 /// `on` must outlive it. Allocates nothing on the device before the first run.

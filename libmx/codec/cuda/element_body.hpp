@@ -20,10 +20,10 @@ struct element_work {
 };
 static_assert(std::is_trivially_copyable_v<element_work>);
 
-/// Lets the cast look at the dialect beside it.
+/// Points the cast to the copy of the dialect next to it.
 MX_HD inline void settle(element_work& work) { work.to.number.by = &work.by; }
 
-/// Values and where their results go: memory of the device. Not wanted are results that are null.
+/// Values and where their results go: device memory. Null: results not requested.
 struct element_launch {
     element_work work;
     const std::byte* x;
@@ -32,7 +32,7 @@ struct element_launch {
     std::uint64_t first;  ///< index of the first one in the tensor
     std::uint8_t* codes;
     float* values;
-    std::uint32_t* without_code;  ///< lowered to the place of the first result without a code
+    std::uint32_t* without_code;  ///< lowered to the index of the first result without a code
 };
 
 /// Casts value i under `work`, a settled copy of the launch's. Returns whether the result has a

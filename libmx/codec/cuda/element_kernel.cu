@@ -7,11 +7,11 @@ namespace mx::codec::cuda {
 namespace {
 
 constexpr unsigned threads = 256;
-// Enough to fill any device; threads go on from value to value.
+// Enough for any device; threads continue with further values.
 constexpr unsigned most_blocks = 2048;
 
-// The cast lies in shared memory: all threads read its numbers at once, and its table of values is
-// looked up thread by thread.
+// The cast is in shared memory: all threads read its numbers at once, and each thread looks up its
+// own entry in the table of values.
 __global__ void __launch_bounds__(threads) cast_values(const __grid_constant__ element_launch l) {
     __shared__ element_work work;
     constexpr auto words = static_cast<unsigned>(sizeof(element_work) / sizeof(std::uint32_t));

@@ -14,8 +14,8 @@ namespace {
 
 using base::cuda::memory_kind;
 
-// A piece in one stretch of memory, the same on the host and on the device. What goes there and
-// what comes back share the place of the first result without a code, which the kernel lowers.
+// A piece in contiguous memory, with the same layout on host and device. The sent and the received
+// data share the index of the first result without a code, which the kernel lowers.
 struct piece_layout {
     std::size_t without_code, there_end, codes, values, end;
 
@@ -29,7 +29,7 @@ struct piece_layout {
     }
 };
 
-// A piece under way.
+// A piece that is being processed.
 class stream_slot {
   public:
     explicit stream_slot(base::cuda::device& device)
@@ -69,8 +69,8 @@ class stream_slot {
         count_ = count;
     }
 
-    // Waits for what was started, if anything was. Returns the place of its first result without a
-    // code among all values, or `none`.
+    // Waits for the started piece, if any. Returns the index of its first result without a code
+    // among all values, or `none`.
     std::size_t finish(const element_run& from, const element_results& results, std::size_t none) {
         if (!busy_) return none;
         stream_->wait();
@@ -87,7 +87,7 @@ class stream_slot {
     }
 
   private:
-    // The stream goes first, and waits, before its memory does.
+    // The stream is destroyed first, and waits, before its memory is freed.
     base::cuda::held_memory pinned_, memory_;
     std::unique_ptr<base::cuda::stream> stream_;
     bool busy_ = false;
@@ -125,7 +125,7 @@ class streamed_elements final : public caster {
                           const element_results& results) {
         element_launch l{};
         l.work = {to, *to.number.by, from.key};
-        l.work.to.number.by = nullptr;  // that of the host is of no use there
+        l.work.to.number.by = nullptr;  // the host's pointer is not valid there
         const std::size_t pieces = (from.count + piece_ - 1) / piece_;
         for (std::size_t i = 0; i < std::min(pieces, slots_.size()); ++i) {
             if (!slots_[i]) slots_[i].emplace(device_);
@@ -152,7 +152,7 @@ class streamed_elements final : public caster {
     base::notices* notices_;
     std::size_t piece_;
     std::array<std::optional<stream_slot>, 2> slots_;
-    std::unique_ptr<caster> host_;  // once the device had no room
+    std::unique_ptr<caster> host_;  // set once the device was out of memory
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of e4m3 and e5m2 by instruction: sm_89 and what followed.
+// Rows of e4m3 and e5m2 by instruction: sm_89 and later.
 #include "libmx/codec/cuda/instruction_paths.cuh"
 
 namespace mx::codec::cuda {

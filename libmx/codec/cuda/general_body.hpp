@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes that are not plain, in four steps: values to blocks, exponents that a row of blocks
-// raises, a block by a thread as the reference does it, and a segment's counts by a warp.
+// Recipes that are not plain, in four steps: values are laid out in blocks, exponents raised by a
+// row of blocks are found, each thread quantizes a block like the reference, and a warp adds up the
+// counts of a segment.
 #pragma once
 
 #include <algorithm>
@@ -54,8 +55,8 @@ MX_HD inline void pack_segment(const launch& l, const device_segment& s, std::ui
     }
 }
 
-/// What bumps_of_row says of the grid rows of a packed segment, where the codes of each row's first
-/// block would lie: every `step`th position from `begin` on.
+/// Writes the result of bumps_of_row for the grid rows of a packed segment to where the codes of
+/// each row's first block would be: every `step`th position from `begin` on.
 MX_HD inline void raise_exponents(const launch& l, const device_segment& s, std::uint32_t begin,
                                   std::uint32_t step) {
     const segment_place place = detail::place_of(s);
@@ -74,15 +75,15 @@ MX_HD inline void raise_exponents(const launch& l, const device_segment& s, std:
     }
 }
 
-/// Quantizes the packed blocks of the batch from `first` on, one in each lane. Called by all lanes
-/// of a warp.
+/// Quantizes the packed blocks of the batch from `first` on, one per lane. Called by all lanes of a
+/// warp.
 MX_HD inline void quantize_general(const launch& l, const general_recipe& r, std::uint64_t first) {
     per_lane<lane_totals<true>> sums;
     per_lane<int> exponent;
     const auto block_of = [&](int lane) { return first + static_cast<std::uint64_t>(lane); };
     each([&](int lane) {
         sums[lane] = no_totals<true>(*r.totals);
-        // Packed blocks are filled with zeros.
+        // Packed blocks are padded with zeros.
         std::uint32_t largest = 0;
         for (std::uint64_t i = 0; block_of(lane) < l.block_count && i < l.stride; ++i) {
             const float x = l.x[block_of(lane) * l.stride + i];

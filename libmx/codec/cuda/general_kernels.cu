@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(threads) raise_exponents_of_segments(launch l)
     raise_exponents(l, l.segments[blockIdx.x], threadIdx.x, threads);
 }
 
-// Recipes over the same blocks are neighbours, so that they find the values in the cache.
+// Recipes over the same blocks are adjacent, so that their values are in the cache.
 __global__ void __launch_bounds__(threads, 4) quantize_blocks(launch l) {
     const unsigned tile = blockIdx.x / l.general_count;
     const general_recipe& recipe = l.general[blockIdx.x % l.general_count];
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(threads, 4) quantize_blocks(launch l) {
     if (first < l.block_count) quantize_general(l, recipe, first);
 }
 
-// A warp adds up a segment under a recipe.
+// One warp adds up a segment under a recipe.
 __global__ void __launch_bounds__(threads) add_segments(launch l) {
     const std::uint64_t job =
         std::uint64_t{blockIdx.x} * (threads / lane_count) + threadIdx.x / lane_count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows converted by instructions: the rest of what a pair of them takes to be an instruction_path.
+// Rows converted by instructions: completes a pair of instructions to an instruction_path.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -11,7 +11,7 @@
 
 namespace mx::codec::cuda {
 
-/// The converter (see grid_converter). The host compiles it, and never runs it.
+/// The converter (see grid_converter). The host compiles it, but never runs it.
 template <typename Narrow, typename Widen>
 class instruction_converter {
   public:
@@ -37,7 +37,7 @@ class instruction_converter {
 #endif
 };
 
-// Whether the code and the value that came back are those of the emulator.
+// Whether the code and the value after conversion back equal those of the emulator.
 __device__ inline bool same_conversion(const expected_conversion& expected, const word_range& words,
                                        std::uint32_t x, std::uint32_t code, float value) {
     if (words.finite && (x & base::f32_magnitude_mask) >= base::f32_infinity) return true;
@@ -47,7 +47,8 @@ __device__ inline bool same_conversion(const expected_conversion& expected, cons
     return q == value ? base::bits_of(q) == base::bits_of(value) : q != q && value != value;
 }
 
-// Every word stands once in the lower half of a pair and once, its bits flipped, in the upper one.
+// Every word occurs once in the lower half of a pair and, with inverted bits, once in the upper
+// one.
 template <typename Narrow, typename Widen>
 __global__ void compare_conversions(const __grid_constant__ expected_conversion expected,
                                     word_range words, unsigned long long* different) {

@@ -12,15 +12,15 @@ namespace {
 
 constexpr unsigned warps_per_block = 4;
 
-// The recipe lies in shared memory: its numbers are told to all lanes at once, and its table of
-// values is looked up lane by lane.
+// The recipe is in shared memory: all lanes read its numbers at once, and each lane looks up its
+// own entry in the table of values.
 __global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments(launch l) {
     __shared__ plain_params shared[warps_per_block];
     static_assert(sizeof(plain_params) % sizeof(std::uint32_t) == 0);
     const unsigned warp = threadIdx.x / lane_count;
     const unsigned lane = threadIdx.x % lane_count;
     const std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp;
-    // Recipes of a segment lie beside each other, so that they find its values in the cache.
+    // Recipes of a segment are adjacent, so that its values are in the cache.
     const auto s = static_cast<std::uint32_t>(job / l.recipe_count);
     const auto r = static_cast<std::uint32_t>(job % l.recipe_count);
     if (s >= l.segment_count) return;
@@ -50,7 +50,7 @@ int enqueue_segments(const launch& l, void* stream) {
     return cudaGetLastError();
 }
 
-// Each body takes its own recipes of the launch.
+// Each body processes its own recipes of the launch.
 int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
     const std::uint32_t instructions = bodies & with_codes(l.by_instruction);
     int code = cudaSuccess;

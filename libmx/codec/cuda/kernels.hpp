@@ -15,16 +15,16 @@
 
 namespace mx::codec::cuda {
 
-// What a kernel is told of a segment and where it writes: trivially copyable, no ownership.
+// The parameters of a segment in a kernel and its outputs: trivially copyable, without ownership.
 
-/// A segment among values that lie row by row. Sides and counts fit 32 bits: a segment holds some
-/// 4096 elements, or one block (block/view.hpp).
+/// A segment among values stored row by row. Extents and counts fit 32 bits: a segment contains
+/// some 4096 elements, or one block (block/view.hpp).
 struct device_segment {
     std::uint64_t at;          ///< of its first element among the values
     std::uint64_t first;       ///< of its first element in the tensor, C order
     std::uint64_t row_stride;  ///< elements of the tensor from one row to the next
     std::uint64_t tensor_id;
-    std::uint64_t first_block;  ///< of its blocks among those of the batch
+    std::uint64_t first_block;  ///< index of its first block among those of the batch
     std::uint32_t rows, cols;
     std::uint32_t block_rows, block_cols;
 };
@@ -45,7 +45,7 @@ struct segment_tally {
     std::uint32_t counted_max;
 };
 
-/// What a block adds to the tally of its segment.
+/// Adds a block to the tally of its segment.
 MX_HD inline void add_block(segment_tally& to, const block::block_stats& b) {
     block::each_count(block::plus{}, to, b.count);
     to.dequant_overflow += b.count.dequant_overflow;
@@ -55,7 +55,7 @@ MX_HD inline void add_block(segment_tally& to, const block::block_stats& b) {
     to.max_error = std::max(to.max_error, b.sum.max_error);
 }
 
-/// The tally of two parts of a segment.
+/// Merges the tallies of two parts of a segment.
 struct merged_tally {
     MX_HD segment_tally operator()(segment_tally a, const segment_tally& b) const {
         block::each_count(block::plus{}, a, b);
@@ -71,47 +71,47 @@ struct merged_tally {
 /// A plain recipe of a launch.
 struct device_recipe {
     plain_params params;
-    block_results blocks;         ///< what is wanted of it per block
-    block::exact_totals* totals;  ///< of all segments; zeros at first
-    bool parts;                   ///< also the parts of the squared error
+    block_results blocks;         ///< its requested results per block
+    block::exact_totals* totals;  ///< of all segments; initially zeros
+    bool parts;                   ///< whether to add the parts of the squared error
     std::uint8_t body;            ///< see body_of
 };
 
-/// A recipe that is not plain. What its parameters point at lies on the device, too.
+/// A recipe that is not plain. The data that its parameters point to are on the device, too.
 struct general_recipe {
     block_params params;
-    block_results blocks;         ///< what is wanted of it per block
+    block_results blocks;         ///< its requested results per block
     segment_tally* kept;          ///< of every block, to be added up
     segment_tally* tallies;       ///< of every segment
-    block::exact_totals* totals;  ///< of all segments; zeros at first
+    block::exact_totals* totals;  ///< of all segments; initially zeros
     bool parts;
 };
 
-/// Segments under recipes: plain ones with a warp or half a warp for each pair, the others with a
-/// thread for each block. What is wanted per block has no block::block_stats.
+/// Segments under recipes: plain recipes with a warp or half a warp for each pair, the others with
+/// a thread for each block. Results per block do not include block::block_stats.
 struct launch {
     device_values values;
     const device_segment* segments;
     std::uint32_t segment_count;
     const device_recipe* recipes;  ///< the plain ones
     std::uint32_t recipe_count;
-    std::uint32_t bodies;          ///< a bit for each that plain recipes have
-    std::uint32_t by_instruction;  ///< those that may use the device's: see bodies_by_instruction
+    std::uint32_t bodies;          ///< a bit for each body that plain recipes have
+    std::uint32_t by_instruction;  ///< bodies that may use the device's instructions: see
+                                   ///< bodies_by_instruction
     segment_tally* tallies;        ///< of segment s under plain recipe r at r * segment_count + s
 
     const general_recipe* general;
     std::uint32_t general_count;
     std::uint64_t block_count;
     std::uint64_t stride;  ///< elements of a block: see block_stride
-    float* x;              ///< values block by block, as block_run has them
-    std::uint8_t* raised;  ///< see raise_exponents; null where no recipe asks for it
+    float* x;              ///< values block by block, as in block_run
+    std::uint8_t* raised;  ///< see raise_exponents; null if no recipe requests it
 };
 
-/// Queues everything on `stream` (a cudaStream_t). Returns the runtime's error code, 0 when it was
-/// queued.
+/// Queues everything on `stream` (a cudaStream_t). Returns the runtime's error code, 0 on success.
 int enqueue(const launch& l, void* stream);
 
-/// The plain recipes of it, and the others.
+/// The plain recipes of a launch, and the others.
 int enqueue_plain(const launch& l, void* stream);
 int enqueue_general(const launch& l, void* stream);
 

@@ -2,8 +2,8 @@
 // Thirty-two lanes in lockstep. On a GPU they are the threads of a warp and exchange values by
 // shuffles; on the host they are a loop, so that tests run the same code as the kernels.
 //
-// Code is a sequence of steps: each() does one for every lane, exchanges come between them. What a
-// lane keeps from step to step is a per_lane.
+// Code is a sequence of steps: each() executes one for every lane, with exchanges in between.
+// Values that a lane keeps from step to step are in a per_lane.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr int lane_count = 32;
 
 #if defined(__CUDA_ARCH__)
 
-/// A variable that every lane has for itself; a lane looks at its own alone.
+/// A variable with a value per lane; a lane accesses its own value only.
 template <typename T>
 struct per_lane {
     T own;
@@ -26,7 +26,7 @@ struct per_lane {
     __device__ const T& operator[](int) const { return own; }
 };
 
-/// Does `step(lane)` for every lane.
+/// Executes `step(lane)` for every lane.
 template <typename Step>
 __device__ __forceinline__ void each(Step&& step) {
     step(static_cast<int>(threadIdx.x % lane_count));
@@ -44,7 +44,7 @@ __device__ __forceinline__ void exchange(per_lane<T>& v, int mask, Combine&& com
     v.own = combine(v.own, other);
 }
 
-/// Whether any lane says so, told to all.
+/// Whether v is true in any lane; the same result in all.
 __device__ __forceinline__ bool any(const per_lane<bool>& v) {
     return __any_sync(0xffffffffu, v.own ? 1 : 0) != 0;
 }
@@ -80,7 +80,7 @@ MX_HD inline bool any(const per_lane<bool>& v) {
 
 #endif
 
-/// The same for one member of what every lane keeps.
+/// The same for one member of the values of all lanes.
 template <typename T, typename Member, typename Combine>
 MX_HD inline void exchange(per_lane<T>& v, Member T::*member, int mask, Combine&& combine) {
     per_lane<Member> m;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exact sums of a recipe (block/exact_totals.hpp) as the lanes of a warp add them up: 128 bits
-// per sum and lane, in units that suit the largest values at hand. The few terms outside go to the
-// digits of the recipe's sums one by one, the others once per segment. All of it is addition of
-// integers, so that the order of lanes, warps and atomics does not matter.
+// The exact sums of a recipe (block/exact_totals.hpp) as the lanes of a warp compute them: 128 bits
+// per sum and lane, in units that suit the current largest values. The few terms outside this range
+// are added directly to the digits of the recipe's sums, the others once per segment. All additions
+// are of integers, so the order of lanes, warps and atomics does not matter.
 #pragma once
 
 #include <cmath>
@@ -38,7 +38,7 @@ struct wide_integer {
     }
 };
 
-/// Adds n * 2^exponent to a sum that other threads add to at the same time.
+/// Adds n * 2^exponent to a sum that other threads update concurrently.
 MX_HD_CALL inline void add_together(base::exact_sum& to, const wide_integer& n, int exponent) {
     to.add_uncounted(n.low, n.high, exponent, [](std::int64_t& digit, std::int64_t by) {
 #if defined(__CUDA_ARCH__)
@@ -53,7 +53,7 @@ MX_HD_CALL inline void add_together(base::exact_sum& to, const wide_integer& n, 
 /// One of the sums.
 class lane_sum {
   public:
-    /// What is outside the 128 bits goes to `all`.
+    /// Values outside the 128 bits go to `all`.
     MX_HD void start(base::exact_sum& all) {
         *this = {};
         all_ = &all;
@@ -78,7 +78,7 @@ class lane_sum {
         if (field != 0) n |= std::uint64_t{1} << 52;
         if (n == 0) return;
         int exponent = (field != 0 ? field : 1) - 1075;
-        // Zeros at the end may lie below the unit.
+        // Trailing zero bits may lie below the unit.
         const int below = unit_ - exponent;
         if (below > 0 && below < 53 && (n & ((std::uint64_t{1} << below) - 1)) == 0) {
             n >>= below;
@@ -91,7 +91,7 @@ class lane_sum {
     MX_HD void add(const lane_sum& other) { put(other.value_); }
 
     MX_HD const wide_integer& value() const { return value_; }
-    /// Gives `n` units, those of all lanes, to the digits.
+    /// Adds `n` units, the total of all lanes, to the digits.
     MX_HD void give(const wide_integer& n) const { add_together(*all_, n, unit_); }
     MX_HD void clear() { value_ = {}; }
 
@@ -121,7 +121,7 @@ struct lane_totals {
                    bool with_part) {
         block::add_element(*this, element, value, part, with_parts && with_part);
     }
-    /// Begins anew with the same units.
+    /// Resets the sums and keeps the units.
     MX_HD void clear() {
         x.clear();
         x2.clear();
@@ -131,7 +131,7 @@ struct lane_totals {
         clamp.clear();
         underflow.clear();
     }
-    /// Adds a lane's sums that were aimed alike.
+    /// Adds another lane's sums with the same units.
     MX_HD void add(const lane_totals& other) {
         x.add(other.x);
         x2.add(other.x2);
@@ -145,10 +145,10 @@ struct lane_totals {
     }
 };
 
-/// Of a lane without values, for aim().
+/// For a lane without values, for aim().
 inline constexpr int no_exponent = -100000;
 
-/// For aim(): of a finite float32 magnitude, given as bits.
+/// For aim(): the exponent of a finite float32 magnitude, given as bits.
 MX_HD inline int exponent_of(std::uint32_t magnitude) {
     return magnitude == 0 ? no_exponent : static_cast<int>(magnitude >> 23) - 127;
 }
@@ -156,7 +156,7 @@ MX_HD inline int exponent_of(std::uint32_t magnitude) {
 namespace detail {
 
 // Numbers below 2^(exponent + 2) are integers in these units if they are multiples of 2^(exponent -
-// 51), and a product of two takes 106 bits: 15 are left for additions.
+// 51). A product of two takes 106 bits, which leaves 15 for additions.
 template <bool with_parts>
 MX_HD inline void set_units(lane_totals<with_parts>& t, int exponent) {
     const int unit = exponent - 51;
@@ -170,7 +170,7 @@ MX_HD inline void set_units(lane_totals<with_parts>& t, int exponent) {
     t.underflow.count_in(2 * unit);
 }
 
-// Adds a sum up over the lanes; lane `turn` gets it and the others begin anew.
+// Adds up a sum over the lanes; lane `turn` receives it, and all lanes begin anew.
 template <auto which, bool with_parts>
 MX_HD inline void add_up(per_lane<lane_totals<with_parts>>& t, int turn, per_lane<lane_sum>& sum,
                          per_lane<wide_integer>& of_all) {
@@ -187,7 +187,7 @@ MX_HD inline void add_up(per_lane<lane_totals<with_parts>>& t, int turn, per_lan
 
 }  // namespace detail
 
-/// The sums of a lane that has added nothing; all end up in `all`.
+/// The empty sums of a lane; the results go to `all`.
 template <bool with_parts>
 MX_HD inline lane_totals<with_parts> no_totals(block::exact_totals& all) {
     lane_totals<with_parts> t;
@@ -202,11 +202,11 @@ MX_HD inline lane_totals<with_parts> no_totals(block::exact_totals& all) {
     return t;
 }
 
-/// Gives what the lanes of a warp have added up to the recipe's sums.
+/// Adds the sums of the lanes of a warp to the recipe's sums.
 template <bool with_parts>
 MX_HD inline void give_totals(per_lane<lane_totals<with_parts>>& t) {
     using totals = lane_totals<with_parts>;
-    if (t[0].aimed == no_exponent) return;  // of no lane
+    if (t[0].aimed == no_exponent) return;  // no lane has values
     per_lane<lane_sum> sum;
     per_lane<wide_integer> of_all;
     detail::add_up<&totals::x>(t, 0, sum, of_all);
@@ -224,11 +224,11 @@ MX_HD inline void give_totals(per_lane<lane_totals<with_parts>>& t) {
 }
 
 /// Chooses the units of the lanes of a warp: `exponent` is that of a lane's largest magnitude, |x|
-/// or |d|, up to a factor of four, or no_exponent. Units stay as long as they suit.
+/// or |d|, up to a factor of four, or no_exponent. Units change only if they no longer suit.
 template <bool with_parts>
 MX_HD inline void aim(per_lane<lane_totals<with_parts>>& t, per_lane<int>& exponent) {
     for (int mask = lane_count / 2; mask > 0; mask /= 2) exchange(exponent, mask, larger{});
-    // The same for all lanes from here on.
+    // From here on the same in all lanes.
     const int largest = exponent[0];
     if (largest <= t[0].aimed + 3 && largest >= t[0].aimed - 6) return;
     if (largest == no_exponent) return;

@@ -9,14 +9,14 @@ namespace mx::codec::cuda {
 namespace {
 
 constexpr unsigned threads_per_block = 256;
-// Loads of a thread that are under way at once.
+// Concurrent loads of a thread.
 constexpr int at_once = 8;
 
 template <int n>
 using count_of = std::integral_constant<int, n>;
 
-// Calls body(first, step, count) so that all threads together go through `words` neighbour by
-// neighbour: `count` words, `step` apart.
+// Calls body(first, step, count) such that all threads together process `words` with neighbouring
+// threads on neighbouring words: `count` words, `step` apart.
 template <typename Body>
 __device__ void share(std::uint64_t words, Body body) {
     const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(threads_per_block)
     });
 }
 
-// As many blocks as the first device holds at a time, in `blocks`.
+// Sets `blocks` to the number that the first device can run at a time.
 template <typename Kernel>
 cudaError_t fill_device(Kernel kernel, unsigned& blocks) {
     int processors = 0, each = 0;

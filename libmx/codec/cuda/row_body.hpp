@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Segments whose blocks are short pieces of rows, under the common recipe (row_grid.hpp), when
-// at most codes are wanted per block: the figures of segment_body.hpp with a lane for a block.
+// Segments with blocks that are short pieces of rows, under the common recipe (row_grid.hpp), if at
+// most codes are requested per block: the same figures as segment_body.hpp, with one lane per
+// block.
 //
-// Sixteen lanes work on a segment, lane k on the blocks k, k + 16, k + 32, ... A block is read
+// Sixteen lanes process a segment, lane k the blocks k, k + 16, k + 32, ... A block is read once.
+// If 32-bit numbers are not enough, the block goes through the steps of the reference.
 // once. Where 32-bit numbers do not do, the block takes the steps of the reference.
 #pragma once
 
@@ -25,9 +27,9 @@ inline constexpr std::uint32_t segments_at_once = lane_count / lanes_per_segment
 
 namespace detail {
 
-// The blocks of a lane, one after the other.
+// Steps through the blocks of a lane.
 struct row_walk {
-    std::uint64_t first, first_block;  // of the segment: its element among the values, its block
+    std::uint64_t first, first_block;  // of the segment: its first element and its first block
     std::uint32_t rows, cols, block_cols, across;
     std::uint32_t row, col;  // of the block, in blocks
 
@@ -53,13 +55,13 @@ MX_HD inline row_walk walk_of(const device_segment& of, std::uint32_t lane) {
             of.block_cols, across,         row,     lane - row * across};
 }
 
-// A block that was read.
+// A block after reading.
 template <typename Values>
 struct row_block {
-    Values values;       // as they are stored, and then divided by the scale
+    Values values;       // as stored; later divided by the scale
     std::uint32_t size;  // 0: there is none
     magnitude_range range;
-    std::uint32_t least;  // that is not zero, if there is one
+    std::uint32_t least;  // the smallest non-zero magnitude, if any
 };
 
 template <typename Values>
@@ -68,11 +70,11 @@ MX_HD inline void load_row(const row_walk& at, const device_values& values, row_
     if (b.size == 0) return;
     b.values.load(values, at.at(values), b.size);
     b.range = b.values.range();
-    if (b.size < row_size) b.range.least = 0;  // filled with zeros
+    if (b.size < row_size) b.range.least = 0;  // padded with zeros
     b.least = b.range.least != 0 ? b.range.least : b.values.least_nonzero();
 }
 
-// Everything of a block, and its codes where they are wanted, by the steps of the reference.
+// The whole block by the steps of the reference, with its codes if requested.
 template <typename Dummy = void>
 MX_HD MX_OUT_OF_LINE void block_by_steps(const plain_params& p, device_values values,
                                          std::uint64_t at, std::uint32_t size, std::uint8_t* codes,
@@ -100,8 +102,8 @@ MX_HD MX_OUT_OF_LINE void block_by_steps(const plain_params& p, device_values va
     tally.finish(p.element, out);
 }
 
-// Counts and verdicts of a block whose magnitudes |y| lie between `least`, the smallest that is not
-// zero, and `most`. Whether an end of the range reaches a bound says whether to count.
+// Counts and verdicts of a block with magnitudes |y| between `least`, the smallest non-zero one,
+// and `most`. A count is made only if an end of the range reaches its bound.
 template <typename Values>
 MX_HD inline void count_row(const row_grid& g, const Values& y, float least, float most,
                             bool has_zeros, std::uint32_t size, segment_tally& tally) {
@@ -140,7 +142,7 @@ MX_HD inline void count_row(const row_grid& g, const Values& y, float least, flo
     tally.dead += underflow == nonzero ? 1u : 0u;
 }
 
-// The codes of a block that was scaled, sixteen at a time where there are 32.
+// The codes of a scaled block, sixteen at a time if there are 32.
 template <typename Values, typename Converter>
 MX_HD inline void write_codes(const row_grid& g, const Values& y,
                               const rounded_block<Values, Converter>& on_grid, std::uint32_t size,
@@ -238,10 +240,11 @@ MX_HD inline void add_row(const plain_params& p, const row_grid& g, const Conver
 
 }  // namespace detail
 
-/// What scalar::quantize makes of one segment, or of two neighbours in the list, under a recipe
-/// that takes_rows() approves, byte for byte; sums are added to `totals`. With `coded` also codes
-/// and the facts of scales, which `to` has room for. Called by all lanes of a warp. Values is the
-/// kind of block for the stored type: bf16_block for bf16, float_block for all.
+/// Quantizes one segment, or two that are adjacent in the list, under a recipe that takes_rows()
+/// accepts; the same bytes as scalar::quantize. Adds the sums to `totals`. With `coded`, also
+/// writes codes and the facts of scales to `to`, which must have room for them. Called by all lanes
+/// of a warp. Values is the kind of block for the stored type: bf16_block for bf16, float_block for
+/// all.
 template <bool coded, typename Values, typename Converter>
 MX_HD inline void quantize_rows(const plain_params& p, const device_segment* segments,
                                 std::uint32_t count, const device_values& values,
@@ -289,7 +292,7 @@ MX_HD inline void quantize_rows(const plain_params& p, const device_segment* seg
     each([&](int lane) {
         const auto which = static_cast<std::uint32_t>(lane / lanes_per_segment);
         if (lane % lanes_per_segment != 0 || which >= count) return;
-        // Lanes leave out what follows from the shape.
+        // Lanes do not count what follows from the shape.
         tally[lane].elements = at[lane].rows * at[lane].cols;
         tally[lane].blocks = at[lane].rows * at[lane].across;
         out[which] = tally[lane];

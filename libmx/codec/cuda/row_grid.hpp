@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common recipe as float32 arithmetic sees it: a floating element format with a mantissa,
-// rounded to nearest even, blocks of up to 32 neighbours, no offset. What becomes of an element
-// beside its value follows from where its magnitude lies: rounding is monotone, so every count asks
+// The common recipe in float32 arithmetic: a floating element format with a mantissa, rounded to
+// nearest even, blocks of up to 32 neighbours, no offset. Everything but the value of an element
+// depends on the range that contains its magnitude: rounding is monotone, so every count tests
 // whether |y| reaches some number of at most five significant bits.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace mx::codec::cuda {
 
-/// Whether row_grid and the body of rows (row_body.hpp) describe a recipe with these blocks.
+/// Whether row_grid and row_body.hpp support a recipe with these blocks.
 MX_HD inline bool takes_rows(const plain_params& p, std::uint64_t block_rows,
                              std::uint64_t block_cols) {
     const format::element_params& f = p.element;
@@ -25,19 +25,18 @@ MX_HD inline bool takes_rows(const plain_params& p, std::uint64_t block_rows,
            p.mode.how == format::rounding::rtne && !p.has_offset && scale::is_step(p.rule);
 }
 
-/// Two bf16 of one value, in a word.
+/// The same bf16 in both halves of a word.
 MX_HD constexpr std::uint32_t twice(std::uint32_t half) { return half | half << 16; }
 
 struct row_grid {
-    std::uint32_t to_magic;     ///< from a float32 exponent field, in place; see rounded()
+    std::uint32_t to_magic;     ///< added to a float32 exponent field, in place; see rounded()
     std::uint32_t least_magic;  ///< of the lowest binade
     float largest;
     int emax;    ///< exponent of the largest number
-    float near;  ///< what |y| reaches unless it is zero, 2^(emax - 19), and stays below, 2^(emax +
-                 ///< 2),
-    float far;   ///< where the integers of row_sums (row_values.hpp) are exact
-    /// Where magnitudes begin, as float32 bits, that become more than zero, normal numbers and the
-    /// largest; that lie beyond the largest; that would have become more.
+    float near;  ///< non-zero |y| are at least this, 2^(emax - 19),
+    float far;   ///< and below this, 2^(emax + 2), so that row_sums (row_values.hpp) is exact
+    /// Lower limits of magnitudes, as float32 bits, that become more than zero, a normal number,
+    /// and the largest number; that overflow; that round beyond the largest number.
     std::uint32_t kept, normal, top, overflow, clamp;
     std::uint32_t rule_step;
     int rule_base;
@@ -48,7 +47,7 @@ struct row_grid {
     std::uint32_t code_base, normals;
     float least_normal;
 
-    // The same of two bf16 in a word: they have room for a mantissa of three bits.
+    // The same for two bf16 in a word: they have room for a mantissa of three bits.
     std::uint32_t to_magics, least_magics, largests;
 };
 
@@ -60,7 +59,7 @@ MX_HD inline row_grid row_grid_of(const plain_params& p) {
                          base::exact_pow2f(emax - m);
     const float low_half = base::exact_pow2f(f.quantum - 1);  // half a quantum at either end
     const float top_half = base::exact_pow2f(emax - m - 1);
-    const bool even = (f.max_positive & 1u) == 0;  // ties around the largest code go to it
+    const bool even = (f.max_positive & 1u) == 0;  // ties at the largest code round to it
     row_grid g{};
     g.to_magic = (static_cast<std::uint32_t>(23 - m) << 23) + 0x00400000u;
     g.least_magic = (static_cast<std::uint32_t>(f.emin + 127) << 23) + g.to_magic;
@@ -102,7 +101,7 @@ MX_HD inline float larger_of(float a, float b) {
 #endif
 }
 
-/// y on the grid and inside its range; no NaN. Adding and subtracting 1.5 * 2^23 quanta rounds to
+/// y on the grid, within its range; not for NaN. Adding and subtracting 1.5 * 2^23 quanta rounds to
 /// nearest even, for either sign: the sum has no bits below the quantum. A zero is +0.
 MX_HD inline float rounded(const row_grid& g, float y) {
     const std::uint32_t own = (base::bits_of(y) & base::f32_infinity) + g.to_magic;
@@ -120,13 +119,13 @@ MX_HD inline std::uint32_t code_of(const row_grid& g, float q, float y) {
     return ((bits >> g.code_shift) - g.code_base - (low ? g.normals : 0u)) | sign;
 }
 
-/// What two elements become.
+/// Two rounded elements.
 struct value_pair {
     float first, second;
 };
 
 /// A converter rounds y = x / S to the element format, two at a time, under a recipe that
-/// takes_rows() approves. This one does it by arithmetic, and on every processor.
+/// takes_rows() accepts. This one uses arithmetic and runs on every GPU and CPU.
 class grid_converter {
   public:
     explicit MX_HD grid_converter(const plain_params&) {}
@@ -135,17 +134,17 @@ class grid_converter {
     }
 };
 
-// Which body takes a recipe: that of segments, or that of rows with one number for each element
-// format that some device converts by an instruction, and one more where codes are wanted.
+// The bodies: one for segments; one for rows of each element format that some device converts by an
+// instruction; and a further one for each of these formats that also writes codes.
 
 inline constexpr int segment_body = 0;
 inline constexpr int first_row_body = 1;
 
-/// Body first_row_body + i is that of format i; there are no others that takes_rows() approves.
+/// Body first_row_body + i is that of format i; takes_rows() accepts no others.
 inline constexpr std::array<std::string_view, 5> row_formats{"e4m3", "e5m2", "e2m1", "e2m3",
                                                              "e3m2"};
 
-/// The body of an element format of the list.
+/// The body of an element format in the list.
 constexpr int row_body_of(std::string_view format) {
     int body = first_row_body;
     for (const std::string_view f : row_formats) {
@@ -155,11 +154,11 @@ constexpr int row_body_of(std::string_view format) {
     return body;
 }
 
-/// The body of the same format that also writes codes: that many bits higher.
+/// Offset from a body to that of the same format that also writes codes.
 inline constexpr int coded_rows = static_cast<int>(row_formats.size());
 inline constexpr std::uint32_t row_bodies = ((1u << coded_rows) - 1u) << first_row_body;
 
-/// Bodies, as bits, and those of the same formats that write codes.
+/// A set of bodies, as bits, with those of the same formats that write codes.
 constexpr std::uint32_t with_codes(std::uint32_t bodies) { return bodies | bodies << coded_rows; }
 
 inline int body_of(const plain_params& p, std::uint64_t block_rows, std::uint64_t block_cols) {

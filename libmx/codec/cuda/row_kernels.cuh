@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel around the body of rows.
+// The kernel that runs the body of rows.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,8 +12,8 @@ namespace mx::codec::cuda {
 
 inline constexpr unsigned row_warps = 4;
 
-// A warp for two segments; of the recipes those whose body is among `bodies`. Recipes of a pair lie
-// beside each other, so that they find its values in the cache.
+// One warp per two segments; only recipes with a body in `bodies`. Recipes of a pair are adjacent,
+// so that its values are in the cache.
 template <bool coded, typename Values, typename Converter>
 __global__ void __launch_bounds__(row_warps* lane_count, 4)
     quantize_row_segments(const __grid_constant__ launch l, std::uint32_t bodies) {

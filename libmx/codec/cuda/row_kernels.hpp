@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of rows, as their callers on the host see them. Functions return the runtime's error
-// code, 0 for success; streams are cudaStream_t.
+// Host interface of the kernels of rows. Functions return the runtime's error code, 0 for success;
+// streams are cudaStream_t.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace mx::codec::cuda {
 
-/// Queues the recipes whose body is among `bodies` (a bit for each, none of them segment_body),
-/// rounding by arithmetic.
+/// Queues the recipes with a body in `bodies` (a bit for each, without segment_body), rounding by
+/// arithmetic.
 int enqueue_rows(const launch& l, std::uint32_t bodies, void* stream);
 
 /// float32 words `first`, `first + step`, ... modulo 2^32.
@@ -23,7 +23,7 @@ struct word_range {
     bool finite;  ///< leave out Inf and NaN
 };
 
-/// What an instruction should make of words: saturated to nearest even, and back.
+/// The expected result of an instruction: saturated, to nearest even, and converted back.
 struct expected_conversion {
     format::element_params element;
     float value[256];
@@ -36,21 +36,22 @@ struct instruction_path {
     std::string_view widen;
     int (*has_code)();
     int (*enqueue)(const launch& l, std::uint32_t bodies, void* stream);
-    /// Adds to *different, on the device, how many words of the range convert, in either half of a
-    /// pair, or come back, otherwise than by the emulator (format::cast_code).
+    /// Adds to *different, on the device, the number of words in the range that an instruction
+    /// converts, in either half of a pair, or converts back differently from the emulator
+    /// (format::cast_code).
     int (*compare)(const expected_conversion& expected, const word_range& words,
                    unsigned long long* different, void* stream);
 };
 
-/// From sm_89 on, and from sm_100 on.
+/// For sm_89 and later, and for sm_100 and later.
 std::span<const instruction_path> fp8_paths();
 std::span<const instruction_path> narrow_paths();
 
-/// Runs a comparison to its end. Throws base::error (unavailable) when the device fails.
+/// Runs a comparison to completion. Throws base::error (unavailable) if the device fails.
 std::uint64_t differences(const instruction_path& path, const word_range& words);
 
-/// The bodies whose rows the current device may convert by its instructions: it has them, and they
-/// agree with the emulator on all finite bf16 and a million float32. Looked into once, at the
+/// The bodies of rows that the current device may convert by its instructions: it has them, and
+/// they agree with the emulator on all finite bf16 and a million float32. Checked once, at the
 /// first call; a failure of the device counts as a difference.
 std::uint32_t bodies_by_instruction();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The up to 32 values of a block as one lane holds them, zeros behind the end: first as they are
-// stored, then divided by the scale. bf16 stay two to a word; others are float32.
+// The up to 32 values of a block in one lane, padded with zeros: first as stored, then divided by
+// the scale. bf16 stay two to a word; others are float32.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include <cuda_bf16.h>
 #endif
 
-// Values lie in registers only where their places are constants.
+// Values stay in registers only if their indices are constants.
 #if defined(__CUDA_ARCH__)
 #define MX_UNROLL _Pragma("unroll")
 #else
@@ -25,12 +25,12 @@
 
 namespace mx::codec::cuda {
 
-// Arithmetic on two bf16 in a word, each result rounded to nearest even: instructions of a device,
-// float32 on the host. A sum of float32 rounds twice there, which makes no difference while one of
-// its terms has at least half the exponent range of a bf16 between its last place and the other's
-// first, or the exact sum fits 24 bits; a NaN or a subnormal is not asked for.
+// Arithmetic on two bf16 in a word, each result rounded to nearest even: instructions on a device,
+// float32 on the host. On the host a sum rounds twice, which makes no difference if one of its
+// terms has at least half the exponent range of a bf16 between its last place and the other's
+// first, or if the exact sum fits 24 bits. NaN and subnormals do not occur.
 
-/// The value in the lower half, and in the upper.
+/// The value in the lower half, and the one in the upper.
 MX_HD inline float low_of(std::uint32_t pair) { return base::float_from_bits(pair << 16); }
 MX_HD inline float high_of(std::uint32_t pair) { return base::float_from_bits(pair & 0xffff0000u); }
 
@@ -61,7 +61,7 @@ __device__ inline std::uint32_t pair_between(std::uint32_t a, std::uint32_t leas
     return as_word(__hmin2(__hmax2(as_pair(a), as_pair(least)), as_pair(most)));
 }
 
-// Of halves as numbers without sign; a Hopper has an instruction for each.
+// Larger or smaller halves, as unsigned numbers; Hopper has an instruction for each.
 __device__ inline std::uint32_t larger_halves(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return __vimax3_u16x2(a, b, c);
 }
@@ -112,7 +112,7 @@ MX_HD inline std::uint32_t larger_of_sum(std::uint32_t a, std::uint32_t b, std::
 
 #endif
 
-/// Values of a block at most.
+/// The largest number of values in a block.
 inline constexpr int row_size = 32;
 
 /// Magnitudes, float32 bits.
@@ -126,7 +126,7 @@ struct sixteen_bytes {
     std::uint32_t word[4];
 };
 
-/// Sixteen bytes at an address of which they are the unit.
+/// Sixteen bytes at an address aligned to 16.
 MX_HD inline sixteen_bytes load_sixteen(const std::byte* from) {
 #if defined(__CUDA_ARCH__)
     const uint4 v = __ldg(reinterpret_cast<const uint4*>(from));
@@ -181,31 +181,31 @@ class bf16_block {
                 std::min(least << 16, least & 0xffff0000u)};
     }
 
-    /// The smallest magnitude that is not zero, 0 if there is none.
+    /// The smallest non-zero magnitude, 0 if there is none.
     MX_HD std::uint32_t least_nonzero() const {
         std::uint32_t least = 0xffffu;
         MX_UNROLL
         for (int i = 0; i < 16; ++i) {
-            // Zeros wrap to the top.
+            // Zeros wrap to the largest number.
             least = std::min(least, ((word_[i] & 0x7fffu) - 1u) & 0xffffu);
             least = std::min(least, ((word_[i] >> 16 & 0x7fffu) - 1u) & 0xffffu);
         }
         return ((least + 1u) & 0xffffu) << 16;
     }
 
-    /// Divides by a power of two, given its reciprocal; what comes out is normal, or zero.
+    /// Divides by a power of two, given its reciprocal; results are normal or zero.
     MX_HD void scale(float reciprocal) {
         const std::uint32_t factor = twice(base::bits_of(reciprocal) >> 16);
         MX_UNROLL
         for (int i = 0; i < 16; ++i) word_[i] = pair_product(word_[i], factor);
     }
 
-    /// Value `i`; a constant.
+    /// Value `i`, which must be a constant.
     MX_HD float operator[](int i) const {
         return i % 2 == 0 ? low_of(word_[i / 2]) : high_of(word_[i / 2]);
     }
 
-    /// The values rounded as rounded() does, two at a time; `beyond`: some may leave the range.
+    /// The values rounded as in rounded(), two at a time; `beyond`: some may leave the range.
     MX_HD bf16_block on_grid(const row_grid& g, bool beyond) const {
         bf16_block q;
         MX_UNROLL
@@ -222,12 +222,12 @@ class bf16_block {
         return q;
     }
 
-    /// How many magnitudes reach each of `from`, float32 bits of numbers of at most 8 bits, or one
-    /// more than that; none is 0.
+    /// Counts the magnitudes >= each of `from`, float32 bits of non-zero numbers of at most 8 bits,
+    /// or one more than such bits.
     template <int n>
     MX_HD void reaching(const std::uint32_t (&from)[n], std::uint32_t (&count)[n]) const {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-        // Two comparisons, and two additions of ones, at a time.
+        // Two comparisons and two additions of ones per instruction.
         __nv_bfloat162 ones[n];
         for (int k = 0; k < n; ++k) ones[k] = as_pair(0);
         MX_UNROLL
@@ -247,7 +247,7 @@ class bf16_block {
             std::uint32_t reached = 0;
             MX_UNROLL
             for (int i = 0; i < 16; ++i) {
-                // Neither half borrows, and its top bit stays where the magnitude is not smaller.
+                // Neither half borrows, and its top bit stays set unless the magnitude is smaller.
                 const std::uint32_t d = (word_[i] | 0x80008000u) - bound;
                 reached = reached >> 1 | (d & 0x80008000u);
             }
@@ -324,8 +324,8 @@ class float_block {
     float value_[32];
 };
 
-/// The elements of a block that was scaled, as `convert` rounds them: two that lie sixteen apart.
-/// `most`: the largest magnitude, float32 bits.
+/// The elements of a scaled block, rounded by `convert`: two that are sixteen apart. `most`: the
+/// largest magnitude, float32 bits.
 template <typename Values, typename Converter>
 class rounded_block {
   public:
@@ -357,10 +357,10 @@ class rounded_block<bf16_block, grid_converter> {
 // below 2^(emax + 1), so q is a multiple of 2^(emax - 21): of its last place, or of the last place
 // of the format.
 
-/// Sums of squares of 22 bits are multiplied by 2^8: lane_sum::add shifts by 63 at most.
+/// Sums of squares of 22 bits are multiplied by 2^8: lane_sum::add shifts by at most 63.
 inline constexpr int squares = 8;
 
-/// n where x is n units, |n| <= 2^22, and magic 1.5 * 2^23 of them; otherwise rounded to one.
+/// x in units, |x| <= 2^22 units, with magic = 1.5 * 2^23 units; rounds to an integer.
 MX_HD inline int units_of(float x, float magic) {
     return static_cast<int>(base::bits_of(x + magic) - base::bits_of(magic));
 }
@@ -383,7 +383,7 @@ class grid_sums {
         q2_ += product(n, n);
         return n;
     }
-    /// `exponent`: of the scale.
+    /// `exponent`: that of the scale.
     MX_HD void add_to(lane_totals<false>& sums, const row_grid& g, int exponent) const {
         const int at = exponent + unit(g);
         sums.d.add(std::int64_t{q_}, at);
@@ -399,7 +399,7 @@ class grid_sums {
 template <typename Values>
 class row_sums;
 
-/// The last place of a bf16 is 2^(emax - 26) or more: y is below 2^28 of these.
+/// The last place of a bf16 is at least 2^(emax - 26): y is below 2^28 of these.
 template <>
 class row_sums<bf16_block> {
   public:
@@ -426,8 +426,8 @@ class row_sums<bf16_block> {
     std::int64_t x_ = 0, x2_ = 0, xd_ = 0;
 };
 
-/// The last place of a float32 is 2^(emax - 42) or more: y = high * 2^(emax - 20) + low * 2^(emax -
-/// 42), both below 2^22.
+/// The last place of a float32 is at least 2^(emax - 42): y = high * 2^(emax - 20) + low * 2^(emax
+/// - 42), both below 2^22.
 template <>
 class row_sums<float_block> {
   public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment by 32 lanes: the steps of plain_block.hpp. Eight lanes work on a block and four blocks
-// are under way at a time; each lane adds up its own elements (lane_totals.hpp).
+// A segment by 32 lanes: the steps of plain_block.hpp. Eight lanes process a block and four blocks
+// are processed at a time; each lane adds up its own elements (lane_totals.hpp).
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace detail {
 inline constexpr int lanes_per_block = 8;
 inline constexpr std::uint32_t blocks_at_once = 4;
 inline constexpr int values_per_lane = 4;
-// Positions of a block that its lanes hold at a time.
+// Positions of a block that its lanes process at a time.
 inline constexpr int chunk_size = lanes_per_block * values_per_lane;
 
 struct lane_values {
@@ -31,12 +31,12 @@ MX_HD inline float load_value(const device_values& values, std::uint64_t at) {
     return stored_value(values.type, values.data, at);
 }
 
-// A block, as each of its lanes sees it.
+// The state of a block in one of its lanes.
 struct lane_block {
     std::uint32_t index;  // in the segment
     std::uint32_t row, col, rows, cols;
     std::uint32_t size;  // 0: there is no such block
-    bool counts;         // its elements are quantized; else it is poisoned, or there is none
+    bool counts;         // its elements are quantized; else it is poisoned or does not exist
     int exponent;
     float offset;
     block_survey seen;
@@ -86,7 +86,7 @@ MX_HD inline void over_block(per_lane<T>& v, Combine combine) {
     for (int mask = lanes_per_block / 2; mask > 0; mask /= 2) exchange(v, mask, combine);
 }
 
-// Loads a chunk of every block; positions beyond a block's end are left alone.
+// Loads a chunk of every block; positions beyond a block's end are unchanged.
 MX_HD inline void load_chunk(const device_segment& s, const device_values& values,
                              std::uint32_t chunk, const per_lane<lane_block>& b,
                              per_lane<lane_values>& x) {
@@ -100,7 +100,7 @@ MX_HD inline void load_chunk(const device_segment& s, const device_values& value
     });
 }
 
-// Calls what(position, k) for the positions of a chunk that lie in the lane's block.
+// Calls what(position, k) for the positions of a chunk that are within the lane's block.
 template <typename What>
 MX_HD inline void for_positions(const lane_block& b, std::uint32_t chunk, int lane, What&& what) {
     for (int k = 0; k < values_per_lane; ++k) {
@@ -109,7 +109,7 @@ MX_HD inline void for_positions(const lane_block& b, std::uint32_t chunk, int la
     }
 }
 
-// Surveys of the lanes of a block become that of the block.
+// Merges the surveys of a block's lanes.
 MX_HD inline void merge_surveys(bool with_range, per_lane<lane_block>& b) {
     per_lane<block_survey> seen;
     per_lane<bool> special;
@@ -129,7 +129,7 @@ MX_HD inline void merge_surveys(bool with_range, per_lane<lane_block>& b) {
     each([&](int lane) { b[lane].seen = seen[lane]; });
 }
 
-// Tallies of the lanes of a block become that of the block.
+// Merges the tallies of a block's lanes.
 MX_HD inline void merge_tallies(per_lane<lane_block>& b) {
     per_lane<element_tally> tally;
     each([&](int lane) { tally[lane] = b[lane].tally; });
@@ -140,7 +140,7 @@ MX_HD inline void merge_tallies(per_lane<lane_block>& b) {
     each([&](int lane) { b[lane].tally = tally[lane]; });
 }
 
-// Finds scales: the first look at the blocks.
+// Finds the scales: the first pass over the blocks.
 MX_HD inline void survey_blocks(const plain_params& p, const device_segment& s,
                                 const device_values& values, std::uint32_t chunks,
                                 per_lane<lane_block>& b, per_lane<lane_values>& x) {
@@ -223,7 +223,7 @@ MX_HD inline void encode_blocks(const plain_params& p, const device_segment& s,
     });
 }
 
-// A block done: its counts to the tally of one of its lanes, its facts to where they are wanted.
+// Adds a finished block to the tally of one of its lanes and writes the requested facts.
 MX_HD inline void add_block(const device_segment& s, int lane, const lane_block& b,
                             segment_tally& tally, const block_results& to) {
     if (b.size == 0) return;
@@ -237,8 +237,8 @@ MX_HD inline void add_block(const device_segment& s, int lane, const lane_block&
 
 }  // namespace detail
 
-/// What scalar::quantize makes of the segment, byte for byte, with the parts of the squared error
-/// where `parts` says so; sums are added to `totals`. Called by all lanes of a warp; one of them
+/// Quantizes the segment with the same bytes as scalar::quantize, with the parts of the squared
+/// error if `parts` is set; adds the sums to `totals`. Called by all lanes of a warp; one of them
 /// writes `out`.
 template <bool parts>
 MX_HD inline void quantize_segment(const plain_params& p, const device_segment& segment,

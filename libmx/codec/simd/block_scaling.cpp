@@ -14,10 +14,10 @@ namespace {
 
 constexpr float never = std::numeric_limits<float>::infinity();
 
-// Beyond, float32 arithmetic on the grid of an element format would leave its range.
+// Beyond this, float32 arithmetic on the grid of an element format would leave its range.
 constexpr double largest_quotient = 0x1p15;
 
-// The smallest float32 from `b` > 0 on; not `b` itself where `above`.
+// The smallest float32 >= `b`, or > `b` if `above`; `b` > 0.
 float first_float(double b, bool above) {
     if (b > static_cast<double>(std::numeric_limits<float>::max())) return never;
     const auto nearest = static_cast<float>(b);
@@ -26,7 +26,7 @@ float first_float(double b, bool above) {
     return base::float_from_bits(base::bits_of(nearest) + 1u);
 }
 
-// The largest float32 not above `b`.
+// The largest float32 <= `b`.
 float floor_float(double b) {
     if (b >= static_cast<double>(std::numeric_limits<float>::max())) {
         return std::numeric_limits<float>::max();
@@ -73,7 +73,8 @@ scaling_table::scaling_table(const block_params& p, float target)
       kind_(quotient_of(p)),
       coded_(p.scale_format->has_codes() && !p.outer_areas),
       largest_value_(static_cast<double>(p.value[p.element.max_positive])) {
-    // Half a quantum further, the number of one more code would begin; ties go to even codes.
+    // Half a quantum above the largest value lies the midpoint to the next number; ties go to even
+    // codes.
     const int m = p.element.mantissa_bits;
     clamp_value_ = largest_value_ + std::ldexp(1.0, std::ilogb(largest_value_) - m - 1);
     clamps_above_ = (p.element.max_positive & 1u) == 0;
@@ -104,13 +105,13 @@ void scaling_table::set_scale(double scale, block_scaling& to) const {
     to.clamp = first_float(scale * clamp_value_, clamps_above_);
 }
 
-// Exact sums (product_plan) bear elements up to four times the largest.
+// Exact sums (product_plan) support elements up to four times the largest value.
 void scaling_table::bound(block_scaling& s) const {
     if (s.scale == 0) return;
     s.largest = std::min(s.largest, floor_float(4 * largest_value_ * s.scale));
 }
 
-// The scale of a dialect that is a power of two.
+// The power-of-two scale of a dialect.
 block_scaling scaling_table::of_power(std::uint32_t amax_bits) const {
     if (dialect_steps::flushed(p_, amax_bits)) return left_to_reference;
     return of_power(dialect_scale(p_, amax_bits));
@@ -142,7 +143,7 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
         const bool usual = base::is_finite(s.factor) && s.factor >= 0 &&
                            (s.factor > 0 || kind_ == quotient_kind::product) &&
                            base::is_finite(decoder.decode(most));
-        // Elements saturate under a scale of zero.
+        // Under a scale of zero elements saturate.
         if (!usual || (s.value == 0 && s.factor != 0)) return left_to_reference;
     }
     block_scaling out = left_to_reference;
@@ -155,7 +156,7 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
     if (kind_ == quotient_kind::product && factor > 0) {
         out.largest = floor_float(largest_quotient / factor);
     }
-    // An element's y has to be near x / S: what becomes a number is then no smaller than sums bear.
+    // y of an element must be near x / S, so that non-zero results are large enough for exact sums.
     const double unit = kind_ == quotient_kind::division ? out.scale / factor : out.scale * factor;
     if (kind_ != quotient_kind::exact && out.scale != 0 && std::abs(unit - 1) > 0x1p-8) {
         return left_to_reference;
@@ -213,7 +214,7 @@ scaling_table& table_of(const block_params& p, float target) {
         return *(of_area[target == p.largest ? 0 : 1] = std::make_unique<scaling_table>(p, target));
     }
     static constexpr std::size_t room = 16;
-    static thread_local std::vector<std::unique_ptr<scaling_table>> tables;  // last used first
+    static thread_local std::vector<std::unique_ptr<scaling_table>> tables;  // most recent first
     auto at = std::find_if(tables.begin(), tables.end(),
                            [&](const auto& t) { return t->is_for(p, target); });
     if (at == tables.end()) {

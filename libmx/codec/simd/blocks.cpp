@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is computed once per block: scales and flags. One body, compiled per instruction set.
+// Per-block results: scales and flags. Compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/blocks.cpp"
 #include <hwy/foreach_target.h>
@@ -25,12 +25,12 @@ HWY_INLINE std::uint64_t number_of(M mask) {
     return hn::CountTrue(bits_tag(), mask);
 }
 
-// Flags of blocks from what their smallest and largest non-zero magnitudes become.
+// Flags of blocks from the results for their smallest and largest non-zero magnitudes.
 struct judge_state {
     explicit HWY_INLINE judge_state(const element_grid& g)
         : limit(hn::Set(float_tag(), g.max_positive)), uneven(g.max_positive != g.max_negative) {}
 
-    // Nearest roundings are monotone, so that the extremes of the block become those of its codes.
+    // Nearest roundings are monotone: the extremes of the block become the extremes of its codes.
     HWY_INLINE void add_monotone(words nonzero, words slow, floats least, floats most,
                                  block_verdicts& out, std::uint8_t* doubtful) const {
         const bits_tag du;
@@ -39,7 +39,7 @@ struct judge_state {
         const auto dead = as_words(hn::Eq(most, hn::Zero(float_tag())));
         const auto collapsed =
             hn::AndNot(dead, as_words(hn::Eq(hn::Min(least, limit), hn::Min(most, limit))));
-        // Where the ends differ by sign, a block that lies at them needs a closer look.
+        // If the largest values of the two signs differ, blocks at the limit need the reference.
         const auto doubt = uneven ? hn::And(eligible, at_top) : hn::Ne(slow, slow);
         const auto sure = hn::AndNot(doubt, eligible);
         out.collapsed += number_of(hn::And(sure, collapsed));
@@ -50,8 +50,8 @@ struct judge_state {
                    byte_tag(), doubtful);
     }
 
-    // Others may take any element up or down: all codes can be one only where the largest element
-    // can go as low as the smallest can go high, and no flag is set elsewhere.
+    // Other roundings may take any element up or down: all codes can be equal only if the largest
+    // element rounded down is at most the smallest rounded up. Other blocks have no flag.
     HWY_INLINE void add_either_way(words nonzero, words slow, floats least_above, floats most_below,
                                    block_verdicts& out, std::uint8_t* doubtful) const {
         const bits_tag du;
@@ -203,7 +203,7 @@ HWY_ATTR void scale(const element_grid& g, const block_extremes& e, std::size_t 
                    out.slow.data() + b);
         out.slow_blocks += number_of(slow);
     }
-    // What fills the last vector up is no block.
+    // Padding in the last vector is not a block.
     std::fill_n(out.slow.data() + blocks, batch, std::uint8_t{1});
     std::fill_n(out.reciprocal.data() + blocks, batch, 0.0f);
     std::fill_n(out.scale.data() + blocks, batch, 0.0f);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements to codes, or to the numbers of the grid, and nothing else: what conversions write. One
-// body, compiled per instruction set.
+// Elements to codes or numbers of the grid, without counts, for conversions. Compiled once per
+// instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/codes.cpp"
 #include <hwy/cache_control.h>
@@ -41,7 +41,7 @@ class code_maker {
         return hn::Min(grid_.round(y, hn::Abs(y), draw), grid_.limit(y));
     }
 
-    // The codes of y, its sign kept.
+    // The codes of y, with its sign.
     HWY_INLINE words codes(floats y, words draw) const {
         if constexpr (fixed) {
             const floats q = hn::CopySignToAbs(magnitude(y, draw), y);
@@ -51,7 +51,7 @@ class code_maker {
         }
     }
 
-    // Without the sign; floating formats.
+    // Codes without the sign; floating formats.
     HWY_INLINE words magnitude_codes(floats y, words draw) const {
         if constexpr (kind == rounding_kind::nearest) {
             return hn::Min(code_of(hn::Abs(y)), top_);
@@ -59,7 +59,7 @@ class code_maker {
             return hn::Min(code_of(grid_.round(y, hn::Abs(y), draw)), top_);
         }
     }
-    // Of magnitudes that are on the grid.
+    // Codes of magnitudes that are on the grid.
     HWY_INLINE words codes_on_grid(floats magnitude) const {
         return hn::Min(code_of(magnitude), top_);
     }
@@ -69,7 +69,7 @@ class code_maker {
             code, hn::And(hn::ShiftRightSame(hn::BitCast(bits_tag(), y), sign_shift_), sign_code_));
     }
 
-    // Cut off at the largest number of its sign, which changes no result that saturates.
+    // Clamped to the largest number of its sign, which changes no saturating result.
     HWY_INLINE floats clamped(floats y) const {
         return hn::CopySignToAbs(hn::Min(hn::Abs(y), grid_.limit(y)), y);
     }
@@ -88,8 +88,8 @@ class code_maker {
         return hn::And(hn::BitCast(bits_tag(), steps), code_mask_);
     }
 
-    // Behind 2^23 quanta the sum has the number of quanta in its last bits; the code counts quanta,
-    // and from the second binade on as many for each binade below.
+    // At or above 2^23 quanta the last bits of the sum are the number of quanta. The code counts
+    // quanta; from the second binade on, it adds as many for each binade below.
     HWY_INLINE words code_of(floats a) const {
         const bits_tag du;
         const words exponent =
@@ -135,7 +135,7 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
     const bits_tag du;
     const code_maker<false, rounding_kind::nearest> maker(g);
     const exact_quotients exactly(g);
-    // The sign of a zero: where the code is one, or where y is.
+    // The sign of a zero: where the code has one, or where y has one.
     const words never = hn::Zero(du);
     const words always = hn::Set(du, base::f32_sign_mask);
     const words plus_of_code = g.sign_of_zero == zero_sign::plus ? always : never;
@@ -174,7 +174,8 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
     }
 }
 
-// Vectors that hold NaN, Inf or, unless results saturate, a number beyond the largest end a run.
+// A run ends at a vector that contains NaN, Inf or, unless results saturate, a number beyond the
+// largest.
 template <class From, bool fixed, rounding_kind kind>
 HWY_ATTR std::size_t cast_run(const element_grid& g, bool saturate, const std::byte* from,
                               std::size_t count, std::uint8_t* codes, float* values) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements under a power-of-two scale to numbers of the grid, codes and counts. One body, compiled
-// per instruction set.
+// Elements under a power-of-two scale to numbers of the grid, codes and counts. Compiled once per
+// instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/elements.cpp"
 #include <hwy/cache_control.h>

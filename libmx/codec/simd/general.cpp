@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of general blocks (block_scaling.hpp). One body, compiled per instruction set.
+// Elements of general blocks (block_scaling.hpp). Compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/general.cpp"
 #include <hwy/cache_control.h>
@@ -52,7 +52,7 @@ class general_kernel : public element_rounder<false, how, with_codes> {
             e.unbounded = exactly_.template round<how>(x, inverse_, scale_, draw);
         } else {
             e.y = float_quotient<kind>(x, factor_);
-            // What is beyond is told by `clamp_from_`.
+            // `clamp_from_` decides what is beyond the largest value.
             const floats rounded = this->grid_.round(e.y, hn::Abs(e.y), hn::Zero(bits_tag()));
             e.unbounded = hn::Min(rounded, e.limit);
         }
@@ -75,7 +75,7 @@ class general_kernel : public element_rounder<false, how, with_codes> {
     }
 
   private:
-    // A number with the sign of the code: that of y, unless the dialect says otherwise of zeros.
+    // A number with the sign of the code: that of y, unless the dialect defines another for zeros.
     HWY_INLINE floats signed_as(floats y, floats magnitude) const {
         const floats zero = hn::Zero(float_tag());
         switch (zero_sign_) {
@@ -123,7 +123,7 @@ HWY_ATTR void measure_chunks(const element_grid& g, const block_run& run, trial_
         return error_term<by>(hn::Sub(hn::Min(rounded, grid.max_positive), y));
     };
     std::size_t block = 0;
-    std::size_t left = 0;  // chunks of the block
+    std::size_t left = 0;  // chunks left in the block
     floats six = hn::Zero(df);
     floats four = six;
     for (std::size_t first = 0; first < chunks; first += batch) {

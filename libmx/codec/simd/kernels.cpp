@@ -88,7 +88,7 @@ bool is_rounding(format::rounding how) {
 constexpr std::size_t batch = 16;
 constexpr float target_four = 4.0f;
 
-// Scratch of a thread.
+// Per-thread scratch memory.
 struct workspace {
     block_scales scales;
     product_sums sums;
@@ -132,7 +132,7 @@ void keep_details(const block_run& run, const block_extremes& e, const centred_b
     }
 }
 
-// Where the scalings of general blocks go.
+// The destination of the scalings of general blocks.
 class scaling_rows {
   public:
     scaling_rows(general_scales& to, block_scales& scales)
@@ -166,7 +166,7 @@ bool is_fast(const block_scaling& s, std::uint32_t amax) {
     return base::float_from_bits(amax) <= s.largest;
 }
 
-// Errors of the chunks of a block in one.
+// Adds up, or takes the largest of, the errors of a block's chunks.
 void join_chunks(const block_run& run, bool largest, float* errors) {
     const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
     if (per_block == 1) return;
@@ -181,9 +181,10 @@ void join_chunks(const block_run& run, bool largest, float* errors) {
     }
 }
 
-// Which blocks of four-over-six take the smaller scale: 0, 1, or 2 where errors are closer than
-// they can be off. y is off by 2^-23 of itself at most, and an error by three times that. A sum of
-// squares is off by twice the sum of the errors times those, and 2 e y <= 16 e^2 + y^2 / 16.
+// Which blocks of four-over-six take the smaller scale: 0, 1, or 2 if the errors differ by less
+// than their uncertainty. y is off by at most 2^-23 of itself, and an error by three times that. A
+// sum of squares is off by at most twice the sum of the errors times those, and 2 e y <= 16 e^2 +
+// y^2 / 16.
 void compare_trials(const block_run& run, four_over_six by, trial_scales& trials) {
     const bool squares = by == four_over_six::mse;
     const bool largest = by == four_over_six::abs_max;
@@ -215,7 +216,7 @@ bool takes_four(const block_params& p, const block_run& run, std::size_t block) 
     return select_scale(p, x, place_of(run.place, e), six, four).code == four.code;
 }
 
-// Where the scales of a block that tries two go: those of the one that is taken.
+// The destination of the chosen scale of a block that tries two.
 std::size_t put_choice(const scaling_rows& rows, std::size_t b, const block_scaling& six,
                        const block_scaling& four, bool takes_four, std::uint32_t amax) {
     const bool fast = is_fast(six, amax) && is_fast(four, amax);
@@ -223,8 +224,8 @@ std::size_t put_choice(const scaling_rows& rows, std::size_t b, const block_scal
     return fast ? 0 : 1;
 }
 
-// Four-over-six in exact arithmetic. Returns how many blocks are left to the reference, as those
-// that follow do.
+// Four-over-six in exact arithmetic. Returns the number of blocks left to the reference, like the
+// functions below.
 std::size_t find_four_over_six(const kernels& k, const element_grid& grid, const block_params& p,
                                const block_run& run, const scaling_rows& rows,
                                trial_scales& trials) {
@@ -250,7 +251,7 @@ std::size_t find_four_over_six(const kernels& k, const element_grid& grid, const
     return slow;
 }
 
-// Four-over-six as dialect te has it: the sums of the kernel are those of the reference.
+// Four-over-six of dialect te: the kernel's sums are those of the reference.
 std::size_t find_te_choice(const kernels& k, const element_grid& grid, const block_params& p,
                            const block_run& run, const scaling_rows& rows, workspace& space) {
     scaling_table& of_six = table_of(p, p.largest);
@@ -279,7 +280,7 @@ std::size_t find_te_choice(const kernels& k, const element_grid& grid, const blo
     for (std::size_t b = 0; b < run.blocks; ++b) {
         const block_scaling &six = space.trials.six.data()[b], &four = space.trials.four.data()[b];
         const bool fast = is_fast(six, amax[b]) && is_fast(four, amax[b]);
-        // The rows of a short tile are shorter.
+        // The last rows of a tile may be shorter.
         const bool whole = run.place.block_rows == 1 || extent_of(run.place, b).size() == size;
         const bool takes =
             tried && whole ? trials.code.data()[b] != 0 : fast && takes_four(p, run, b);
@@ -288,7 +289,7 @@ std::size_t find_te_choice(const kernels& k, const element_grid& grid, const blo
     return slow;
 }
 
-// Searched scales: by the kernel where float32 arithmetic tells which is best.
+// Searched scales: by the kernel where float32 arithmetic can determine the best one.
 std::size_t find_best(const kernels& k, const element_grid& grid, const block_params& p,
                       const block_run& run, const scaling_rows& rows, workspace& space) {
     scaling_table& table = table_of(p, p.largest);
@@ -340,7 +341,7 @@ std::size_t find_by_maximum(const block_params& p, const block_run& run, const s
     return slow;
 }
 
-// The scales of general blocks, by the reference or as it has them.
+// The scales of general blocks, from the reference or equal to it.
 void find_scales(const kernels& k, const element_grid& grid, const block_params& p,
                  const block_run& run, workspace& space) {
     const scaling_rows rows(space.general, space.scales);
@@ -354,11 +355,11 @@ void find_scales(const kernels& k, const element_grid& grid, const block_params&
     } else {
         slow = find_four_over_six(k, grid, p, run, rows, space.trials);
     }
-    // What fills the last vector up is no block.
+    // Padding in the last vector is not a block.
     for (std::size_t b = 0; b < batch; ++b) rows.put(run.blocks + b, left_to_reference, false);
 }
 
-// The same where small numbers are for the reference (element_grid::least).
+// Leaves blocks with numbers below element_grid::least to the reference.
 void leave_small_numbers(const element_grid& grid, const block_run& run, workspace& space) {
     if (grid.least == 0) return;
     const scaling_rows rows(space.general, space.scales);
@@ -371,7 +372,8 @@ void leave_small_numbers(const element_grid& grid, const block_run& run, workspa
     }
 }
 
-// Dequantized values of general blocks as their dialect returns them, where codes do not tell.
+// Dequantized values of general blocks as their dialect returns them, if codes do not determine
+// them.
 void put_values(const block_params& p, const block_run& run, const general_scales& general,
                 const block_scales& scales, const block_results& to) {
     for (std::size_t b = 0; b < run.blocks; ++b) {
@@ -396,7 +398,7 @@ void put_values(const block_params& p, const block_run& run, const general_scale
     }
 }
 
-// Blocks of zeros only, slow ones left out.
+// Blocks that contain only zeros, without slow ones.
 std::uint64_t zero_blocks(const block_run& run, const block_scales& scales) {
     std::uint64_t count = 0;
     for (std::size_t b = 0; b < run.blocks; ++b) {
@@ -405,7 +407,7 @@ std::uint64_t zero_blocks(const block_run& run, const block_scales& scales) {
     return count;
 }
 
-// max |x| over the blocks, slow ones left out.
+// max |x| over the blocks, without slow ones.
 std::uint32_t largest(const block_run& run, const block_scales& scales) {
     std::uint32_t most = 0;
     for (std::size_t b = 0; b < run.blocks; ++b) {
@@ -414,13 +416,13 @@ std::uint32_t largest(const block_run& run, const block_scales& scales) {
     return most;
 }
 
-// Without mantissa bits, ties to even go by codes, not by numbers.
+// Without mantissa bits, ties to even are decided by codes, not by numbers.
 bool rounds_by_code(const format::element_params& f, const format::rounding_mode& mode) {
     return f.floating && f.mantissa_bits == 0 && mode.how == format::rounding::rtne &&
            mode.ties == format::tie_rule::even;
 }
 
-// Of a format and its values by code.
+// The grid of a format, with its values by code.
 element_grid grid_of(const format::element_params& f, const format::rounding_mode& mode,
                      const float* value) {
     element_grid g{};
@@ -437,7 +439,7 @@ element_grid grid_of(const format::element_params& f, const format::rounding_mod
     g.inverse_quantum = base::exact_pow2f(-f.quantum);
 
     constexpr float never = 2.0f;
-    constexpr float half_or_more = 0x1.fffffep-2f;  // more than the float below one half
+    constexpr float half_or_more = 0x1.fffffep-2f;  // above the float below one half
     g.threshold_positive = g.threshold_negative = never;
     using format::rounding;
     switch (mode.how) {
@@ -467,13 +469,13 @@ element_grid grid_of(const format::element_params& f, const format::rounding_mod
             g.rounding = rounding_kind::stochastic;
             g.random_mask = ~0u << (32 - mode.random_bits);
             break;
-        default:  // takes() and takes_cast() say no
+        default:  // rejected by takes() and takes_cast()
             break;
     }
     return g;
 }
 
-// What conversions ask for: codes and the facts of scales.
+// The output of conversions: codes and the facts of scales.
 void write_codes(const kernels& k, const block_params& p, const element_grid& grid, block_run& run,
                  const block_extremes& extremes, workspace& space, block_details& details) {
     std::uint8_t* const codes = details.results.codes;
@@ -495,28 +497,29 @@ void write_codes(const kernels& k, const block_params& p, const element_grid& gr
     }
 }
 
-// Bits that a sum of x q over 32 elements needs; x has at least about half a unit of q, and at most
-// four times the largest number.
+// Bits of a sum of x q over 32 elements: x has at least about half a unit of q, and at most four
+// times the largest number.
 int bits_of_products(const grid_range& r, int precision) {
     return 2 * (r.most - r.least) + 9 + precision;
 }
 
-// Roundings that make a number other than zero of any x.
+// Roundings that can take a non-zero x of any size to a non-zero number.
 bool leaves_zero(const element_grid& g) {
     return g.rounding == rounding_kind::stochastic ||
            (g.rounding == rounding_kind::threshold &&
             (g.threshold_positive == 0 || g.threshold_negative == 0));
 }
 
-// What is smaller, in units of the scale, must not become a number: its products with q need more
-// bits than two doubles bear.
+// The limit, in units of the scale, below which results must be zero: products with q would need
+// more bits than two doubles have.
 float least_of(const element_grid& g, const grid_range& r, int precision) {
-    constexpr int usual = -60;  // y and its neighbours are far from float32's least numbers
+    constexpr int usual = -60;  // y and its neighbours are far from float32's smallest numbers
     if (!leaves_zero(g)) return 0;
     return base::exact_pow2f(std::max(usual, 2 * r.most - 92 + precision - r.least));
 }
 
-// With an offset, x may lie anywhere: its own range decides whether two doubles bear the sums.
+// With an offset, x can have any size: the range of the block decides whether two doubles are
+// enough.
 void leave_wide_blocks(const block_params& p, const block_run& run, block_scales& scales) {
     const grid_range r = range_of(p);
     const auto exponent = [](std::uint32_t bits) {
@@ -693,7 +696,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
         }
     }
 
-    // With offsets the verdicts are on x - O.
+    // With offsets the verdicts are about x - O.
     const std::uint32_t most = p.has_offset ? largest(run, space.scales) : verdicts.amax;
     out.counted_max = std::max(out.counted_max, most);
     out.count.elements = run.place.elements();
@@ -701,7 +704,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     out.count.overflow += counts.overflow;
     out.count.clamp += counts.clamp;
     out.count.top_code += counts.top_code;
-    // Of all that was looked at, padding counts as zeros that stay zero.
+    // Padding counts as zeros that stay zero.
     out.count.underflow += counts.zero - (counts.slots - verdicts.nonzero);
     if (grid.smallest_normal != 0) out.count.subnormal += counts.subnormal - counts.zero;
     out.block.blocks = run.blocks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stored rows to blocks one after the other, what they hold at a glance, and their random draws.
-// One body, compiled per instruction set.
+// Stored rows to consecutive blocks, with their extremes and random draws. Compiled once per
+// instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/load.cpp"
 #include <hwy/cache_control.h>
@@ -96,7 +96,7 @@ HWY_INLINE void gather_whole(const float* from, std::size_t from_stride, std::si
     }
 }
 
-// The same for `blocks` tiles side by side; of 4x4 tiles the loops have fixed lengths.
+// The same for `blocks` adjacent tiles; loops over 4x4 tiles have constant lengths.
 template <std::size_t cols>
 HWY_INLINE void gather_tiles(const float* from, std::size_t from_stride, std::size_t rows,
                              std::size_t blocks, std::size_t stride, float* HWY_RESTRICT to) {
@@ -162,7 +162,7 @@ HWY_ATTR void arrange(const float* from, std::size_t from_stride, const segment_
     }
 }
 
-// Lays out the values as block_run says: in `room`, or where they are.
+// Lays out the values as block_run requires: in `room`, or without a copy.
 HWY_ATTR const float* lay_out(const stored_values& values, const segment_place& place,
                               std::size_t stride, base::aligned_buffer<float>& room,
                               base::aligned_buffer<float>& rows_room) {
@@ -195,7 +195,7 @@ HWY_ATTR const float* lay_out(const stored_values& values, const segment_place& 
     }
     float* const to = room.room_for(place.blocks() * stride);
     const auto block = static_cast<std::size_t>(place.block_rows);
-    // An odd number of cache lines, so that rows do not compete for the same ones.
+    // An odd number of cache lines, so that rows do not map to the same cache sets.
     const std::size_t wide = is_float ? 0 : (cols / 16 | 1) * 16 + 16;
     float* const buffer = is_float ? nullptr : rows_room.room_for(block * wide);
     for (std::size_t g = 0; g * block < rows; ++g) {
@@ -204,7 +204,7 @@ HWY_ATTR const float* lay_out(const stored_values& values, const segment_place& 
         for (std::size_t r = 0; r < tall && !is_float; ++r) {
             const std::byte* const row = from.from(r * values.stride).data;
             widen_run(values.type, row, cols, buffer + r * wide);
-            // The next segment lies to the right.
+            // The next segment is to the right.
             for (std::size_t c = 0; c < 2 * cols; c += 64) hwy::Prefetch(row + 2 * cols + c);
         }
         arrange(is_float ? reinterpret_cast<const float*>(from.data) : buffer,
@@ -242,7 +242,7 @@ HWY_ATTR void survey(block_run& run) {
                         hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(x) + v * float_lanes);
                     const words a = hn::And(bits, mask);
                     top = hn::Max(top, a);
-                    // Zero wraps to the top and never wins.
+                    // Zero wraps to the largest number and is never the minimum.
                     bottom = hn::Min(bottom, hn::Sub(a, one));
                     count += hn::CountTrue(du, hn::Ne(a, hn::Zero(du)));
                 }
@@ -257,7 +257,8 @@ HWY_ATTR void survey(block_run& run) {
     }
 }
 
-// Widens bfloat16 chunks that lie one after the other, and surveys them on the way, two to a lane.
+// Widens consecutive bfloat16 chunks and finds their extremes in the same pass, two elements to a
+// lane.
 HWY_ATTR void widen_and_survey(const std::uint16_t* HWY_RESTRICT from, block_run& run) {
     const bits_tag du;
     const hn::Repartition<std::uint16_t, bits_tag> ds;
@@ -305,7 +306,7 @@ HWY_ATTR void widen_and_survey(const std::uint16_t* HWY_RESTRICT from, block_run
     }
 }
 
-// Whether the elements of a segment lie one after the other, in whole blocks.
+// Whether the elements of a segment are contiguous and form whole blocks.
 bool is_dense(const stored_values& values, const segment_place& place, std::size_t stride) {
     return place.block_rows == 1 && place.block_cols == stride && place.cols % stride == 0 &&
            (place.rows == 1 || values.stride == place.cols);
@@ -329,7 +330,8 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
     run.amin.room_for(padded);
     run.nonzero.room_for(padded);
     const bool dense = is_dense(values, place, run.stride);
-    // What lies behind a dense segment is the next one of the panel, or harmless to ask for.
+    // The next segment of a dense panel follows this one; prefetching after the last one is
+    // harmless.
     run.next = dense ? values.from(place.elements()).data : nullptr;
     run.next_step = static_cast<std::size_t>(tensor::row_of(values.type).bits / 8);
     if (dense && run.stride == 32 && values.type == tensor::dtype::bf16) {
@@ -345,8 +347,8 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
 
 namespace {
 
-// Philox4x32-10 (base/random.hpp) of consecutive counters, one per 64-bit lane. Four vectors
-// of counters at a time, because each waits for its own multiplications.
+// Philox4x32-10 (base/random.hpp) of consecutive counters, one per 64-bit lane. Four vectors of
+// counters at a time hide the latency of the multiplications.
 class philox {
   public:
     HWY_INLINE philox(std::uint64_t seed, std::uint64_t tensor) : tensor_(tensor) {
@@ -366,7 +368,7 @@ class philox {
     HWY_INLINE void fill(std::uint64_t first, std::uint32_t* to) const {
         const bits_tag du;
         const wide_tag dw;
-        // Even lanes take the first half of the counters: interleaving then restores the order.
+        // Even lanes take the first half of the counters, so that interleaving restores the order.
         HWY_ALIGN std::uint64_t order[double_lanes];
         for (std::size_t i = 0; i < double_lanes; ++i) {
             order[i] = i / 2 + i % 2 * (double_lanes / 2);
@@ -396,7 +398,7 @@ class philox {
   private:
     static constexpr std::size_t rounds = 10;
     using wide_tag = hn::RepartitionToWide<bits_tag>;
-    // Words of a counter in the lower halves of 64-bit lanes; the upper halves are anything.
+    // Words of a counter in the lower halves of 64-bit lanes; the upper halves are arbitrary.
     struct state {
         words c0, c1, c2, c3;
     };
@@ -460,7 +462,7 @@ HWY_ATTR void draw(block_run& run, std::uint64_t seed) {
         draw_row(key, generator, place.first + r * place.row_stride, cols,
                  reinterpret_cast<std::uint32_t*>(rows + r * cols));
     }
-    // Draws take the way of the elements, as bits.
+    // Draws are laid out like the elements, as bits.
     const stored_values values{tensor::dtype::f32, reinterpret_cast<const std::byte*>(rows), cols};
     run.draws = reinterpret_cast<const std::uint32_t*>(
         lay_out(values, place, run.stride, run.draw_room, run.rows_room));

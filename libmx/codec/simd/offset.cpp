@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks with an offset O: y = (x - O)/S. One body, compiled per instruction set.
+// Blocks with an offset O: y = (x - O)/S. Compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/offset.cpp"
 #include <hwy/cache_control.h>
@@ -43,7 +43,7 @@ class centred_kernel : public element_rounder<fixed, kind, with_codes> {
     floats reciprocal_, offset_;
 };
 
-// The smallest and largest element of every block, lane by lane.
+// The smallest and largest element of every block, one block per lane.
 HWY_ATTR void survey_range(const block_run& run, std::size_t first, std::size_t count, float* low,
                            float* high) {
     const float_tag df;
@@ -105,7 +105,7 @@ HWY_ATTR void centre(const block_run& run, range_kind range, centred_blocks& out
         const std::size_t count = std::min(batch, run.blocks - first);
         survey_range(run, first, count, low, high);
         for (std::size_t i = 0; i < batch; ++i) {
-            // fp16(max/2 + min/2), a zero being +0; the reference has the same.
+            // fp16(max/2 + min/2), with zero as +0, as in the reference.
             const float middle = 0.5f * high[i] + 0.5f * low[i];
             const bool finite = run.amax.data()[first + i] < base::f32_infinity;
             const std::uint16_t half = finite ? base::half_saturated(middle) : std::uint16_t{0};
@@ -124,7 +124,7 @@ HWY_ATTR void centre(const block_run& run, range_kind range, centred_blocks& out
                         : 0.5f * whole;
                 ruled = base::bits_of(half) & base::f32_magnitude_mask;
             }
-            // What is not finite, or filled up with zeros, is for the reference.
+            // Blocks that are not finite or padded with zeros go to the reference.
             const std::size_t b = first + i;
             const bool usual = i < count && run.amax.data()[b] < base::f32_infinity &&
                                extent_of(run.place, b).size() == run.stride;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums over the blocks of a run. One body, compiled per instruction set.
+// Exact sums over the blocks of a run. Compiled once per instruction set.
 //
-// A sum of doubles is exact while its terms are multiples of one unit and stay below 2^53 of them.
+// A sum of doubles is exact while its terms are multiples of one unit and stay below 2^53 units.
 // Terms that need more bits are split: adding and subtracting an anchor 1.5 * 2^k leaves the
-// multiples of 2^(k-52), the rest goes to a second sum (or a third). Elements are added in pieces
-// of 16 or 32; the sums of all pieces are then multiplied by their scales and added likewise.
+// multiples of 2^(k-52); the remainder goes to a second sum (or a third). Elements are added in
+// pieces of 16 or 32; the sums of the pieces are multiplied by their scales and added in the same
+// manner.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/sums.cpp"
 #include <hwy/foreach_target.h>
@@ -32,7 +33,7 @@ HWY_INLINE doubles upper(floats v) {
     return hn::PromoteTo(double_tag(), hn::UpperHalf(half_tag(), v));
 }
 
-// What sums of terms below 2^exponent leave to the next sum starts at 2^(exponent - 52).
+// For terms below 2^exponent, the next sum takes the part below 2^(exponent - 52).
 HWY_INLINE doubles anchor(int exponent) {
     return hn::Set(double_tag(), 1.5 * base::exact_pow2(exponent));
 }
@@ -40,7 +41,7 @@ HWY_INLINE doubles high_part(doubles v, doubles anchor) {
     return hn::Sub(hn::Add(v, anchor), anchor);
 }
 
-// A sum in one double, two or three.
+// A sum in one, two or three doubles.
 template <int levels>
 struct split_sum {
     doubles high, low, least;
@@ -64,7 +65,7 @@ struct split_sum {
     }
 };
 
-// The sums of a batch of pieces on their way.
+// The sums of a batch of pieces, before they are stored.
 template <std::size_t count>
 struct batch_sums {
     HWY_ALIGN double of[count][batch * double_lanes];
@@ -78,7 +79,7 @@ struct batch_sums {
     HWY_INLINE void fold(std::size_t which, double* to) const { fold_double_batch(of[which], to); }
 };
 
-// The block of one piece after the other.
+// Steps through the pieces of a run and their blocks.
 class block_walk {
   public:
     explicit block_walk(std::size_t per_block) : per_block_(per_block), left_(per_block) {}
@@ -95,7 +96,7 @@ class block_walk {
     std::size_t per_block_, left_, block_ = 0;
 };
 
-// Exponent of a float32, that of the least normal number for those below it.
+// Exponent of a float32; for subnormals that of the smallest normal number.
 HWY_INLINE int exponent_of(std::uint32_t magnitude) {
     return std::max(static_cast<int>(magnitude >> 23), 1) - 127;
 }
@@ -106,13 +107,13 @@ HWY_INLINE int span_of(const block_run& run, std::size_t block) {
     return amax == 0 ? 0 : exponent_of(amax) - exponent_of(run.amin.data()[block]);
 }
 
-// The smallest elements of a block with exponent e that three sums of x^2 bear: see sum_values.
+// The smallest element that three sums of x^2 support in a block with exponent e: see sum_values.
 HWY_INLINE float least_summed(const block_run& run, int e) {
     return base::exact_pow2f(std::clamp(e - (72 - run.precision), -149, 127));
 }
 
-// x and x^2, of elements at most so far below the largest as `levels` bear (see sum_values); three
-// levels leave smaller ones to block_run::small. |x| < 2^(e+1).
+// Sums of x and x^2 of elements within the range below the largest that `levels` sums support (see
+// sum_values); with three levels, smaller ones go to block_run::small. |x| < 2^(e+1).
 template <std::size_t chunk, int levels>
 HWY_ATTR void sum_pieces(block_run& run) {
     const float_tag df;
@@ -176,7 +177,7 @@ HWY_ATTR void sum_pieces(block_run& run) {
     }
 }
 
-// The larger magnitude; with or without its sign until the end.
+// The larger magnitude; the sign is dropped at the end at the latest.
 HWY_INLINE doubles to_compare(doubles error) {
 #if HWY_TARGET == HWY_AVX3
     return error;
@@ -192,7 +193,7 @@ HWY_INLINE doubles larger(doubles a, doubles b) {
 #endif
 }
 
-// d - x: S q is exact, so that this rounds once.
+// d - x: S q is exact, so this rounds once.
 struct plain_error {
     doubles scale;
     HWY_INLINE doubles of(doubles x, doubles q) const { return hn::MulSub(scale, q, x); }
@@ -292,7 +293,7 @@ HWY_INLINE product two_product(doubles a, doubles b) {
 #if HWY_NATIVE_FMA
     return {high, hn::MulSub(a, b, high)};
 #else
-    // Dekker: the halves of 26 bits have exact products.
+    // Dekker: halves of 26 bits have exact products.
     const doubles split = hn::Set(double_tag(), 0x1p27 + 1);
     const auto halves = [&](doubles v, doubles& top, doubles& rest) HWY_ATTR {
         const doubles c = hn::Mul(v, split);
@@ -309,10 +310,10 @@ HWY_INLINE product two_product(doubles a, doubles b) {
 #endif
 }
 
-// Adds `count` terms, which are lost, a multiple of a vector and at most 4096.
+// Adds `count` terms (a multiple of a vector, at most 4096) and overwrites them.
 HWY_ATTR void add_few(double* terms, std::size_t count, base::exact_sum& to) {
     const double_tag dd;
-    constexpr int bits = 40;  // of a level; 4096 of them fit a double
+    constexpr int bits = 40;  // per level; a sum of 4096 terms fits a double
     doubles most = hn::Zero(dd);
     for (std::size_t i = 0; i < count; i += double_lanes) {
         most = hn::Max(most, hn::Abs(hn::Load(dd, terms + i)));
@@ -340,8 +341,8 @@ HWY_ATTR void add_few(double* terms, std::size_t count, base::exact_sum& to) {
 
 }  // namespace
 
-// Bits of x^2: 2 (P + span), and 5 for the elements of a piece; P: those of x. Two sums bear 101,
-// three 149 and so a span of 72 - P.
+// Bits of x^2: 2 (P + span), and 5 for the elements of a piece; P: the bits of x. Two sums support
+// 101, three 149 and so a span of 72 - P.
 void sum_values(block_run& run) {
     const std::size_t pieces = pieces_of(run) + batch;
     run.sum_x.room_for(pieces);
@@ -404,7 +405,7 @@ HWY_ATTR void add_products(const product_plan& plan, const block_run& run, produ
         }
         const auto at = [&](const double* from, std::size_t i)
                             HWY_ATTR { return hn::Load(dd, from + i); };
-        // Adds what `term` makes of each piece.
+        // Adds `term` of each piece.
         const auto add = [&](base::exact_sum& sum, auto&& term) HWY_ATTR {
             for (std::size_t i = 0; i < padded; i += double_lanes) {
                 hn::Store(term(i), dd, terms + i);

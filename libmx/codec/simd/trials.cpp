@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block scales that are found by trying several: a block to each lane, so that nothing is added
-// across lanes. One body, compiled per instruction set.
+// Block scales found by trying several. One block per lane, so that nothing is added across lanes.
+// Compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/trials.cpp"
 #include <hwy/foreach_target.h>
@@ -23,7 +23,7 @@ using byte_tag = hn::Rebind<std::uint8_t, bits_tag>;
 using float_mask = hn::Mask<float_tag>;
 using nearest_grid = grid_vectors<false, rounding_kind::nearest>;
 
-// Vector i of `to` gets element i of the blocks from `first` on; lanes without a block get a copy.
+// Vector i of `to` receives element i of the blocks from `first` on; unused lanes receive a copy.
 HWY_INLINE void transpose(const block_run& run, std::size_t first, float* HWY_RESTRICT to) {
     const float_tag df;
     const int_tag di;
@@ -36,14 +36,14 @@ HWY_INLINE void transpose(const block_run& run, std::size_t first, float* HWY_RE
     }
 }
 
-// scale=search over the blocks in the lanes. Errors are in units of the scale that it begins with,
-// in float32. What they can be off by: y by 2^-23 of itself, which adds up to 2^-22 sqrt(n E) y to
-// a sum of squares E (Cauchy and Schwarz), and n 2^-23 y to one of magnitudes; the rest is
-// relative, n + 10 roundings. The margins are at least twice that. Codes are left untried only
-// where a part of the error alone is larger than the best by far more.
+// scale=search over the blocks in the lanes. Errors are float32 numbers in units of the first
+// scale. Their uncertainty: y is off by 2^-23 of itself, which adds up to 2^-22 sqrt(n E) y in a
+// sum of squares E (Cauchy-Schwarz) and to n 2^-23 y in a sum of magnitudes; the rest is relative,
+// n + 10 roundings. The margins are at least twice that. A code is skipped only if a part of its
+// error alone exceeds the best error by far more.
 //
-// `exact`: scales are powers of two and so every error is exact. A floating format has one error
-// under most scales, so that sums differ in a few terms only: these alone are compared.
+// `exact`: scales are powers of two, so every error is exact. In a floating format an element has
+// the same error under most scales, so sums differ in a few terms only: only those are compared.
 template <bool squares, bool exact>
 class lane_search {
   public:
@@ -62,7 +62,7 @@ class lane_search {
         const double share = squares ? 0x1p-23 : 0x1p-20;
         slack_ =
             hn::Mul(size, hn::Set(df, static_cast<float>(share * static_cast<double>(stride_))));
-        // A NaN or Inf fails; zeros have nothing to search for.
+        // Lanes with NaN or Inf fail the comparison; blocks of zeros need no search.
         const auto fit =
             hn::And(hn::Le(y_amax_, hn::Set(df, 0x1p10f)), hn::Gt(y_amax_, hn::Set(df, 0x1p-10f)));
         const auto active = hn::And(usable, fit);
@@ -88,13 +88,13 @@ class lane_search {
     }
 
   private:
-    // From the best to another, where that is exact.
+    // The difference between the best code and another, where that is exact.
     struct difference {
-        floats sum, size;  // of the terms that are not the same, and of their magnitudes
-        float_mask none;   // all are
+        floats sum, size;  // of the terms that differ, and of their magnitudes
+        float_mask none;   // no term differs
     };
 
-    // Also the part of elements that become zero.
+    // `zeros` receives the part from elements that become zero.
     HWY_INLINE floats error_under(ints code, floats& zeros, difference& to_best) const {
         const float_tag df;
         const floats inverse = hn::GatherIndex(df, plan_.inverse, code);
@@ -128,7 +128,7 @@ class lane_search {
         return hn::Mul(all, unit);
     }
 
-    // The errors that were found last are those of the best in these lanes.
+    // Marks the last computed errors as those of the best code in these lanes.
     HWY_INLINE void keep_errors(float_mask lanes) {
         const float_tag df;
         if (!exact || hn::AllFalse(df, lanes)) return;
@@ -155,11 +155,11 @@ class lane_search {
         const int_tag di;
         auto less = active;
         if constexpr (exact) {
-            // Equal errors: the larger scale.
+            // Equal errors: the larger scale is taken.
             const auto tied = hn::And(active, d.none);
             code_ = hn::IfThenElse(hn::RebindMask(di, tied), hn::Max(code, code_), code_);
             const float share = static_cast<float>(stride_ + 16) * 0x1p-23f;
-            // What lies below float32's normal numbers is not exact.
+            // Sums below float32's normal numbers are not exact.
             const floats bound =
                 hn::Add(hn::Mul(d.size, hn::Set(df, share)), hn::Set(df, 0x1p-100f));
             less = hn::And(active, hn::Lt(d.sum, hn::Neg(bound)));
@@ -176,7 +176,7 @@ class lane_search {
         code_ = hn::IfThenElse(hn::RebindMask(di, less), code, code_);
     }
 
-    // Whether no code with that part of the error, or more, can be best.
+    // Whether no code with at least this part of the error can be best.
     HWY_INLINE float_mask hopeless(floats part) const {
         const float_tag df;
         const floats bound = hn::Add(hn::Mul(best_, hn::Set(df, 1 + 0x1p-8f)), slack_);
@@ -191,8 +191,8 @@ class lane_search {
         const int_tag di;
         return between(code, hn::Set(di, plan_.least_usable), hn::Set(di, plan_.most_usable));
     }
-    // Leaves the lanes that have such a code; those that have it only outside of what is usable
-    // here become doubtful.
+    // Removes lanes without such a code; a lane whose code lies outside the usable range becomes
+    // doubtful.
     HWY_INLINE float_mask within(ints code, ints least, ints most, float_mask active) {
         const auto here = hn::And(active, between(code, least, most));
         const auto left = usable_of(code);
@@ -211,7 +211,7 @@ class lane_search {
             const ints code = hn::Sub(first_, hn::Set(di, k));
             active = within(code, least, first_, active);
             const ints safe = hn::Max(code, hn::Set(di, plan_.least_usable));
-            // The largest element, where it is clamped: under smaller scales it is further off.
+            // The largest element, if it is clamped: its error grows as scales become smaller.
             const floats scale = hn::Mul(hn::GatherIndex(df, plan_.scale, safe), to_first_);
             const floats over =
                 hn::Max(hn::Sub(y_amax_, hn::Mul(grid_.max_positive, scale)), hn::Zero(df));
@@ -245,7 +245,7 @@ class lane_search {
     const search_plan& plan_;
     std::size_t stride_;
     const float* x_;
-    float* errors_;  // of the best, then those that were found last, in units of the first scale
+    float* errors_;  // of the best code, then the last computed ones, in units of the first scale
     ints first_, code_;
     floats to_first_, y_amax_, slack_, best_, second_;
     float_mask doubtful_;
@@ -265,7 +265,7 @@ HWY_ATTR void search_blocks(const element_grid& g, const search_plan& plan, cons
     }
 }
 
-// The error of a block under a scale as dialect te adds it up (te_error in general_block.hpp).
+// The error of a block under a scale as dialect te computes it (te_error in general_block.hpp).
 template <bool squares, bool fp16>
 HWY_INLINE floats te_error(const nearest_grid& grid, const te_plan& plan, std::size_t stride,
                            const float* x, floats scale, floats factor) {
@@ -321,7 +321,7 @@ HWY_ATTR void choose_te(const element_grid& g, const te_plan& plan, const block_
 
 void search(const element_grid& g, const search_plan& plan, const block_run& run,
             block_trials& trials) {
-    const bool powers = plan.lowest == 0;  // the first code of numbers is zero, and no scale
+    const bool powers = plan.lowest == 0;  // else the first code is zero, which is not a scale
     if (plan.squares) {
         return powers ? search_blocks<true, true>(g, plan, run, trials)
                       : search_blocks<true, false>(g, plan, run, trials);

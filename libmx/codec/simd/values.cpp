@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One body, compiled per instruction set; which one runs is chosen at the first call.
+// Compiled once per instruction set; the first call selects one.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/values.cpp"
 #include <hwy/foreach_target.h>
@@ -37,7 +37,7 @@ void scale_codes(const plain_params& p, float scale, const std::uint8_t* codes, 
             const auto code = hn::PromoteTo(du, hn::LoadU(stored, codes + i));
             const auto magnitude = hn::And(code, magnitude_mask);
             const auto field = hn::ShiftLeftSame(magnitude, 23 - mantissa);
-            // Below the least normal number: its fraction beside a hidden bit, which goes again.
+            // Subnormals: the fraction with an implicit bit, which is subtracted again.
             const auto small =
                 hn::Sub(hn::BitCast(df, hn::Add(field, least)), hn::BitCast(df, least));
             const auto value = hn::IfThenElse(hn::RebindMask(df, hn::Lt(magnitude, hidden)), small,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting the words of blocks. One body, compiled per instruction set.
+// Counts the words of blocks. Compiled once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libmx/codec/simd/words.cpp"
 #include <hwy/foreach_target.h>
@@ -18,9 +18,9 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Blocks that are counted side by side, so that an increment seldom waits for one before it.
+// Blocks counted in parallel, so that an increment seldom waits for the previous one.
 constexpr std::size_t side_by_side = 4;
-// Of larger blocks, parts are counted side by side.
+// Larger blocks are cut into parts, which are counted in parallel.
 constexpr std::size_t largest_small = 256;
 
 template <std::size_t width>
@@ -30,7 +30,7 @@ struct pass {
     static constexpr std::size_t lanes = hn::MaxLanes(tag());
 
     struct extremes {
-        vec largest, least;  // least: less one, so that zero never wins
+        vec largest, least;  // least: minus one, so that zero is never the minimum
 
         HWY_INLINE extremes() : largest(hn::Zero(tag())), least(hn::Set(tag(), 0xffff)) {}
         HWY_INLINE void add(vec magnitude) {
@@ -46,7 +46,8 @@ struct pass {
         }
 
       private:
-        // For the least lane there is an instruction; the greatest has the least complement.
+        // There is an instruction for the smallest lane; the complement of the largest lane is
+        // smallest.
         static HWY_INLINE std::uint16_t least_lane(vec v) { return fold(tag(), v); }
         template <class D>
         static HWY_INLINE std::uint16_t fold(D d, hn::Vec<D> v) {
@@ -60,7 +61,7 @@ struct pass {
     };
 
     static HWY_INLINE vec magnitude_of(vec words) { return hn::And(words, hn::Set(tag(), 0x7fff)); }
-    // Counters of words, `at` the position of the first one among the lanes of zeros.
+    // Counters of words; `at`: the index of the first one, which gives zeros their lane.
     static HWY_INLINE vec counters_of(vec words, vec magnitude, std::size_t at) {
         const tag d;
         const vec counter = hn::Or(hn::ShiftLeft<1>(words), hn::ShiftRight<15>(words));
@@ -76,7 +77,7 @@ struct pass {
         return hn::Load(tag(), words);
     }
 
-    // Counters of a block, filled up to whole vectors.
+    // Counters of a block, padded to whole vectors.
     static HWY_INLINE std::size_t load(const std::uint16_t* HWY_RESTRICT x, std::size_t size,
                                        std::uint16_t* HWY_RESTRICT counters, extremes& e) {
         const tag d;
@@ -119,7 +120,7 @@ struct pass {
         for (std::size_t i = 0; i < size; ++i) ++to[counters[i]];
     }
 
-    // The table of a block, or null when the block was attended to.
+    // The table of a block, or null if the block was passed to attend().
     static HWY_INLINE std::uint32_t* table_of(const std::uint16_t* x, std::size_t size,
                                               const extremes& e, word_tables& to) {
         const std::uint16_t largest = e.greatest(), least = e.smallest();
@@ -132,7 +133,7 @@ struct pass {
         return t.count;
     }
 
-    // While the blocks of one group are counted, those of the next are loaded.
+    // The blocks of the next group are loaded while those of one group are counted.
     static void small(const std::uint16_t* x, std::size_t size, std::size_t blocks,
                       word_tables& to) {
         group groups[2];

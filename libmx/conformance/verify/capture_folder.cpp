@@ -72,15 +72,15 @@ std::vector<std::string> captured_files(const std::string& folder) {
     const std::string manifest = (fs::path(folder) / capture_manifest).string();
     const analysis::results_input input = analysis::open_results(manifest);
     if (input.content.kind != "capture") {
-        fail(manifest, fmt::format("holds mx.{}; mx.capture is called for", input.content.kind));
+        fail(manifest, fmt::format("holds mx.{}; mx.capture is expected", input.content.kind));
     }
     std::vector<std::string> paths;
     std::set<std::string> listed;
     for (const report::record& file : input.content.results) {
         const std::string name = report::text_of(file, "file");
         if (!is_inside(name)) {
-            fail(manifest,
-                 fmt::format("lists '{}', which is no file of a recording", base::printable(name)));
+            fail(manifest, fmt::format("lists '{}', which is not a file of a recording",
+                                       base::printable(name)));
         }
         const std::string path = (fs::path(folder) / name).string();
         if (!listed.insert(path).second) fail(manifest, fmt::format("lists {} twice", name));

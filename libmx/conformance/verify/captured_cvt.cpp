@@ -122,7 +122,7 @@ std::string verify_cvt(const vector_file& file, const verify_options&, compariso
     if (list == "narrowing") return verify_narrowing(file, found);
     if (list == "widening") return verify_widening(file, found);
     if (list == "stochastic") return verify_stochastic_narrowing(file, found);
-    file.fail("its metadata says list={}; narrowing, widening or stochastic is called for", list);
+    file.fail("its metadata says list={}; narrowing, widening or stochastic is expected", list);
 }
 
 }  // namespace mx::conformance::verify

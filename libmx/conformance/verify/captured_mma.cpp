@@ -79,7 +79,7 @@ std::size_t whole_tiles(const vector_file& file, const std::string& tensor) {
     const tensor::shape& shape = file.info(tensor).shape;
     if (shape.size() != 3 || shape[1] != vectors::mma_tile_rows ||
         shape[2] != vectors::mma_tile_cols) {
-        file.fail_in(tensor, "is {}; tiles x {} x {} is called for", tensor::to_string(shape),
+        file.fail_in(tensor, "is {}; tiles x {} x {} is expected", tensor::to_string(shape),
                      vectors::mma_tile_rows, vectors::mma_tile_cols);
     }
     return static_cast<std::size_t>(shape[0]);
@@ -89,7 +89,7 @@ std::size_t hash_groups(const vector_file& file, const std::string& tensor) {
     if (!file.has(tensor)) return 0;
     const tensor::shape& shape = file.info(tensor).shape;
     if (shape.size() != 2 || shape[1] != 2) {
-        file.fail_in(tensor, "is {}; groups x 2 is called for", tensor::to_string(shape));
+        file.fail_in(tensor, "is {}; groups x 2 is expected", tensor::to_string(shape));
     }
     return static_cast<std::size_t>(shape[0]);
 }
@@ -192,8 +192,9 @@ void require_known_tensors(const vector_file& file) {
         const std::string dist = t.name.substr(0, dot == std::string::npos ? 0 : dot);
         const bool known = t.name == dist + ".D" || t.name == dist + ".H";
         if (!known || vectors::find_mma_distribution(dist) == nullptr || !file.has(dist + ".D")) {
-            file.fail_in(t.name,
-                         "is no tensor that this version knows in a recording of generated inputs");
+            file.fail_in(
+                t.name,
+                "is not a tensor that this version knows in a recording of generated inputs");
         }
     }
 }

@@ -172,7 +172,7 @@ void compare_departure_list(const vector_file& file, const vector_format& format
     if (const std::string* text = file.find(count_key)) {
         found.about("metadata " + count_key, list.by);
         const auto stated = base::parsed<std::uint64_t>(*text);
-        if (!stated) file.fail("its metadata '{}' is no number", count_key);
+        if (!stated) file.fail("its metadata '{}' is not a number", count_key);
         found.check_integer({}, *stated, own.zero_signs);
     }
 }
@@ -323,7 +323,7 @@ void compare_tensor(element_file& f, const std::string& tensor, const implementa
         by.saturate = kind.saturate;
         return compare_codes(f, tensor, part.first, kind, by);
     }
-    f.file.fail_in(tensor, "is no tensor that this version knows in an elements file");
+    f.file.fail_in(tensor, "is not a tensor that this version knows in an elements file");
 }
 
 }  // namespace

@@ -39,10 +39,10 @@ tiles tiles_of(const vector_file& file, const std::string& dist) {
     const tensor::shape& a = file.info(dist + ".A").shape;
     const tensor::shape& b = file.info(dist + ".B").shape;
     if (a.size() != 3 || a[0] == 0 || a[1] == 0 || a[2] == 0) {
-        file.fail_in(dist + ".A", "is {}; tiles x rows x k is called for", tensor::to_string(a));
+        file.fail_in(dist + ".A", "is {}; tiles x rows x k is expected", tensor::to_string(a));
     }
     if (b.size() != 3 || b[1] == 0 || b[0] != a[0] || b[2] != a[2]) {
-        file.fail_in(dist + ".B", "is {}; tiles x columns x k like {}.A, {}, is called for",
+        file.fail_in(dist + ".B", "is {}; tiles x columns x k like {}.A, {}, is expected",
                      tensor::to_string(b), dist, tensor::to_string(a));
     }
     require_shape(file, dist + ".C", {a[0], a[1], b[1]});
@@ -91,7 +91,7 @@ std::vector<std::string> distributions_of(const vector_file& file, bool scaled) 
         const auto known = std::ranges::find(parts, last);
         const bool scale = last.starts_with(".SF");
         if (known == parts.end() || (scale && !scaled)) {
-            file.fail_in(t.name, "is no tensor that this version knows in an mma file");
+            file.fail_in(t.name, "is not a tensor that this version knows in an mma file");
         }
         const std::string dist = t.name.substr(0, dot);
         if (!file.has(dist + ".D")) file.fail_in(t.name, "stands without {}.D", dist);

@@ -176,7 +176,7 @@ std::uint64_t generator_seed(const vector_file& file, std::string_view version) 
     }
     const std::string& text = file.at("seed");
     const auto seed = base::parsed<std::uint64_t>(text);
-    if (!seed) file.fail("its metadata says seed={}; a whole number is called for", text);
+    if (!seed) file.fail("its metadata says seed={}; a whole number is expected", text);
     return *seed;
 }
 
@@ -200,7 +200,7 @@ int integer_of(const vector_file& file, std::string_view key, int low, int high)
     const std::string& text = file.at(key);
     const std::optional<int> n = base::parsed<int>(text);
     if (!n || *n < low || *n > high) {
-        file.fail("its metadata says {}={}; an integer from {} to {} is called for", key, text, low,
+        file.fail("its metadata says {}={}; an integer from {} to {} is expected", key, text, low,
                   high);
     }
     return *n;

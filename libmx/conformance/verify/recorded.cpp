@@ -43,7 +43,7 @@ const recording_rule& rule_of(const vector_file& file) {
 std::pair<std::size_t, std::size_t> shape_of(const vector_file& file) {
     const tensor::shape& a = file.info("A").shape;
     if (a.size() != 2 || a[0] == 0 || a[1] == 0) {
-        file.fail_in("A", "is {}; rows x k is called for", tensor::to_string(a));
+        file.fail_in("A", "is {}; rows x k is expected", tensor::to_string(a));
     }
     const tensor::shape& b = file.info("B").shape;
     if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) {
@@ -61,7 +61,7 @@ std::string verify_recorded(const vector_file& file, const verify_options& optio
     const std::string& out = file.at("out_format");
     what.f16 = out == "f16";
     if (out != "f16" && out != "f32") {
-        file.fail("its metadata says out_format={}; f32 or f16 is called for", out);
+        file.fail("its metadata says out_format={}; f32 or f16 is expected", out);
     }
     if (rule.rounds_c != what.f16) {
         file.fail("its metadata says model={} of results in {}", rule.words, out);

@@ -36,7 +36,7 @@ stochastic_tensor meaning_of(const vector_file& file, const std::string& tensor,
                              const format::element_format& f) {
     std::string_view rest = tensor;
     constexpr std::string_view ending = ".code";
-    if (!rest.ends_with(ending)) file.fail_in(tensor, "is no tensor of a stochastic file");
+    if (!rest.ends_with(ending)) file.fail_in(tensor, "is not a tensor of a stochastic file");
     rest.remove_suffix(ending.size());
     // HIP shifts the mantissa, so 23 - m bits remain to be added.
     int bits = 23 - f.mantissa_bits;

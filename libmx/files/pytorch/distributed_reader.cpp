@@ -106,7 +106,7 @@ class metadata_reader {
             }
             const pickle_ref fqn = graph_.attribute(items[i], "fqn");
             const auto offsets = extents_of(graph_, graph_.attribute(items[i], "offset"));
-            if (fqn == no_value || !offsets) continue;  // of a value that is no tensor
+            if (fqn == no_value || !offsets) continue;  // of a value that is not a tensor
             const std::string name(graph_.text(fqn));
             const pickle_ref path = graph_.attribute(items[i + 1], "relative_path");
             const auto offset = graph_.count(graph_.attribute(items[i + 1], "offset"));

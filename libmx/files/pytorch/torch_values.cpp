@@ -50,7 +50,7 @@ class tensor_reader {
         torch_call asked;
         const pickle_ref value = unwrapped(graph_, ref, asked);
         if (graph_.kind(value) == pickle_kind::persistent) return bare(value);
-        if (asked.function == nullptr) fail("is no tensor");
+        if (asked.function == nullptr) fail("is not a tensor");
         switch (asked.function->meaning) {
             case torch_meaning::view:
             case torch_meaning::typed_view:
@@ -62,7 +62,7 @@ class tensor_reader {
                 return out;
             }
             default:
-                fail("is no tensor");
+                fail("is not a tensor");
         }
     }
 

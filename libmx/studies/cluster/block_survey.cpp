@@ -20,7 +20,7 @@
 
 namespace mx::cluster {
 
-// What is known of a recipe before its first block.
+// The properties of a recipe that do not depend on a block.
 struct survey_recipe {
     explicit survey_recipe(const codec::recipe& r)
         : judge(codec::block_judge::of(r)),
@@ -33,8 +33,8 @@ struct survey_recipe {
     bool has_offset;
     metrics::totals empty;
 
-    // Vector kernels leave the full statistics of blocks to the reference; where extremes tell
-    // which blocks need them, these alone are looked at.
+    // Vector kernels leave the full statistics of blocks to the reference. If extremes determine
+    // which blocks need them, only those blocks are examined.
     bool magnitudes_decide() const { return judge && judge->magnitudes_decide(); }
 };
 
@@ -42,7 +42,7 @@ namespace {
 
 using report::share;
 
-// Tallies at work at a time: they hold tens of kilobytes each.
+// Tallies in use at a time: each takes tens of kilobytes.
 constexpr std::size_t jobs_at_once = 256;
 
 }  // namespace
@@ -65,22 +65,24 @@ double mantissa_of(std::uint32_t bits) {
 }
 
 std::optional<defect> defect_of(const block::block_stats& s) {
-    // One magnitude that comes back but for the rounding of a scale has lost nothing.
+    // A single magnitude that is preserved up to the rounding of the scale has no loss.
     const bool back = s.x_min == s.x_max && s.sum.error2 <= 0x1p-40 * s.sum.x2;
     if (s.is.saturated && s.count.overflow > 0 && !back) return defect::saturation;
     if (s.is.dead) return defect::death;
-    // Equal magnitudes have nothing to lose, and a collapse without an error is none.
+    // Equal magnitudes have no differences to lose, and a collapse without an error is not a
+    // defect.
     const bool unequal = s.x_min != s.x_max && s.sum.error2 > 0;
     if (s.is.collapsed && unequal) return defect::collapse;
     return std::nullopt;
 }
 
-// Larger losses first; the index decides between equal ones, so that the choice has no order.
+// Larger losses first; the index decides between equal losses, so that the result does not depend
+// on the order of blocks.
 bool worse(const bad_block& a, const bad_block& b) {
     return std::tie(b.loss, a.index) < std::tie(a.loss, b.index);
 }
 
-// The magnitude that the first non-zero element became; none beyond float32.
+// The magnitude that the first non-zero element became; nullopt beyond float32.
 std::optional<double> value_of(const surveyed_block& b, const codec::block_params& params) {
     std::size_t i = 0;
     while (b.x[i] == 0) ++i;
@@ -90,15 +92,16 @@ std::optional<double> value_of(const surveyed_block& b, const codec::block_param
     return std::abs(static_cast<double>(value[0]));
 }
 
-// The blocks of one tensor under one recipe, counted. Adding and merging do not depend on order.
+// Counts the blocks of one tensor under one recipe. Adding and merging do not depend on order.
 class block_tally {
   public:
-    // Adds a block of which its extremes tell that nothing happens to it; false when they do not,
-    // and all of it must be looked at. Only for recipes whose judge knows codes by magnitudes.
+    // Adds a block without a defect according to its extremes. Returns false if they do not decide,
+    // so that the whole block must be examined. Only for recipes with a judge whose
+    // magnitudes_decide().
     bool add_sound(const engine::quantized_segment& s, const codec::block_results& d, std::size_t b,
                    const survey_recipe& recipe) {
         const std::uint32_t least = d.x_min[b], largest = d.x_max[b];
-        // One magnitude may be one element; more than one are two elements or more.
+        // One magnitude may be that of a single element; two magnitudes need at least two elements.
         if (!has_maximum(largest) || d.scale_code[b] == format::e8m0_nan || least == largest ||
             recipe.judge->one_code(least, largest, d.scale_code[b])) {
             return false;
@@ -134,7 +137,7 @@ class block_tally {
         if (other.nearest_) keep(*other.nearest_);
     }
 
-    // Hands over what merge() adds.
+    // Exchanges the numbers that merge() adds.
     void exchange(base::tally_text& with) {
         totals_.exchange(with);
         spread_.exchange(with);
@@ -159,7 +162,7 @@ class block_tally {
         if (with.reads()) keep(b);
     }
 
-    // The survey, but for tensor and recipe.
+    // The survey, without tensor and recipe.
     block_survey finish(const survey_recipe& recipe) const {
         metrics::totals t = recipe.empty;
         t.merge(totals_);
@@ -342,8 +345,8 @@ class panel_survey final : public engine::panel_visitor {
                 to.add({index, x, codes, d.stats[b]}, r, params);
                 continue;
             }
-            // The reference, for this block alone: a backend gives all statistics for every block
-            // of a segment or for none, and hardly any block comes here.
+            // The reference, for this block only: a backend returns all statistics for every block
+            // of a segment or for none, and few blocks get here.
             codes_.resize(extent.size());
             const block::block_stats stats =
                 codec::measure_block(params, x, codec::place_of(s.place, extent), codes_);

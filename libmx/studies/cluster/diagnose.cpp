@@ -108,7 +108,7 @@ std::optional<defect> danger_of(const block_survey& s) {
     return std::nullopt;
 }
 
-// By what blocks lose, by the share of them that do, and by nrmse.
+// Orders by defect, then by the share of blocks that have it, then by nrmse.
 bool more_severe(const finding& a, const finding& b) {
     const auto severity = [](const finding& f) {
         return std::tuple(-static_cast<int>(f.what), f.survey.share(f.what),
@@ -152,7 +152,7 @@ bool note(cluster_report& to, const engine::tensor_ref& tensor, const codec::rec
         to.findings.push_back({tensor, recipe, *what, s, {}, 0});
         return true;
     }
-    // The first of equals: tensors come in order.
+    // The first of equal ones: tensors come in order.
     if (s.nearest && (!h.nearest || s.nearest->nearness > h.nearest->nearness)) {
         h.nearest = s.nearest;
         h.nearest_tensor = tensor.info().name;
@@ -215,7 +215,7 @@ cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
                         const analysis::analysis_request& request,
                         const engine::run_control& control) {
     cluster_report report;
-    std::vector<engine::skipped_tensor> left_out;  // the analysis says so as well
+    std::vector<engine::skipped_tensor> left_out;  // the analysis reports them as well
     const std::vector<engine::tensor_ref> numeric = engine::numeric_only(tensors, left_out);
     report.summaries.resize(request.recipes.size());
     analysis::analysis_request wanted = request;

@@ -33,10 +33,10 @@ bool halve_block(recipe& r) {
     return r.block.rows * r.block.cols >= 2;
 }
 
-// A change of a recipe; false where it changes nothing or has no meaning.
+// A change of a recipe; false if it changes nothing or does not apply.
 using change = bool (*)(recipe&);
 
-// THE LIST of remedies but bf16, in the order that decides between equals.
+// THE LIST of remedies except bf16, in the order that decides between equal ones.
 constexpr std::array changes{
     // No block maximum overflows.
     change{[](recipe& r) { return set_rule(r, "rceil"); }},
@@ -50,7 +50,7 @@ constexpr std::array changes{
     change{halve_block},
 };
 
-// The recipe with its members in canonical form, or none when it makes no sense.
+// The recipe with its members in canonical form, or nullopt if it is not valid.
 std::optional<recipe> sensible(recipe r) {
     try {
         codec::normalize(r);
@@ -60,13 +60,13 @@ std::optional<recipe> sensible(recipe r) {
     }
 }
 
-// Whether the canonical spelling of a recipe says something about `key`.
+// Whether the canonical spelling of a recipe contains `key`.
 bool mentions(const std::string& spelling, std::string_view key) {
     return spelling.find(fmt::format(":{}=", key)) != std::string::npos ||
            spelling.find(fmt::format(",{}=", key)) != std::string::npos;
 }
 
-// The keys in which `b` differs from `a`, without those that only follow from others.
+// The keys in which `b` differs from `a`, without those that follow from others.
 std::string difference(const recipe& a, const recipe& b) {
     const std::string before = codec::to_string(a);
     const std::string after = codec::to_string(b);
@@ -90,7 +90,7 @@ measured_remedy measured(const remedy& m, const block_survey& s) {
     return out;
 }
 
-// What storing a tensor as bfloat16 costs.
+// The error of storing a tensor as bfloat16.
 struct cast_error {
     std::mutex guard;
     base::exact_sum squares;
@@ -149,7 +149,7 @@ std::vector<std::vector<measured_remedy>> measure_remedies(
     const engine::run_request& request, const engine::run_control& control) {
     const std::vector<remedy> tried = remedies_of(r);
     engine::run_request wanted = request;
-    wanted.share.reset();  // a run of its own, also where another one is merged
+    wanted.share.reset();  // a separate run, also when results are merged
     wanted.recipes.clear();
     for (const remedy& m : tried) wanted.recipes.push_back(m.recipe);
     std::vector<std::vector<measured_remedy>> out(tensors.size());

@@ -33,7 +33,7 @@ board arrange(const analysis::result_list& results, const std::vector<std::strin
         const std::uint32_t index = next++;
         const auto run = places.find(r.under->name);
         if (run == places.end()) continue;
-        // The results of a tensor follow one another.
+        // The results of a tensor are consecutive.
         const bool same = !b.tensors.empty() && b.tensors.back().of->tensor == r.of->tensor &&
                           b.tensors.back().of->file == r.of->file;
         if (!same) {
@@ -51,7 +51,7 @@ std::vector<layer_series> find_series(const board& b) {
     for (std::size_t t = 0; t < b.tensors.size(); ++t) {
         const analysis::tensor_identity& of = *b.tensors[t].of;
         const auto place = engine::layer_of(of.tensor);
-        // A group of tensors of several layers can have another number left in its name.
+        // The name of a group of tensors of several layers can contain another number.
         if (!place || !of.layer) continue;
         const auto [at, added] = places.emplace(std::pair(of.file, place->series), all.size());
         if (added) all.push_back({of.file, place->series, of.role, {}});

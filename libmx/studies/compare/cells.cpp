@@ -13,7 +13,7 @@
 namespace mx::compare {
 namespace {
 
-// A recipe in the making: its preset, and keys with values in the order they were given.
+// A recipe under construction: its preset, and keys with values in the given order.
 struct spelling {
     std::string preset;
     std::vector<std::pair<std::string, std::string>> settings;
@@ -38,7 +38,7 @@ struct spelling {
     }
 };
 
-// Takes a recipe that parses apart.
+// Splits a valid recipe into its preset and settings.
 spelling read(const std::string& recipe) {
     const std::size_t colon = std::min(recipe.find(':'), recipe.size());
     spelling s{recipe.substr(0, colon), {}};
@@ -51,7 +51,7 @@ spelling read(const std::string& recipe) {
     return s;
 }
 
-// Refuses a value that no recipe has, so that a misspelt one is not merely left out.
+// Refuses a value that no recipe supports, so that a misspelt value is not silently left out.
 void check_value(const std::string& key, const std::string& value) {
     const auto keys = codec::recipe_keys();
     const auto row = std::ranges::find(keys, key, &codec::recipe_key::name);
@@ -69,7 +69,7 @@ void check_value(const std::string& key, const std::string& value) {
     throw *reason;
 }
 
-// Every combination of the axes over the bases, the last axis fastest.
+// Every combination of the axes with the bases; the last axis varies fastest.
 std::vector<spelling> product(const sweep_request& request) {
     std::vector<spelling> all;
     for (const std::string& base : request.bases) {
@@ -95,7 +95,7 @@ std::vector<spelling> product(const sweep_request& request) {
     return all;
 }
 
-// The index of `r` among `recipes`, where it is put unless it is there.
+// The index of `r` among `recipes`; appends it if it is missing.
 std::size_t place_of(std::vector<codec::recipe>& recipes, const codec::recipe& r) {
     const auto at = std::ranges::find(recipes, r);
     if (at != recipes.end()) return static_cast<std::size_t>(at - recipes.begin());
@@ -133,7 +133,7 @@ sweep_plan plan_sweep(const sweep_request& request) {
             add(codec::parse_recipe(text));
         } catch (const base::error& e) {
             if (e.kind() != base::error_kind::usage) throw;
-            // The recipe stands next to its reason.
+            // The reason follows the recipe.
             const std::string prefix = fmt::format("recipe '{}': ", text);
             const std::string& message = e.message();
             const bool repeats = message.rfind(prefix, 0) == 0;

@@ -14,7 +14,7 @@ codec::recipe under_first_rule(codec::recipe r) {
     return r;
 }
 
-// What decides the scales of blocks besides the rule.
+// The settings that determine the scales of blocks besides the rule.
 codec::recipe scale_identity(const codec::recipe& r) {
     codec::recipe common = under_first_rule(r);
     common.round = format::rounding::rtne;
@@ -24,7 +24,7 @@ codec::recipe scale_identity(const codec::recipe& r) {
     return common;
 }
 
-// Groups cells by `identity`; `wanted(family so far, cell)` says whether a cell joins.
+// Groups cells by `identity`; `wanted(group so far, cell)` decides whether a cell joins.
 template <typename Identity, typename Wanted>
 std::vector<family> group(const sweep_plan& plan, const Identity& identity, const Wanted& wanted) {
     std::vector<family> families;

@@ -11,8 +11,8 @@
 namespace mx::compare {
 namespace {
 
-// Whether the factor of a phase loses elements of a tensor: beyond float32 they are Inf, and their
-// blocks poisoned.
+// Whether the factor of a phase makes elements of a tensor Inf (beyond float32), which poisons
+// their blocks.
 bool loses_elements(const board& b, std::size_t tensor, const cell& c, std::size_t phase) {
     return std::ranges::any_of(c.runs, [&](std::size_t run) {
         return b.of(tensor, run, phase).counted() != b.of(tensor, run).counted();

@@ -9,7 +9,7 @@
 namespace mx::compare {
 namespace {
 
-// The cells of a plan and its baseline, without those that no tensor was measured under.
+// The cells of a plan and its baseline, without those that have no measured tensor.
 std::vector<const cell*> contenders(const board& b, const sweep_plan& plan,
                                     std::span<const std::size_t> among, std::size_t phase) {
     std::vector<const cell*> all;
@@ -21,7 +21,7 @@ std::vector<const cell*> contenders(const board& b, const sweep_plan& plan,
     return all;
 }
 
-// Finds the tensors that all contenders were measured on.
+// Finds the tensors measured under all contenders.
 void choose_tensors(const board& b, const std::vector<const cell*>& cells,
                     std::span<const std::size_t> among, std::size_t phase, common_tensors& to) {
     for (const std::size_t t : among) {
@@ -60,8 +60,8 @@ void choose_compared(const board& b, std::vector<const cell*> cells, std::size_t
     }
 }
 
-// Chooses from `among` (indices into the board). Cells that no tensor was measured under do not
-// narrow `tensors`, cells without an error in any of these do not narrow `compared`.
+// Chooses from `among` (indices into the board). Cells without a measured tensor do not reduce
+// `tensors`, cells without an error in any of these do not reduce `compared`.
 common_tensors tensors_in_common(const board& b, const sweep_plan& plan,
                                  std::span<const std::size_t> among, std::size_t phase) {
     common_tensors c;
@@ -83,7 +83,7 @@ struct ratios {
     }
 };
 
-// Means over the seeds of what every one of them has.
+// Means of figures that every seed has.
 class seed_means {
   public:
     void add(const std::optional<double>& value) {
@@ -129,7 +129,7 @@ standing stand(const board& b, const sweep_plan& plan, const cell& c, const comm
                                                     : -10 * std::log10(all.error2 / all.x2));
         mean_decibels.add(all.mean_sqnr_db());
         for (std::size_t i = 0; i < pooled_rates.size(); ++i) rates[i].add(all.rate(i));
-        // Seeds change neither shapes nor what is left out; which tensors come out exact they may.
+        // Seeds do not change shapes and skipped tensors, but can change which tensors are exact.
         s.tensors = all.tensors;
         s.compared = relative.compared;
         s.only_exact = only_exact;
@@ -165,7 +165,7 @@ void count_wins(const board& b, const sweep_plan& plan, std::size_t phase, ranki
     }
 }
 
-// The order of standings: what is exact, then by ratio, then what has none.
+// The order of standings: exact ones, then by ratio, then those without a ratio.
 double place(const standing& s) {
     if (s.exact) return 0;
     return s.rmse_ratio ? s.rmse_ratio->mean : std::numeric_limits<double>::infinity();
@@ -263,7 +263,7 @@ ranking rank(const board& b, const sweep_plan& plan, std::span<const std::size_t
         r.cells.back().cell = c;
     }
     count_wins(b, plan, phase, r);
-    // Of equals the one with fewer bits, then the one that comes first in the sweep.
+    // Of equal ones, the one with fewer bits, then the first one in the sweep.
     std::ranges::stable_sort(r.cells, [](const standing& x, const standing& y) {
         if (place(x) != place(y)) return place(x) < place(y);
         return x.bits_per_element < y.bits_per_element;

@@ -106,7 +106,7 @@ report::value disagreement_of(const sweep_plan& plan, const comparison& c) {
     return all;
 }
 
-// A contest through the phases, null without one.
+// A contest across the phases, null if there is none.
 report::value contest_of(const sweep_plan& plan, const std::optional<phase_contest>& k) {
     if (!k) return {};
     return record{{"best", plan.cells[k->best].name},

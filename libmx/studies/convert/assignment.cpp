@@ -18,7 +18,7 @@
 namespace mx::convert {
 namespace {
 
-// What mx report calls the stored precision.
+// The name of the stored precision in mx report.
 constexpr std::string_view keep_name = "keep";
 
 [[noreturn]] void fail(const std::string& path, const std::string& tensor, std::string message) {
@@ -39,12 +39,12 @@ bool same(const engine::tensor_ref& a, const engine::tensor_ref& b) {
     return a.file == b.file && a.index == b.index;
 }
 
-// `all` in order: of the chosen ones what `of` makes of them, the others copied or left out.
+// All tensors in order: the chosen ones as `of` assigns them, the others copied or left out.
 std::vector<assigned_tensor> with_rest(
     const std::vector<engine::tensor_ref>& all, const std::vector<engine::tensor_ref>& chosen,
     bool keep_rest, const std::function<void(const engine::tensor_ref&, assigned_tensor&)>& of) {
     std::vector<assigned_tensor> assigned;
-    std::size_t next = 0;  // both lists have the order of the model
+    std::size_t next = 0;  // both lists are in the order of the model
     for (const engine::tensor_ref& t : all) {
         const bool is_chosen = next < chosen.size() && same(chosen[next], t);
         if (is_chosen) ++next;
@@ -56,7 +56,7 @@ std::vector<assigned_tensor> with_rest(
     return assigned;
 }
 
-// Refuses an assignment of another model.
+// Refuses an assignment made for another model.
 void check_model(const assignment& by, const std::vector<engine::tensor_ref>& all) {
     std::set<std::string_view> there;
     for (const engine::tensor_ref& t : all) {

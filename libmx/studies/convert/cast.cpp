@@ -18,7 +18,7 @@
 namespace mx::convert {
 namespace {
 
-// A format one can cast to: an element format, or a scale format's codes.
+// A target format of casts: an element format, or the codes of a scale format.
 struct target {
     codec::element_cast cast;
     std::string_view type_name;
@@ -47,14 +47,14 @@ target find_target(const cast_request& request) {
     return t;
 }
 
-// What casts a thread's panels.
+// The buffers and the caster of a thread.
 struct worker {
     std::unique_ptr<codec::caster> by;
     std::vector<std::uint8_t> codes;
     std::vector<float> values;
 };
 
-// Some dialects return values that have no code.
+// Some dialects return values without a code.
 [[noreturn]] void fail_without_code(const cast_request& request, const io::tensor_info& info,
                                     float x, std::uint64_t index) {
     throw base::error(

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t copied_at_once = std::uint64_t{1} << 20;  // bytes
 
-constexpr int wide_bits = 64;  // results have 32 at most
+constexpr int wide_bits = 64;  // results have at most 32
 
 int bits_of(const engine::tensor_ref& t) { return tensor::row_of(t.info().type).bits; }
 

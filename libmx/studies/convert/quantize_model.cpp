@@ -12,14 +12,14 @@
 namespace mx::convert {
 namespace {
 
-// Where the parts of a tensor stand among the arrays that are written.
+// The indices of a tensor's parts among the arrays to write.
 struct parts {
-    std::size_t data = 0;  // values, or codes when packed
+    std::size_t data = 0;  // values, or codes if packed
     std::size_t scales = 0, offsets = 0, tensor_scale = 0;
     std::unique_ptr<code_stream> codes;
 };
 
-// Bytes of one array, handed over in the order of their places; few, long writes.
+// Collects the bytes of one array in order of position, to write them in a few long writes.
 class run_buffer {
   public:
     run_buffer(io::array_writer& writer, std::size_t array) : writer_(writer), array_(array) {}
@@ -58,14 +58,14 @@ std::size_t place_in_panel(const engine::quantized_segment& s, const engine::pan
                                     s.at.col + e.col);
 }
 
-// Copies what blocks [first, first + count) hold, all in one row of the grid, `stride` apart from
-// `from` on, to where their elements lie in the panel.
+// Copies the values of blocks [first, first + count), all in one row of the grid and `stride` apart
+// at `from`, to the positions of their elements in the panel.
 template <typename T>
 void put_blocks(const engine::quantized_segment& s, const engine::panel& where, std::size_t first,
                 std::size_t count, const T* from, std::size_t stride, T* to) {
     const codec::block_extent e = codec::extent_of(s.place, first);
     to += place_in_panel(s, where, e);
-    if (e.cols == 1) {  // columns: row by row, so that neighbours are written together
+    if (e.cols == 1) {  // columns: row by row, so that adjacent elements are written together
         for (std::uint64_t r = 0; r < e.rows; ++r, to += where.cols) {
             for (std::size_t b = 0; b < count; ++b) to[b] = from[b * stride + r];
         }
@@ -81,7 +81,7 @@ void put_blocks(const engine::quantized_segment& s, const engine::panel& where, 
     }
 }
 
-// Calls put(first, count) for runs of blocks that lie in one row of the grid, few at a time.
+// Calls put(first, count) for short runs of blocks in one row of the grid.
 template <typename Put>
 void for_each_run_of_blocks(const engine::quantized_segment& s, std::size_t blocks, Put&& put) {
     constexpr std::size_t most = 64;
@@ -134,7 +134,7 @@ void put_values(const engine::quantized_segment& s, const engine::panel& where,
     });
 }
 
-// What all panels of a conversion have in common.
+// Data shared by all panels of a conversion.
 struct quantize_job {
     const codec::recipe& recipe;
     bool packed;
@@ -142,7 +142,7 @@ struct quantize_job {
     std::vector<parts> of;  // by tensor
 };
 
-// A panel, laid out as the arrays of its tensor are.
+// A panel in the layout of its tensor's arrays.
 class panel_output final : public engine::panel_visitor {
   public:
     panel_output(const quantize_job& job, const engine::run_panel& p)
@@ -193,7 +193,8 @@ class panel_output final : public engine::panel_visitor {
     }
 
   private:
-    // Of consecutive blocks, the first one with this index in the tensor's grid.
+    // Writes the scales of consecutive blocks; `index` is that of the first one in the tensor's
+    // grid.
     void put_scales(std::uint64_t index, const codec::block_results& d, std::size_t first,
                     std::size_t count) {
         if (job_.recipe.offset == codec::offset_kind::fp16) {
@@ -214,7 +215,7 @@ class panel_output final : public engine::panel_visitor {
     const codec::block_params& params_;
     run_buffer scales_, offsets_, outer_;
 
-    // Kept from panel to panel; a thread works on one at a time.
+    // Kept from panel to panel; a thread processes one at a time.
     struct panel_values {
         std::vector<std::uint8_t> codes;
         std::vector<float> values, block;
@@ -247,7 +248,7 @@ class quantize_visitor final : public engine::visitor {
     const quantize_job& job_;
 };
 
-// Tensors of one recipe, and where their parts go.
+// The tensors of one recipe, with the destinations of their parts.
 struct recipe_group {
     codec::recipe recipe;
     std::vector<engine::tensor_ref> tensors;
@@ -275,7 +276,7 @@ int code_bits(const codec::recipe& r, quantized_form form) {
     return form == quantized_form::packed ? r.element->bits() : 8;
 }
 
-// The arrays that a tensor becomes.
+// The arrays for a tensor.
 parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
                  quantized_form form) {
     parts p;
@@ -302,7 +303,7 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
     return p;
 }
 
-// The tensors that are quantized; the others are kept or skipped.
+// Returns the tensors to quantize; keeps or skips the others.
 std::vector<const assigned_tensor*> sort_out(output& o, const std::vector<assigned_tensor>& tensors,
                                              quantized_form form, bool keep_rest, bool is_part) {
     std::vector<const assigned_tensor*> chosen;

@@ -27,11 +27,11 @@ using report::text_of;
 
 using result_key = std::pair<std::string, std::string>;  // tensor, recipe
 
-// The results of a file that are compared.
+// The compared results of a file.
 struct kept_results {
     std::vector<result_key> keys;  // in the order of the file
     std::map<result_key, std::size_t> places;
-    std::set<std::string> recipes;  // all that the file has
+    std::set<std::string> recipes;  // all recipes in the file
 };
 
 bool takes_tensor(const changes_request& request, const report::record& r) {
@@ -67,7 +67,7 @@ kept_results keep_results(const analysis::results_input& input, const changes_re
     return kept;
 }
 
-// The first few, for a message of one line.
+// The first few names, for a message of one line.
 std::string named(const std::set<std::string>& recipes) {
     constexpr std::size_t most = 4;
     std::vector<std::string> some;
@@ -163,7 +163,7 @@ void add_to_summary(recipe_changes& to, const report::record& r, const change_si
     }
 }
 
-// The records of a tensor, and the largest change of one of them.
+// The records of a tensor, with the largest change among them.
 struct tensor_changes {
     std::vector<report::record> records;
     std::pair<double, double> largest{-1, -1};

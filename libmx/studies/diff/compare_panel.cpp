@@ -47,9 +47,9 @@ double sum(double (&x)[lane_count]) {
     return x[0];
 }
 
-// Adds a segment, `rows` x `cols` values whose rows begin `stride` apart in both dumps. Its sums
-// are doubles: column c of the segment adds to lane c mod 8, row by row; then the lanes pairwise
-// at distance 4, 2, 1.
+// Adds a segment, `rows` x `cols` values with rows `stride` apart in both dumps. Its sums are
+// doubles: column c of the segment is added to lane c mod 8, row by row; the lanes are then added
+// pairwise at distance 4, 2, 1.
 void add_values(const float* a, const float* b, std::uint64_t rows, std::uint64_t cols,
                 std::uint64_t stride, value_figures& to) {
     lanes l;
@@ -75,11 +75,11 @@ void add_values(const float* a, const float* b, std::uint64_t rows, std::uint64_
     to.difference.add(sum(l.difference));
 }
 
-// The blocks of one dump, kept while those of the next two are looked at.
+// The blocks of one dump, kept until the next two have been compared.
 struct kept_blocks {
     std::vector<std::uint8_t> codes, scale_code;
     std::vector<std::uint16_t> offset;
-    std::vector<float> scale;  // of recipes whose scales have no codes
+    std::vector<float> scale;  // for recipes with scales without codes
     std::vector<std::uint32_t> maxima;
     std::size_t stride = 0;
 
@@ -103,7 +103,7 @@ std::uint64_t different(const std::uint8_t* a, const std::uint8_t* b, std::size_
     return count;
 }
 
-// Elements that left their code of dump `a` in `b` and have it again in `c`.
+// The number of elements whose code changes from dump `a` to `b` and back in `c`.
 std::uint64_t back_again(const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
                          std::size_t n) {
     std::uint32_t count = 0;
@@ -114,7 +114,7 @@ std::uint64_t back_again(const std::uint8_t* a, const std::uint8_t* b, const std
     return count;
 }
 
-// What add_dump looks at: the blocks of a dump, or of a dump before it.
+// The data that add_dump compares: the blocks of a dump, or of a dump before it.
 bool same_scale(const kept_blocks& a, const kept_blocks& b, std::size_t block) {
     if (a.offset[block] != b.offset[block]) return false;
     if (a.scale.empty()) return a.scale_code[block] == b.scale_code[block];
@@ -151,8 +151,7 @@ void add_flips(const codec::segment_place& place, const kept_blocks& a, const ke
     to.followed += place.elements();
 }
 
-// A block maximum that is neither zero nor infinite: in the octave of its exponent, and its
-// mantissa in [1, 2).
+// A block maximum other than zero and Inf, as its exponent and its mantissa in [1, 2).
 struct split_maximum {
     double mantissa = 0;
     int exponent = 0;
@@ -166,8 +165,8 @@ struct split_maximum {
     double level() const { return std::log2(mantissa) + exponent; }
 };
 
-// Block maxima against the clamp zone; the logarithms of a segment are added in the order of its
-// blocks.
+// Compares block maxima with the clamp zone; the logarithms of a segment are added in the order of
+// its blocks.
 void add_maxima(const codec::block_results& d, const codec::clamp_zone& zone, dump_figures& to) {
     double sum = 0, level = 0, falling = 0;
     for (std::size_t k = 0; k < d.blocks; ++k) {
@@ -185,8 +184,8 @@ void add_maxima(const codec::block_results& d, const codec::clamp_zone& zone, du
     to.falling.add(falling);
 }
 
-// Maxima that are about to fall through a power of two: those above the zone of their binade, or
-// below it, where the next zone is that of the binade below.
+// Counts maxima that approach the next power of two from above: those above the zone of their
+// binade, or below it, for which the next zone is that of the binade below.
 void add_falls(const kept_blocks& a, const kept_blocks& b, const codec::clamp_zone& zone,
                move_figures& to) {
     for (std::size_t k = 0; k < b.maxima.size(); ++k) {
@@ -213,8 +212,8 @@ void add_counts(const block::segment_stats& s, dump_figures& to) {
     to.saturated_blocks += s.block.saturated;
 }
 
-// A panel of every dump: values against values, codes and scales of each dump against those of the
-// one before.
+// Compares a panel of all dumps: values with values, codes and scales of each dump with those of
+// the previous one.
 class panel_comparison final : public engine::panel_visitor {
   public:
     panel_comparison(const engine::run_panel& p, shared_values& values,
@@ -246,7 +245,7 @@ class panel_comparison final : public engine::panel_visitor {
     struct job {
         shared_codes* to = nullptr;
         code_figures figures;
-        std::array<kept_blocks, 3> recent;  // of a dump and the two before it, by its number mod 3
+        std::array<kept_blocks, 3> recent;  // of a dump and the two before it, by dump number mod 3
     };
 
     static void compare_values(const engine::run_panel& p, shared_values& to) {

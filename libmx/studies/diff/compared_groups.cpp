@@ -10,7 +10,7 @@
 namespace mx::diff {
 namespace {
 
-// What the worst member has most of.
+// The figure that is largest for the worst member.
 double difference_of(const value_figures& v) {
     const double changed_zeros = v.changed > 0 ? std::numeric_limits<double>::infinity() : 0.0;
     return nrmse_of(v).value_or(changed_zeros);

@@ -19,13 +19,13 @@
 namespace mx::diff {
 namespace {
 
-// Exact sums held at a time, of half a kilobyte each.
+// Exact sums in memory at a time, half a kilobyte each.
 constexpr std::size_t sums_at_once = 16384;
 constexpr std::size_t sums_of_values = 5;
 
 using report::tally;
 
-// What a record says about the place of a tensor.
+// Adds the tensor's name and layer to a record.
 void add_tensor(report::record& r, const compared_under& c, const std::string& recipe) {
     const std::optional<std::int64_t>& layer = c.of->layer;
     r.emplace_back("shape", report::to_list(c.of->shape));
@@ -43,10 +43,10 @@ double share_in_zone(const drift_finding& f) {
     return static_cast<double>(f.in_zone.back()) / static_cast<double>(f.blocks);
 }
 
-// Takes the figures of tensors in their order.
+// Receives the figures of tensors in order.
 class diff_visitor final : public engine::visitor {
   public:
-    /// `groups`: none where every tensor has a record.
+    /// `groups`: empty if every tensor has a record.
     diff_visitor(const diff_request& request, const std::vector<matched_tensor>& tensors,
                  std::size_t dumps, std::optional<compared_groups> groups, diff_result& to)
         : request_(request),
@@ -112,7 +112,7 @@ class diff_visitor final : public engine::visitor {
         }
     }
 
-    // All tensors are there.
+    // Called after the last tensor.
     void finish() {
         if (groups_) {
             for (const compared_under& c : groups_->take()) add_records(c);
@@ -146,7 +146,7 @@ class diff_visitor final : public engine::visitor {
         return r;
     }
 
-    // What is found in single tensors, and the records of these or of their groups.
+    // Adds the findings of a tensor, and its record or that of its group.
     void add(compared_under c, std::size_t tensor) {
         recipe_total& total = totals_[c.recipe];
         ++total.tensors;

@@ -14,7 +14,7 @@ namespace mx::diff {
 namespace {
 
 constexpr double straight = 0.99;        // r2
-constexpr double longest_forecast = 10;  // times what was seen
+constexpr double longest_forecast = 10;  // in multiples of the observed range
 constexpr std::size_t most_in_a_sentence = 6;
 
 double step_of(const dump_labels& labels, std::size_t dump) {
@@ -22,7 +22,7 @@ double step_of(const dump_labels& labels, std::size_t dump) {
                                 : static_cast<double>(labels.steps[dump]);
 }
 
-// "2 -> 3 -> 5", the ends only where there are many.
+// "2 -> 3 -> 5"; only the ends if there are many.
 template <typename T>
 std::string path_of(const std::vector<T>& values, const char* format) {
     std::vector<std::string> words;
@@ -96,7 +96,7 @@ std::optional<drift_finding> drift_of(const std::string& tensor, const std::stri
         static_cast<double>(f.in_zone.front()) / static_cast<double>(dumps.front().blocks);
     const bool nearer =
         f.distance.back() < 0 && f.distance.back() - f.distance.front() >= least_drift_octaves;
-    // Two dumps may be an original and what quantization made of it: no way that goes on.
+    // Two dumps may be an original and its quantized copy, which is not a trend.
     const bool falls = fall && dumps.size() > 2;
     if (!entered && !nearer && !falls) return std::nullopt;
     f.forecast = forecast_of(f.distance, labels, straight);
@@ -110,7 +110,7 @@ std::string sentence_of(const drift_finding& f, const dump_labels& labels) {
                    ? fmt::format("about {:.1f} dumps", ahead)
                    : fmt::format("about {:.0f} steps (near step {:.0f})", ahead, at);
     };
-    // With a fall of some blocks, the mean may stay where it is.
+    // If some blocks fall, the mean may remain the same.
     const bool moves =
         f.distance.back() > f.distance.front() || f.in_zone.back() > f.in_zone.front();
     const char* const rising = all_in ? "rose into" : "rise toward";

@@ -39,7 +39,7 @@ report::value largest(const value_figures& v) {
     return v.max_difference;
 }
 
-// A member of records, from figures of one kind.
+// A member of records, computed from figures of one kind.
 template <typename Figures>
 struct member {
     std::string_view name;
@@ -47,7 +47,7 @@ struct member {
     bool in_series = true;
 };
 
-// What two dumps say about a tensor's values.
+// The figures of two dumps about a tensor's values.
 using value_member = member<value_figures>;
 constexpr std::array value_members{
     value_member{"elements", [](const value_figures& v) { return tally(v.elements); }, false},
@@ -63,7 +63,7 @@ constexpr std::array value_members{
                  [](const value_figures& v) { return mean(v.difference, v.compared); }},
 };
 
-// What two dumps say about its scales and codes.
+// The figures of two dumps about a tensor's scales and codes.
 using move_member = member<move_figures>;
 constexpr std::array move_members{
     move_member{"blocks", [](const move_figures& m) { return tally(m.blocks); }, false},
@@ -91,7 +91,7 @@ constexpr std::array move_members{
                 [](const move_figures& m) { return report::to_value(falls_left(m)); }},
 };
 
-// What a dump says by itself.
+// The figures of a single dump.
 using dump_member = member<dump_figures>;
 constexpr std::array dump_members{
     dump_member{"overflow_rate",
@@ -113,7 +113,7 @@ void add_members(report::record& r, const auto& members, const auto& figures) {
     for (const auto& m : members) r.emplace_back(std::string(m.name), m.of(figures));
 }
 
-// Null for the first dump, which nothing comes before.
+// Null for the first dump, which has no predecessor.
 void add_changes(report::record& r, const auto& members, const auto& changes) {
     for (const auto& m : members) {
         if (!m.in_series) continue;

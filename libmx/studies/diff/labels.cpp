@@ -17,7 +17,7 @@ namespace {
 using base::less_number;
 using base::runs_of;
 
-// The one number in which all paths differ.
+// The only number in which all paths differ.
 std::optional<std::vector<std::string>> numbers_of(const std::vector<std::string>& paths) {
     std::vector<std::vector<std::string>> all;
     for (const std::string& p : paths) all.push_back(runs_of(p));
@@ -37,13 +37,13 @@ std::optional<std::vector<std::string>> numbers_of(const std::vector<std::string
     return numbers;
 }
 
-// A path taken apart: see runs_of.
+// A path split into text and numbers: see runs_of.
 struct numbered_path {
     std::string path;
     std::vector<std::string> runs;
 };
 
-// The first number in which two paths differ decides.
+// Compares paths by the first number in which they differ.
 bool less_path(const numbered_path& a, const numbered_path& b) {
     return std::lexicographical_compare(a.runs.begin(), a.runs.end(), b.runs.begin(), b.runs.end(),
                                         less_number);

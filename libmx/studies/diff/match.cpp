@@ -18,7 +18,7 @@ std::string extents_of(const tensor::shape& shape) {
     return text.empty() ? "a scalar" : text;
 }
 
-// The names of all dumps, those of the first in its order, and where each is found.
+// The tensor names of all dumps in the order of the first, with their positions.
 class directory {
   public:
     directory(std::span<const io::reader* const> dumps, std::span<const std::string> paths)
@@ -47,7 +47,7 @@ class directory {
         return refs;
     }
 
-    // Why a dump lacks the tensor, for the first that does.
+    // Why the first dump without the tensor lacks it.
     std::string absence(const std::string& name) const {
         const std::vector<place>& at = places_.at(name);
         for (std::size_t d = 0; d < at.size(); ++d) {
@@ -85,7 +85,7 @@ std::string disagreement(const std::vector<engine::tensor_ref>& refs,
     return {};
 }
 
-// Why these cannot be compared, or "". `refs` is what the dumps have.
+// Why these cannot be compared, or "". `refs`: the tensors that the dumps have.
 std::string obstacle(const directory& all, const std::string& name,
                      const std::vector<engine::tensor_ref>& refs,
                      std::span<const std::string> paths) {

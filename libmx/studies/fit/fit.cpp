@@ -24,8 +24,8 @@ std::pair<double, double> huber(double r, double threshold) {
     return {threshold * (std::abs(r) - threshold / 2), r > 0 ? threshold : -threshold};
 }
 
-// What is minimised: the mean of Huber's losses over the squared threshold, so that it is near 1.
-// `weights` says how often each run counts.
+// The objective: the mean of Huber's losses over the squared threshold, so that it is near 1.
+// `weights`: how often each run counts.
 class objective {
   public:
     objective(const law& of, std::span<const run> some, std::span<const double> weights,
@@ -90,7 +90,7 @@ search search_from(const objective& f, const std::vector<std::vector<double>>& s
     return best;
 }
 
-// The quantile `p` of sorted values; linear between them.
+// The quantile `p` of sorted values, with linear interpolation.
 double quantile(const std::vector<double>& sorted, double p) {
     const double at = p * static_cast<double>(sorted.size() - 1);
     const auto low = static_cast<std::size_t>(at);
@@ -113,7 +113,7 @@ estimate estimate_of(const coefficients& best, const std::vector<coefficients>& 
     return e;
 }
 
-// How often each of `count` runs is drawn, `count` draws in all.
+// How often each of `count` runs is drawn in `count` draws.
 std::vector<double> drawn(std::size_t count, std::uint64_t seed, std::uint64_t sample) {
     std::vector<double> times(count);
     const base::random_key key{seed, base::tensor_id("bootstrap") + sample};
@@ -130,7 +130,8 @@ std::vector<coefficients> resampled(const law& of, std::span<const run> some,
     base::parallel_for(samples.size(), request.threads, request.cancel, [&](auto i, int) {
         const std::vector<double> times = drawn(some.size(), request.seed, i);
         const objective f(of, some, times, request.threshold);
-        // Where the sample has another best minimum, the exponents start from elsewhere as well.
+        // The best minimum of the sample may be another one, so the exponents start from other
+        // values, too.
         optimize::minimum best;
         for (const double factor : {1.0, 0.7, 1.4}) {
             std::vector<double> start = from;
@@ -153,7 +154,7 @@ void add_residuals(fitted& f, std::span<const run> some, form is) {
         sizes.push_back(std::abs(f.residuals.back().log_ratio));
     }
     std::ranges::sort(sizes);
-    // 1.4826: of a normal distribution this is the standard deviation.
+    // 1.4826: makes this the standard deviation of a normal distribution.
     f.spread = 1.4826 * quantile(sizes, 0.5);
     for (residual& r : f.residuals) r.far = r.log_ratio > 5 * f.spread && r.log_ratio > 1e-6;
 }
@@ -185,7 +186,7 @@ void add_predictions(fitted& f, std::span<const run> some, const std::vector<coe
             prediction p{c, bits, {}, {}, {}, c > most};
             p.n = estimate_of(f.of, samples, [&](const auto& k) { return best(k).n_at(c); });
             p.d = estimate_of(f.of, samples, [&](const auto& k) { return best(k).d_at(c); });
-            // Of the size that the fit recommends: the uncertainty of what it will reach.
+            // For the size that the fit recommends: the uncertainty of its loss.
             p.loss = estimate_of(f.of, samples, [&](const auto& k) {
                 return loss_at(k, p.n.value, p.d.value, bits);
             });

@@ -7,7 +7,7 @@
 namespace mx::fit {
 namespace {
 
-// Where the coordinates are.
+// The indices of the coordinates.
 enum : std::size_t { at_u, at_v, at_e, at_alpha, at_beta, at_gamma };
 
 // log(1 - exp(-z)) of positive z.
@@ -15,7 +15,7 @@ double log_kept(double z) {
     return z > 0.7 ? std::log1p(-std::exp(-z)) : std::log(-std::expm1(-z));
 }
 
-// log of the sum of exp(t); shares gets each term's part of the sum.
+// log of the sum of exp(t); shares receives each term's part of the sum.
 template <std::size_t N>
 double log_sum(const std::array<double, N>& t, std::size_t count, std::array<double, N>& shares) {
     const double most = *std::max_element(t.begin(), t.begin() + count);
@@ -66,7 +66,7 @@ double law::log_loss(const sample& r, const place& p, std::span<double> gradient
     const double by_n = quantized_after ? std::exp(x[post + 1]) : 0;
     const double by_d = quantized_after ? std::exp(x[post + 2]) : 0;
     if (quantized_after) terms[count++] = x[post] - by_n * r.n + by_d * d - rate;
-    // Kaplan's form adds N and D inside of a power.
+    // Kaplan's form adds the terms of N and D inside a power.
     std::array<double, 2> inner{u / beta, v / beta}, parts{};
     double within = 0;
     if (is_ == form::kaplan) {
@@ -140,7 +140,7 @@ std::vector<std::vector<double>> law::starts() const {
                     for (std::size_t i = 0; i < bits_; ++i) x[at_gamma + i] = std::log(2);
                     if (post_) {
                         const std::size_t post = at_gamma + bits_;
-                        // A hundredth of the loss at 4 bits, over as many bits as in training.
+                        // A hundredth of the loss at 4 bits, if trained at as many bits.
                         x[post] = ln_l_ + std::log(0.01) + 2;
                         x[post + 1] = x[post + 2] = std::log(0.5);
                         x[post + 3] = std::log(2);
@@ -183,7 +183,7 @@ optimum optimum_of(form is, const coefficients& c, std::span<const double> bits)
     o.b = 1 - o.a;
     const double s = c.alpha / c.beta;
     if (is == form::kaplan) {
-        // Least (A/N)^s + B/D where N D is given.
+        // The minimum of (A/N)^s + B/D for a given N D.
         o.g = std::exp((std::log(s) + s * std::log(c.a) - std::log(c.b)) / (1 + s));
     } else {
         const double a = std::log(c.a) - c.alpha * std::log(effective_share(c, bits));

@@ -17,7 +17,7 @@ using report::finite_or_null;
 using report::record;
 using report::to_value;
 
-constexpr double late_rise = 0.02;  // nats above its own minimum: what arXiv 2506.20752 has
+constexpr double late_rise = 0.02;  // nats above its own minimum, as in arXiv 2506.20752
 constexpr std::size_t most_named = 8;
 
 void add_estimate(record& to, const std::string& name, const estimate& e) {
@@ -30,7 +30,7 @@ report::value group_value(const group_fit& g) {
     return g.group.empty() ? report::value() : report::value(g.group);
 }
 
-// "P_w = 4, P_a = 8": what is quantized; "" where nothing is.
+// "P_w = 4, P_a = 8": the quantized operands; "" if there are none.
 std::string precision_text(const runs& all, std::span<const double> bits, double post) {
     std::vector<std::string> parts;
     for (std::size_t i = 0; i < bits.size(); ++i) {
@@ -72,14 +72,14 @@ void say_group(const group_fit& g, std::vector<std::string>& words) {
         f.reached * 50 < f.starts ? ": few, so that another minimum may be better still" : ""));
     words.push_back(fmt::format("{}Compute is best spent on N in proportion to C^{} and D to C^{}.",
                                 of, range_text(f.n_exponent, 3), range_text(f.d_exponent, 3)));
-    // Published exponents lie within 0.2 and 0.6.
+    // Published exponents are between 0.2 and 0.6.
     constexpr double least_exponent = 0.02, most_exponent = 2;
     for (const auto& [name, x] : {std::pair{"alpha", f.of.alpha}, std::pair{"beta", f.of.beta}}) {
         if (x > least_exponent && x < most_exponent) continue;
-        words.push_back(
-            fmt::format("{}{} = {} is no exponent of a scaling law: these runs do not determine "
-                        "one. Diverged runs, or sizes that do not vary apart, give such fits.",
-                        of, name, report::significant_text(x, 3)));
+        words.push_back(fmt::format(
+            "{}{} = {} is not an exponent of a scaling law: these runs do not determine "
+            "one. Diverged runs, or sizes that do not vary apart, give such fits.",
+            of, name, report::significant_text(x, 3)));
     }
     if (f.a.low && (*f.a.high > 2 * *f.a.low || *f.b.high > 2 * *f.b.low)) {
         words.push_back(fmt::format(

@@ -23,7 +23,7 @@ std::pair<std::string, std::string> split_at_equals(const std::string& text, con
     return {text.substr(0, at), text.substr(at + 1)};
 }
 
-// Where the columns of a table are.
+// The indices of a table's columns.
 struct places {
     std::size_t n = 0, d = 0, loss = 0;
     std::vector<std::size_t> bits;
@@ -78,7 +78,7 @@ std::string lower(std::string text) {
     return text;
 }
 
-// Why a row is left out, and whether it diverged; fills `r` where it is not.
+// Why a row is left out, and whether the run diverged; otherwise fills `r`.
 std::pair<std::string, bool> read_row(const std::vector<std::string>& fields, const places& p,
                                       const run_request& request, const runs& all, run& r) {
     const auto positive = [&](std::size_t column) {
@@ -87,8 +87,8 @@ std::pair<std::string, bool> read_row(const std::vector<std::string>& fields, co
     };
     r.n = positive(p.n);
     r.d = positive(p.d);
-    if (r.n == 0) return {"N is no positive number", false};
-    if (r.d == 0) return {"D is no positive number", false};
+    if (r.n == 0) return {"N is not a positive number", false};
+    if (r.d == 0) return {"D is not a positive number", false};
     if (fields[p.loss].empty()) return {"no loss", false};
     r.loss = positive(p.loss);
     if (r.loss == 0) {
@@ -98,23 +98,23 @@ std::pair<std::string, bool> read_row(const std::vector<std::string>& fields, co
         const bool known = text == "nan" || text == "-nan" || text == "inf" || text == "-inf" ||
                            text == "+inf" || text == "infinity" || text == "diverged";
         if (known) return {"diverged: its loss is not finite", true};
-        return {"the loss is no number", false};
+        return {"the loss is not a number", false};
     }
     if (p.state && lower(fields[*p.state]) == "diverged") {
         return {"diverged: its column state says so", true};
     }
     for (std::size_t i = 0; i < p.bits.size(); ++i) {
         const auto bits = bits_of(fields[p.bits[i]]);
-        if (!bits) return {fmt::format("{} is no positive number", all.bits[i]), false};
+        if (!bits) return {fmt::format("{} is not a positive number", all.bits[i]), false};
         r.bits.push_back(*bits);
     }
     r.post_bits = std::numeric_limits<double>::infinity();
     if (p.post) {
         const auto bits = bits_of(fields[*p.post]);
-        if (!bits) return {"P_post is no positive number", false};
+        if (!bits) return {"P_post is not a positive number", false};
         r.post_bits = *bits;
     }
-    // The rise of what the table has as the run's end over its minimum; `loss` is either.
+    // The rise of the final loss over the minimum; `loss` is one of the two.
     const auto least = p.least ? report::finite_number(fields[*p.least]) : std::nullopt;
     const auto last = p.last ? report::finite_number(fields[*p.last]) : std::nullopt;
     if (least || last) r.rise = std::max(0.0, last.value_or(r.loss) - least.value_or(r.loss));

@@ -20,20 +20,20 @@
 namespace mx::gate {
 namespace {
 
-// What the rules need of a result besides their figures.
+// The members of a result that rules need besides their figures.
 constexpr std::array<std::string_view, 6> needed{"file", "file_b", "tensor",
                                                  "role", "recipe", "elements"};
 
-// The file that a result is of: the later one of two dumps.
+// The file of a result: the later one of two dumps.
 std::string file_of(const report::record& r) {
     const std::string file = report::text_of(r, "file");
     return file.empty() ? report::text_of(r, "file_b") : file;
 }
 
-// Nothing can be said of a tensor that has no elements.
+// There are no figures of a tensor without elements.
 bool is_empty(const report::record& r) { return report::number_of(r, "elements") == 0.0; }
 
-// What a rule needs to be asked for, in the words of mx analyze.
+// The option of mx analyze that measures the figure of a rule.
 std::string_view option_for(metrics::when collected) {
     switch (collected) {
         case metrics::when::decompose:
@@ -57,7 +57,7 @@ std::string_view option_for(metrics::when collected) {
                  rule.metric, base::nearest(rule.metric, known));
 }
 
-// Why a rule finds nothing to check.
+// Why a rule applies to no record.
 std::string nothing_to_check(const analysis::gate_rule& rule, bool any_totals) {
     switch (rule.subject) {
         case analysis::rule_subject::role:
@@ -68,8 +68,9 @@ std::string nothing_to_check(const analysis::gate_rule& rule, bool any_totals) {
             }
             std::vector<std::string_view> names;
             for (const engine::role_row& r : engine::roles()) names.push_back(r.name);
-            return fmt::format("no tensor is called '{}', and it is no role (did you mean '{}'?)",
-                               rule.subject_text, base::nearest(rule.subject_text, names));
+            return fmt::format(
+                "no tensor is called '{}', and it is not a role (did you mean '{}'?)",
+                rule.subject_text, base::nearest(rule.subject_text, names));
         }
         case analysis::rule_subject::totals:
             return any_totals ? "there is no result to check"
@@ -80,7 +81,7 @@ std::string nothing_to_check(const analysis::gate_rule& rule, bool any_totals) {
     return "there is no result to check";
 }
 
-// One rule against record after record.
+// Checks the rules on record after record.
 class referee {
   public:
     referee(const std::vector<analysis::gate_rule>& rules, gate_verdict& verdict)
@@ -88,12 +89,12 @@ class referee {
         verdict.rules.resize(rules.size());
     }
 
-    // Whether the rule could be held against the record.
+    // Returns whether the rule applies to the record.
     bool see(std::size_t rule, const report::record& r) {
         rule_verdict& v = verdict_.rules[rule];
         const analysis::finding f = analysis::judge(rules_[rule], r);
         if (f.is == analysis::finding::outcome::no_number) {
-            base::refuse("rule '{}': {} is no number", base::printable(rules_[rule].text),
+            base::refuse("rule '{}': {} is not a number", base::printable(rules_[rule].text),
                          rules_[rule].metric);
         }
         if (f.is == analysis::finding::outcome::absent) {
@@ -109,7 +110,7 @@ class referee {
         return true;
     }
 
-    // A rule about the policy, for every operand that it concerns.
+    // Checks a rule about the policy on every operand that it applies to.
     void see_policy(std::size_t rule, const policy::judged_model& m,
                     const analysis::recipe_filter& recipes) {
         policy::recipe_verdicts verdicts(m);
@@ -183,7 +184,7 @@ class referee {
 
     double distance(const breach& b) const {
         if (!b.figure) return std::numeric_limits<double>::infinity();
-        // Limits of different figures have nothing in common but themselves.
+        // Limits of different figures are comparable only relative to themselves.
         if (b.reached) return *b.figure / b.reached->limit;
         return std::abs(*b.figure - rules_[b.rule].limit);
     }
@@ -247,7 +248,7 @@ gate_verdict apply_gate(const std::vector<analysis::gate_rule>& rules, const gat
             }
             if (checked) ++verdict.checked;
         }
-        // The totals per recipe that mx analyze writes behind its results.
+        // The totals per recipe, which mx analyze writes after its results.
         const auto* totals = report::member<report::list>(input.content.tail, "summary");
         if (totals == nullptr) continue;
         any_totals = true;

@@ -19,11 +19,11 @@
 namespace mx::plan {
 namespace {
 
-// What takes room in results and is not asked for.
+// Large members of results that are not requested.
 constexpr std::array<std::string_view, 4> histograms{"code_histogram", "scale_histogram",
                                                      "amax_mantissa_histogram", "block_spread"};
 
-// Beyond this a product of elements and bits could leave the whole numbers of a double.
+// Beyond this a product of elements and bits could exceed the integers of a double.
 constexpr double bits_limit = 0x1p53;
 
 struct measured {
@@ -31,14 +31,14 @@ struct measured {
     std::uint64_t poisoned = 0;
 };
 
-// A tensor while its results come in.
+// A tensor while its results are read.
 struct gathered {
     plan_tensor tensor;
     std::vector<measured> measurements;
     std::size_t forbidden = 0;
-    std::string rule;                                // one that forbade a choice
+    std::string rule;                                // one that forbids a choice
     std::optional<std::size_t> judged;               // index in the judged model
-    std::optional<policy::reached_limit> ruled_out;  // by which a recipe was, the first
+    std::optional<policy::reached_limit> ruled_out;  // the first one that rules out a recipe
     bool kept = false;
     bool seen = false;  // it has a result with an error
 };
@@ -48,13 +48,13 @@ struct gathered {
     throw base::error(base::error_kind::input, why, {path, r.of->tensor, {}});
 }
 
-// The bits of the whole tensor: a whole number, which bits_per_element was divided from.
+// The bits of the whole tensor: the integer from which bits_per_element was computed.
 std::uint64_t bits_of(const std::string& path, const analysis::result& r) {
     const double bits =
         analysis::value_or(r.bits_per_element, -1) * static_cast<double>(r.elements);
     const double whole = std::nearbyint(bits);
     if (!(bits >= 0) || bits > bits_limit || std::abs(bits - whole) > 1e-9 * (1 + bits)) {
-        refuse_input(path, r, "bits_per_element times elements is no number of bits");
+        refuse_input(path, r, "bits_per_element times elements is not a number of bits");
     }
     return static_cast<std::uint64_t>(whole);
 }
@@ -144,7 +144,7 @@ class gatherer {
             forbidden(g, members, false);
             return;
         }
-        // With --decompose the sum is there; otherwise it is what R-MSE was taken from.
+        // With --decompose the results contain the sum; otherwise it follows from R-MSE.
         const double sum = r.squared_error.front();
         const double error = std::isnan(sum) ? r.rmse * r.rmse * r.counted() : sum;
         if (std::isnan(error) || std::isnan(r.rms)) {
@@ -200,7 +200,7 @@ class gatherer {
         return tensors_[at->second];
     }
 
-    // `offered`: a choice is lost to the rule.
+    // `offered`: whether the rule removes a choice.
     bool forbidden(gathered& g, const report::record& r, bool offered) {
         bool any = false;
         for (std::size_t i = 0; i < request_.rules.size(); ++i) {
@@ -209,7 +209,7 @@ class gatherer {
             const analysis::finding f = analysis::judge(rule, r);
             if (f.is == analysis::finding::outcome::absent ||
                 f.is == analysis::finding::outcome::no_number) {
-                base::refuse("rule '{}': {} of tensor '{}' is no number in these results",
+                base::refuse("rule '{}': {} of tensor '{}' is not a number in these results",
                              base::printable(rule.text), rule.metric,
                              base::printable(g.tensor.of->tensor));
             }
@@ -246,7 +246,7 @@ class gatherer {
             least_poisoned = std::min(least_poisoned, m.poisoned);
         }
         for (const measured& m : g.measurements) {
-            // Its error is over fewer elements, so that it would look better than it is.
+            // Its error covers fewer elements, so it would look better than it is.
             if (m.poisoned > least_poisoned) {
                 all_.left_out.push_back({t.of->tensor, all_.recipes[m.option.recipe].name,
                                          "it poisons elements that another recipe keeps"});
@@ -287,7 +287,7 @@ class gatherer {
         }
     }
 
-    // What the policy says of a choice; none where it may not be chosen.
+    // The policy's verdict on a choice; nullopt if it may not be chosen.
     std::optional<policy::verdict> offered(gathered& g, const std::string& recipe) {
         g.seen = true;
         if (!g.judged) return {};
@@ -306,7 +306,7 @@ class gatherer {
         return {};
     }
 
-    // What would be measured to decide, as a sentence; empty where nothing is missing.
+    // The measurements that are missing for a decision, as a sentence; empty if none are.
     std::string how_to_measure() const {
         if (judged_.says.missing.empty()) return {};
         return fmt::format("; measure it with: {}",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relaxation that may mix neighbouring choices gives a price of weight; at that price every
-// class has a best choice, and what another choice loses against it is exact in whole numbers. A
-// choice that loses more than the gap between the relaxation and the best selection known cannot be
-// part of a better one, which leaves few classes to search: dynamic programming over those, the
-// least clear ones first, under the same bound.
+// The linear relaxation, which may mix neighbouring choices, gives a price of weight. At that price
+// every class has a best choice, and the loss of any other choice against it is an exact integer. A
+// choice that loses more than the gap between the relaxation and the best known selection cannot be
+// part of a better one, which leaves few classes to search: dynamic programming over those, with
+// the same bound, beginning with the classes whose choices differ least.
 #include "libmx/studies/plan/knapsack.hpp"
 
 #include <algorithm>
@@ -13,20 +13,20 @@
 namespace mx::plan {
 namespace {
 
-// Products of two totals.
+// For products of two totals.
 __extension__ using wide = __int128;
 
 constexpr std::uint64_t total_limit = std::uint64_t{1} << 61;
 
-// A choice that no other of its class beats in both; cost and weight are what it adds to those of
-// the cheapest and of the lightest of its class, in units of the greatest common divisors.
+// A choice not dominated by another one of its class. cost and weight are relative to the cheapest
+// and to the lightest choice of the class, in units of the greatest common divisors.
 struct option {
     std::int64_t cost = 0;
     std::int64_t weight = 0;
     std::uint32_t index = 0;
 };
 
-// Classes with their undominated choices, lighter and dearer ones first.
+// Classes with their undominated choices, in order of increasing weight and decreasing cost.
 struct problem {
     std::vector<std::vector<option>> classes;
     std::uint64_t least_cost = 0;    // of the cheapest choices
@@ -105,7 +105,7 @@ problem reduced(const std::vector<knapsack_class>& classes) {
     return p;
 }
 
-// From one corner of a class's hull to the next: `saved` cost for `added` weight.
+// From one corner of a class's hull to the next: saves `saved` cost for `added` weight.
 struct step {
     std::int64_t saved = 0;
     std::int64_t added = 0;
@@ -120,8 +120,8 @@ bool better(const step& a, const step& b) {
     return a.of != b.of ? a.of < b.of : a.to < b.to;
 }
 
-// The steps of all hulls, those that save most per weight first; within a class that is their
-// order along the hull.
+// The steps of all hulls in decreasing order of cost saved per weight, which within a class is
+// their order along the hull.
 std::vector<step> hull_steps(const problem& p) {
     std::vector<step> steps;
     std::vector<std::uint32_t> corners;
@@ -135,7 +135,7 @@ std::vector<step> hull_steps(const problem& p) {
             while (corners.size() >= 2) {
                 const step before = between(corners[corners.size() - 2], corners.back());
                 const step after = between(corners.back(), i);
-                // A corner on or above the line through its neighbours is none.
+                // A corner on or above the line through its neighbours is not part of the hull.
                 if (wide{before.saved} * after.added > wide{after.saved} * before.added) break;
                 corners.pop_back();
             }
@@ -186,17 +186,17 @@ class search {
     }
 
   private:
-    // What a choice is worth at the price of weight.
+    // A choice's cost with its weight converted at the price.
     wide priced(std::int64_t cost, std::int64_t weight) const {
         return wide{price_weight_} * cost + wide{price_cost_} * weight;
     }
-    // What no selection that contains one with these totals, and for the rest the best at that
-    // price, can fall below, times price_weight_.
+    // A lower bound, times price_weight_, on every selection with these totals for some classes;
+    // the other classes are at their best choice at the price.
     wide floor_of(const totals_so_far& t) const {
         return priced(t.cost, t.weight) - wide{price_cost_} * capacity_;
     }
-    // Whether that floor leaves nothing better than the best selection known. At equality with its
-    // cost, a selection as cheap is as heavy as the capacity allows, so that none is lighter.
+    // Whether this lower bound excludes a better selection than the best known. If it equals the
+    // known cost, selections of that cost have the full weight of the capacity, so none is lighter.
     bool hopeless(wide floor) const {
         const std::int64_t beat = cost_only_ ? best_.cost - 1 : best_.cost;
         return cost_only_ ? floor > wide{price_weight_} * beat
@@ -219,7 +219,7 @@ class search {
         chosen_ = at;
     }
 
-    // A good selection to begin with: the steps that still fit, then single switches that fit.
+    // An initial selection: the steps that still fit, then single switches that fit.
     void fill(std::vector<std::uint32_t> at, const std::vector<step>& steps, std::size_t from) {
         totals_so_far t = totals_of(at);
         std::vector<bool> blocked(at.size(), false);
@@ -239,7 +239,7 @@ class search {
         offer(at);
     }
 
-    // Per class the choice that is best at the price, the lightest of equals.
+    // For each class the best choice at the price; the lightest of equal ones.
     void choose_bases() {
         bases_.resize(p_.classes.size());
         for (std::size_t k = 0; k < bases_.size(); ++k) {
@@ -249,11 +249,10 @@ class search {
                 if (priced(c[i].cost, c[i].weight) < priced(now.cost, now.weight)) bases_[k] = i;
             }
         }
-        offer(bases_);  // lighter than the capacity: it takes only steps before the one that did
-                        // not fit
+        offer(bases_);  // lighter than the capacity: only the steps before the one that did not fit
     }
 
-    // A class that may differ from its base, and what it loses at least when it does.
+    // A class that may differ from its base, with the least loss if it does.
     struct open_class {
         std::size_t of;
         wide loss;
@@ -278,7 +277,7 @@ class search {
         return open;
     }
 
-    // A partial selection: the classes seen so far as chosen, the others at their bases.
+    // A partial selection: the chosen options of the classes so far, the bases of the others.
     struct state {
         totals_so_far t;
         std::uint32_t parent;
@@ -299,7 +298,7 @@ class search {
         std::vector<std::size_t> seen;  // class of each layer
         std::size_t remembered = 0;
         for (const open_class& c : open) {
-            if (hopeless(floor + c.loss)) break;  // and so are all that follow
+            if (hopeless(floor + c.loss)) break;  // also true of all that follow
             const std::vector<option>& options = p_.classes[c.of];
             const option& base = options[bases_[c.of]];
             next.clear();
@@ -334,7 +333,7 @@ class search {
         return finished(best_.cost, true);
     }
 
-    // Lighter states first, each cheaper than all before it, none without hope.
+    // Orders states by increasing weight and keeps those with decreasing cost that pass the bound.
     void keep_undominated(std::vector<state>& all) const {
         std::ranges::sort(all, [](const state& a, const state& b) {
             if (a.t.weight != b.t.weight) return a.t.weight < b.t.weight;
@@ -349,7 +348,7 @@ class search {
         all.resize(kept);
     }
 
-    // The selection behind a state of the class `of`, which follows the layers.
+    // The selection of a state of class `of`, which comes after the layers.
     void trace(const state& s, const std::vector<std::vector<link>>& layers,
                const std::vector<std::size_t>& seen, std::size_t of) {
         chosen_ = bases_;
@@ -364,7 +363,7 @@ class search {
     knapsack_selection unproved(const std::vector<state>& states) const {
         wide least = wide{price_weight_} * best_.cost;
         for (const state& s : states) least = std::min(least, floor_of(s.t));
-        // Costs are whole, so that the bound may be rounded up.
+        // Costs are integers, so the bound may be rounded up.
         const wide bound = (std::max<wide>(least, 0) + price_weight_ - 1) / price_weight_;
         return finished(static_cast<std::int64_t>(std::min(bound, wide{best_.cost})),
                         bound >= best_.cost);
@@ -386,7 +385,7 @@ class search {
     std::int64_t capacity_;
     bool cost_only_;
     std::size_t states_;
-    std::int64_t price_cost_ = 0;  // weight is priced at price_cost_ / price_weight_
+    std::int64_t price_cost_ = 0;  // the price of weight is price_cost_ / price_weight_
     std::int64_t price_weight_ = 1;
     std::vector<std::uint32_t> bases_;
     totals_so_far best_;

@@ -29,7 +29,7 @@ std::string upper(std::string_view s) {
     return out;
 }
 
-// A recipe there: what it is made with, null when it is not, and what is to be known.
+// The counterpart of a recipe: its arguments, null if there are none, and a note.
 struct counterpart {
     value words;
     value same_scales;
@@ -38,7 +38,7 @@ struct counterpart {
 
 counterpart none(std::string_view why) { return {value(), value(), text(why)}; }
 
-// Why a recipe is more than its preset with another scale rule; empty when it is not.
+// Why a recipe differs from its preset by more than the scale rule; empty if it does not.
 std::string beyond_preset(const codec::recipe& r) {
     const codec::recipe plain = codec::parse_recipe(r.preset);
     if (r.element != plain.element) return "another element format than its preset";
@@ -139,7 +139,7 @@ record described(const std::string& recipe, const counterpart& c) {
             {"note", c.note.empty() ? value() : value(c.note)}};
 }
 
-// Why a tensor is no matrix of a module; empty when it is.
+// Why a tensor is not the matrix of a module; empty if it is.
 std::string not_a_module(const analysis::tensor_identity& t) {
     if (t.shape.size() != 2) return "no matrix";
     if (t.role != "weight") return fmt::format("of the role {}", t.role);

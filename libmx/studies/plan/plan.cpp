@@ -12,7 +12,7 @@
 namespace mx::plan {
 namespace {
 
-// Errors as whole numbers of units.
+// Errors as integers.
 class error_scale {
   public:
     explicit error_scale(const candidates& from) {
@@ -22,7 +22,7 @@ class error_scale {
             total_ += most;
         }
     }
-    // Rounded up, so that no error counts as none.
+    // Rounded up, so that a non-zero error is never counted as zero.
     std::uint64_t units(double error) const {
         if (error == 0) return 0;
         return static_cast<std::uint64_t>(std::ceil(std::max(error / total_ * 0x1p60, 1.0)));
@@ -76,7 +76,8 @@ std::vector<knapsack_class> classes_of(const std::vector<joint_choice>& choices,
     return classes;
 }
 
-// The budget in bits: whole, and not one less than meant because bits per element were rounded.
+// The budget in bits, an integer; it must not be too small by one because bits per element were
+// rounded.
 std::uint64_t budget_of(double bits_per_element, std::uint64_t elements) {
     const double bits = bits_per_element * static_cast<double>(elements);
     const double nearest = std::nearbyint(bits);
@@ -109,12 +110,12 @@ class planner {
             take(p, *s);
             p.bound = p.optimal ? p.totals.error : scale_.error(s->bound);
         } else {
-            // A floor that only exactness reaches is an error of zero.
+            // A minimum SQNR that only an exact result reaches is an error of zero.
             error_limit_ = signal_ > 0 ? signal_ / std::pow(10.0, *goal_.sqnr_db / 10) : 0;
             const auto fewest =
                 least_cost(classes_of(choices_, scale_, true), scale_.limit(error_limit_), states_);
             if (!fewest) refuse_floor();
-            // Of the choices with so many bits, the one with the least error.
+            // The choice with the least error among those with that number of bits.
             const auto s = solve_knapsack(by_bits_, fewest->cost, states_);
             take(p, *s);
             p.optimal = fewest->optimal && s->optimal;
@@ -187,7 +188,7 @@ class planner {
             least += here;
             if (!from_.tensors[j.tensors.front()].reason.empty()) kept += here;
         }
-        // Rounded up, so that the figure itself is enough.
+        // Rounded up, so that the printed figure is sufficient.
         const double per_element =
             static_cast<double>(least) / static_cast<double>(from_.elements());
         base::refuse(

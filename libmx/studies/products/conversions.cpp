@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t tf32_dropped = 0x1fffu;
 
-// NaN keeps a bit of its payload that survives.
+// Keeps a payload bit of a NaN that tf32 can store.
 float tf32_of(float x) {
     if (std::isnan(x)) return x;
     return base::float_from_bits(base::bits_of(x) & ~tf32_dropped);
@@ -34,7 +34,7 @@ std::uint32_t code_of(std::string_view name, float x) {
     if (name == "f16") return half_bits(x);
     const std::uint32_t bits = base::bits_of(x);
     if (name == "bf16") return std::isnan(x) ? 0x7fffu : bits >> 16;
-    // A NaN whose payload is in the dropped bits alone would become Inf.
+    // A NaN with a payload only in the dropped bits would become Inf.
     return name == "tf32" && std::isnan(x) ? base::f32_magnitude_mask : bits;
 }
 
@@ -42,7 +42,7 @@ std::uint32_t code_of(std::string_view name, float x) {
 
 std::uint16_t half_bits(float x) {
     if (std::isnan(x)) return 0x7fffu;
-    // Half of the step above 65504 rounds to even, which is up.
+    // Half a step above 65504 is a tie, which rounds up to even.
     if (std::abs(x) >= 65520.0f) return x < 0 ? 0xfc00u : 0x7c00u;
     return base::half_saturated(x);
 }

@@ -7,8 +7,8 @@
 namespace mx::products {
 namespace {
 
-// The squared standard error of a sum of independent terms whose mean is 0: rows, then columns.
-// None where there are fewer than two of either.
+// The squared standard error of a sum of independent terms with mean 0: rows, then columns. nullopt
+// if there are fewer than two of either.
 template <typename Term>
 std::optional<double> standard_error(const error_sums& s, Term term) {
     double squares[2] = {0, 0};
@@ -63,7 +63,8 @@ std::optional<error_ratio> ratio_of_errors(const error_sums& s, const error_sums
     if (base2 == 0) return {};
     const double ratio = std::sqrt(e2 / base2);
     if (e2 == 0) return error_ratio{0, {}};
-    // Rows that are hard under one are hard under the other: their difference counts.
+    // Rows with large errors under one have large errors under the other, so the difference
+    // matters.
     return error_ratio{ratio, standard_error(s, [&](std::size_t i) {
                            return ratio / 2 * (s.e2[i] / e2 - base.e2[i] / base2);
                        })};

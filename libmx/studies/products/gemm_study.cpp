@@ -15,7 +15,7 @@
 namespace mx::products {
 namespace {
 
-// Where growth is looked at lies whole fused steps, scale blocks and rotated groups from the start.
+// Depths at which growth is measured consist of whole fused steps, scale blocks and rotated groups.
 constexpr std::size_t growth_unit = 128;
 constexpr std::size_t growth_parts[] = {8, 4, 2};
 
@@ -46,7 +46,7 @@ std::vector<std::size_t> growth_depths(std::size_t k) {
     return depths;
 }
 
-// The same product at several depths, with the exact ones computed once each.
+// The same product at several depths; each exact product is computed once.
 class workshop {
   public:
     workshop(const matrix& a, const matrix& b, const matrix* c, const gemm_request& request,
@@ -68,7 +68,7 @@ class workshop {
         s.k = a_.depth;
         s.a = a_.error;
         s.b = b_.error;
-        std::vector<form_pair> forms;  // all of them first: what does not fit says so at once
+        std::vector<form_pair> forms;  // all forms first, so that unsupported ones fail at once
         for (const gemm::accumulator& m : models_) forms.push_back(forms_for(m, a_, b_));
         for (std::size_t i = 0; i < models_.size(); ++i) {
             const auto& [as_a, as_b] = forms[i];
@@ -110,8 +110,8 @@ class workshop {
                               operand_rows(m, over), operand_depth(m, over));
     }
 
-    // Multiply-adds of all products: a model's own, an exact one beside it, and the exact one of
-    // the values, at every depth.
+    // Multiply-adds of all products at every depth: those of a model, an exact one for comparison,
+    // and the exact one of the values.
     std::uint64_t work() const {
         std::uint64_t depth = a_.depth;
         if (request_.growth) {

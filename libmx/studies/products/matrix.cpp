@@ -43,7 +43,7 @@ matrix read_matrix(const engine::tensor_ref& t, const engine::run_control& contr
     m.rows = static_cast<std::size_t>(info.elements) / m.cols;
     const std::unique_ptr<io::byte_source> source = t.file->open(t.index);
     std::vector<std::byte> scratch;
-    // It grows with what was read: a header's word alone allocates nothing.
+    // Grows with the data read, so that a header alone allocates nothing.
     for (std::uint64_t at = 0; at < info.elements; at += piece) {
         base::stop_if(control.cancel);
         const std::uint64_t count = std::min(piece, info.elements - at);
@@ -58,7 +58,7 @@ matrix read_matrix(const engine::tensor_ref& t, const engine::run_control& contr
 std::vector<float> reduction_last(const std::vector<float>& values, std::size_t rows,
                                   std::size_t cols, reduction over) {
     if (over == reduction::last) return values;
-    constexpr std::size_t tile = 32;  // both sides stay in the cache
+    constexpr std::size_t tile = 32;  // both sides fit in the cache
     std::vector<float> out(values.size());
     for (std::size_t r0 = 0; r0 < rows; r0 += tile) {
         for (std::size_t c0 = 0; c0 < cols; c0 += tile) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t models_named = 5;
 
-// Formats that dequantized values can have, the exact one first.
+// Formats of dequantized values, the exact one first.
 constexpr std::array value_formats{"f32", "tf32", "bf16", "f16"};
 
 bool is_plain(const quantized_operand& q, std::string_view name) {
@@ -70,7 +70,7 @@ std::string fitting_models(const gemm::accumulator& near, const quantized_operan
     for (const gemm::accumulator& m : gemm::accumulators()) {
         if (takes_codes(m, a, b) || takes_values(m)) fit.push_back(&m);
     }
-    // Those of the same chip first, and those that take codes before those that do not.
+    // Models of the same chip first; those for codes before the others.
     const auto rank = [&](const gemm::accumulator* m) {
         return (chip_of(m->name) == chip_of(near.name) ? 0 : 2) + (takes_codes(*m, a, b) ? 0 : 1);
     };
@@ -81,7 +81,7 @@ std::string fitting_models(const gemm::accumulator& near, const quantized_operan
     return base::joined(names, ", ");
 }
 
-// A model of codes applies outer scales to the sums.
+// A model with codes applies outer scales to the sums.
 void refuse_scaled_along_k(const gemm::accumulator& model, const quantized_operand& a,
                            const quantized_operand& b) {
     if (!a.scaled_along_k && !b.scaled_along_k) return;
@@ -100,7 +100,7 @@ bool takes_codes(const gemm::accumulator& model, const quantized_operand& a,
     const gemm::operand& x = a.coded;
     const gemm::operand& y = b.coded;
     if (x.format == nullptr || y.format == nullptr) return false;
-    // Values that such a model rounds on entry are rounded here, where it is counted.
+    // Values that such a model rounds on input are rounded here, so that the rounding is counted.
     if (model.enters == gemm::intake::bfloat16) return false;
     const bool one_kind = x.scaling == y.scaling || x.scaling == 0 || y.scaling == 0;
     return one_kind && gemm::takes(model, *x.format, *y.format, x.scaling | y.scaling);
@@ -131,7 +131,7 @@ const gemm::accumulator& native_model(const quantized_operand& a, const quantize
         if (m.known_from == gemm::evidence::definition || gemm::gives_f16(m)) continue;
         if ((m.operands & gemm::takes_f32) != 0 || !takes_codes(m, a, b)) continue;
         if (best == nullptr) best = &m;
-        // 4-bit operands have units of their own, and of these one for each kind of scales.
+        // 4-bit operands have separate units, with one for each kind of scales.
         const bool own = m.how == gemm::algorithm::grouped && best->how != m.how;
         if (own && chip_of(m.name) == chip_of(best->name)) best = &m;
     }

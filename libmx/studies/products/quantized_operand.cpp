@@ -32,14 +32,14 @@ struct place_in_operand {
     std::size_t at(std::size_t r, std::size_t c) const { return row(r, c) * depth + k(r, c); }
 };
 
-// The kind of scales that models know, or 0.
+// The kind of scales for accumulator models, or 0.
 std::uint32_t scaling_of(const codec::recipe& r, std::size_t block) {
     if (r.offset != codec::offset_kind::none) return 0;
     const gemm::operand_scale* row = gemm::find_operand_scale(r.scale_format->name, block);
     return row == nullptr ? 0u : std::uint32_t{row->bit};
 }
 
-// Whether the codes of a block say the values that came out: a dialect can return others.
+// Whether the codes of a block determine its values: a dialect can return others.
 bool same_values(const codec::block_params& p, float scale, std::span<const std::uint8_t> codes,
                  std::span<const float> values) {
     for (std::size_t i = 0; i < codes.size(); ++i) {
@@ -50,8 +50,8 @@ bool same_values(const codec::block_params& p, float scale, std::span<const std:
     return true;
 }
 
-// `r` in the matrix as it is stored: what lies along k lies there along the columns if these are
-// summed over. Tiles are those of the matrix.
+// `r` for the stored matrix: blocks along k run along its columns if these are summed over. Tiles
+// are those of the matrix.
 codec::recipe as_stored(codec::recipe r, reduction over) {
     using kind = codec::outer_choice::kind;
     if (over == reduction::last || (r.block.rows != 1 && r.block.cols != 1)) return r;
@@ -76,7 +76,7 @@ block::grid grid_of(const matrix& m, const codec::recipe& stored) {
     return g;
 }
 
-// `x`: the matrix as stored, rotated.
+// `x`: the stored matrix, rotated.
 void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
                      const codec::recipe& r, const engine::run_control& control,
                      quantized_operand& q) {
@@ -102,7 +102,7 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
         q.coded.tensor_scale = params.tensor.decode;
         if (areas) q.coded.row_scales.resize(q.rows);
     }
-    // Power-of-two scales alone: with a tensor scale, `values` are rounded where codes are not.
+    // Only for power-of-two scales: with a tensor scale, `values` are rounded but codes are not.
     const bool checked = coded && r.scale_format->power_of_two();
     std::atomic<bool> faithful{true};
     const std::uint64_t tensor = base::tensor_id(m.name);
@@ -113,7 +113,7 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
     const auto on_segment = [&](const engine::panel& where, const engine::quantized_segment& s) {
         const codec::block_results& d = s.by_recipe.front().of_blocks;
         std::vector<float> values;
-        if (coded && areas) {  // a segment is all of k for some rows of the operand
+        if (coded && areas) {  // a segment covers all of k for some rows of the operand
             const auto r0 = static_cast<std::size_t>(where.row + s.at.row);
             const auto c0 = static_cast<std::size_t>(where.col + s.at.col);
             const std::uint64_t count = over == reduction::last ? s.at.rows : s.at.cols;
@@ -153,14 +153,14 @@ void quantize_blocks(const matrix& m, std::span<const float> x, reduction over,
     if (coded && faithful) q.coded.format = format;
 }
 
-// Codes of an element format without blocks; `x` in the operand's layout.
+// Codes of an element format without blocks; `x` is in the operand's layout.
 void cast_elements(std::span<const float> x, const operand_recipe& r, quantized_operand& q) {
     const format::element_format& f = *r.plain->element;
     const format::element_params params = format::params_of(f, false);
     const format::rounding_mode mode{format::rounding::rtne, format::tie_rule::up, 32};
     const float largest = format::decode(f, f.max_code());
     const std::uint32_t amax = engine::finite_amax(x);
-    // A subnormal quotient would lose bits of the scale; no tensor of interest is that small.
+    // A subnormal quotient would lose bits of the scale; only a tensor of tiny values has one.
     const float scale = r.tensor_scaled && amax != 0
                             ? std::max(base::float_from_bits(amax) / largest, 0x1p-126f)
                             : 1.0f;
@@ -211,13 +211,13 @@ quantized_operand quantize_operand(const matrix& m, reduction over, const operan
 }
 
 std::vector<float> values_as_stored(const quantized_operand& q, reduction over) {
-    // In the operand's layout the axis of the rotation is the last one.
+    // In the operand's layout the rotated axis is the last one.
     std::vector<float> x = q.values;
     if (q.rotated.what != transform::kind::none) {
         transform::rotate_back(q.rotated, {x.data(), q.rows, q.depth, q.depth},
                                transform::run::row);
     }
-    // Turning the operand's rows and columns round once more gives the matrix.
+    // Transposing the operand once more gives the matrix.
     return reduction_last(x, q.rows, q.depth, over);
 }
 

@@ -65,7 +65,7 @@ class layer_study {
         bool operator==(const stage_case&) const = default;
     };
 
-    // Operands are rotated where one of the two has blocks.
+    // Operands are rotated if one of the two has blocks.
     bool rotates(std::size_t s) const {
         return request_.recipes[s][0].blocks || request_.recipes[s][1].blocks;
     }
@@ -76,7 +76,7 @@ class layer_study {
         return false;
     }
 
-    // What a transform does not change is measured once, as the recipes are.
+    // Cases that a transform does not change are measured once, like the recipes.
     std::vector<stage_case> cases(std::size_t s) const {
         std::vector<std::string> transforms = request_.transforms;
         if (transforms.empty()) transforms = {""};
@@ -127,8 +127,8 @@ class layer_study {
         return r;
     }
 
-    // The operand of stage `s`. Quantized twice, a transposed one is made from the values that its
-    // first use left behind, which were rotated back: it is a copy of the tensor like any other.
+    // The operand of stage `s`. If quantized twice, a transposed one is made from the results of
+    // its first use, which were rotated back: it is a copy of the tensor like any other.
     quantized_operand quantized(std::size_t s, std::size_t i, const std::string& transform,
                                 bool again) const {
         const stage_operand& o = stage_rows[s].operands[i];
@@ -188,7 +188,7 @@ class layer_study {
     const engine::run_control& control_;
     product_runner runner_;
     std::vector<stage_result> results_;
-    error_sums first_;  // of the first result of the stage under way
+    error_sums first_;  // of the first result of the current stage
 };
 
 }  // namespace

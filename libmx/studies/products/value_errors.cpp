@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::size_t run_length = 4096;
 
-// Place among all float32 numbers in ascending order; both zeros are 0.
+// The rank among all float32 numbers in ascending order; both zeros have rank 0.
 std::int64_t rank_of(float x) {
     const std::uint32_t bits = base::bits_of(x);
     const std::int64_t magnitude = bits & base::f32_magnitude_mask;
     return (bits & base::f32_sign_mask) != 0 ? -magnitude : magnitude;
 }
 
-// The exact sums behind one figure each, and the double sums of the run under way.
+// The exact sums of one figure each, and the double sums of the current run.
 struct accumulating {
     std::array<base::exact_sum, 5> total;
     std::array<double, 5> run{};

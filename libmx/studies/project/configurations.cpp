@@ -127,7 +127,7 @@ std::vector<target_row> read_targets(const std::string& path) {
         };
         const std::string& text = row.fields[speedup];
         const auto x = report::finite_number(text);
-        if (!x || !(*x > 0)) fail(fmt::format("'{}' is no positive speed-up", text));
+        if (!x || !(*x > 0)) fail(fmt::format("'{}' is not a positive speed-up", text));
         target_row t;
         try {
             t.of = parse_configuration(row.fields[name]);

@@ -16,7 +16,7 @@
 namespace mx::project {
 namespace {
 
-// Architectures with gated feed-forward layers and nothing besides attention.
+// Architectures with gated feed-forward layers and attention only.
 constexpr std::array<std::string_view, 13> counted{
     "llama", "mistral", "ministral", "qwen2", "qwen3",   "gemma", "gemma2",
     "olmo",  "olmo2",   "granite",   "phi3",  "smollm3", "glm4"};

@@ -36,7 +36,7 @@ constexpr std::array<std::string_view, 14> parameter_names{
         base::unknown("parameter", name, {parameter_names.begin(), parameter_names.end()}));
 }
 
-// The rates that "fp8", "fp8.mlp" and "fp8.attention" mean: which array, and of which classes.
+// The meaning of "fp8", "fp8.mlp" and "fp8.attention": an array, and the classes in it.
 struct rate_place {
     unit is = unit::bf16;
     bool mlp = true, attention = true;
@@ -81,7 +81,7 @@ double fp6_of(const assumptions& a, std::size_t of) {
     return a.fp6[of];
 }
 
-// The time of a class of linear layers over its time under bf16.
+// The time of a class of linear layers relative to bf16.
 double linear_time(const assumptions& a, std::size_t of, const configuration& c) {
     const auto time = [&](unit u) { return 1 / rate_of(a, of, u, c.fp6); };
     const auto wider = [](unit x, unit y) { return std::min(x, y); };
@@ -177,7 +177,7 @@ void set_parameter(const model_shape& m, assumptions& a, const std::string& name
         a.overhead = x;
     } else {
         const rate_place p = place_of(name);
-        // What the other class had by a rule, it keeps as a number.
+        // A value that the other class had from a rule becomes a number.
         if (p.is == unit::fp4 && a.fp4_is != fp4_rule::given) {
             a.fp4 = {fp4_of(a, 0), fp4_of(a, 1)};
             a.fp4_is = fp4_rule::given;

@@ -31,8 +31,8 @@ const configuration* configuration_named(const study& s, const std::string& name
     return at == s.configurations.end() ? nullptr : &*at;
 }
 
-// Where FP6 at FP4's rate leaves a mixed configuration slower than the narrow one: what is left
-// over then is no rate.
+// If FP6 at FP4's rate makes a mixed configuration slower than the narrow one, the remainder is not
+// a rate.
 void say_overhead(const study& s, std::vector<std::string>& words) {
     for (const configuration& c : s.configurations) {
         if (!c.mixed() || c.fp6 != fp6_rate::fp4 || c.gradients.is != unit::fp4) continue;
@@ -50,7 +50,7 @@ void say_overhead(const study& s, std::vector<std::string>& words) {
     }
 }
 
-// What a given share of mixed products says of them.
+// Sentences about the given share of mixed products.
 void say_mixed(const study& s, std::vector<std::string>& words) {
     const bool used = std::ranges::any_of(s.configurations, &configuration::mixed);
     if (!used || s.with.mixed_is != mixed_rule::share) return;
@@ -201,7 +201,7 @@ record configuration_record(const study& s, const configuration& c) {
         {"weight_bits", c.weights.bits},
         {"activation_bits", c.activations.bits},
         {"gradient_bits", c.forward_only ? 16.0 : c.gradients.bits}};
-    // Of the linear layers that are quantized; the others stay in bf16.
+    // For the quantized linear layers; the others stay in bf16.
     double quantized = 0;
     for (const linear_layer& l : linear_layers(s.model.shape)) {
         const bool in_scope = l.is == work::mlp ? c.mlp : c.attention;

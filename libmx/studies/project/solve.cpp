@@ -12,7 +12,7 @@
 namespace mx::project {
 namespace {
 
-// Rates are searched for by their logarithms; shares as they are.
+// The search uses logarithms of rates, and shares unchanged.
 bool is_rate(const std::string& name) { return name.starts_with("fp"); }
 
 class misfit {
@@ -42,8 +42,8 @@ class misfit {
         return is_rate(free_[i]) ? std::exp(x[i]) : x[i];
     }
 
-    // Central differences: the function is smooth and cheap, and their error of 1e-10 is far below
-    // the digits of any speed-up.
+    // Central differences: the function is smooth and fast to compute, and their error of 1e-10 is
+    // far below the digits of any speed-up.
     double operator()(std::span<const double> x, std::span<double> gradient) const {
         std::vector<double> y(x.begin(), x.end());
         constexpr double step = 1e-6;
@@ -59,8 +59,8 @@ class misfit {
 
     std::vector<target_row>& targets() { return targets_; }
 
-    // From far away in coarse units, in which the first steps are short; then in fine ones, in
-    // which the last digits count.
+    // First in coarse units, in which the first steps are short; then in fine ones, for the last
+    // digits.
     optimize::minimum search(std::vector<double> x) {
         optimize::minimum best;
         for (const double scale : {1.0, 1e2, 1e4}) {
@@ -108,7 +108,7 @@ solution solve(const model_shape& m, const assumptions& start, const std::vector
         const double value = f.value(best.at, i);
         s.parameters.push_back({free[i], value, value, value});
     }
-    // Every corner of what the figures may have been rounded from.
+    // Every corner of the intervals that round to the figures.
     for (std::size_t corner = 0; corner < std::size_t{1} << fitted.size(); ++corner) {
         for (std::size_t i = 0; i < fitted.size(); ++i) {
             const double half = fitted[i].half_unit;

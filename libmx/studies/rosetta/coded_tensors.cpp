@@ -38,7 +38,7 @@ engine::tensor_ref need(const reader_list& files, std::string_view option,
     base::refuse("{}: {}", option, base::unknown("array", name, names));
 }
 
-// The element format that a dtype names, or nullptr for bytes.
+// The element format of a dtype, or nullptr for bytes.
 const format::element_format* element_of(tensor::dtype type) {
     const std::string_view name = tensor::row_of(type).name;
     if (name == "U8" || name == "I8") return nullptr;
@@ -48,7 +48,7 @@ const format::element_format* element_of(tensor::dtype type) {
     return nullptr;
 }
 
-// The format of named scales: of F8_E4M3 UE4M3, of bytes E8M0 unless `named`.
+// The format of named scales: UE4M3 for F8_E4M3; for bytes `named`, or E8M0 if empty.
 const format::scale_format& scale_format_of(const io::tensor_info& scales,
                                             const std::string& named) {
     const std::string e4m3 = "ue4m3", e8m0 = "e8m0";
@@ -57,16 +57,16 @@ const format::scale_format& scale_format_of(const io::tensor_info& scales,
                                                     !named.empty() ? named
                                                     : numbers      ? e4m3
                                                                    : e8m0);
-    if (!f.has_codes()) fail(scales, "scales of one byte each are called for");
+    if (!f.has_codes()) fail(scales, "scales of one byte each are expected");
     return f;
 }
 
-// The one number of an array; none where it scales nothing, as that of a tensor of zeros may.
+// The single number of an array; nullopt if it scales nothing, as in a tensor of zeros.
 std::optional<codec::tensor_scale> tensor_scale_of(engine::tensor_ref from,
                                                    codec::two_level_kind convention) {
     const io::tensor_info& info = from.info();
     if (info.type != tensor::dtype::f32 || info.elements != 1) {
-        fail(info, "a tensor scale of one F32 is called for");
+        fail(info, "a tensor scale of one F32 is expected");
     }
     const float stored = io::read_run<float>(*from.file->open(from.index), 0, 1).front();
     const codec::tensor_scale t = codec::stored_tensor_scale(convention, stored);
@@ -75,7 +75,7 @@ std::optional<codec::tensor_scale> tensor_scale_of(engine::tensor_ref from,
     return t;
 }
 
-// Checkpoints divide by it or multiply by it.
+// Checkpoints either divide or multiply by the tensor scale.
 codec::two_level_kind convention_of(bool divides) {
     return divides ? codec::two_level_kind::compressed_tensors : codec::two_level_kind::exact;
 }
@@ -86,17 +86,17 @@ bool name_divides(std::string_view name) {
     });
 }
 
-// Blocks along the last axis, as many as there are scale bytes.
+// Blocks along the last axis, one for each scale byte.
 coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
                         const format::element_format& element,
                         const format::scale_format& scale_format) {
     const io::tensor_info& c = codes.info();
     const io::tensor_info& s = scales.info();
     if (tensor::row_of(c.type).bits > 8) {
-        fail(c, "element codes are called for, of one byte or less each");
+        fail(c, "element codes are expected, of one byte or less each");
     }
     const auto width = static_cast<std::uint64_t>(block::packed_bits(element.bits()));
-    if (s.bytes != s.elements) fail(s, "scales of one byte each are called for");
+    if (s.bytes != s.elements) fail(s, "scales of one byte each are expected");
     const std::uint64_t elements = c.bytes / width * 8 + c.bytes % width * 8 / width;
     if (s.elements == 0 || elements % s.elements != 0 || elements / s.elements < 2 ||
         elements / s.elements > largest_block) {
@@ -117,7 +117,7 @@ coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
     return t;
 }
 
-// What the layouts of io/quantized confirm.
+// Appends the pairings that the layouts of io/quantized confirm.
 void append_pairings(const std::vector<engine::tensor_ref>& arrays, const std::vector<bool>& skip,
                      const coded_request& how, std::vector<coded_tensor>& to) {
     for (const io::pairing& p : io::find_pairings(arrays, false, skip).found) {
@@ -188,7 +188,7 @@ std::vector<coded_tensor> find_in(const reader_list& files, const coded_request&
         if (!how.tensor_scale.empty()) {
             const engine::tensor_ref of = need(files, "--tensor-scale", how.tensor_scale);
             found.back().outer = tensor_scale_of(of, convention_of(name_divides(how.tensor_scale)));
-            if (!found.back().outer) fail(of.info(), "a finite and positive number is called for");
+            if (!found.back().outer) fail(of.info(), "a finite and positive number is expected");
         }
         return found;
     }

@@ -23,26 +23,26 @@ int magnitude_code(const format::element_format& f, std::uint32_t code) {
 constexpr std::uint32_t quiet_nan = 0x7fc00000u;
 constexpr float four_target = 4.0f;
 
-// A scale and the least and the largest code that maxima have under it.
+// A scale with the smallest and the largest code of block maxima under it.
 struct outcome_range {
     int scale_code, least, most;
 };
 
-// One element, the maximum of its block, under a recipe: by the reference, since each outcome
-// decides which one is asked for next.
+// One element, the maximum of its block, under a recipe. Uses the reference, because each outcome
+// determines the next input.
 class lone_element {
   public:
     explicit lone_element(const codec::recipe& r)
         : format_(*r.element), params_(codec::params_of(r)) {}
 
     struct outcome {
-        int scale_code;  // -1: a scale that E8M0 does not hold
+        int scale_code;  // -1: a scale without an E8M0 code
         int magnitude;
     };
 
     int scale_code(std::uint32_t bits) const { return of(bits).scale_code; }
 
-    // Of all maxima from `low` to `high`, which have one scale.
+    // For all maxima from `low` to `high`, which must have the same scale.
     outcome_range between(std::uint32_t low, std::uint32_t high) const {
         const outcome from = of(low), to = of(high);
         const auto [least, most] = std::minmax({from.magnitude, to.magnitude});
@@ -72,8 +72,8 @@ class lone_element {
     codec::block_params params_;
 };
 
-// The same under a scale that is a number, for a maximum that becomes `target` (0: the largest
-// value): four-over-six chooses between two by the other elements.
+// The same under a scale with a mantissa, for a maximum that becomes `target` (0: the largest
+// value): four-over-six chooses between two scales by the other elements.
 class block_maximum {
   public:
     block_maximum(const codec::recipe& r, float target)
@@ -91,7 +91,7 @@ class block_maximum {
         if (base::is_nan(scale.value)) return {scale.code, 0, 0};
         const std::uint32_t first = low & base::f32_magnitude_mask;
         const std::uint32_t last = high & base::f32_magnitude_mask;
-        // Other outer scales move the ends by what a few roundings do.
+        // Other outer scales move the ends by a few roundings.
         const auto below = std::max(first, rounding_reach) - rounding_reach;
         const bool finite = last < base::f32_infinity - rounding_reach;
         const auto [least, most] = std::minmax(
@@ -100,7 +100,7 @@ class block_maximum {
         return {scale.code, least, most};
     }
 
-    // The code of the maximum where nothing is rounded.
+    // The code of the maximum without rounding of the scale.
     int normal_top() const { return between(base::bits_of(target_), base::bits_of(target_)).most; }
 
   private:
@@ -125,7 +125,8 @@ class block_maximum {
     float target_;
 };
 
-// The first bits in [low, high) for which `reached` holds, which it does from there on; else high.
+// The smallest bits in [low, high) for which `reached` is true, or high. `reached` must be
+// monotone.
 template <typename Reached>
 std::uint32_t first_of(std::uint32_t low, std::uint32_t high, Reached reached) {
     while (low < high) {
@@ -139,7 +140,7 @@ std::uint32_t first_of(std::uint32_t low, std::uint32_t high, Reached reached) {
     return low;
 }
 
-// The intervals of maxima of a sign (0 or the sign bit) under scale 2^0.
+// The intervals of maxima with one sign (0 or the sign bit) under scale 2^0.
 std::vector<top_interval> intervals_of(const lone_element& run, std::uint32_t sign) {
     constexpr std::uint32_t low = (127u - 20u) << 23, high = (127u + 20u) << 23;
     const auto from_scale = [&](int code) {
@@ -218,12 +219,11 @@ void producible::fill(const Run& run) {
             if (code == nan_code) gives_nan_scale_ = true;
             if (code < 0 || code == nan_code) continue;
             auto& set = (negative ? negative_ : positive_)[static_cast<std::size_t>(code)];
-            // Every code in between is the code of some maximum in between: its own value times
-            // the scale.
+            // Every code in between is that of some maximum in between: its value times the scale.
             for (int m = least; m <= most; ++m) set.set(static_cast<std::size_t>(m));
         }
     };
-    // Within a binade the scale changes a few times; bisection finds where.
+    // Within a binade the scale changes a few times; bisection finds the changes.
     const auto walk = [&](auto&& self, std::uint32_t low, std::uint32_t high) -> void {
         if (run.scale_code(low) == run.scale_code(high)) return note(low, high);
         const std::uint32_t middle = low + (high - low) / 2;
@@ -239,7 +239,7 @@ void producible::fill(const Run& run) {
     const int of_nan = run.scale_code(quiet_nan);
     if (of_nan == nan_code) gives_nan_scale_ = true;
     if (of_nan == nan_code || scale_format_->power_of_two()) return;
-    // Beside a NaN that leaves the scale a number, the elements can have any code.
+    // If a NaN leaves the scale finite, the other elements can have any code.
     for (auto* side : {&positive_, &negative_}) (*side)[static_cast<std::size_t>(of_nan)].set();
 }
 
@@ -249,7 +249,8 @@ bool producible::can_be(std::uint8_t scale_code, const block_top& top) const {
     const auto fits = [&](const std::bitset<256>& own, int largest, const std::bitset<256>& other,
                           int beside) {
         if (!own.test(static_cast<std::size_t>(largest))) return false;
-        // The element beside it is no larger than the maximum, whose code is at most the last one.
+        // The largest element of the other sign is at most the maximum, so its code is at most the
+        // last possible one.
         for (std::size_t m = 255; m > 0; --m) {
             if (other.test(m)) return beside <= static_cast<int>(m);
         }

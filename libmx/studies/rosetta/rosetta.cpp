@@ -21,18 +21,18 @@ namespace {
 using report::share;
 using report::tally;
 
-// What one block became under one recipe.
+// The result for one block under one recipe.
 struct reading {
     std::span<const std::uint8_t> codes;
     float scale = 0;    // of the block
     double factor = 0;  // the whole factor of q, tensor scale included
-    std::size_t alike;  // the first recipe with the same codes and values of codes
+    std::size_t alike;  // the first recipe with the same codes and the same values of codes
 };
 
 bool same_scale(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Sums of a pair over one segment in plain doubles, added to the exact ones when it ends: like the
-// segments of every other sum here, they are fixed by the block's index in its tensor.
+// Sums of a pair over one segment in plain doubles, which are added to the exact sums at its end.
+// Like the segments of every other sum, they depend only on the block's index in its tensor.
 struct segment_sums {
     double own_a = 0, crossed_a = 0, own_b = 0, crossed_b = 0;
 
@@ -58,14 +58,14 @@ double squared_error(std::span<const float> x, std::span<const std::uint8_t> cod
     return sum;
 }
 
-// What is counted of one tensor; several threads add to it.
+// The counts of one tensor; several threads add to them.
 struct shared_counts {
     explicit shared_counts(std::size_t recipes) : counts(recipes) {}
     std::mutex guard;
     rosetta_counts counts;
 };
 
-// The blocks of one panel, every pair of recipes.
+// Compares every pair of recipes on the blocks of one panel.
 class panel_pairs final : public engine::panel_visitor {
   public:
     panel_pairs(const engine::run_panel& p, shared_counts& to)
@@ -78,7 +78,7 @@ class panel_pairs final : public engine::panel_visitor {
         for (std::size_t r = 0; r < p.jobs.size(); ++r) params_.push_back(p.job(r).params[0].get());
     }
 
-    // All recipes lie over the same blocks, in their order.
+    // All recipes have the same blocks, in the same order.
     void segment(const engine::quantized_segment& s, std::span<const std::size_t>) override {
         for (std::size_t b = 0; b < s.place.blocks(); ++b) add(s, b);
         for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i].flush(counts_.pairs[i]);
@@ -124,7 +124,7 @@ class panel_pairs final : public engine::panel_visitor {
         return std::equal(x.begin(), x.end(), readings_[b].codes.begin());
     }
 
-    // Codes mean the same in both.
+    // Whether codes have the same values in both.
     bool same_values(std::size_t a, std::size_t b) const {
         const float* va = params_[a]->value;
         const float* vb = params_[b]->value;
@@ -146,7 +146,7 @@ class panel_pairs final : public engine::panel_visitor {
         if (!std::isfinite(ra.factor) || !std::isfinite(rb.factor)) return;
         const double aa = error(x, a, a), ab = error(x, a, b);
         const double bb = error(x, b, b), ba = error(x, b, a);
-        // A code that means NaN to one of them.
+        // A code that is NaN in one of them.
         if (!std::isfinite(aa + ab + bb + ba)) return;
         to.compared += finite;
         sums_[pair].own_a += aa;
@@ -155,7 +155,8 @@ class panel_pairs final : public engine::panel_visitor {
         sums_[pair].crossed_b += ba;
     }
 
-    // Codes of `codes` under the scale of `scale`; recipes that agree share one computation.
+    // The error of the codes of recipe `codes` under the scale of recipe `scale`; recipes with
+    // equal results share one computation.
     double error(std::span<const float> x, std::size_t codes, std::size_t scale) {
         const std::size_t from = readings_[codes].alike;
         std::size_t by = scale;
@@ -183,7 +184,7 @@ class panel_pairs final : public engine::panel_visitor {
     std::vector<segment_sums> sums_;  // by pair
 };
 
-// Tensors whose sums (a megabyte each) are held at a time.
+// Tensors whose sums (a megabyte each) are in memory at a time.
 constexpr std::size_t most_tensors = 16;
 
 class pair_visitor final : public engine::visitor {
@@ -227,7 +228,7 @@ class pair_visitor final : public engine::visitor {
     std::deque<shared_counts> counts_;  // by tensor of the batch
 };
 
-// What shares an outer scale.
+// The areas that share an outer scale.
 codec::outer_choice areas_of(const codec::recipe& r) {
     return codec::has_outer_areas(r) ? r.outer : codec::outer_choice{};
 }
@@ -262,7 +263,7 @@ report::value ratio(double crossed, double own) {
     return std::sqrt(crossed / own);
 }
 
-// Presets whose element the recipe may replace.
+// Presets with an element format that the recipe may replace.
 constexpr std::string_view any_preset = "mxfp8", any_number_preset = "nvfp4";
 
 std::string_view preset_of(const std::string& element, const format::scale_format& scales) {
@@ -273,7 +274,7 @@ std::string_view preset_of(const std::string& element, const format::scale_forma
     return any_preset;
 }
 
-// Four-over-six in every kind that the dialect of `plain` has.
+// Every kind of four-over-six that the dialect of `plain` has.
 void append_selections(const codec::recipe& plain, std::vector<codec::recipe>& to) {
     using codec::candidate_kind, codec::four_over_six, codec::scale_bound;
     const bool te = plain.by->id == codec::dialect_id::te;
@@ -382,7 +383,7 @@ rosetta_result compare_bytes(const std::vector<engine::tensor_ref>& tensors,
     pair_visitor pairs(recipes, result);
     const std::string first = codec::to_string(recipes.front());
     for (engine::skipped_tensor& s : engine::run(numeric, request, pairs, control)) {
-        // Where one recipe does not fit, none does.
+        // If one recipe is not possible, none is.
         if (s.recipe != first) continue;
         s.recipe.clear();
         result.skipped.push_back(std::move(s));

@@ -26,7 +26,7 @@
 namespace mx::rosetta {
 namespace {
 
-// One recipe that may have been at work.
+// A recipe that may have produced the file.
 struct candidate {
     codec::recipe recipe;
     std::unique_ptr<producible> possible;
@@ -38,7 +38,7 @@ candidates candidates_of(const coded_tensor& t) {
                                                             std::string(t.scale_format->name));
     const bool areas = t.has_recipe && codec::has_outer_areas(t.recipe);
     if (areas || t.outer) {
-        // That there are outer scales is known, and what shares one, as blocks are.
+        // The file has outer scales, and their areas are known like its blocks.
         std::erase_if(recipes, [](const codec::recipe& r) {
             return r.rule->id != scale::rule_id::two_level;
         });
@@ -54,32 +54,32 @@ candidates candidates_of(const coded_tensor& t) {
             own.round == format::rounding::stochastic || own.rule->id == scale::rule_id::stochastic;
         if (!listed && !random) recipes.push_back(own);
     }
-    // Whose scales do not follow from the maximum.
+    // Recipes whose scales do not follow from the maximum.
     std::erase_if(recipes, [](const codec::recipe& r) { return scale::is_search(r.rule->id); });
     candidates all;
     for (const codec::recipe& r : recipes) all.push_back({r, std::make_unique<producible>(r)});
     return all;
 }
 
-// The tensor scale of a file in another convention than that of the file.
+// The tensor scale of a file, converted to another convention.
 codec::tensor_scale in_convention(codec::two_level_kind convention, const codec::tensor_scale& t) {
     const codec::tensor_scale same = codec::stored_tensor_scale(convention, t.stored);
     if (same.decode == t.decode) return same;
     return codec::stored_tensor_scale(convention, 1.0f / t.stored);
 }
 
-// The parameters of a recipe beside an original with these facts: its own tensor scale, or that of
-// the file where it is another one (`differs`).
+// The parameters of a recipe for an original with these facts: its own tensor scale, or the file's
+// if they differ (`differs`).
 codec::block_params params_beside(const coded_tensor& t, const codec::recipe& r,
                                   const codec::tensor_facts& facts, bool& differs) {
-    constexpr float near = 0x1p-21f;  // what conversions between conventions leave
+    constexpr float near = 0x1p-21f;  // the error of conversions between conventions
     codec::block_params p = codec::params_of(r, facts);
     if (!t.outer || !codec::has_tensor_scale(r)) return p;
     const float own = p.tensor.decode, stored = t.outer->decode;
     if (std::abs(own - stored) <= near * stored) return p;
     differs = codec::needs_tensor_facts(r);
     p.tensor = in_convention(r.by->two_level.value, *t.outer);
-    // What te's four-over-six computes errors from.
+    // te's four-over-six computes errors from this.
     p.tensor.amax = p.outer.range * p.tensor.decode;
     return p;
 }
@@ -157,7 +157,7 @@ void exclude(origin_row& row, std::uint64_t count, std::uint64_t zero, std::uint
     row.excluded_zero += zero;
 }
 
-// Blocks of one tensor, from every thread.
+// Examines blocks of one tensor; called by every thread.
 class origin_search {
   public:
     origin_search(const coded_tensor& t, const candidates& by, const codec::tensor_facts& facts)
@@ -181,7 +181,7 @@ class origin_search {
         nothing_ = total_.rows;
     }
 
-    /// Of a file alone; with an original, beside its panel `x`.
+    /// For a file alone, or compared with the panel `x` of an original.
     void judge(const engine::panel& p, const codec::stored_values* x = nullptr,
                engine::panel_quantizer* by = nullptr) {
         origin_result here;
@@ -240,7 +240,7 @@ class origin_search {
         const float stored = format::decode_scale(*total_.tensor.scale_format, scale);
         for (std::size_t i = 0; i < candidates_.size(); ++i) {
             const codec::block_results& d = s.by_recipe[i].of_blocks;
-            // Not all dialects keep a power of two as a code.
+            // Some dialects do not store a power of two as a code.
             const float own = power ? codec::scale_of_block(params_[i], d, block) : 0.0f;
             const bool both_nan = own != own && stored != stored;
             const bool same = power ? own == stored || both_nan : d.scale_code[block] == scale;
@@ -285,7 +285,7 @@ class origin_search {
     top_counts tops_;
 };
 
-// The tensor that the codes were made from.
+// The tensor from which the codes were made.
 engine::tensor_ref original_of(const coded_tensor& t, const engine::model& original) {
     const std::vector<engine::tensor_ref> all = original.select({});
     const engine::tensor_ref* found = all.size() == 1 ? all.data() : nullptr;
@@ -302,13 +302,13 @@ engine::tensor_ref original_of(const coded_tensor& t, const engine::model& origi
     if (!numeric || found->info().elements != elements) {
         throw base::error(
             base::error_kind::input,
-            fmt::format("{} numbers are called for, as many as there are codes", elements),
+            fmt::format("{} numbers are expected, as many as there are codes", elements),
             {found->info().file, found->info().name, {}});
     }
     return *found;
 }
 
-// The largest magnitude of each original, where a tensor scale may follow from it.
+// The largest magnitude of each original, if a tensor scale may follow from it.
 std::vector<codec::tensor_facts> facts_of(const std::vector<coded_tensor>& tensors,
                                           const std::vector<engine::tensor_ref>& originals,
                                           const engine::run_control& control) {
@@ -339,7 +339,7 @@ std::vector<origin_result> find_origins(const std::vector<coded_tensor>& tensors
     std::uint64_t all = 0;
     for (const coded_tensor& t : tensors) all += t.grid.over.elements();
     std::uint64_t finished = 0;
-    std::map<std::string, candidates> by_kind;       // tensors of a kind share the search
+    std::map<std::string, candidates> by_kind;       // tensors of the same kind share the search
     std::deque<engine::panel_quantizer> quantizers;  // by thread
     for (int i = 0; i < base::thread_count(control.threads); ++i) quantizers.emplace_back(control);
     std::vector<origin_result> results;

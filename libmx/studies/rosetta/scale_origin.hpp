@@ -34,7 +34,7 @@ struct coded_request {
     std::string element;   ///< "" or the element format of the codes, of as many bits as stored
     std::string elements;  ///< name of the array of codes, with `scales`
     std::string scales;
-    std::string scale_format = "";  ///< of the named scales: of bytes E8M0 by default
+    std::string scale_format = "";  ///< of the named scales; for bytes E8M0 by default
     std::string tensor_scale = "";  ///< "" or the name of the array that holds it
 };
 
@@ -67,8 +67,8 @@ struct origin_result {
     std::uint64_t zero_blocks = 0;  ///< all codes are zero
     std::uint64_t nan_scales = 0;   ///< the scale is NaN
     std::uint64_t unjudged = 0;     ///< blocks with NaN codes under a finite scale
-    int largest_scale = -1;         ///< largest scale code that is no NaN, -1 where there is none
-    bool compared = false;          ///< the original was there
+    int largest_scale = -1;         ///< largest scale code other than NaN, -1 if there is none
+    bool compared = false;          ///< an original was given
     bool nibbles = false;           ///< and bytes hold two codes of one block each
     std::vector<origin_row> rows;
 };

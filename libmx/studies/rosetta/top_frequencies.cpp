@@ -12,10 +12,10 @@ namespace {
 
 constexpr int first_scale = 2, last_scale = 252;
 constexpr double alternative_share = 1.0 / 16;
-constexpr double allowance = 2.0 / 3;         // of what is expected: densities may have valleys
+constexpr double allowance = 2.0 / 3;         // of the expected number: densities may have minima
 constexpr double unlikely = 13.815510557964;  // -ln 1e-6
 
-// -ln of Chernoff's bound on the chance of `found` or fewer where `mean` are expected.
+// -ln of Chernoff's bound on the probability of `found` or fewer if `mean` are expected.
 double surprise(double mean, std::uint64_t found) {
     const auto n = static_cast<double>(found);
     if (n >= mean) return 0;
@@ -63,7 +63,8 @@ std::vector<top_frequency> frequencies_of(const producible& recipe, const top_co
         }
     }
     for (const top_interval& i : intervals) all.push_back({i.code, 0, 0});
-    // Blocks per octave. Interval -1 is the last one of the scale below, n the first of the next.
+    // Blocks per octave. Interval -1 is the last one of the previous scale, n the first of the
+    // next.
     const auto neighbour = [&](int scale, int j) {
         if (j < 0) return std::pair(scale - 1, n - 1);
         return j == n ? std::pair(scale + 1, 0) : std::pair(scale, j);

@@ -166,7 +166,7 @@ class panel_map final : public engine::panel_visitor {
         k.values.resize(size);
         codec::values_of_block(params, d, b, k.values);
         if (!params.bumps) return;
-        // The whole row decides; segments of such grids hold whole rows.
+        // The whole row decides; segments of such grids contain whole rows.
         std::vector<float> row;
         const auto across = static_cast<std::size_t>(s.place.grid_cols());
         for (std::size_t c = b / across * across, left = across; left > 0; ++c, --left) {

@@ -11,7 +11,7 @@ namespace {
 using codec::four_over_six;
 using scale::rule_id;
 
-// By definition the same scales (scale_rules.hpp).
+// Rules with the same scales by definition (scale_rules.hpp).
 rule_id same_scales(rule_id id) { return id == rule_id::ceil_div_max ? rule_id::enhanced : id; }
 
 bool takes_four_over_six(const codec::recipe& r) {

@@ -48,7 +48,7 @@ std::vector<std::uint64_t> coordinates(const tensor::shape& shape, std::uint64_t
     return at;
 }
 
-// The scale with the tensor's; NaN where elements get none.
+// The scale times the tensor scale; NaN if elements have none.
 double whole_scale(const codec::block_params& p, float scale) {
     if (!std::isfinite(scale)) return no_number;
     if (p.scale_format->power_of_two()) return static_cast<double>(scale);
@@ -56,7 +56,7 @@ double whole_scale(const codec::block_params& p, float scale) {
     return static_cast<double>(s.block) * static_cast<double>(s.tensor);
 }
 
-// Elements as the kernels judge them: x over the scale, rounded exactly, decides what is clamped.
+// Elements by the kernels' definition: x over the scale, rounded exactly, decides clamping.
 class element_judge {
   public:
     element_judge(const codec::block_params& p, const kept_block& b,
@@ -158,7 +158,7 @@ void keep_largest_errors(std::vector<element>& elements) {
     std::ranges::sort(elements, {}, &element::index);
 }
 
-// Under the outer scale of the block's area, where areas have one each.
+// With the outer scale of the block's area, if areas have outer scales.
 codec::block_params params_for(const codec::block_params& p, const kept_block& k) {
     codec::block_params own = p;
     if (p.outer_areas) own.tensor = codec::outer_scale(p.outer, k.outer_amax);

@@ -149,7 +149,7 @@ def fake_quantize(x: Any, r: RecipeLike, name: str = "", out: Any = None, thread
     by = recipe(r)
     v = as_view(x, name)
     if out is not None and tuple(out.shape) != v.shape:
-        raise Error(f"out has the shape {tuple(out.shape)}; {v.shape} is called for")
+        raise Error(f"out has the shape {tuple(out.shape)}; {v.shape} is expected")
     target = bits_of(out, x)
     if target is not None:
         _libmx.fake_quantize_into(v, by._core, target, narrow_type(out), threads)

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _libmx
 
-# Names of types, as NumPy, ml_dtypes and PyTorch spell them, by what files call them.
+# Names of types in NumPy, ml_dtypes and PyTorch, by their names in files.
 _names = {
     "float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16",
     "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0",

@@ -275,7 +275,7 @@ void fake_quantize_into(const mx::view& x, const mx::recipe& r,
     const mx::dtype type = mx::io::parse_dtype("dtype", dtype);
     const auto width = static_cast<std::size_t>(mx::tensor::row_of(type).bits / 8);
     if (out.size() != x.elements() || out.itemsize() != width) {
-        mx::base::refuse("out has {} values of {} bytes; {} of {} are called for", out.size(),
+        mx::base::refuse("out has {} values of {} bytes; {} of {} are expected", out.size(),
                          out.itemsize(), x.elements(), width);
     }
     run(x.elements(), threads, [&](const mx::run_options& how) {

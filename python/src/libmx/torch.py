@@ -276,7 +276,7 @@ _elements = {"fp8_e4m3": "mxfp8", "fp8_e5m2": "mxfp8_e5m2", "fp6_e3m2": "mxfp6_e
              "fp6_e2m3": "mxfp6_e2m3", "fp4_e2m1": "mxfp4", "fp4": "mxfp4", "int8": "mxint8",
              "int4": "mxint8:element=int4"}
 _rounds = {"nearest": "away", "even": "rtne", "floor": "zero"}
-# What acts outside of the operands, and the values under which it does nothing.
+# Settings beyond the operands, with the values under which they have no effect.
 _outside = {"bfloat": (0, 32), "fp": (0,), "bfloat_subnorms": (True,), "softmax_exp2": (False,),
             "vec_use_exp2": (False,), "vec_use_recip": (False,)}
 _no_effect = {"custom_cuda", "round", "round_m", "round_weight", "round_output",
@@ -408,7 +408,7 @@ class Watch:
     def __init__(self, model: torch.nn.Module, recipes: Sequence[RecipeLike],
                  tensors: Sequence[str], every: int, layers: Sequence[str]) -> None:
         if every < 1:
-            raise Error(f"every={every}: at least 1 is called for")
+            raise Error(f"every={every}: at least 1 is expected")
         self.recipes = [recipe(r) for r in ([recipes] if isinstance(recipes, str) else recipes)]
         self.every, self.step = every, 0
         self.records: List[Dict[str, Any]] = []
@@ -570,7 +570,7 @@ class NormWatch:
     def __init__(self, model: torch.nn.Module, recipes: Sequence[RecipeLike],
                  callback: Callable[[NormAlert], Any], every: int, what: Sequence[str]) -> None:
         if every < 1:
-            raise Error(f"every={every}: at least 1 is called for")
+            raise Error(f"every={every}: at least 1 is expected")
         for unknown in sorted(set(what) - {"approaches", "saturates", "collapses"}):
             raise Error(f"{unknown!r} is none of approaches, saturates, collapses")
         self.what = tuple(what)

@@ -62,7 +62,7 @@ w.write_header_to_file()
 w.write_kv_data_to_file()
 w.write_tensors_to_file()
 w.close()
-# What the package's own decoder makes of the MXFP4 tensors, as raw float32.
+# The MXFP4 tensors as decoded by the package, as raw float32.
 with np.errstate(over="ignore"):
     decoded = gguf.dequantize(blocks, kinds.MXFP4).astype("<f4")
 (here / "gguf_mxfp4.f32").write_bytes(decoded.tobytes())

@@ -11,7 +11,7 @@ here = pathlib.Path(__file__).parent
 kinds = gguf.GGMLQuantizationType
 rng = np.random.default_rng(2026)
 
-# Where numbers of more than one byte stand in a block: offset and width.
+# The positions of numbers of more than one byte in a block: offset and width.
 WIDE = {"Q4_0": [(0, 2)], "Q4_1": [(0, 2), (2, 2)], "Q5_0": [(0, 2)], "Q5_1": [(0, 2), (2, 2)],
         "Q8_0": [(0, 2)], "Q2_K": [(80, 2), (82, 2)], "Q3_K": [(108, 2)],
         "Q4_K": [(0, 2), (2, 2)], "Q5_K": [(0, 2), (2, 2)], "Q6_K": [(208, 2)], "Q8_K": [(0, 4)],

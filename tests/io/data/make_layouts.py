@@ -25,7 +25,8 @@ def halves(shape):
     return rng.uniform(0.001, 0.1, shape).astype(np.float16)
 
 
-# GPTQ: codes and zero points unsigned, rows of words hold inputs, zero points stored less one.
+# GPTQ: codes and zero points are unsigned, rows of words contain inputs, zero points are stored
+# minus one.
 def gptq(name, outputs, inputs, groups, bits, order):
     q = rng.integers(0, 1 << bits, (inputs, outputs))
     z = rng.integers(0, 1 << bits, (groups, outputs))
@@ -46,7 +47,7 @@ gptq("gptq2", 32, 64, 1, 2, None)
 gptq("gptq8", 32, 32, 2, 8, None)
 
 
-# AWQ: words hold outputs, in an order of their own; zero points as they are.
+# AWQ: words contain outputs in a special order; zero points are stored unchanged.
 def awq(name, outputs, inputs, groups):
     q = rng.integers(0, 16, (inputs, outputs))
     z = rng.integers(0, 16, (groups, outputs))
@@ -100,7 +101,7 @@ s = halves((4, 1))
 arrays.update({"int8.weight": q, "int8.weight_scale": s, "int8.weight_zero_point": z})
 values["int8.weight"] = s.astype(np.float32) * (q.astype(int) - z)
 
-# bitsandbytes INT8: the maximum of each row stands for 127.
+# bitsandbytes INT8: the maximum of each row is stored as 127.
 scb = rng.uniform(0.1, 2, 4).astype(np.float32)
 arrays.update({"bnb8.weight": q, "bnb8.SCB": scb, "bnb8.weight_format": np.uint8(0)})
 values["bnb8.weight"] = (q.astype(np.float64) * scb[:, None].astype(np.float64) / 127).astype("f4")

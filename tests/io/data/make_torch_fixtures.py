@@ -137,7 +137,7 @@ def write_single_files():
     torch.save(Configuration(), "torch_object.pt")
     torch.save({"x": values(torch.float32, 5, 7)}, "torch_old.pt",
                _use_new_zipfile_serialization=False)
-    # What a big-endian machine writes; torch.save itself only writes the byte order it runs in.
+    # The output of a big-endian machine; torch.save only writes the byte order of its machine.
     write_big_endian("torch_big_endian.pt")
 
     torch.jit.script(Scaled()).save("torch_script.pt")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/guide/library.md shows, on small arrays with known answers; the figures of a file are
-// printed for comparison with `mx analyze`.
+// The example of docs/guide/library.md on small arrays with known results; prints the figures of a
+// file for comparison with `mx analyze`.
 #include <mx/mx.hpp>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUDA's language is to a kernel, for a C++ compiler: included before all else in sources that
-// translate.cmake made of .cu files. The threads of a block are fibres (card.cpp), which wait for
-// one another at every barrier and exchange; what CUDA leaves undefined there is an error.
+// The language of CUDA for a C++ compiler: included first in sources that translate.cmake made from
+// .cu files. The threads of a block are fibres (card.cpp), which wait for each other at every
+// barrier and exchange; behaviour that CUDA leaves undefined is an error here.
 #pragma once
 
 #include <algorithm>
@@ -77,7 +77,7 @@ inline int __any_sync(std::uint32_t lanes, int own) {
     const std::uint32_t* const all = card::exchange("__any_sync", lanes, own != 0 ? 1u : 0u);
     return std::any_of(all, all + card::warp_size, [](std::uint32_t one) { return one != 0; });
 }
-// Fibres of a stream take turns only where they wait.
+// Fibres of a stream switch only where they wait.
 template <typename T>
 T atomicAdd(T* to, T value) {
     const T before = *to;

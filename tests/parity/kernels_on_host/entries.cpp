@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled as the kernels are: see card.hpp.
+// Compiled like the kernels: see card.hpp.
 #include "tests/parity/kernels_on_host/entries.hpp"
 
 #include "libmx/codec/cuda/element_body.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts of kernels as both sides know them: a launch of mx and one of mx_card have the same bytes.
+// Entry points of kernels for both sides: a launch of mx and one of mx_card have the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace card {
 
-/// As the enqueue functions beside the kernels: of quantize/cuda, its elements, and gemm/cuda.
+/// Like the enqueue functions of the kernels of codec/cuda, its elements, and gemm/cuda.
 int enqueue_segments(const void* launch, void* stream);
 int enqueue_elements(const void* launch, void* stream);
 int enqueue_products(const void* launch, void* stream);

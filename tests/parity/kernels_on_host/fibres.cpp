@@ -14,7 +14,7 @@
 namespace card {
 namespace {
 
-// What every device since sm_50 has: of a block without an attribute, and of grids.
+// The limits of every device since sm_50: for a block without an attribute, and for grids.
 constexpr std::size_t most_shared = 48 * 1024;
 constexpr unsigned most_threads = 1024;
 constexpr unsigned most_rows = 65535;
@@ -72,7 +72,7 @@ class machine {
     ucontext_t caller_;
     unsigned count_ = 0, alive_ = 0, current_ = 0;
     unsigned step_ = 1;  // to the next thread, modulo count_
-    unsigned idle_ = 0;  // threads that were asked since something happened
+    unsigned idle_ = 0;  // threads that ran since the last progress
     std::string wrong_;
 };
 
@@ -118,7 +118,8 @@ void machine::prepare(const grid& g, const extent& block) {
     shared_bytes_ = 0;
     alive_ = count_;
     idle_ = 0;
-    // Upwards, then downwards: what needs an order of threads meets two of them.
+    // Upwards in some blocks, downwards in others, to find code that depends on the order of
+    // threads.
     step_ = block.x % 2 == 0 ? 1 : count_ - 1;
     current_ = block.x % 2 == 0 ? 0 : count_ - 1;
 }
@@ -131,7 +132,7 @@ void machine::run_block(const grid& g, const extent& block, const std::function<
     if (wrong_.empty()) return;
     const std::string what = std::move(wrong_);
     wrong_.clear();
-    fibres_.clear();  // they never come back from where they are
+    fibres_.clear();  // they never return from where they wait
     throw failure(what);
 }
 
@@ -159,7 +160,7 @@ const std::uint32_t* machine::meet(meeting& m, const char* what, std::uint32_t o
         fail(std::string(what) + " while others of its warp wait at " + m.what);
     }
     const std::uint64_t number = m.number;
-    // In the next meeting values go to the other place, so that those who are late find these.
+    // The next meeting stores values elsewhere, so that late threads still find these.
     std::uint32_t* const values = m.value[number % 2];
     values[current_ % warp_size] = own;
     if (++m.arrived == m.members) {

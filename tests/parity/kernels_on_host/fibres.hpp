@@ -19,16 +19,17 @@ struct extent {
         : x(of_x), y(of_y), z(of_z) {}
 };
 
-/// Where a thread is.
+/// The position of a thread.
 struct position {
     extent thread, block, block_size, grid;
     unsigned lane = 0;
 };
 
-/// What kernels are queued on: the host_stream that somebody's handle points to.
+/// A queue for kernels: the host_stream that a handle points to.
 class stream;
 
-/// A kernel does what CUDA leaves undefined: threads that wait in vain, too much shared memory.
+/// Thrown for behaviour that CUDA leaves undefined: threads that wait forever, too much shared
+/// memory.
 class failure : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -41,22 +42,22 @@ struct grid {
         : blocks(of_blocks), threads(of_threads), shared_bytes(shared), on(queue) {}
 };
 
-/// Queues the kernel `thread`, called once for each thread. Dimensions that no device takes are
-/// left to last_error().
+/// Queues the kernel `thread`, called once for each thread. Reports dimensions that no device
+/// supports through last_error().
 void start(const grid& g, std::function<void()> thread);
 
 /// Runs a grid. Throws failure.
 void run(const grid& g, const std::function<void()>& thread);
 
-/// The runtime's code for the last start that was refused, told once; 0 for none.
+/// The runtime's code for the last refused start, returned once; 0 if there is none.
 int last_error();
 
 // For threads.
 const position& here();
 void sync_block();
 
-/// Waits for all lanes of the warp. Returns what each gave, up to the next exchange; `what` and
-/// `lanes` have to be the same for all of them, and `lanes` all.
+/// Waits for all lanes of the warp. Returns the value of each, valid until the next exchange.
+/// `what` and `lanes` must be the same for all lanes, and `lanes` must name all.
 const std::uint32_t* exchange(const char* what, std::uint32_t lanes, std::uint32_t own);
 
 /// The block's variable that is declared in this line: nonsense at first.
@@ -66,7 +67,7 @@ T& shared(unsigned line) {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     return *static_cast<T*>(shared_memory(line, sizeof(T)));
 }
-/// As many bytes as the launch says.
+/// Shared memory of the size that the launch requests.
 unsigned char* dynamic_shared();
 
 /// PTX's cvt by the emulator: one value to a code, saturated to nearest even, and a code to the

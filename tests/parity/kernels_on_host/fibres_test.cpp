@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the stand-in of a device sees what CUDA leaves undefined.
+// The emulated device detects behaviour that CUDA leaves undefined.
 #include "tests/parity/kernels_on_host/fibres.hpp"
 
 #include <numeric>

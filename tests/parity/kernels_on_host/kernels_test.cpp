@@ -24,7 +24,7 @@ namespace cuda = mx::codec::cuda;
 using mx::base::cuda::host_stream;
 
 std::string nothing_missing() { return {}; }
-// A device, whose panels are large; nobody measures it.
+// A device with large panels; it is never measured.
 std::unique_ptr<codec::device_meter> no_meter() { return nullptr; }
 
 mx::base::cuda::host_device& host() {

@@ -51,7 +51,7 @@ std::size_t wrong_outputs(const accumulator& m, const operand_format& fa, const 
     return wrong;
 }
 
-// A pair of formats and the scaling, 0 for none, that an accumulator takes.
+// A pair of formats with a scaling, 0 for none, that an accumulator accepts.
 struct pair_of_formats {
     const operand_format* a;
     const operand_format* b;
@@ -83,7 +83,7 @@ TEST_CASE("kernels of products leave the bits of the plain loop") {
     std::size_t compared = 0;
     for (const accumulator& m : accumulators()) {
         if (!has_kernel(m)) continue;
-        // Every kind has a turn, with pairs that are far from one another in the list.
+        // Every kind is tested, with pairs that are far apart in the list.
         const auto pairs = pairs_of(m);
         for (const operand_kind kind : operand_kinds) {
             const pair_of_formats& p = pairs[compared * 7 % pairs.size()];
@@ -91,7 +91,7 @@ TEST_CASE("kernels of products leave the bits of the plain loop") {
             how.order = compared % 2 == 0 ? k_order::ascending : k_order::descending;
             how.slices = 1 + compared % 3;
             CAPTURE(m.name, p.a->name, p.b->name, p.scaling, name_of(kind));
-            // More than a block of the kernels takes.
+            // More than one block of the kernels.
             CHECK(wrong_outputs(m, *p.a, *p.b, p.scaling, kind, {35, 70, 150}, random, how) == 0);
             ++compared;
         }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes C++ of a CUDA source: cmake -DFROM=FILE -DTO=FILE -P translate.cmake. What a macro cannot say
-# is written differently: starts of kernels, variables in shared memory, one instruction.
+# Translates a CUDA source to C++: cmake -DFROM=FILE -DTO=FILE -P translate.cmake. Rewrites what a
+# macro cannot express: starts of kernels, variables in shared memory, one instruction.
 file(READ "${FROM}" text)
 set(name "[A-Za-z_0-9:]+")
 string(REGEX REPLACE "(${name}(<[A-Za-z_0-9:, ]+>)?)[ \n]*<<<([^;]*)>>>\\(([^;]*)\\);"

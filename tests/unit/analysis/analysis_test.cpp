@@ -143,7 +143,7 @@ TEST_CASE("many small tensors are worked on in batches, and come out in order") 
     for (int i = 0; i < 700; ++i) {
         add(model, ("t" + std::to_string(i)).c_str(), {3, 5}, heavy_tailed(15, 1));
     }
-    // 700 tensors under 8 recipes are more than one batch, with histograms more than twenty.
+    // 700 tensors under 8 recipes are more than one batch; with histograms, more than twenty.
     const auto results = analyze(model, many, 3);
     REQUIRE(results.size() == 700 * many.size());
     bool in_order = true;

@@ -69,7 +69,7 @@ TEST_CASE("each part of a block worked out by hand") {
              {"mxint4", 1.9375f, 0.0625f, 1.0625f, 0.03515625, 0x1p-8, 0x1p-8},  // 7/4, 0, 1
          }) {
         for (const float sign : {1.0f, -1.0f}) {
-            // int8 reaches -2, and clamps nothing here.
+            // int8 reaches -2, so nothing clamps here.
             if (sign < 0 && std::string(e.recipe) == "mxint8") continue;
             const std::vector<float> x{sign * e.clamps, 0.0f, -e.vanishes, e.rounds, 1.0f};
             const metrics::totals t = totals_of(x, 5, e.recipe);
@@ -101,7 +101,7 @@ TEST_CASE("parts are those of any number of threads, and of each element alone")
         for (const int threads : {2, 7}) {
             CHECK(totals_of(x, cols, text, threads).sum == alone.sum);
         }
-        // The grid part is what the others leave: added up from elements, it is the same.
+        // The grid part is the remainder; the sum over elements must be the same.
         const codec::block_params p = codec::params_of(codec::parse_recipe(text));
         std::uint8_t code = 0;
         block::exact_totals sums;
@@ -147,7 +147,7 @@ TEST_CASE("the crest factor is over what is counted") {
     CHECK(crest({0, 0, -3, 0}, "mxfp8:offset=fp16") == Approx(2.0));
     // The block with the infinity does not count, nor does its 9.
     CHECK(crest({9, inf, 2, 2, 2, -2}, "mxfp4:block=1x2") == Approx(1.0));
-    // Where a dialect keeps the block, its finite elements count.
+    // If a dialect keeps the block, its finite elements count.
     CHECK(crest({9, 9, 3, inf}, "nvfp4:dialect=torchao,scale=single-level") ==
           Approx(9 / std::sqrt(57.0)));
     CHECK(std::isnan(crest({0, 0}, "mxfp4")));

@@ -50,7 +50,7 @@ TEST_CASE("R-MSE of E2M1 on standard normal numbers by scale rule") {
     const double expected[] = {0.1150, 0.1441, 0.1119, 0.1154};
     for (std::size_t i = 0; i < totals.size(); ++i) {
         CAPTURE(i);
-        // A sample of this size strays by 1e-4; the rules lie further apart than this margin.
+        // A sample of this size deviates by 1e-4; the rules differ by more than this margin.
         CHECK(metrics::row_of(totals[i].totals).rmse == Approx(expected[i]).margin(0.0002));
     }
 }
@@ -58,8 +58,8 @@ TEST_CASE("R-MSE of E2M1 on standard normal numbers by scale rule") {
 // P(|X| < m) of a standard normal X.
 double within(double m) { return std::erf(m / std::sqrt(2.0)); }
 
-// The share of elements beyond `from` * 2^e in blocks of 32 whose maximum lies below `to` * 2^e, in
-// any binade: what overflows when block maxima between the two keep the smaller scale.
+// The share of elements beyond `from` * 2^e in blocks of 32 with a maximum below `to` * 2^e, in any
+// binade: the elements that overflow if block maxima between the two keep the smaller scale.
 double expected_overflow(double from, double to) {
     double share = 0;
     for (int e = -12; e < 6; ++e) {

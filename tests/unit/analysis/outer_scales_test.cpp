@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // outer: rows, columns and tiles are quantized under the outer scales of their own largest
-// magnitudes, in one pass over the tensor, however large they are and whatever backend does it.
+// magnitudes, in one pass over the tensor, for any size and any backend.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@ using namespace mx;
 
 namespace {
 
-// Rows whose maxima lie far apart; the fourth holds zeros, the fifth a NaN and an Inf.
+// Rows with very different maxima; the fourth contains zeros, the fifth a NaN and an Inf.
 std::vector<float> values(std::size_t rows, std::size_t cols) {
     std::vector<float> x(rows * cols);
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -115,7 +115,7 @@ constexpr example examples[] = {{"nvfp4:outer=row", 1, whole},
 }  // namespace
 
 TEST_CASE("rows, columns and tiles have outer scales of their own, found without a pass before") {
-    // Rows longer than a segment and far shorter, short blocks, and a stack of matrices.
+    // Rows longer and much shorter than a segment, short blocks, and a stack of matrices.
     for (const tensor::shape& shape : {tensor::shape{7, 9000}, {64, 64}, {300, 40}, {3, 50, 72}}) {
         const std::size_t cols = shape.back(), each = shape[shape.size() - 2];
         const std::size_t rows = each * (shape.size() == 3 ? shape[0] : 1);
@@ -174,7 +174,7 @@ TEST_CASE("a given outer scale takes the place of the tensor's own, without a pa
     CHECK(a.results[0].passes == 2);
     CHECK(a.results[1].passes == 1);
     CHECK(a.results[1].tensor_scale == 0.5);
-    CHECK(a.results[2].tensor_scale == 0.5);  // its reciprocal is what is stored
+    CHECK(a.results[2].tensor_scale == 0.5);  // its reciprocal is stored
     CHECK(a.results[1].rmse > a.results[0].rmse);
 }
 

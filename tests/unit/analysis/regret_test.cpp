@@ -54,7 +54,7 @@ TEST_CASE("regret is the error less that of the searched scales") {
         CHECK(std::isnan(r[undefined].regret));
         CHECK(std::isnan(r[undefined].best_rmse));
     }
-    // Of zeros there is no error, and no share of it.
+    // Zeros have no error, so regret is zero.
     CHECK(r[8].regret == 0);
     CHECK(std::isnan(r[8].regret_share));
     for (const analysis::result& one : r) CHECK(one.with_regret);

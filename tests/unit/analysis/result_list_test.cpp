@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results in little memory: what comes out is what went in, bit for bit.
+// Results in little memory: the output equals the input, bit for bit.
 #include <cmath>
 #include <cstddef>
 #include <limits>

@@ -43,7 +43,7 @@ report::record_list read_back(report::record_list records) {
     return std::move(report::read_results(text, "r.json").results);
 }
 
-// What is said of a file with one result, which `member` is part of.
+// The error for a file with one result that contains `member`.
 std::string refusal(const char* name, const report::value& v) {
     report::record r{{"tensor", std::string("w")}, {"recipe", std::string("mxfp4")}};
     for (auto& [known, old] : r) {
@@ -76,7 +76,7 @@ TEST_CASE("results are the same in memory and read back from JSON") {
                 CHECK(again[i].counted() == a.results[i].counted());
                 CHECK(again[i].decomposed == decompose);
             }
-            // The results of a tensor share what is said of it.
+            // The results of a tensor share its description.
             CHECK(again[0].of == again[1].of);
             CHECK(again.front().of != again[again.size() - 1].of);
             CHECK(again[0].of->layer == 3);
@@ -102,9 +102,9 @@ TEST_CASE("results that cannot be are refused by file and tensor") {
         const std::string said = refusal("elements", n);
         CHECK(said.find("r.json") != std::string::npos);
         CHECK(said.find("'w'") != std::string::npos);
-        CHECK(said.find("elements is no count") != std::string::npos);
+        CHECK(said.find("elements is not a count") != std::string::npos);
     }
-    CHECK(refusal("phase", -1.0).find("phase is no count") != std::string::npos);
+    CHECK(refusal("phase", -1.0).find("phase is not a count") != std::string::npos);
     CHECK(refusal("recipe", std::string("mxfp5")).find("mxfp5") != std::string::npos);
     CHECK(refusal("recipe", std::string("mxfp4:scale=floor")).find("not in canonical spelling") !=
           std::string::npos);

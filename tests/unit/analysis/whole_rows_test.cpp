@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dialect systems-scaling raises exponents by column over all blocks of a row: the pipeline has to
-// see whole rows, also where a row is longer than a segment.
+// Dialect systems-scaling raises exponents by column over all blocks of a row: the pipeline must
+// process whole rows, even if a row is longer than a segment.
 #include <cmath>
 #include <vector>
 
@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t rows = 3;
 constexpr std::size_t cols = 9000;  // two segments and a short block
 
-// Every column's largest value lies in the last third of its row. It is beyond 1.75 times a power
-// of two in the columns in which the largest of the first two thirds is not.
+// Every column's largest value is in the last third of its row. It exceeds 1.75 times a power of
+// two in the columns in which the largest of the first two thirds does not.
 std::vector<float> values() {
     std::vector<float> x(rows * cols);
     for (std::size_t i = 0; i < x.size(); ++i) {

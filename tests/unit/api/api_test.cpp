@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on arrays against what the commands do with files of the same values.
+// Compares operations on arrays with the commands on files of the same values.
 #include <unistd.h>
 
 #include <cmath>
@@ -90,7 +90,7 @@ TEST_CASE("an array and its file become the same codes, scales and values", "[ap
     tests::memory_model model;
     model.add("w", dtype::bf16, {2, 35, 333}, x);
     const view in = view(x.data(), dtype::bf16, {2, 35, 333}).named("w");
-    // Of this process: tests may run twice at a time.
+    // Named after this process: tests may run twice at a time.
     const auto folder =
         std::filesystem::temp_directory_path() / ("mx-api-" + std::to_string(getpid()));
     std::filesystem::create_directory(folder);
@@ -177,7 +177,7 @@ TEST_CASE("strides mean the same values", "[api]") {
     CHECK(same(strided.values(), copy));
     CHECK(same(fake_quantize(strided, r), fake_quantize(plain, r)));
     CHECK(measure(strided, r).rmse == measure(plain, r).rmse);
-    // A row seen eight times.
+    // One row repeated eight times.
     const view repeated(x.data(), dtype::f32, {8, 40}, {0, 1});
     CHECK(repeated.values()[39 + 7 * 40] == x[39]);
     const view half(x.data(), dtype::f32, {3, 40}, {640, 1});
@@ -271,7 +271,7 @@ TEST_CASE("casts and products of arrays", "[api]") {
     CHECK(multiply({a, 2, 32}, r, {b, 3, 32}, r, "exact") ==
           std::vector<float>{66, 64, 64, 66, 64, 64});
     CHECK(multiply({a, 2, 32}, r, {b, 3, 32}, r, "sm100.mxf8f6f4").front() == 66);
-    // Rows of very different sizes are exact under scales of their own: 2688 is 448 times 6.
+    // Rows of very different sizes are exact under separate scales: 2688 is 448 times 6.
     std::vector<float> rows(64, 2688), columns(64, 1344);
     for (std::size_t i = 0; i < 32; ++i) rows[i] = 2688 * 0x1p-30f, columns[i] = 2688 * 0x1p20f;
     const recipe by_row = parse_recipe("nvfp4:outer=row");

@@ -159,7 +159,8 @@ TEST_CASE("names from files are printed without control characters") {
     CHECK(printable("\xc2\x9b!") == "\\xc2\\x9b!");
     CHECK(printable("\xff") == "\\xff");
     CHECK(printable("\xe2") == "\\xe2");
-    // What turns text around or ends a line is no control character to Unicode, but acts as one.
+    // Characters that reverse text or end a line are not control characters in Unicode, but act as
+    // such.
     CHECK(printable("a\xe2\x80\xae"
                     "b") == "a\\xe2\\x80\\xaeb");
     CHECK(printable("\xe2\x80\xa8\xe2\x81\xa9") == "\\xe2\\x80\\xa8\\xe2\\x81\\xa9");

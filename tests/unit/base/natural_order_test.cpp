@@ -29,7 +29,7 @@ TEST_CASE("names are in the order in which people count") {
     for (std::size_t i = 0; i < ordered.size(); ++i) {
         for (std::size_t k = 0; k < ordered.size(); ++k) {
             INFO(ordered[i] << " and " << ordered[k]);
-            // Equal numbers are told apart by their digits.
+            // Equal numbers are ordered by their digits.
             if (ordered[i] == "step01" || ordered[k] == "step01") continue;
             CHECK(naturally_less(ordered[i], ordered[k]) == (i < k));
         }

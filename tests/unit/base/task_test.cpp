@@ -11,7 +11,7 @@
 namespace mx::base {
 namespace {
 
-// What the watcher receives, as "reading 1/3", with a full stop at the end of a task.
+// The watcher's messages, as "reading 1/3", with a full stop at the end of a task.
 struct recorded {
     recorded() {
         watch_tasks([this](const task_state& t) {

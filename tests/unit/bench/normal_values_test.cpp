@@ -36,7 +36,7 @@ TEST_CASE("values to measure with are nearly normal with deviation 1/32") {
 }
 
 TEST_CASE("values to measure with are the same numbers in every type") {
-    constexpr std::size_t count = 600000;  // longer than they take to repeat
+    constexpr std::size_t count = 600000;  // longer than their period
     const auto wide = values<float>(mx::tensor::dtype::f32, count);
     const auto bf16 = values<std::uint16_t>(mx::tensor::dtype::bf16, count);
     const auto half = values<std::uint16_t>(mx::tensor::dtype::f16, count);

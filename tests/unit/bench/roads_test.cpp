@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mx bench --roads` measures, and by whose kernels; never how fast.
+// The recipes that `mx bench --roads` measures, and the kernels that process them; not the rates.
 #include <algorithm>
 #include <set>
 #include <string>

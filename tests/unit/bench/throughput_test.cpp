@@ -90,7 +90,7 @@ TEST_CASE("a device's rates are those of its best passes over all that lies ther
     CHECK(t.bandwidth.copy == Approx(8388608 / 0.004));
     CHECK(t.bandwidth.pinned == Approx(1048576 / 0.001));
 
-    // The rotated recipe is not the device's work.
+    // The device does not support the rotated recipe.
     REQUIRE(t.rates.size() == 4);
     REQUIRE(meter.prepared.size() == 4);
     for (std::size_t i = 0; i < 4; ++i) {
@@ -105,7 +105,7 @@ TEST_CASE("a device's rates are those of its best passes over all that lies ther
         CHECK((r.bound == roof::device_copy) == codes);
         CHECK(r.elements_per_second == Approx(4194304 / (codes ? 0.016 : 0.008)));
         CHECK(r.fraction == Approx(codes ? 0.375 : 0.25));
-        // All elements, in rows as the recipe sees them.
+        // All elements, in the recipe's rows.
         CHECK(meter.prepared[i].elements == t.elements);
         CHECK(meter.prepared[i].cols == (i < 2 ? 4096u : t.elements));
     }

@@ -17,8 +17,8 @@ namespace codec = mx::codec;
 namespace format = mx::format;
 using mx::tensor::dtype;
 
-// Every upper half of a float32 with lower halves at the ends of what a table takes as one class,
-// and inside of it.
+// Every upper half of a float32, with lower halves at the ends and inside of the classes of a
+// table.
 std::vector<std::uint32_t> all_classes() {
     std::vector<std::uint32_t> x;
     for (std::uint32_t upper = 0; upper < 0x10000u; ++upper) {
@@ -84,7 +84,7 @@ TEST_CASE("a table casts float32 as the conversion does, value by value") {
 }
 
 TEST_CASE("a table of 16-bit values holds for every dialect") {
-    // Twice all of bfloat16: more than it takes to be worth a table.
+    // Twice all of bfloat16: enough to justify a table.
     std::vector<std::uint16_t> words(0x20000);
     std::vector<std::uint32_t> bits(words.size());
     for (std::size_t i = 0; i < words.size(); ++i) {

@@ -36,7 +36,7 @@ TEST_CASE("versions are found by release and by commit, and are named in full") 
     CHECK(to_string(parse_recipe("nvfp4:dialect=torchao@0.19.0")) == "nvfp4:dialect=torchao");
     for (const dialect& d : dialects()) {
         CAPTURE(d.name);
-        // Every older version has a newest one beside it.
+        // Every older version has a newest one in the list.
         CHECK(find_dialect(family_of(d)) != nullptr);
         CHECK((d.name == family_of(d) || !d.version.empty()));
     }

@@ -226,8 +226,8 @@ TEST_CASE("clamp zones are those of the thresholds") {
     CHECK(zone("mxfp4:scale=even") == std::pair(1.5, 1.75));
     CHECK(zone("mxfp8:scale=even") == std::pair(1.75, 1.9375));
     CHECK(zone("mxfp6:scale=even") == std::pair(1.875, 1.9375));
-    // What overflows is not always clamped: below the middle between the largest value and the next
-    // it rounds to the largest one all the same.
+    // Not all elements that overflow are clamped: below the midpoint between the largest value and
+    // the next one, they round to the largest value anyway.
     const auto clamps = [](const char* text) {
         return clamp_zone_of(parse_recipe(text)).clamps_from;
     };

@@ -67,7 +67,7 @@ std::string with(const std::string& recipe, const std::string& key) {
     return recipe + (recipe.find(':') == std::string::npos ? ":" : ",") + key;
 }
 
-// Blocks whose magnitudes lie close together, or exactly on what decides their verdict.
+// Blocks with magnitudes close together, or exactly at the threshold of their verdict.
 class tight_blocks {
   public:
     explicit tight_blocks(unsigned seed) : random_(seed) {}
@@ -75,7 +75,7 @@ class tight_blocks {
     std::vector<float> next(const block_judge& judge) {
         const int exponent = below(5) == 0 ? below(250) - 140 : below(8) - 4;
         const float top = std::ldexp(1 + uniform(), exponent);
-        // The widest blocks hold little more than an octave.
+        // The widest blocks span little more than an octave.
         const float width = std::ldexp(uniform(), -below(8));
         std::vector<float> x(static_cast<std::size_t>(2 + below(31)));
         const bool both_signs = below(2) == 0;
@@ -146,7 +146,7 @@ TEST_CASE("the kernel clamps the share of log-uniform maxima that the closed for
         const codec::block_params p = codec::params_of(parse_recipe(recipe));
         int overflowing = 0;
         for (int i = 0; i < strata; ++i) {
-            // One maximum per stratum of a binade, beside a smaller value.
+            // One maximum per stratum of a binade, with a smaller value.
             const double log2 = (i + 0.5) / strata;
             const float x[2] = {static_cast<float>(std::exp2(log2 - 7)), -0.001f};
             std::uint8_t codes[2];
@@ -160,7 +160,7 @@ TEST_CASE("the kernel clamps the share of log-uniform maxima that the closed for
 TEST_CASE("saturation begins at the last rounding midpoint") {
     const auto e4m3 = block_judge::of(parse_recipe("mxfp8"));
     REQUIRE(e4m3);
-    CHECK(e4m3->positive().at == 432);  // between 416 and 448: the tie goes to 448, an even code
+    CHECK(e4m3->positive().at == 432);  // between 416 and 448: the tie rounds to 448, an even code
     CHECK(e4m3->positive().including);
     CHECK(e4m3->positive().largest == 448);
     REQUIRE(e4m3->zone());
@@ -171,7 +171,7 @@ TEST_CASE("saturation begins at the last rounding midpoint") {
 
     const auto e2m1 = block_judge::of(parse_recipe("mxfp4"));
     REQUIRE(e2m1);
-    CHECK(e2m1->positive().at == 5);  // between 4 and 6: the tie goes to 4
+    CHECK(e2m1->positive().at == 5);  // between 4 and 6: the tie rounds to 4
     CHECK_FALSE(e2m1->positive().including);
     REQUIRE(e2m1->zone());
     CHECK(e2m1->zone()->from == 0.625);

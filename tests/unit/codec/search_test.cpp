@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searched scales: what the definition says of ties, zeros and ends, and the errors published for
-// them. Blocks of every kind are compared with a search in exact integers in tests/conformance.
+// Searched scales: the definition for ties, zeros and ends of the range, and published errors.
+// tests/conformance compares blocks of every kind with a search in exact integers.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -38,7 +38,7 @@ double error_of(const std::string& recipe, const std::vector<float>& x, float te
 }  // namespace
 
 TEST_CASE("of scales with one error the larger is taken") {
-    // 1 is exact under 1/4, 1/2, 1 and 2; under 4 it lies between 0 and 0.5 and goes to 0.
+    // 1 is exact under 1/4, 1/2, 1 and 2; under 4 it is between 0 and 0.5 and rounds to 0.
     CHECK(code_of("mxfp4:scale=search", {1, 1, 1}) == 128);
     CHECK(code_of("mxfp4:scale=search,search=mae", {1, -1, 1}) == 128);
     // 3 is 1.5 x 2; 6 is 3 x 2: under 2 all of them are exact, under 4 the 1 is not.
@@ -59,11 +59,12 @@ TEST_CASE("zeros, what no scale can hold, and NaN have scales of their own") {
 }
 
 TEST_CASE("sums that no double tells apart are still compared") {
-    // The first element has all of the error as far as doubles go; the others decide.
+    // In double precision, all of the error is in the first element; the others decide.
     CHECK(code_of("nvfp4:scale=search-single-level,search=mae", {0x1p100f, 448}) == 126);
     const std::vector<float> x{0x1p60f, 0x1p-9f, 0x1p-9f, 0x1p-9f,
                                0x1p-9f, 0x1p-9f, 0x1p-9f, 0x1p-9f};
-    // Each code up takes 6 units off the first and, at most, 7 x 2^-9 off the others.
+    // Each code up reduces the error of the first by 6 units and that of the others by at most 7 x
+    // 2^-9.
     CHECK(code_of("nvfp4:scale=search-single-level,search=mae", x) == 126);
 }
 

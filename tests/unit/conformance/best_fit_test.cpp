@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model behind recorded outputs is found: by its row, or by a field or two that differ from it.
+// Finds the model of recorded outputs: by its row, or by one or two fields that differ from it.
 #include "libmx/conformance/verify/best_fit.hpp"
 
 #include <algorithm>

@@ -74,7 +74,7 @@ TEST_CASE("stochastic rounding: a carry out of the random bits goes up") {
     const std::uint32_t z[4] = {0x3fa00000u, 0x3fa00000u, 0x3fa00000u, 0x3fa00000u};
     CHECK(stochastic_result(e2m1, random_byte_orders[0], z, 0x7f807f80u) == 0x2323u);
     CHECK(stochastic_result(e2m1, random_byte_orders[3], z, 0x80807f7fu) == 0x3232u);
-    // One unit of 16 bits short of half way: eight bits do not see it, sixteen do.
+    // One unit of 16 bits below the midpoint: eight bits do not show it, sixteen do.
     const std::uint32_t w[4] = {0x3f9fffc0u, 0, 0, 0};
     CHECK((stochastic_result(e2m1, random_byte_orders[2], w, 0x00810000u) & 0xfu) == 3u);
     CHECK((stochastic_result(e2m1, random_byte_orders[5], w, 0x00800000u) & 0xfu) == 2u);

@@ -29,7 +29,7 @@ TEST_CASE("figures that are there become samples, with names that cannot break t
         INFO(wanted);
         CHECK(text.find(wanted + "\n") != std::string::npos);
     }
-    // What is undefined has no sample, and no heading either.
+    // Undefined figures have neither a sample nor a heading.
     CHECK(text.find("clamp_zone_distance") == std::string::npos);
     CHECK(text.find("codes_moved") == std::string::npos);
     CHECK(documents::prometheus_text({}, "", 0).find("step") == std::string::npos);

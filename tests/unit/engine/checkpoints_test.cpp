@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints in a folder: which there are, and when one is complete.
+// Checkpoints in a folder: their list, and when one is complete.
 #include "libmx/engine/checkpoints.hpp"
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Biases, factors and transforms of an analysis against tensors that hold the prepared values.
+// Compares biases, factors and transforms of an analysis with tensors of the prepared values.
 #include "libmx/engine/preparation.hpp"
 #include "libmx/api/mx/mx.hpp"
 
@@ -52,7 +52,7 @@ std::vector<report::record> run(const tests::memory_model& model, const analysis
     return {records.begin(), records.end()};
 }
 
-// Members that must agree; what names the result may differ.
+// Members that must agree; those that name the result may differ.
 report::record figures(const report::record& r) {
     report::record out;
     for (const auto& [name, value] : r) {

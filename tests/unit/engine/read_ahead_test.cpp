@@ -23,7 +23,7 @@ struct watched_source final : mx::io::byte_source {
     mutable std::vector<range> asked;
 };
 
-// A pass of so many panels, the first of which takes `first` seconds and the others `rest`.
+// A pass of some panels, the first of which takes `first` seconds and the others `rest`.
 void run_pass(read_ahead& ahead, const watched_source& source, std::size_t pass, int panels,
               double first, double rest) {
     for (int i = 0; i < panels; ++i) {
@@ -51,7 +51,7 @@ TEST_CASE("after a slow read the bytes that follow are asked for, each once") {
         CHECK(r == range{next, read_ahead::window});
         next += read_ahead::window;
     }
-    // What was asked for lies ahead of the reads by half a window at least.
+    // Requests are ahead of the reads by at least half a window.
     CHECK(next >= 40 * panel + read_ahead::window / 2);
 }
 

@@ -19,7 +19,7 @@ using engine::tensor_piece;
 
 namespace {
 
-// Tensors of F32 that are known by their sizes alone.
+// Tensors of F32, defined by their sizes only.
 class sizes final : public io::reader {
   public:
     explicit sizes(const std::vector<std::uint64_t>& elements) {

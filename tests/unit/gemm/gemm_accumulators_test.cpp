@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of accumulator models: spellings, ranges, what each takes, what is claimed of it.
+// The list of accumulator models: spellings, ranges, accepted formats, claims.
 #include <set>
 #include <string>
 

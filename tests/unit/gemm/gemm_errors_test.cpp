@@ -42,7 +42,7 @@ matrix normal(const std::string& name, std::size_t rows, std::size_t cols, std::
     return m;
 }
 
-// Row m of A and row n of B, as operands lie in memory, in double.
+// Row m of A and row n of B, as operands are stored in memory, in double.
 double dot(const std::vector<float>& a, const std::vector<float>& b, std::size_t m, std::size_t n,
            std::size_t k) {
     double sum = 0;
@@ -175,7 +175,7 @@ TEST_CASE("codes, scales and values of an operand say the same", "[gemm]") {
             REQUIRE(q.values[i] == static_cast<float>(value));
         }
     }
-    // No unit reads these as they are.
+    // No unit reads these directly.
     for (const char* recipe :
          {"mxint8", "mxfp4:block=1x64", "mxfp8:block=4x4", "mxint4:offset=fp16"}) {
         CHECK(quantized(m, reduction::last, recipe).coded.format == nullptr);
@@ -253,7 +253,7 @@ TEST_CASE("models get what they take, and what fits is named", "[gemm]") {
 }
 
 TEST_CASE("outer scales of rows are applied to the sums as tensor scales are", "[gemm]") {
-    // Rows far apart in size, one of them zeros; blocks cut short.
+    // Rows of very different sizes, one of them zeros; incomplete blocks.
     matrix a = normal("a", 5, 72, 0), b = normal("b", 4, 72, 360);
     for (std::size_t i = 0; i < a.values.size(); ++i) {
         a.values[i] = i / 72 == 2 ? 0 : std::ldexp(a.values[i], static_cast<int>(i / 72) * 9 - 20);
@@ -286,7 +286,7 @@ TEST_CASE("outer scales of rows are applied to the sums as tensor scales are", "
             CHECK(has(forms_for(model, rows, tensor).first.words, "row scales") ==
                   takes_codes(model, rows, tensor));
             const std::vector<float> d = product(rows, tensor), e = product(tensor, rows);
-            // All of k lies in a tile.
+            // All of k is in one tile.
             CHECK(product(of(a, "1x128"), tensor) == d);
             for (std::size_t i = 0; i < 5; ++i) {
                 const quantized_operand one = of(row_of(a, i), "tensor");
@@ -353,7 +353,7 @@ TEST_CASE("models of codes refuse outer scales that differ along k; others take 
             CHECK_FALSE(has(e.what(), "\n"));
         }
     }
-    // Along one column there is nothing to differ.
+    // Along one column nothing can differ.
     CHECK_FALSE(quantized(normal("v", 6, 1, 0), reduction::last, "nvfp4:outer=col,block=16x1")
                     .scaled_along_k);
 }
@@ -383,7 +383,7 @@ TEST_CASE("a product's errors are those against a product in double", "[gemm]") 
     double error2 = 0, x2 = 0;
     for (std::size_t m = 0; m < 6; ++m) {
         for (std::size_t n = 0; n < 5; ++n) {
-            // Doubles hold these sums exactly.
+            // Doubles represent these sums exactly.
             const double given = dot(qa.values, qb.values, m, n, 96);
             CHECK(s.products[1].d[m * 5 + n] == static_cast<float>(given));
             const double exact = dot(a.values, b.values, m, n, 96);
@@ -405,7 +405,7 @@ TEST_CASE("rotations of both operands cancel in the product", "[gemm]") {
     request.recipe_b = parse_operand_recipe("none");
     request.models = {mx::gemm::parse_accumulator("exact")};
     const gemm_study rotated = study_gemm(a, b, nullptr, request, {});
-    // Only A is quantized: as far off as its own error says, not as a rotation left standing.
+    // Only A is quantized: the error must match its own, not that of a missing inverse rotation.
     CHECK(*rotated.products[0].errors.total.nrmse() < 0.06);
     CHECK(*rotated.products[0].errors.total.nrmse() > 0.01);
     CHECK(*rotated.b.nrmse() == 0);

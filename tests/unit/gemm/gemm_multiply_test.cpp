@@ -141,7 +141,7 @@ TEST_CASE("zeros and what becomes zero have the sign that the policy says") {
     CHECK(product(minus, unit, "sm100.f16:fused_length=1,zero=kept", first, minus_zero)[0] ==
           0x80000000u);
     CHECK(product(plus, unit, "sm100.f16:fused_length=1,zero=kept", first, minus_zero)[0] == 0u);
-    // -2^-198 lies below the last bit that is kept; with a low floor it is rounded to zero instead.
+    // -2^-198 is below the last kept bit; with a low floor it is rounded to zero instead.
     CHECK(product(least, small, "sm100.f16")[0] == 0u);
     CHECK(product(least, small, "sm100.f16:exponent_floor=-200")[0] == 0x80000000u);
     CHECK(product(least, small, "sm100.f16:exponent_floor=-200,underflow=plus")[0] == 0u);
@@ -190,7 +190,7 @@ TEST_CASE("K is filled with zeros, whatever the arrangement of rows and columns"
         }
     }
     CHECK(product(long_a, long_b, "sm100.f8f6f4") == whole);
-    // Every output is a dot product of its own.
+    // Every output is a separate dot product.
     const operand row = matrix("e4m3", 1, 70, {a.codes.begin() + 70 * 36, a.codes.end()});
     const operand column = matrix("e4m3", 1, 70, {b.codes.begin() + 70 * 40, b.codes.end()});
     CHECK(product(row, column, "sm100.f8f6f4")[0] == whole.back());
@@ -274,7 +274,7 @@ TEST_CASE("slices, promotion, alpha and beta are what their words say") {
 }
 
 TEST_CASE("the order of promotions and slices, and the fused alpha, are those that are stated") {
-    // Ten steps; sums of 24 bits, so that another order gives other bits somewhere.
+    // Ten steps; sums of 24 bits, so that another order changes some bits.
     const operand a = random_fp8(8, 320, 7);
     const operand b = random_fp8(8, 320, 8);
     const std::string model = "sm100.f8f6f4";

@@ -86,7 +86,7 @@ TEST_CASE("synth: a value depends on its index, not on the tensor's size", "[syn
     tensor_source(small, 0).fill_f32(7 * small.shape[1], a);
     tensor_source(big, 0).fill_f32(7 * small.shape[1], b);
     CHECK(a == b);
-    // Far beyond 2^32 elements a row is still a fresh one.
+    // Far beyond 2^32 elements a row still has new values.
     tensor_source(big, 0).fill_f32((std::uint64_t{1} << 39) * small.shape[1], b);
     CHECK(a != b);
 }
@@ -145,7 +145,7 @@ TEST_CASE("synth: ties round to the even neighbour", "[synth]") {
 }
 
 TEST_CASE("synth: the bytes of the tiny preset are fixed", "[synth]") {
-    // A change here changes every published figure made from `mx synth`: bump the changelog.
+    // A change here changes every published figure made from `mx synth`: note it in the changelog.
     CHECK(checksum(tiny(dtype::bf16), 0) == 0xf732ebda9c31fd27u);
     CHECK(checksum(tiny(dtype::f16), 0) == 0x2d9a55b48de1c39fu);
     CHECK(checksum(tiny(dtype::f32), 0) == 0x40b725d941ddfffau);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synthetic checkpoints as files: the same bytes for any number of threads, what was planned, and
-// nothing left behind when a write is stopped.
+// Synthetic checkpoints as files: the same bytes for any number of threads, the planned contents,
+// and no remains of an interrupted write.
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::string contents(const fs::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Has tensors of more than one chunk, so that threads have something to share.
+/// Has tensors of more than one chunk, so that several threads work.
 std::vector<tensor_spec> plan() {
     return plan_checkpoint(find_preset("bulk"), {mx::tensor::dtype::bf16, 40u << 20});
 }

@@ -16,7 +16,7 @@ namespace {
 
 double relative_error(double value, double expected) { return std::abs(value / expected - 1.0); }
 
-/// Words whose probabilities cover all octaves evenly.
+/// Words with probabilities that cover all octaves evenly.
 std::uint32_t spread_word(std::mt19937& random) {
     const auto low = static_cast<std::uint32_t>(random()) & 0x7fffffffu;
     return (static_cast<std::uint32_t>(random()) & 0x80000001u) | (low >> (random() % 31));

@@ -53,7 +53,7 @@ TEST_CASE("manifest: every row is complete and well-formed", "[manifest]") {
         for (const std::string& field : r) CHECK(!field.empty());
         CHECK(only(r[0], lower + digits + "-"));
         CHECK(names.insert(r[0]).second);
-        // The file name goes to a shell: a plain name without a folder.
+        // The file name is passed to a shell: a plain name without a folder.
         CHECK(only(r[1], lower + digits + "-."));
         CHECK(r[1].front() != '.');
         CHECK(r[1].front() != '-');
@@ -64,7 +64,7 @@ TEST_CASE("manifest: every row is complete and well-formed", "[manifest]") {
         CHECK(r[5] != "-");
         CHECK(r[6].rfind("https://", 0) == 0);
         CHECK(r[6].find_first_of(" \"'$`\\") == std::string::npos);
-        // A file of known size is a file that was seen: its checksum is known too.
+        // A file of known size was downloaded, so its checksum is known too.
         CHECK((r[2] == "-" || r[3] != "-"));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the presets contain: sizes, names, and the statistics they are there to show.
+// The contents of the presets: sizes, names, and the statistics that they demonstrate.
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -26,7 +26,7 @@ TEST_CASE("L-BFGS finds the minimum of a narrow valley, and the same bits again"
 
 TEST_CASE("values that are no numbers end no search") {
     if (mx::optimize::nlopt_version().empty()) return;
-    // Not a number left of 0, where a long first step leads.
+    // Not a number left of 0, which a long first step reaches.
     const auto f = [](std::span<const double> x, std::span<double> g) {
         g[0] = 1 - 1 / x[0];
         return x[0] - std::log(x[0]);

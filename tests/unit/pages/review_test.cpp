@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a review says, on made-up results whose right answers follow from the policy.
+// The statements of a review about made-up results, which follow from the policy.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -19,7 +19,7 @@ using namespace mx::analysis;
 using namespace mx::pages;
 namespace report = mx::report;
 
-// A result of a matrix with 64 columns whose rms is 1.
+// A result of a matrix with 64 columns and rms 1.
 struct made_up {
     std::string tensor, recipe;
     double sqnr_db;
@@ -90,7 +90,7 @@ mx::pages::review review_of(const document& d, const std::string& target = "any"
 
 report::document page_of(const document& d) { return review_of(d).page; }
 
-// The decision on a tensor, as the page's records have it.
+// The decision on a tensor, from the page's records.
 report::record decision_on(const report::document& page, const std::string& tensor) {
     for (const report::record& r : page.results) {
         if (report::text_of(r, "tensor") == tensor) return r;
@@ -125,7 +125,7 @@ std::size_t count_figures(const report::document& page, const std::string& kind)
     return n;
 }
 
-// A weight as normal data would be, under what the policy judges.
+// A weight like normally distributed data, under the recipes that the policy judges.
 void add_usual(std::vector<made_up>& to, const made_up& like) {
     const std::vector<made_up> usual{{"", "mxfp8:scale=rceil", 31.4, 8.25},
                                      {"", "mxfp6:scale=even", 31, 6.25},
@@ -201,7 +201,7 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     CHECK(says(words, "Cost: 1.79 kB to 1.54 kB, 1.16 times smaller"));
     CHECK(says(words, "Confidence: tensor error only"));
     CHECK(says(words, "Policy inference, version 1; target any"));
-    // What the policy judges is what is measured without --recipe.
+    // The recipes that the policy judges are those measured without --recipe.
     CHECK(section_of(page, "What to ship")->notes.back() ==
           "$ mx analyze a/model --html review.html");
     CHECK(says(*section_of(page_of(document(three_widths)), "What to ship"),
@@ -327,7 +327,7 @@ TEST_CASE("sizes that cannot be are refused by tensor") {
     for (const std::int64_t elements : {std::int64_t{-5}, std::int64_t{1} << 60}) {
         const document d({{"w", "mxfp4", 30, 4.25, 0, "weight", elements}});
         CHECK_THROWS_WITH(page_of(d), Catch::Matchers::Contains("w") &&
-                                          Catch::Matchers::Contains("elements is no count"));
+                                          Catch::Matchers::Contains("elements is not a count"));
     }
     for (const double bits : {0.0, -4.0}) {
         CHECK_THROWS_WITH(page_of(document({{"w", "mxfp4", 30, bits}})),
@@ -421,7 +421,7 @@ TEST_CASE("a page draws what the data allow and says what would provide the rest
                      {"l.1.w", "mxfp4", 22, 4.25, 0, "weight", 128, 1},
                      {"l.0.w", "mxfp4:block=1x16", 20, 4.5, 0, "weight", 128, 0},
                      {"l.1.w", "mxfp4:block=1x16", 24, 4.5, 0, "weight", 128, 1}});
-    // Of a tensor, results follow one another.
+    // The results of a tensor are consecutive.
     const report::document page = page_of(layers);
     CHECK(count_figures(page, "heat") == 2);
     // Two points make no line worth drawing.

@@ -25,7 +25,7 @@ using namespace mx;
 
 namespace {
 
-// What `mx analyze` would measure, and some of what it would not.
+// The recipes that `mx analyze` would measure, and some that it would not.
 const std::vector<std::string> measured_recipes{
     "mxfp8:scale=rceil", "mxfp8", "mxfp6:scale=even", "nvfp4",
     "mxfp4:scale=even",  "mxfp4", "mxfp8_e5m2"};
@@ -126,7 +126,8 @@ TEST_CASE("of a trained model the matrices are quantized, and all else keeps its
         quantized += d.figures != nullptr ? 1u : 0u;
     }
     CHECK(quantized == 9);
-    // E2M1 is held against E2M1 on normal data, which it reaches: four bits are not "no".
+    // E2M1 is compared with E2M1 on normally distributed data, which it reaches: four bits are not
+    // "no".
     REQUIRE(m.says.classes.size() == 1);
     REQUIRE(m.says.classes[0].four);
     CHECK(m.says.classes[0].four->preset == "nvfp4");
@@ -141,7 +142,7 @@ TEST_CASE("a planted projection leads the risks; norms, biases, routers and buff
         const std::string at = "model.layers." + std::to_string(layer);
         for (const char* name : {"q_proj", "up_proj", "down_proj"}) {
             std::vector<float> x = normal(128 * 64, 16 * layer + static_cast<std::uint32_t>(*name));
-            // One large element in each block of 32, beside which 31 of 32 become zero: 96.9 %.
+            // One large element in each block of 32, under which the other 31 become zero: 96.9 %.
             const bool planted = layer == 3 && std::string(name) == "down_proj";
             for (std::size_t i = 0; i < x.size() && planted; ++i) {
                 x[i] = i % 32 == 5 ? 1000.0F : 1e-4F * x[i];
@@ -190,7 +191,7 @@ TEST_CASE("tensors without whole blocks are kept, and the page says what padding
     const std::vector<std::string>& words = sections[0].notes;
     CHECK(words[0].find("- mxfp8:scale=rceil for 1 of 2 weight tensors: ") == 0);
     CHECK(words[1] == "- Keep 1 operand without whole blocks as stored (72.88 % of the bytes).");
-    // The reason stands once, in the table.
+    // The reason is stated once, in the table.
     REQUIRE(sections[1].rows.size() == 2);
     CHECK(report::text_of(sections[1].rows[1], "reason") ==
           "last axis (172) without whole blocks: pad it, or try axis=-2");

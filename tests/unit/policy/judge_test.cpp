@@ -59,7 +59,7 @@ TEST_CASE("only operands of products get a recipe") {
     CHECK(j.totals.undecided == 0);
     CHECK(j.totals.stored - j.totals.recommended == weights * (4096 * 4 - 4096 * 33 / 32));
     CHECK(j.confidence == "tensor error only");
-    // Embeddings and the head stay, and what MXFP8 would save is said: 32 bits against 8.25.
+    // Embeddings and the head stay, and the saving of MXFP8 is stated: 32 bits against 8.25.
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const bool said = tensors[i].role == "embedding" || tensors[i].name == "lm_head.weight";
         CHECK(j.decisions[i].could_save == (said ? 512 * 64 * (32 * 4 - 33) / 32 : 0));
@@ -69,7 +69,7 @@ TEST_CASE("only operands of products get a recipe") {
 
 TEST_CASE("one projection that loses nearly all of its elements leads the risks") {
     auto tensors = projections();
-    // Larger than all others together, and as good as normal data.
+    // Larger than all others together, and as good as normally distributed data.
     tensors.push_back(normal_tensor("big.weight", "weight", {1024, 1024}));
     const std::size_t planted = 17;
     const bool everywhere = GENERATE(true, false);
@@ -77,7 +77,7 @@ TEST_CASE("one projection that loses nearly all of its elements leads the risks"
         if (!everywhere && r.substr(0, 5) == "mxfp8") continue;
         alter(tensors[planted], r, [](analysis::result& f) {
             f.underflow_rate = 0.969;
-            f.sqnr_db = 63;  // what is left is exact
+            f.sqnr_db = 63;  // the remainder is exact
             f.nrmse = 0.0007;
             f.crest_factor = 5.6;
             f.gain = 1;
@@ -90,7 +90,7 @@ TEST_CASE("one projection that loses nearly all of its elements leads the risks"
     CHECK(j.risks.front().recommended == everywhere);
     REQUIRE(j.risks.front().why);
     CHECK(j.risks.front().why->of->name == "underflow_rate");
-    // The class is as it was; the tensor keeps its precision where MXFP8 harms it too.
+    // The class is unchanged; the tensor keeps its precision because MXFP8 harms it too.
     CHECK(chosen(j) == "mxfp8:scale=rceil");
     CHECK(j.decisions[planted].recipe == (everywhere ? "keep" : "mxfp8:scale=rceil"));
     CHECK((j.dominant == planted) == everywhere);
@@ -149,7 +149,7 @@ TEST_CASE("a convolution is asked for along all axes that it sums over") {
           "mx analyze model.safetensors -r mxfp8:scale=rceil,axis=flat -t conv.weight");
     tensors.back().measured.push_back(measured("mxfp8:scale=rceil,axis=flat"));
     CHECK(judged(tensors).decisions[40].recipe == "mxfp8:scale=rceil,axis=flat");
-    // A stack of experts is no convolution: its last axis is long.
+    // A stack of experts is not a convolution: its last axis is long.
     const auto stack = std::vector{normal_tensor("experts.down", "weight", {8, 64, 172})};
     CHECK_FALSE(judged(stack).decisions[0].undecided);
 }
@@ -251,7 +251,7 @@ TEST_CASE("nothing is recommended where the policy's choice was not measured") {
     CHECK(command_of(j.missing.front(), tensors) ==
           "mx analyze model.safetensors -r mxfp8:scale=rceil");
     CHECK(j.missing.front().needed);
-    // What needs evaluation is asked for, and decides nothing.
+    // Recipes that need evaluation are listed, but decide nothing.
     const auto enough = projections({"mxfp8:scale=rceil"});
     const judgement k = judged(enough);
     CHECK(chosen(k) == "mxfp8:scale=rceil");
@@ -297,7 +297,7 @@ TEST_CASE("four bits need a task, and a task decides") {
     const judgement bad = judged(tensors, "inference", "any", on_task(5.06));
     CHECK(chosen(bad) == "mxfp8:scale=rceil");
     CHECK(bad.confidence == "tensor error only");
-    // A smaller recipe that a task found safe makes do without the larger one.
+    // A smaller recipe that a task found safe replaces the larger one.
     CHECK(chosen(judged(projections({"nvfp4"}), "inference", "any", on_task(5.04))) == "nvfp4");
     // Vetoes stay: of the safe ones the tensor gets the next.
     auto one_bad = tensors;
@@ -358,7 +358,8 @@ TEST_CASE("the best recipe of each width is named, whatever the policy says of i
     REQUIRE((c.four && c.six && c.eight));
     CHECK(c.four->recipe == "nvfp4");
     CHECK(c.six->recipe == "mxfp6:scale=even");
-    // MXINT8 is more exact and runs nowhere; the policy's own is near enough to fp8_1x128.
+    // MXINT8 is more exact but no hardware supports it; the policy's own is close enough to
+    // fp8_1x128.
     CHECK(c.eight->recipe == "mxfp8:scale=rceil");
     CHECK(c.eight->is == verdict::safe);
     const judgement amd = judged(tensors, "inference", "mi355x");

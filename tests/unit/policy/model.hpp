@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors for tests of judgements: as normal data would be, unless a test says otherwise.
+// Tensors for tests of judgements: like normally distributed data unless a test changes them.
 #pragma once
 
 #include <map>
@@ -59,7 +59,7 @@ inline measurement& under(measured_tensor& t, const std::string& recipe) {
     throw std::out_of_range(recipe);
 }
 
-/// Changes what was measured: `how` is given the result.
+/// Changes the measurements: `how` receives the result.
 template <typename How>
 void alter(measurement& m, How how) {
     analysis::result r = m.result();

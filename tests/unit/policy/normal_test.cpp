@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference that recipes are judged against, beside figures measured elsewhere: 2^20 numbers of
+// Compares the reference for judging recipes with figures measured elsewhere: 2^20 numbers of
 // Python's random.gauss, through mx analyze.
 #include "libmx/policy/normal.hpp"
 
@@ -33,7 +33,7 @@ TEST_CASE("normal data under each recipe has the figures of another sample") {
     for (const expected_figures& e : table) {
         CAPTURE(e.recipe);
         const metrics::row r = policy::figures_on_normal_data(codec::parse_recipe(e.recipe));
-        // The two samples stray by 0.06 dB; the rules of a format lie further apart.
+        // The two samples deviate by 0.06 dB; the rules of a format differ by more.
         CHECK(r.sqnr_db == Approx(e.sqnr_db).margin(0.08));
         CHECK(r.underflow_rate == Approx(e.underflow).margin(0.002));
         CHECK(r.gain == Approx(e.gain).margin(0.0005));

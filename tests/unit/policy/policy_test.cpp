@@ -141,14 +141,14 @@ TEST_CASE("norms are judged by their spread") {
     measurement& m = under(tensors[0], "mxfp8:scale=rceil");
     alter(m, [](analysis::result& f) { f.spread_error = 0.09; });
     CHECK(judge(tensors, p, find_target("any")).decisions[0].recipe == "mxfp8:scale=rceil");
-    // As good an SQNR, of values that lie closer together.
+    // The same SQNR, of values that are closer together.
     alter(m, [](analysis::result& f) { f.spread_error = 0.45; });
     const judgement j = judge(tensors, p, find_target("any"));
     CHECK(j.decisions[0].recipe == keep_choice);
     CHECK(j.decisions[0].veto->of->name == "error_of_spread");
     CHECK(words_of(*j.decisions[0].veto->of, j.decisions[0].veto->value) ==
           "has an error of 45.00 % of the spread of its values");
-    // Also of norms that a policy keeps, when somebody asks.
+    // Also for norms that a policy keeps, on request.
     const policy::policy keeps = find_policy("inference");
     const trial t = judge_tensor(keeps.vetoes("norm"), keeps.setting("dominated"), tensors[0], m,
                                  m.result(), normal_row("mxfp8:scale=rceil"));

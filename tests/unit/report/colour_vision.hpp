@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far apart colours look: CIEDE2000 (Sharma, Wu and Dalal 2005) of what readers with normal,
-// deuteranope and protanope vision see, simulated after Machado, Oliveira and Fernandes (2009).
+// How different colours look: CIEDE2000 (Sharma, Wu and Dalal 2005) of the colours that readers
+// with normal, deuteranope and protanope vision see, simulated after Machado, Oliveira and
+// Fernandes (2009).
 #pragma once
 
 #include <algorithm>

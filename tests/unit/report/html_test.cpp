@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page as bytes; tests/browser looks at it through a browser.
+// The page as bytes; tests/browser tests it in a browser.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -170,7 +170,7 @@ TEST_CASE("Figures of one group are folded behind the first") {
     const std::size_t end = page.find("</details>");
     CHECK((first < fold && fold < second && second < end && end < page.find("figure-c")));
     CHECK(count_of(page, "href=\"data:text/csv;base64,") == 3);
-    // The metrics are there to switch between.
+    // The page offers all metrics to select.
     CHECK(has(page, "<option value=\"a\">a</option><option value=\"b\">b</option></select>"));
 }
 

@@ -190,7 +190,7 @@ TEST_CASE("results with a few bytes changed are read or refused, nothing else") 
             }
         }
         try {
-            // What is read can be written and read again.
+            // Results that were read can be written and read again.
             const std::string again = written(read_results(changed, "r.json"));
             CHECK(written(read_results(again, "r.json")) == again);
         } catch (const base::error& e) {

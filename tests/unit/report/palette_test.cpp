@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The colours of figures: told apart by readers who do not see red or green as others do.
+// The colours of figures are distinguishable for colour-blind readers.
 #include <map>
 #include <vector>
 
@@ -47,7 +47,7 @@ TEST_CASE("colour distances are those of the published examples") {
           Approx(1.2644).margin(5e-5));
     CHECK(ciede2000({2.0776, 0.0795, -1.135}, {0.9033, -0.0636, -0.5514}) ==
           Approx(0.9082).margin(5e-5));
-    // Red and green of one lightness: far apart, but not for deuteranopes.
+    // Red and green of one lightness: different, but not for deuteranopes.
     CHECK(distance(0xc05020, 0x808000, vision::normal) >
           3 * distance(0xc05020, 0x808000, vision::deuteranope));
 }
@@ -87,7 +87,7 @@ TEST_CASE("the worst cells of a heat map stand out from the page, and text on ce
             }
             CHECK(contrast(shades.back(), paper) >= 7);
         }
-        // What keeps a limit and what does not, as far from it, are of different hues.
+        // Values within and beyond a limit, at equal distance, have different hues.
         for (int k = 3; k <= 5; ++k) {
             for (const vision who : visions) {
                 const std::string place = std::to_string(k);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Just enough of an XML parser to judge the markup of figures: what is not well formed is said.
+// A minimal XML parser to check the markup of figures; reports what is not well formed.
 #pragma once
 
 #include <algorithm>

@@ -95,7 +95,7 @@ parsed_markup parsed(const figure& f) {
     return m;
 }
 
-// What the marks say when pointed at; the first title is the figure's.
+// The tooltips of the marks; the first title is the figure's.
 std::vector<std::string> titles(const parsed_markup& m) {
     std::vector<std::string> out;
     for (const element* e : m.all("title")) out.push_back(e->text);

@@ -36,7 +36,7 @@ std::vector<int> all_sizes() {
     return all;
 }
 
-// Numbers of many magnitudes, so that another order of additions shows.
+// Numbers of many magnitudes, so that another order of additions changes results.
 floats numbers(std::size_t count, std::uint64_t seed) {
     floats x;
     for (std::size_t i = 0; i < count; ++i) {
@@ -138,7 +138,7 @@ TEST_CASE("columns and rows of any width are rotated alike, and nothing beside t
                         same = same && base::bits_of(wide[i]) == base::bits_of(wanted);
                     }
                     REQUIRE(same);
-                    // And the way back, column by column and all at once.
+                    // The inverse, column by column and all at once.
                     floats packed = want;
                     transform::rotate_back(r, {packed.data(), rows, cols, cols},
                                            down ? run::column : run::row);
@@ -168,7 +168,7 @@ TEST_CASE("the matrix is Sylvester's, symmetric and orthogonal to within its fac
             unit[i] = 1;
             const floats column = rotated({kind::hadamard, size, 0, {}}, unit);
             for (std::size_t j = 0; j < n; ++j) {
-                // -1 where the indices share an odd number of bits.
+                // -1 if the indices share an odd number of bits.
                 const float want = std::popcount(i & j) % 2 == 0 ? f : -f;
                 REQUIRE(column[j] == want);
             }
@@ -327,14 +327,14 @@ TEST_CASE("NaN and Inf stay in their group, and a NaN has one form") {
             if (group && std::isnan(y[i])) CHECK(base::bits_of(y[i]) == 0x7fc00000u);
         }
         const floats back = rotated_back(r, y);
-        // Only where it stood, an Inf meets no Inf of the other sign.
+        // Only at its own position, an Inf is not added to an Inf of the other sign.
         for (std::size_t i = 16; i < 32; ++i) {
             const bool is_inf = i == 20 && special == inf;
             CHECK(base::bits_of(back[i]) == (is_inf ? 0x7f800000u : 0x7fc00000u));
         }
         for (std::size_t i = 0; i < 16; ++i) CHECK(back[i] == 1);
     }
-    // Zeros come back as +0, also behind a sign.
+    // Zeros become +0, even with a negative sign.
     const floats zeros(16, -0.0f);
     const rotation s{kind::random_hadamard, 16, 1, {}};
     CHECK(same_bits(rotated_back(s, rotated(s, zeros)), floats(16, 0.0f)));

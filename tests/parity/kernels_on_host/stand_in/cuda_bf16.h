@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of bfloat16: each result is the exact one (a double holds it, or all of it that decides)
-// rounded to nearest even.
+// Pairs of bfloat16: each result is the exact one (a double represents it, or the part that
+// decides) rounded to nearest even.
 #pragma once
 
 #include "libmx/base/bits.hpp"

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything is in card.hpp, which is included before all else, as nvcc does with its own.
+// Everything is in card.hpp, which is included first, as nvcc does with its own header.
 #pragma once

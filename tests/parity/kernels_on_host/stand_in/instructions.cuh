@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of libmx/format/cuda/instructions.cuh: the emulator in place of PTX's cvt.
+// Replaces libmx/format/cuda/instructions.cuh: the emulator instead of PTX's cvt.
 #pragma once
 
 #define MX_NARROW(NAME, PTX)                                                      \

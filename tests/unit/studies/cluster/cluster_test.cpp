@@ -268,7 +268,7 @@ TEST_CASE("remedies keep the recipe but for their change") {
     CHECK(changes("mxfp4:scale=rceil,block=16x2") ==
           "mxfp4:scale=floor-bump,block=16x2 mxfp4:scale=rceil,block=16x2,offset=fp16 "
           "mxfp4:scale=rceil,block=8x2 ");
-    // What a dialect does not have is tried without it; what has no meaning is not tried.
+    // Settings that a dialect lacks are tried without it; settings without a meaning are not tried.
     CHECK(changes("mxfp8:dialect=microxcaling").find("mxfp8:scale=rceil,round=away ") == 0);
     CHECK(changes("nvfp4") == "nvfp4:block=1x8 ");
 }

@@ -94,7 +94,7 @@ TEST_CASE("a cell that draws random numbers stands for several seeds") {
     for (std::uint64_t i = 0; i < 3; ++i) {
         CHECK(plan.recipes[plan.cells[1].runs[i]].seed == 7 + i);
     }
-    // The baseline has another seed, hence is no cell, and has seeds of its own.
+    // The baseline has another seed, so it is not a cell and has separate seeds.
     CHECK_FALSE(plan.baseline_is_cell);
     CHECK(plan.baseline.runs.size() == 3);
     CHECK(plan.recipes.size() == 7);
@@ -138,6 +138,6 @@ TEST_CASE("a value that no recipe has is refused beside others that are fine") {
           std::string::npos);
     CHECK(refusal({{"mxfp4"}, {{"transform_size", {"16", "1281"}}}, ""})
               .starts_with("transform_size=1281: give"));
-    // What another format has is left out, not refused.
+    // Values of another format are left out, not refused.
     CHECK(plan_sweep({{"mxfp4"}, {{"scale", {"floor", "amax"}}}, ""}).left_out.size() == 1);
 }

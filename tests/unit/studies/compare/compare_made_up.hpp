@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Made-up results of an analysis, for tests of what mx compare makes of them.
+// Made-up results of an analysis, for tests of mx compare.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace mx::tests {
 
-/// One result. The tensor has 64 elements and an rms of 1, so that nrmse is rmse.
+/// One result. The tensor has 64 elements and rms 1, so nrmse equals rmse.
 struct result {
     std::string tensor, recipe;
     std::optional<double> rmse;

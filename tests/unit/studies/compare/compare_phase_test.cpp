@@ -142,7 +142,7 @@ TEST_CASE("a sweep of phases moves what a binade decides, and nothing at phase 0
     CHECK(moved.table.of(0, 0, 0).nrmse == 0.0);
     const double factor = std::exp2(0.25);
     CHECK(moved.table.of(0, 0, 4).nrmse == Approx((factor - 1) / factor).epsilon(1e-6));
-    // Over the normal tensor: e4m3 stays far ahead, the rules of e2m1 contend.
+    // Over the normally distributed tensor: e4m3 stays far ahead, the rules of e2m1 contend.
     REQUIRE(moved.phases.size() == 2);
     REQUIRE(moved.phases[0].contest);
     CHECK(plan.cells[moved.phases[0].contest->best].name == "mxfp8");

@@ -112,7 +112,8 @@ TEST_CASE("tensors without an error are left out of ratios and counted") {
     CHECK(even.only_baseline_exact == 1);
     CHECK(even.wins == 2);
     CHECK(even.tensors == 4);
-    // Not over "one" too, where even has no ratio: 0.1 / 0.2 there would put it ahead of nothing.
+    // Not over "one" too, where even has no ratio: 0.1 / 0.2 there would give it an undeserved
+    // lead.
     CHECK(of(plan, c, rceil_cell).rmse_ratio->mean == Approx(1.0));
     CHECK(of(plan, c, rceil_cell).compared == 1);
     CHECK(c.overall.contests == 3);

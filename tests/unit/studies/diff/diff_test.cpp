@@ -76,7 +76,7 @@ std::vector<float> gaussian(std::size_t n, unsigned seed) {
     return x;
 }
 
-// A step of training: everything moves a little, some things not at all.
+// A training step: most values change a little, some do not change.
 std::vector<float> moved(std::vector<float> x, unsigned seed, float by) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
@@ -294,7 +294,7 @@ TEST_CASE("a comparison equals one that holds whole tensors") {
             }
         }
     }
-    // What a dump is by itself is what an analysis says of it.
+    // The figures of a single dump equal those of an analysis.
     analysis::analysis_request request;
     for (const std::string& text : recipes) request.recipes.push_back(codec::parse_recipe(text));
     const analysis::analysis analysis = analysis::analyze(dumps[1].all(), request, {});
@@ -420,7 +420,7 @@ TEST_CASE("norm gains that come nearer to the clamp zone are found, with the nor
           "1 -> 2 of 2 blocks in it, mean distance -0.061 -> 0.147 octaves.");
     CHECK(diff_of({&b, &a}, {recipe}).findings.empty());
 
-    // The same gains stored as gamma - 1, and a weight that the bias leaves alone.
+    // The same gains stored as gamma - 1, and a weight to which the bias does not apply.
     tests::memory_model low_a, low_b;
     low_a.add(name, dtype::f32, {3, 2}, std::vector<float>{0, 0.5, 0, 0.875, -1, -1});
     low_b.add(name, dtype::f32, {3, 2}, std::vector<float>{0, 0.9375, 0, 2.875, -1, -1});
@@ -459,14 +459,14 @@ TEST_CASE("norm gains that fall approach the clamp zone one binade below") {
     CHECK(fallen.findings[0].distance.back() == Approx(std::log2(2 / 1.9375)));
     CHECK(diff::sentence_of(fallen.findings[0], three).find("fell into the clamp zone") !=
           std::string::npos);
-    // Out of the zone, upwards or downwards, is no drift toward it.
+    // Leaving the zone, upwards or downwards, is not drift towards it.
     const auto f = at(1.875F), g = at(1.5F);
     CHECK(diff_of({&f, &g}, {"mxfp8"}).findings.empty());
 }
 
 TEST_CASE("blocks that are about to fall through a power of two are counted one by one") {
-    // The mean stays where it is: one block of four falls, another rises by as much. Of those that
-    // fall, only the first is there after three more such falls.
+    // The mean does not change: one block of four falls, another rises by as much. Of the falling
+    // ones, only the first reaches the zone after three more such falls.
     const std::string name = "layers.0.norm.weight";
     const std::string recipe = "mxfp8:block=1x2";
     const auto gains = [&](const std::vector<float>& maxima) {
@@ -501,7 +501,7 @@ TEST_CASE("blocks that are about to fall through a power of two are counted one 
     REQUIRE(fall);
     CHECK(fall->ahead == Approx(600));
     CHECK(fall->at == Approx(900));
-    // A maximum that is a power of two is there at the next fall, however small.
+    // A maximum that is a power of two reaches the zone with the next fall, however small.
     const auto c = gains({1.0F, 1.6875F, 1.125F, 1.5625F, 0});
     CHECK(number(diff_of({&b, &c}, {recipe}).results[0], "falls_left") == 0);
     // One that is in the zone, and one that rises, are not on their way down.
@@ -580,7 +580,7 @@ TEST_CASE("dumps that differ in numbers only are ordered by them") {
     // Several numbers that grow together.
     CHECK(diff::by_number({"epoch10-step300", "epoch2-step90", "epoch2-step100"}) ==
           names{"epoch2-step90", "epoch2-step100", "epoch10-step300"});
-    // What is no series stays as it is given.
+    // Names that are not a series keep their order.
     for (const names& given :
          {names{"v2-s100", "v1-s200"}, names{"b10", "a9"}, names{"m10.npz", "m9.npz", "other"},
           names{"x", "x"}, names{"s2", "s1", "s2"}, names{"a2", "a01", "a1"}, names{"s2", "s1.npz"},

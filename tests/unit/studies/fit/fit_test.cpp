@@ -46,7 +46,7 @@ struct published_fit {
     double tolerance;  // of E, alpha and beta
 };
 
-// A law's own losses at sizes on a grid, each off by up to `noise` in its logarithm.
+// A law's own losses at sizes on a grid, each with a deviation of up to `noise` in its logarithm.
 fit::runs made_runs(fit::form is, const fit::coefficients& c, double noise) {
     fit::runs all;
     if (is == fit::form::precision) all.bits = {"P_w"};
@@ -222,7 +222,7 @@ TEST_CASE(
     REQUIRE(f.check);
     CHECK(f.check->of == 5);
     CHECK(f.check->mean_abs_error < 0.01);
-    // What is predicted is known far better than A.
+    // The prediction is far more certain than A.
     const fit::prediction& p = f.predictions.at(0);
     CHECK(*p.loss.high / *p.loss.low < 1.02);
     CHECK(*f.a.high / *f.a.low > 1.1);
@@ -262,10 +262,10 @@ TEST_CASE("rows that are no runs are left out with their reason") {
     CHECK(plain.left[0].reason == "diverged: its loss is not finite");
     CHECK(plain.left[0].line == 3);
     CHECK(plain.left[0].diverged);
-    CHECK(plain.left[2].reason == "N is no positive number");
-    CHECK(plain.left[3].reason == "D is no positive number");
+    CHECK(plain.left[2].reason == "N is not a positive number");
+    CHECK(plain.left[3].reason == "D is not a positive number");
     CHECK(plain.left[4].reason == "the loss is not positive");
-    CHECK(plain.left[5].reason == "the loss is no number");
+    CHECK(plain.left[5].reason == "the loss is not a number");
     CHECK(plain.left[6].reason == "diverged: its column state says so");
     CHECK(plain.left[7].reason == "no loss");
     CHECK(plain.kept[1].rise == Approx(0.1));
@@ -279,7 +279,7 @@ TEST_CASE("rows that are no runs are left out with their reason") {
     CHECK(strict.bits == std::vector<std::string>{"P_w"});
     CHECK(strict.left[0].reason == "its loss is above 3.4");
     CHECK(strict.left[8].reason == "diverged: its loss rose by 0.1 from its minimum");
-    CHECK(strict.left[9].reason == "P_w is no positive number");
+    CHECK(strict.left[9].reason == "P_w is not a positive number");
 }
 
 TEST_CASE("columns, rows and groups are chosen by name") {

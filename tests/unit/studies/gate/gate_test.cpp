@@ -104,15 +104,15 @@ TEST_CASE("what is no rule is refused") {
     CHECK(failure("clamp_rate") ==
           "rule 'clamp_rate': has no comparison (< <= > >= == !=); give [CLASS:]METRIC OP NUMBER, "
           "as in 'clamp_rate<0.001'");
-    CHECK(failure("a=1").find("'=' is no comparison") != std::string::npos);
-    CHECK(failure("a!1").find("'!' is no comparison") != std::string::npos);
-    CHECK(failure("a<b").find("'b' is no number") != std::string::npos);
-    CHECK(failure("a<").find("'' is no number") != std::string::npos);
-    CHECK(failure("a<nan").find("is no number") != std::string::npos);
-    CHECK(failure("a<inf").find("is no number") != std::string::npos);
-    CHECK(failure("a<1e999").find("is no number") != std::string::npos);
-    CHECK(failure("a<1 2").find("is no number") != std::string::npos);
-    CHECK(failure("<1").find("'' is no name of a metric") != std::string::npos);
+    CHECK(failure("a=1").find("'=' is not a comparison") != std::string::npos);
+    CHECK(failure("a!1").find("'!' is not a comparison") != std::string::npos);
+    CHECK(failure("a<b").find("'b' is not a number") != std::string::npos);
+    CHECK(failure("a<").find("'' is not a number") != std::string::npos);
+    CHECK(failure("a<nan").find("is not a number") != std::string::npos);
+    CHECK(failure("a<inf").find("is not a number") != std::string::npos);
+    CHECK(failure("a<1e999").find("is not a number") != std::string::npos);
+    CHECK(failure("a<1 2").find("is not a number") != std::string::npos);
+    CHECK(failure("<1").find("'' is not the name of a metric") != std::string::npos);
     CHECK(failure(":a<1").find("nothing before the colon") != std::string::npos);
     CHECK(failure("a b<1").find("'a b' is no name") != std::string::npos);
     CHECK(failure("").find("has no comparison") != std::string::npos);
@@ -167,7 +167,7 @@ TEST_CASE("a rule that checks nothing fails") {
     CHECK(gate({"bias:clamp_rate<1"}).rules[0].problem == "no tensor has the role bias");
     CHECK(gate({"c.*:clamp_rate<1"}).rules[0].problem == "no tensor's name matches c.*");
     CHECK(gate({"nrom:clamp_rate<1"}).rules[0].problem ==
-          "no tensor is called 'nrom', and it is no role (did you mean 'norm'?)");
+          "no tensor is called 'nrom', and it is not a role (did you mean 'norm'?)");
     CHECK(gate({"grid_error_share<1"}).rules[0].problem ==
           "4 of 4 results have no grid_error_share; write them with --decompose");
     // Some have it: those that have not are not passed over.
@@ -182,7 +182,7 @@ TEST_CASE("a metric that nobody knows is refused with the nearest one") {
     CHECK_THROWS_WITH(
         gate({"clmp_rate<1"}),
         "rule 'clmp_rate<1': no result has a 'clmp_rate'; did you mean 'clamp_rate'?");
-    CHECK_THROWS_WITH(gate({"recipe==1"}), "rule 'recipe==1': recipe is no number");
+    CHECK_THROWS_WITH(gate({"recipe==1"}), "rule 'recipe==1': recipe is not a number");
 }
 
 TEST_CASE("rules are read from a file") {

@@ -55,7 +55,7 @@ std::vector<knapsack_class> small_instance(generator& draw, int kind) {
                 case 0:  // anything, with many ties
                     c.push_back({draw() % 8, draw() % 8});
                     break;
-                case 1:  // as tensors are: bits of a few formats, error falling with them
+                case 1:  // like tensors: the bits of a few formats, with decreasing errors
                     c.push_back({(draw() % 1000 + 1) * elements * (8 - 2 * i) + (draw() % 2),
                                  elements * (4 + 2 * i) * 32});
                     break;
@@ -89,7 +89,7 @@ TEST_CASE("a knapsack is packed as by trying everything") {
             least += low;
             most += high;
         }
-        // From a little too small to a little too large.
+        // From slightly too small to slightly too large.
         const std::uint64_t span = most - least + 3;
         const std::uint64_t capacity = (least == 0 ? 0 : least - 1) + draw() % span;
         const std::optional<totals> want = brute_force(classes, capacity);
@@ -154,7 +154,7 @@ TEST_CASE("the hull holds the best of its weights, and nothing lies below it") {
             if (k > 0) CHECK(hull[k].weight > hull[k - 1].weight);
             if (k > 0) CHECK(hull[k].cost < hull[k - 1].cost);
         }
-        // The last point is the least cost there is.
+        // The last point has the least possible cost.
         CHECK(brute_force(classes, std::uint64_t{1} << 62)->cost == hull.back().cost);
         if (hull.front().weight > 0) {
             CHECK(!brute_force(classes, hull.front().weight - 1).has_value());

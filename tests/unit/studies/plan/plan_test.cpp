@@ -76,7 +76,7 @@ template <typename... Inputs>
 candidates gathered_from(candidate_request request, Inputs... files) {
     std::vector<results_input> inputs;
     (inputs.push_back(std::move(files)), ...);
-    if (request.recipes.empty()) request.recipes = {"*"};  // whatever the policy names
+    if (request.recipes.empty()) request.recipes = {"*"};  // any that the policy names
     return gathered_by("", request, inputs);
 }
 
@@ -125,7 +125,7 @@ candidates random_candidates(std::mt19937_64& draw) {
     return from;
 }
 
-// The best of every choice there is, by what `before` says.
+// The best of all choices, ordered by `before`.
 template <typename Allowed, typename Before>
 std::optional<plan_totals> brute_force(const candidates& from, Allowed allowed, Before before) {
     std::optional<plan_totals> best;
@@ -163,7 +163,7 @@ TEST_CASE("a plan gives bits where they save the most error") {
     CHECK(p.curve[1].bits == 800);
     CHECK(p.curve[1].error == Approx(p.totals.error));
 
-    // A floor that this plan reaches exactly needs no more bits; a little above, it does.
+    // A minimum SQNR that this plan reaches exactly needs no more bits; a slightly higher one does.
     const double reached = *p.totals.sqnr_db;
     CHECK(make_plan(from, {{}, reached - 1e-6}).totals.bits == 800);
     CHECK(make_plan(from, {{}, reached + 1e-6}).totals.bits == 1056);
@@ -307,7 +307,7 @@ TEST_CASE("what the policy rules out on a tensor is no choice there") {
                       "--bits 8: the recipes to choose from take at least 12.125 bits per element "
                       "(1552 bits for 128 elements, of them 1024 bits of tensors that the policy "
                       "lets have no recipe)");
-    // Without a goal the plan is what the policy recommends, which is the same here.
+    // Without a goal the plan follows the policy's recommendation, which is the same here.
     request.recipes.clear();
     request.follow = true;
     const candidates followed = gathered_by(veto, request, one_file(all));
@@ -323,7 +323,7 @@ TEST_CASE("without --recipe a plan chooses among what the policy names") {
     CHECK_THROWS_WITH(make_plan(from, {6.25, {}}),
                       "--bits 6.25: the recipes to choose from take at least 8.25 bits per element "
                       "(1056 bits for 128 elements)");
-    // Nothing takes the place of what was not measured.
+    // Missing measurements are not replaced by others.
     const std::vector<measurement> four = {two[1], two[3]};
     CHECK_THROWS_WITH(gathered_by("", request, one_file(four)),
                       "nothing to plan: no result is of a recipe that the policy open names for "
@@ -352,7 +352,7 @@ TEST_CASE("rules forbid choices") {
     CHECK(gathered(all, request).forbidden == 2);
     request.rules = {parse_gate_rule("clamp_rate>7")};
     CHECK_THROWS_AS(gathered(all, request), base::error);
-    // What no recipe may have can stay as it is.
+    // A tensor without an allowed recipe can keep its stored precision.
     request.keep = true;
     const candidates kept = gathered(all, request);
     CHECK(kept.signal() == Approx(128));
@@ -381,7 +381,7 @@ TEST_CASE("what has no measured error is left out and said") {
     CHECK(from.left_out[2].recipe.empty());
     CHECK_THROWS_AS(gathered({all.back()}), base::error);
 
-    // A recipe whose scales make elements NaN has its error over fewer of them.
+    // A recipe with scales that make elements NaN has its error over fewer of them.
     all = two;
     all[1].more = R"(,"poisoned":32)";
     const candidates poisoned = gathered(all);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three products of a layer: which tensor meets which, along which axis, and what is measured.
+// The three products of a layer: their operands, the summed axis, and the figures.
 #include <cmath>
 #include <vector>
 
@@ -164,7 +164,7 @@ TEST_CASE("what a transform does not change is measured once", "[stages]") {
         seen.push_back(std::string(stage_rows[one.stage].title) + " " + one.transform +
                        (one.requantized ? " twice" : ""));
     }
-    // Wgrad's own operands are not rotated, but the copies that Fprop and Dgrad left are.
+    // Wgrad's operands are not rotated, but the copies that Fprop and Dgrad leave are.
     CHECK(seen == std::vector<std::string>{"Fprop hadamard", "Fprop none", "Dgrad hadamard",
                                            "Dgrad hadamard twice", "Dgrad none", "Dgrad none twice",
                                            "Wgrad ", "Wgrad hadamard twice", "Wgrad none twice"});
@@ -213,7 +213,7 @@ TEST_CASE("errors and gains have the standard errors of their rows and columns",
     const error_sums s = sums_by_row_and_column(x, d, 2);
     CHECK(s.x2 == std::vector<double>{3, 3, 2, 2, 2});
     CHECK(s.xe == std::vector<double>{0.375, 1.125, 0.5, 0.5, 0.5});
-    // Columns agree; rows lie 0.125 off the mean gain of 1.25, half of the squares each.
+    // Columns agree; rows deviate by 0.125 from the mean gain of 1.25, half of the squares each.
     CHECK(*gain_standard_error(s) == Approx(std::sqrt(2.0 * 2 * 0.0625 * 0.0625)));
     // Twice the error everywhere: a ratio without doubt.
     std::vector<float> twice;

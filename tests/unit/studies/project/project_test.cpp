@@ -29,7 +29,7 @@ double speedup(const project::assumptions& a, std::string_view configuration) {
     return project::project(llama(), a, parse_configuration(std::string(configuration))).speedup();
 }
 
-// Of the configurations of project::published_rows, in their order.
+// For the configurations of project::published_rows, in their order.
 void check_row(const project::assumptions& a, const std::array<double, 6>& expected) {
     for (std::size_t i = 0; i < expected.size(); ++i) {
         INFO(project::published_rows[i].configuration);
@@ -92,7 +92,7 @@ TEST_CASE("the profiles are what --solve finds") {
     const project::solution p = project::solve(llama(), start, names, yang_targets({3}));
     const project::assumptions& of_p = profile_named("yang-fit").assumes;
     const std::map<std::string, std::array<double, 3>> expected{
-        // Value and what rounding allows.
+        // The value, with the range that rounding allows.
         {"mlp", {of_p.mlp, 0.796, 0.802}},
         {"attention", {of_p.attention, 0.048, 0.052}},
         {"fp8", {of_p.fp8[0], 1.959, 1.988}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the largest code of a block says about its scale rule. Expected sets are typed from the
+// The evidence of a block's largest code about its scale rule. Expected sets are typed from the
 // rules: with S the scale, floor leaves a maximum in [4, 8) S for E2M1, ceil in (2, 4] S, rceil in
 // (3, 6] S and even in [3.5, 7) S.
 #include <cmath>
@@ -35,7 +35,7 @@ TEST_CASE("the largest code of a block follows from rule and rounding") {
     CHECK(codes_under("mxfp4", 127) == list{6, 7});                // 4, 6
     CHECK(codes_under("mxfp4:scale=ceil", 127) == list{4, 5, 6});  // 2 (from just above), 3, 4
     CHECK(codes_under("mxfp4:scale=rceil", 127) == list{5, 6, 7});
-    CHECK(codes_under("mxfp4:scale=even", 127) == list{6, 7});  // 3.5 is a tie that goes to 4
+    CHECK(codes_under("mxfp4:scale=even", 127) == list{6, 7});  // 3.5 is a tie that rounds to 4
     CHECK(codes_under("mxfp4:scale=rceil,round=up", 127) == list{6, 7});
     CHECK(codes_under("mxfp4:round=zero", 127) == list{6, 7});
     CHECK(codes_under("mxfp4:scale=ceil,round=zero", 127) == list{4, 5, 6});
@@ -45,7 +45,7 @@ TEST_CASE("the largest code of a block follows from rule and rounding") {
 }
 
 TEST_CASE("dialects differ where their scales do") {
-    // FBGEMM subtracts 3 for E3M0, so its maxima lie in [8, 16) S and not in [16, 32) S.
+    // FBGEMM subtracts 3 for E3M0, so its maxima are in [8, 16) S, not in [16, 32) S.
     CHECK(codes_under("mxfp4_e3m0", 127) == list{7});
     CHECK(codes_under("mxfp4_e3m0:scale=floor,dialect=fbgemm", 127) == list{6, 7});
     // TetraJet's E4M3 reaches 480.
@@ -58,7 +58,7 @@ TEST_CASE("dialects differ where their scales do") {
 TEST_CASE("the smallest scale takes whatever is smaller") {
     CHECK(codes_under("mxfp4", 0) == list{0, 1, 2, 3, 4, 5, 6, 7});
     CHECK(codes_under("mxfp4", 254).empty());  // no float32 is that large
-    // Zero blocks: microxcaling takes 2^-126 for their maximum.
+    // Zero blocks: microxcaling uses 2^-126 as their maximum.
     CHECK(codes_under("mxint8:dialect=microxcaling", 1).front() == 0);
     CHECK(codes_under("mxint8", 1).front() == 64);
 }
@@ -148,7 +148,7 @@ TEST_CASE("a code that a recipe uses often and that is not there makes the recip
     CHECK(rare->least > 100);
     const auto rceil = counts_of("mxfp4:scale=rceil", 2000);
     CHECK(rosetta::evidence_against(frequencies("mxfp4:scale=rceil", rceil)) == nullptr);
-    // Too few blocks to tell.
+    // Too few blocks to decide.
     const auto few = frequencies("mxfp4:scale=rceil", counts_of("mxfp4:scale=even", 20));
     CHECK(rosetta::evidence_against(few) == nullptr);
 }

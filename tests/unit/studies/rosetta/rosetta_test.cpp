@@ -158,7 +158,7 @@ TEST_CASE("blocks without a scale stay out of the errors") {
     x[3] = std::numeric_limits<float>::quiet_NaN();
     tests::memory_model model;
     model.add("w", tensor::dtype::f32, {2, 32}, x);
-    // Transformer Engine overlooks the NaN, OCP gives up the block.
+    // Transformer Engine skips the NaN, OCP makes the whole block NaN.
     const auto result = compare(model, {"mxfp8:scale=rceil", "mxfp8:dialect=te"});
     const report::record r = result.results.front();
     CHECK(number(r, "scales_differ") == 1);
@@ -302,7 +302,7 @@ TEST_CASE("arrays that do not fit each other are refused") {
     };
     CHECK_THROWS_AS(find_them("e2m1", "codes", "scales"), base::error);  // 60 codes, 7 scales
     CHECK_THROWS_AS(find_them("e2m1", "codes", "wide"), base::error);    // scales of four bytes
-    CHECK_THROWS_AS(find_them("", "codes", "scales"), base::error);      // bytes of what format?
+    CHECK_THROWS_AS(find_them("", "codes", "scales"), base::error);      // of unknown format
     CHECK_THROWS_AS(find_them("e2m1", "wide", "wide"), base::error);
     CHECK_THROWS_AS(find_them("e2m1", "codes", "nope"), base::error);
     CHECK(rosetta::find_coded_tensors(file, {}).empty());

@@ -108,7 +108,7 @@ TEST_CASE("cells and bands add up to the tensor, and blocks hold the codes that 
             CHECK(std::sqrt(error2 / of) == Approx(figures.rmse).epsilon(1e-12));
         }
         CHECK(t.results.front().rmse == figures.rmse);
-        // What is lost is what the policy means by it.
+        // Lost elements are those of the policy's definition.
         show::region whole;
         for (const show::region& b : t.bands) whole.add_counts(b);
         CHECK(whole.lost_share() == policy::lost_share(t.results.front()));
@@ -229,7 +229,7 @@ TEST_CASE("maps are bounded; grids of one row or column are folded") {
     }
     const show::map_layout one(block::grid{{1, 1, 1}, 1, 32});
     CHECK(one.rows * one.columns == 1);
-    // Matrices of a stack stand below each other.
+    // Matrices of a stack are below each other.
     const show::map_layout stack(block::grid{{3, 32, 64}, 16, 16});
     CHECK(stack.lines == 6);
     CHECK(stack.rows == 6);
