@@ -176,7 +176,7 @@ void word_counts::clear() {
     }
     // Other values may need others.
     if (tables_.size() > most / 2) {
-        tables_.resize(1);
+        tables_.erase(tables_.begin() + 1, tables_.end());
         std::ranges::fill(numbers_, std::uint16_t{0});
     }
     zero_blocks_ = zero_elements_ = elements_ = 0;
