@@ -91,7 +91,9 @@ struct product_plan {
     grid_range range;
     bool power_of_two;         ///< all scales
     const std::uint8_t* slow;  ///< of blocks
-    const double* scale;       ///< of blocks
+    bool bounded_below;        ///< what becomes a number has at least about half a unit
+    const double* scale;       ///< of blocks; 0 of slow ones
+    double outer;              ///< a factor that scales may share
     const float* offset;       ///< of blocks, or null
     const float* q;
 };
@@ -231,6 +233,12 @@ struct kernels {
     void (*judge_general)(const element_grid& g, quotient_kind kind, const block_extremes& e,
                           std::size_t blocks, const general_scales& general,
                           const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful);
+    /// Sums of x and x^2 over a run, once; false where its range is too wide.
+    bool (*sum_run)(block_run& run);
+    /// Adds the sums of a run that sum_run took, but for blocks left to the reference; false, and
+    /// nothing is added, where ranges are too wide. `max_error`: the largest |d - x|.
+    bool (*multiply_run)(const product_plan& plan, const block_run& run, product_sums& room,
+                         block::exact_totals& to, double& max_error);
     /// Sums of x and x^2 over the pieces of a run.
     void (*sum_values)(block_run& run);
     /// Sums of products over pieces; returns the largest |d - x|.
