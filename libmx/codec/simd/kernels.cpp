@@ -559,8 +559,8 @@ void add_pieces(const kernels& k, const product_plan& plan, const element_grid& 
 }
 
 // The exact sums, the parts and the largest error of the blocks that are not slow.
-void add_sums(const kernels& k, const block_params& p, const element_grid& grid,
-              block_run& run, workspace& space, bool with_parts, block::segment_stats& out) {
+void add_sums(const kernels& k, const block_params& p, const element_grid& grid, block_run& run,
+              workspace& space, bool with_parts, block::segment_stats& out) {
     double* const scale = space.scale.data();
     for (std::size_t b = 0; b < run.blocks; ++b) {
         const double s = p.plain ? static_cast<double>(space.scales.scale.data()[b])

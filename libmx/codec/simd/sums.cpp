@@ -492,9 +492,7 @@ HWY_ATTR scale_range range_of_scales(const double* scale, std::size_t blocks) {
     for (const double l : lanes) mantissa |= base::bits_of(l) & ((std::uint64_t{1} << 52) - 1);
     const double largest = hn::GetLane(hn::MaxOfLanes(dd, most));
     if (largest == 0) return {};
-    const auto exponent = [](double s) {
-        return static_cast<int>(base::bits_of(s) >> 52) - 1023;
-    };
+    const auto exponent = [](double s) { return static_cast<int>(base::bits_of(s) >> 52) - 1023; };
     return {exponent(largest), exponent(hn::GetLane(hn::MinOfLanes(dd, least))),
             53 - std::countr_zero(mantissa), true};
 }
@@ -600,8 +598,8 @@ HWY_ATTR bool multiply_run(const product_plan& plan, const block_run& run, produ
             least_x = std::max(least_x, s.least + by_outer + plan.range.least - 2);
         }
         const lane_bounds d2{2 * most, 2 * unit, count, 2 * bits};
-        const lane_bounds xd{run.exponent_most + 1 + most, least_x - run.precision + 1 + unit, count,
-                             run.precision + bits};
+        const lane_bounds xd{run.exponent_most + 1 + most, least_x - run.precision + 1 + unit,
+                             count, run.precision + bits};
         const int of_d2 = d2.levels();
         const int of_xd = xd.levels();
         if (most + count - unit > 53 || of_d2 == 0 || of_xd == 0) return false;
