@@ -30,6 +30,15 @@ struct block_run {
     base::aligned_buffer<std::uint32_t> amin;     ///< of the smallest that is not zero, 0 if none
     base::aligned_buffer<std::uint32_t> nonzero;  ///< elements that are not zero
 
+    // Terms whose exact sums are those of x and x^2 over the run, blocks with NaN or Inf left out,
+    // where its numbers have a range that allows it.
+    enum class run_sums : std::uint8_t { unknown, too_wide, ready };
+    run_sums whole = run_sums::unknown;
+    int exponent_most = 0, exponent_least = 0;  ///< of the elements that are not zero
+    static constexpr std::size_t most_terms = 32;
+    base::aligned_buffer<double> terms_x, terms_x2;
+    std::size_t x2_terms = 0;
+
     // Exact sums of x and x^2 over pieces of 16 or 32 elements, each in up to three doubles; of
     // blocks with NaN or Inf they are zeros. Elements too far below the largest of their block are
     // not in them but listed.

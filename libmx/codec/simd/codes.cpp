@@ -134,7 +134,7 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
     const float_tag df;
     const bits_tag du;
     const code_maker<false, rounding_kind::nearest> maker(g);
-    const exact_quotients exactly(g);
+    sure_quotients<how> quotients(g);
     // The sign of a zero: where the code has one, or where y has one.
     const words never = hn::Zero(du);
     const words always = hn::Set(du, base::f32_sign_mask);
@@ -144,8 +144,7 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
     const bool kept = g.sign_of_zero == zero_sign::kept;
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (scales.slow.data()[b] != 0) continue;
-        const doubles inverse = hn::Set(double_tag(), general.inverse.data()[b]);
-        const doubles scale = scale_of_draws(general.scale.data()[b]);
+        quotients.set_scale(general.scale.data()[b], general.inverse.data()[b]);
         const floats factor = hn::Set(df, general.factor.data()[b]);
         const std::size_t end = (b + 1) * run.stride;
         for (std::size_t i = b * run.stride; i < end; i += float_lanes) {
@@ -155,7 +154,7 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
             if constexpr (kind == quotient_kind::exact) {
                 words draw = hn::Zero(du);
                 if constexpr (how == rounding_kind::stochastic) draw = hn::LoadU(du, run.draws + i);
-                code = maker.codes_on_grid(exactly.template round<how>(x, inverse, scale, draw));
+                code = maker.codes_on_grid(quotients.round(x, draw));
             } else {
                 y = float_quotient<kind>(x, factor);
                 code = maker.magnitude_codes(y, hn::Zero(du));

@@ -26,13 +26,12 @@ class general_kernel : public element_rounder<false, how, with_codes> {
     HWY_INLINE general_kernel(const element_grid& g, const general_scales& scales)
         : element_rounder<false, how, with_codes>(g),
           scales_(scales),
-          exactly_(g),
+          quotients_(g),
           zero_sign_(g.sign_of_zero),
           clamped_(hn::Zero(bits_tag())) {}
 
     HWY_INLINE void set_block(std::size_t block) {
-        inverse_ = hn::Set(double_tag(), scales_.inverse.data()[block]);
-        scale_ = scale_of_draws(scales_.scale.data()[block]);
+        quotients_.set_scale(scales_.scale.data()[block], scales_.inverse.data()[block]);
         factor_ = hn::Set(float_tag(), scales_.factor.data()[block]);
         overflow_from_ = hn::Set(float_tag(), scales_.overflow.data()[block]);
         clamp_from_ = hn::Set(float_tag(), scales_.clamp.data()[block]);
@@ -49,7 +48,7 @@ class general_kernel : public element_rounder<false, how, with_codes> {
         if constexpr (kind == quotient_kind::exact) {
             words draw = hn::Zero(bits_tag());
             if constexpr (how == rounding_kind::stochastic) draw = hn::LoadU(bits_tag(), draws);
-            e.unbounded = exactly_.template round<how>(x, inverse_, scale_, draw);
+            e.unbounded = quotients_.round(x, draw);
         } else {
             e.y = float_quotient<kind>(x, factor_);
             // `clamp_from_` decides what is beyond the largest value.
@@ -92,10 +91,9 @@ class general_kernel : public element_rounder<false, how, with_codes> {
     }
 
     const general_scales& scales_;
-    exact_quotients exactly_;
+    sure_quotients<how> quotients_;
     zero_sign zero_sign_;
     words clamped_;
-    doubles inverse_, scale_;
     floats factor_, overflow_from_, clamp_from_;
 };
 

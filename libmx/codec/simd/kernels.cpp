@@ -42,6 +42,9 @@
     void judge_general(const element_grid&, quotient_kind, const block_extremes&, std::size_t,     \
                        const general_scales&, const block_scales&, block_verdicts&,                \
                        std::uint8_t*);                                                             \
+    bool sum_run(block_run&);                                                                      \
+    bool multiply_run(const product_plan&, const block_run&, product_sums&, block::exact_totals&,  \
+                      double&);                                                                    \
     void sum_values(block_run&);                                                                   \
     double multiply_elements(const product_plan&, const block_run&, product_sums&);                \
     void add_products(const product_plan&, const block_run&, product_sums&, block::exact_totals&); \
@@ -61,6 +64,8 @@
                             choose_as_te,                                                          \
                             judge,                                                                 \
                             judge_general,                                                         \
+                            sum_run,                                                               \
+                            multiply_run,                                                          \
                             sum_values,                                                            \
                             multiply_elements,                                                     \
                             add_products};                                                         \
@@ -535,38 +540,55 @@ void leave_wide_blocks(const block_params& p, const block_run& run, block_scales
     }
 }
 
-// The exact sums, the parts and the largest error of the blocks that are not slow.
-void add_sums(const kernels& k, const block_params& p, const element_grid& grid,
-              const block_run& run, workspace& space, bool with_parts, block::segment_stats& out) {
-    if (!p.plain) {
-        std::copy_n(space.general.scale.data(), run.blocks, space.scale.data());
-    } else {
-        std::copy_n(space.scales.scale.data(), run.blocks, space.scale.data());
-    }
-    const float* const offset = p.has_offset ? space.centred.offset.data() : nullptr;
-    const grid_range range = range_of(p);
-    const product_plan plan{range,
-                            p.scale_format->power_of_two(),
-                            space.scales.slow.data(),
-                            space.scale.data(),
-                            offset,
-                            space.q.data()};
-    space.sums.split_q2 = 2 * (range.most - range.least) + 5 > 53;
-    space.sums.split_xq = space.sums.split_q2 || offset != nullptr || leaves_zero(grid) ||
-                          bits_of_products(range, run.precision) > 53;
-    out.max_error = k.multiply_elements(plan, run, space.sums);
-    k.add_products(plan, run, space.sums, out.sum);
-    const auto offset_of = [&](std::size_t b) {
-        return offset != nullptr ? static_cast<double>(offset[b]) : 0.0;
-    };
+// The exact sums and the largest error of the blocks that are not slow, piece by piece.
+void add_pieces(const kernels& k, const product_plan& plan, const element_grid& grid,
+                block_run& run, product_sums& sums, block::segment_stats& out) {
+    if (!run.has_sums) k.sum_values(run);
+    run.has_sums = true;
+    const grid_range& range = plan.range;
+    sums.split_q2 = 2 * (range.most - range.least) + 5 > 53;
+    sums.split_xq = sums.split_q2 || plan.offset != nullptr || leaves_zero(grid) ||
+                    bits_of_products(range, run.precision) > 53;
+    out.max_error = k.multiply_elements(plan, run, sums);
+    k.add_products(plan, run, sums, out.sum);
     for (std::size_t i = 0; i < run.smalls; ++i) {
         const std::size_t b = run.small[i].block;
         if (plan.slow[b] != 0) continue;
         const auto x = static_cast<double>(run.small[i].x);
         out.sum.x.add(x);
         out.sum.x2.add(x * x);
-        if (offset != nullptr) out.sum.xd.add(x * offset_of(b));
+        if (plan.offset != nullptr) out.sum.xd.add(x * static_cast<double>(plan.offset[b]));
     }
+}
+
+// The exact sums, the parts and the largest error of the blocks that are not slow.
+void add_sums(const kernels& k, const block_params& p, const element_grid& grid, block_run& run,
+              workspace& space, bool with_parts, block::segment_stats& out) {
+    double* const scale = space.scale.data();
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const double s = p.plain ? static_cast<double>(space.scales.scale.data()[b])
+                                 : space.general.scale.data()[b];
+        scale[b] = space.scales.slow.data()[b] != 0 ? 0 : s;
+    }
+    std::fill_n(scale + run.blocks, batch, 0.0);
+    const float* const offset = p.has_offset ? space.centred.offset.data() : nullptr;
+    const grid_range range = range_of(p);
+    const product_plan plan{range,
+                            p.scale_format->power_of_two(),
+                            space.scales.slow.data(),
+                            !leaves_zero(grid),
+                            scale,
+                            p.scale_format->is_number() ? double{p.tensor.decode} : 1.0,
+                            offset,
+                            space.q.data()};
+    const bool few_slow = space.scales.slow_blocks * 8 <= run.blocks;
+    if (!(few_slow && offset == nullptr && k.sum_run(run) &&
+          k.multiply_run(plan, run, space.sums, out.sum, out.max_error))) {
+        add_pieces(k, plan, grid, run, space.sums, out);
+    }
+    const auto offset_of = [&](std::size_t b) {
+        return offset != nullptr ? static_cast<double>(offset[b]) : 0.0;
+    };
     for (std::size_t b = 0; b < run.blocks && with_parts; ++b) {
         if (plan.slow[b] != 0) continue;
         for (std::size_t i = b * run.stride; i < (b + 1) * run.stride; ++i) {
@@ -651,8 +673,6 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
         write_codes(k, p, grid, run, extremes, space, details);
         return {};
     }
-    if (!run.has_sums) k.sum_values(run);
-    run.has_sums = true;
     if (p.has_offset) leave_wide_blocks(p, run, space.scales);
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
     const element_outputs to{space.q.data(), codes, with_parts ? space.parts.data() : nullptr};

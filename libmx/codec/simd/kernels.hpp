@@ -90,9 +90,11 @@ grid_range range_of(const block_params& p);
 /// unit, unless the range of x was checked (element_grid::least, leave_wide_blocks).
 struct product_plan {
     grid_range range;
-    bool power_of_two;         ///< all scales are
+    bool power_of_two;         ///< all scales
     const std::uint8_t* slow;  ///< per block
-    const double* scale;       ///< per block
+    bool bounded_below;        ///< elements with a non-zero result have at least about half a unit
+    const double* scale;       ///< per block; 0 for slow ones
+    double outer;              ///< a factor that scales may share
     const float* offset;       ///< per block, or null
     const float* q;
 };
@@ -230,6 +232,12 @@ struct kernels {
     void (*judge_general)(const element_grid& g, quotient_kind kind, const block_extremes& e,
                           std::size_t blocks, const general_scales& general,
                           const block_scales& scales, block_verdicts& out, std::uint8_t* doubtful);
+    /// Sums of x and x^2 over a run, once; false where its range is too wide.
+    bool (*sum_run)(block_run& run);
+    /// Adds the sums of a run that sum_run took, but for blocks left to the reference; false, and
+    /// nothing is added, where ranges are too wide. `max_error`: the largest |d - x|.
+    bool (*multiply_run)(const product_plan& plan, const block_run& run, product_sums& room,
+                         block::exact_totals& to, double& max_error);
     /// Sums of x and x^2 over the pieces of a run.
     void (*sum_values)(block_run& run);
     /// Sums of products over pieces; returns the largest |d - x|.

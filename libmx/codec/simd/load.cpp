@@ -322,6 +322,7 @@ HWY_ATTR void load(const stored_values& values, const segment_place& place, bloc
     run.blocks = place.blocks();
     run.draws = nullptr;
     run.has_sums = false;
+    run.whole = block_run::run_sums::unknown;
     run.precision = values.type == tensor::dtype::bf16  ? 8
                     : values.type == tensor::dtype::f16 ? 11
                                                         : 24;

@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <type_traits>
 
@@ -339,7 +340,299 @@ HWY_ATTR void add_few(double* terms, std::size_t count, base::exact_sum& to) {
     }
 }
 
+// Sums over whole runs, in lanes.
+
+// A sum of products in each lane. One double: every partial sum is exact. Two: the first begins at
+// an anchor and keeps multiples of its unit, the second gets what additions cut off, exactly: a sum
+// of two doubles differs from its rounding by a double, and so does one with a product here, by the
+// bounds of lane_levels.
+template <int levels>
+struct lane_sum {
+    doubles start, high, low;
+
+    explicit HWY_INLINE lane_sum(doubles from)
+        : start(levels == 2 ? from : hn::Zero(double_tag())),
+          high(start),
+          low(hn::Zero(double_tag())) {}
+
+    HWY_INLINE void add(doubles a, doubles b) {
+#if HWY_NATIVE_FMA
+        const doubles next = hn::MulAdd(a, b, high);
+        if constexpr (levels == 2) low = hn::Add(low, hn::MulSub(a, b, hn::Sub(next, high)));
+#else
+        const doubles product = hn::Mul(a, b);
+        const doubles next = hn::Add(high, product);
+        if constexpr (levels == 2) low = hn::Add(low, hn::Sub(product, hn::Sub(next, high)));
+#endif
+        high = next;
+    }
+    // The terms of the sum.
+    HWY_INLINE double* store(double* to) const {
+        hn::Store(hn::Sub(high, start), double_tag(), to);
+        if constexpr (levels == 1) return to + double_lanes;
+        hn::Store(low, double_tag(), to + double_lanes);
+        return to + 2 * double_lanes;
+    }
+};
+
+// What bounds a sum in a lane: 2^count terms below 2^most, multiples of 2^unit, each a product of
+// `bits` bits at most.
+struct lane_bounds {
+    int most, unit, count, bits;
+
+    // The anchor of two doubles: sums stay below half of it, and so in its binade.
+    int start() const { return most + count + 1; }
+    // Doubles per lane that make the sum exact; 0: more than two.
+    int levels() const {
+        constexpr int mantissa = 53;
+        if (!HWY_NATIVE_FMA && bits > mantissa) return 0;
+        if (most + count - unit <= mantissa) return 1;
+        // A rest is at most half of the anchor's unit, 2^(start - 52).
+        return start() - mantissa + count - unit <= mantissa ? 2 : 0;
+    }
+};
+
+// Elements of a run that a lane adds up at most, as a power of two.
+HWY_INLINE int lane_count(const block_run& run) {
+    const std::size_t each = run.blocks * run.stride / (2 * double_lanes);
+    return static_cast<int>(std::bit_width(each - 1));
+}
+
+// The lanes of float32 elements from `from` on, in two halves.
+HWY_INLINE doubles half_at(const float* from, std::size_t half) {
+    return hn::PromoteTo(double_tag(), hn::LoadU(half_tag(), from + half * double_lanes));
+}
+
+HWY_ATTR void find_exponents(block_run& run) {
+    const bits_tag du;
+    const int_tag di;
+    const ints inf = hn::Set(di, static_cast<std::int32_t>(base::f32_infinity));
+    ints most = hn::Zero(di);
+    ints least = inf;
+    for (std::size_t b = 0; b < run.blocks; b += float_lanes) {
+        const ints amax = hn::BitCast(di, hn::Load(du, run.amax.data() + b));
+        const ints amin = hn::BitCast(di, hn::Load(du, run.amin.data() + b));
+        most = hn::Max(most, hn::IfThenElseZero(hn::Lt(amax, inf), amax));
+        least = hn::Min(least, hn::IfThenElse(hn::Eq(amin, hn::Zero(di)), inf, amin));
+    }
+    run.exponent_most =
+        exponent_of(static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(di, most))));
+    const int lowest =
+        exponent_of(static_cast<std::uint32_t>(hn::GetLane(hn::MinOfLanes(di, least))));
+    run.exponent_least = std::min(lowest, run.exponent_most);
+}
+
+template <int levels>
+HWY_ATTR void sum_lanes(block_run& run, const lane_bounds& squares) {
+    const doubles zero = hn::Zero(double_tag());
+    const doubles start = anchor(squares.start());
+    doubles x[2] = {zero, zero};
+    lane_sum<levels> x2[2] = {lane_sum<levels>(start), lane_sum<levels>(start)};
+    for (std::size_t block = 0; block < run.blocks; ++block) {
+        if (run.amax.data()[block] >= base::f32_infinity) continue;
+        const float* const from = run.x + block * run.stride;
+        for (std::size_t v = 0; v < run.stride; v += float_lanes) {
+            const doubles low = half_at(from + v, 0);
+            const doubles high = half_at(from + v, 1);
+            x[0] = hn::Add(x[0], low);
+            x[1] = hn::Add(x[1], high);
+            x2[0].add(low, low);
+            x2[1].add(high, high);
+        }
+    }
+    hn::Store(x[0], double_tag(), run.terms_x.data());
+    hn::Store(x[1], double_tag(), run.terms_x.data() + double_lanes);
+    x2[1].store(x2[0].store(run.terms_x2.data()));
+}
+
+// What the scales u of a run come to, S = u * outer.
+struct scale_range {
+    int most = 0, least = 0;  // exponents of those other than zero
+    int bits = 1;             // significant ones
+    bool any = false;         // other than zero
+};
+
+// Scales without the outer factor, where every one is a product with it; else as they are.
+HWY_ATTR double share_outer(const product_plan& plan, std::size_t blocks, double* to) {
+    const double_tag dd;
+    if (plan.outer == 1) {
+        std::copy_n(plan.scale, blocks + batch, to);
+        return 1;
+    }
+    const doubles outer = hn::Set(dd, plan.outer);
+    auto same = hn::Eq(outer, outer);
+    for (std::size_t b = 0; b < blocks; b += double_lanes) {
+        const doubles scale = hn::Load(dd, plan.scale + b);
+        const doubles u = hn::Div(scale, outer);
+        const product again = two_product(u, outer);
+        hn::Store(u, dd, to + b);
+        same = hn::And(same, hn::Eq(again.high, scale));
+        same = hn::And(same, hn::Eq(again.low, hn::Zero(dd)));
+    }
+    if (hn::AllTrue(dd, same)) return plan.outer;
+    std::copy_n(plan.scale, blocks + batch, to);
+    return 1;
+}
+
+HWY_ATTR scale_range range_of_scales(const double* scale, std::size_t blocks) {
+    const double_tag dd;
+    const doubles none = hn::Set(dd, 0x1p1000);
+    const doubles zero = hn::Zero(dd);
+    doubles most = zero;
+    doubles least = none;
+    doubles bits = zero;
+    for (std::size_t b = 0; b < blocks; b += double_lanes) {
+        const doubles s = hn::Load(dd, scale + b);
+        most = hn::Max(most, s);
+        least = hn::Min(least, hn::IfThenElse(hn::Eq(s, zero), none, s));
+        bits = hn::Or(bits, s);
+    }
+    HWY_ALIGN double lanes[double_lanes];
+    hn::Store(bits, dd, lanes);
+    std::uint64_t mantissa = std::uint64_t{1} << 52;
+    for (const double l : lanes) mantissa |= base::bits_of(l) & ((std::uint64_t{1} << 52) - 1);
+    const double largest = hn::GetLane(hn::MaxOfLanes(dd, most));
+    if (largest == 0) return {};
+    const auto exponent = [](double s) { return static_cast<int>(base::bits_of(s) >> 52) - 1023; };
+    return {exponent(largest), exponent(hn::GetLane(hn::MinOfLanes(dd, least))),
+            53 - std::countr_zero(mantissa), true};
+}
+
+// Sums of d, d^2 and x d in units of the outer scale.
+struct run_products {
+    static constexpr std::size_t room = 4 * double_lanes;
+    HWY_ALIGN double d[room], d2[room], xd[room];
+    std::size_t of_d2, of_xd;  // terms
+    double max_error;
+};
+
+template <int of_d2, int of_xd>
+HWY_ATTR void multiply_lanes(const product_plan& plan, const block_run& run, const double* scales,
+                             const lane_bounds& d2_bounds, const lane_bounds& xd_bounds,
+                             run_products& to) {
+    const double_tag dd;
+    const doubles zero = hn::Zero(dd);
+    const doubles start_d2 = anchor(of_d2 == 2 ? d2_bounds.start() : 0);
+    const doubles start_xd = anchor(of_xd == 2 ? xd_bounds.start() : 0);
+    doubles d[2] = {zero, zero};
+    lane_sum<of_d2> d2[2] = {lane_sum<of_d2>(start_d2), lane_sum<of_d2>(start_d2)};
+    lane_sum<of_xd> xd[2] = {lane_sum<of_xd>(start_xd), lane_sum<of_xd>(start_xd)};
+    doubles max_error[2] = {zero, zero};
+    for (std::size_t block = 0; block < run.blocks; ++block) {
+        if (plan.slow[block] != 0) continue;
+        const doubles scale = hn::Set(dd, plan.scale[block]);
+        const doubles u = hn::Set(dd, scales[block]);
+        const std::size_t end = (block + 1) * run.stride;
+        for (std::size_t v = block * run.stride; v < end; v += float_lanes) {
+            for (std::size_t half = 0; half < 2; ++half) {
+                const doubles x = half_at(run.x + v, half);
+                const doubles q = half_at(plan.q + v, half);
+                const doubles uq = hn::Mul(u, q);
+                d[half] = hn::Add(d[half], uq);
+                d2[half].add(uq, uq);
+                xd[half].add(x, uq);
+                // S q is exact, so that this rounds once.
+                const doubles error = hn::MulSub(scale, q, x);
+                max_error[half] = larger(max_error[half], to_compare(error));
+            }
+        }
+    }
+    hn::Store(d[0], dd, to.d);
+    hn::Store(d[1], dd, to.d + double_lanes);
+    to.of_d2 = static_cast<std::size_t>(d2[1].store(d2[0].store(to.d2)) - to.d2);
+    to.of_xd = static_cast<std::size_t>(xd[1].store(xd[0].store(to.xd)) - to.xd);
+    const doubles worst = larger(max_error[0], max_error[1]);
+    to.max_error = hn::GetLane(hn::MaxOfLanes(dd, hn::Abs(worst)));
+}
+
+// Adds `count` terms times outer^power.
+HWY_ATTR void add_scaled(double* terms, std::size_t count, double outer, int power,
+                         base::exact_sum& to) {
+    const double_tag dd;
+    if (power == 0 || outer == 1) return add_few(terms, count, to);
+    HWY_ALIGN double rests[run_products::room];
+    const doubles by = hn::Set(dd, outer);
+    for (std::size_t i = 0; i < count; i += double_lanes) {
+        const product p = two_product(hn::Load(dd, terms + i), by);
+        hn::Store(p.high, dd, terms + i);
+        hn::Store(p.low, dd, rests + i);
+    }
+    add_scaled(terms, count, outer, power - 1, to);
+    add_scaled(rests, count, outer, power - 1, to);
+}
+
 }  // namespace
+
+bool sum_run(block_run& run) {
+    using enum block_run::run_sums;
+    if (run.whole != unknown) return run.whole == ready;
+    find_exponents(run);
+    const int count = lane_count(run);
+    const int unit = run.exponent_least - run.precision + 1;
+    const int most = run.exponent_most + 1;
+    const lane_bounds squares{2 * most, 2 * unit, count, 2 * run.precision};
+    const int levels = most + count - unit <= 53 ? squares.levels() : 0;
+    run.whole = levels == 0 ? too_wide : ready;
+    if (levels == 0) return false;
+    run.terms_x.room_for(block_run::most_terms);
+    run.terms_x2.room_for(block_run::most_terms);
+    run.x2_terms = static_cast<std::size_t>(2 * levels) * double_lanes;
+    levels == 1 ? sum_lanes<1>(run, squares) : sum_lanes<2>(run, squares);
+    return true;
+}
+
+HWY_ATTR bool multiply_run(const product_plan& plan, const block_run& run, product_sums& room,
+                           block::exact_totals& to, double& max_error) {
+    double* const scales = room.q.data();
+    const double outer = share_outer(plan, run.blocks, scales);
+    const scale_range s = range_of_scales(scales, run.blocks);
+    run_products products{};
+    if (s.any) {
+        const int count = lane_count(run);
+        const int most = s.most + 1 + plan.range.most;
+        const int unit = s.least - s.bits + 1 + plan.range.least;
+        const int bits = s.bits + plan.range.most - plan.range.least;
+        // Of x whose d is not zero.
+        int least_x = run.exponent_least;
+        if (plan.bounded_below) {
+            const int by_outer = static_cast<int>(base::bits_of(outer) >> 52) - 1023;
+            least_x = std::max(least_x, s.least + by_outer + plan.range.least - 2);
+        }
+        const lane_bounds d2{2 * most, 2 * unit, count, 2 * bits};
+        const lane_bounds xd{run.exponent_most + 1 + most, least_x - run.precision + 1 + unit,
+                             count, run.precision + bits};
+        const int of_d2 = d2.levels();
+        const int of_xd = xd.levels();
+        if (most + count - unit > 53 || of_d2 == 0 || of_xd == 0) return false;
+        if (of_d2 == 2) {
+            of_xd == 2 ? multiply_lanes<2, 2>(plan, run, scales, d2, xd, products)
+                       : multiply_lanes<2, 1>(plan, run, scales, d2, xd, products);
+        } else {
+            of_xd == 2 ? multiply_lanes<1, 2>(plan, run, scales, d2, xd, products)
+                       : multiply_lanes<1, 1>(plan, run, scales, d2, xd, products);
+        }
+    } else {
+        multiply_lanes<1, 1>(plan, run, scales, {}, {}, products);
+    }
+    max_error = products.max_error;
+    add_scaled(products.d, 2 * double_lanes, outer, 1, to.d);
+    add_scaled(products.d2, products.of_d2, outer, 2, to.d2);
+    add_scaled(products.xd, products.of_xd, outer, 1, to.xd);
+    HWY_ALIGN double terms[block_run::most_terms];
+    std::copy_n(run.terms_x.data(), 2 * double_lanes, terms);
+    add_few(terms, 2 * double_lanes, to.x);
+    std::copy_n(run.terms_x2.data(), run.x2_terms, terms);
+    add_few(terms, run.x2_terms, to.x2);
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        if (plan.slow[b] == 0 || run.amax.data()[b] >= base::f32_infinity) continue;
+        for (std::size_t i = b * run.stride; i < (b + 1) * run.stride; ++i) {
+            const auto x = static_cast<double>(run.x[i]);
+            to.x.add(-x);
+            to.x2.add(-x * x);
+        }
+    }
+    return true;
+}
 
 // Bits of x^2: 2 (P + span), and 5 for the elements of a piece; P: the bits of x. Two sums support
 // 101, three 149 and so a span of 72 - P.
