@@ -75,7 +75,8 @@ struct cluster_report {
 };
 
 /// Runs the diagnosis. Tensors are read once, and those in danger again. Reads recipes, roles,
-/// norm_bias, groups and distributions of `request`. Output does not depend on threads. Throws base::error.
+/// norm_bias, groups and distributions of `request`. Output does not depend on threads. Throws
+/// base::error.
 cluster_report diagnose(const std::vector<engine::tensor_ref>& tensors,
                         const analysis::analysis_request& request,
                         const engine::run_control& control);
