@@ -27,6 +27,7 @@ struct reading {
     float scale = 0;    // of the block
     double factor = 0;  // the whole factor of q, tensor scale included
     std::size_t alike;  // the first recipe with the same codes and the same values of codes
+    std::size_t level;  // the first recipe with the same factor
 };
 
 bool same_scale(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -103,7 +104,10 @@ class panel_pairs final : public engine::panel_visitor {
             const codec::tensor_scale& outer =
                 params_[r]->outer_areas ? s.by_recipe[r].outer : params_[r]->tensor;
             to.factor = static_cast<double>(to.scale) * static_cast<double>(outer.decode);
-            to.alike = r;
+            to.alike = to.level = r;
+            for (std::size_t k = 0; k < r && to.level == r; ++k) {
+                if (readings_[k].factor == to.factor) to.level = k;
+            }
             for (std::size_t k = 0; k < r && to.alike == r; ++k) {
                 if (readings_[k].alike == k && same_codes(k, r) && same_values(k, r)) to.alike = k;
             }
@@ -159,13 +163,7 @@ class panel_pairs final : public engine::panel_visitor {
     // equal results share one computation.
     double error(std::span<const float> x, std::size_t codes, std::size_t scale) {
         const std::size_t from = readings_[codes].alike;
-        std::size_t by = scale;
-        for (std::size_t k = 0; k < scale; ++k) {
-            if (readings_[k].factor == readings_[scale].factor) {
-                by = k;
-                break;
-            }
-        }
+        const std::size_t by = readings_[scale].level;
         const std::size_t at = from * params_.size() + by;
         if (!known_[at]) {
             errors_[at] =
