@@ -82,6 +82,7 @@ COMMANDS = [
     ("compare tiny.safetensors -t *norm* --element e2m1 --scale floor,even --phase-sweep "
      "--json {json} --quiet", "analysis"),
     ("cluster 10.safetensors -r mxfp8 -r mxfp4:offset=fp16 --json {json} --quiet", "analysis"),
+    ("cluster 10.safetensors -r mxfp8 --group layers.* --group role --json {json} --quiet", "analysis"),
     ("diff 10.safetensors 20.safetensors 30.safetensors --json {json} --quiet", "diff"),
     ("diff 10.safetensors tiny.safetensors -t *norm* --json {json} --quiet", "diff"),
     ("diff analyze.json analyze.json --json {json} --quiet", "changes"),
@@ -113,6 +114,7 @@ COMMANDS = [
     ("report analyze.json --policy inference --json {json} -o r.html --quiet", "report"),
     ("plan analyze.json --json {json}", "plan"),
     ("plan analyze.json --bits 6 --json {json}", "plan"),
+    ("plan analyze.json --bits 6 --group layer,role --json {json}", "plan"),
     ("plan analyze.json --sqnr 20 -t *.weight --json {json}", "plan"),
     ("gate analyze.json --rule sqnr_db>40 --rule norm:rmse<1 --rule summary:nrmse<1 "
      "--json {json} --quiet", "gate", 1),
