@@ -10,7 +10,7 @@ what they cost: issue slots an element, registers, spills. docs/design/cuda.md h
   count-instructions.py --rates PROGRAM    the same for how often blocks take the steps of the
                                            reference, which PROGRAM (tests/parity/row_rates.cpp) counts
 
-nvdisasm comes with CUDA's toolkit, or alone from PyPI: pip install nvidia-cuda-nvdisasm."""
+nvdisasm comes with CUDA's toolkit, or alone from PyPI: pip install nvidia-cuda-nvdisasm; scripts/install-interop.sh installs it into build/count."""
 
 import argparse
 import concurrent.futures
@@ -193,8 +193,9 @@ def skip(why):
 
 
 def find_nvdisasm(named):
-    """As named, on the path, or of the package of this Python."""
-    in_package = [Path(folder) / "nvidia/cu13/bin" for folder in sys.path]
+    """As named, on the path, or of the package: of this Python, or where install-interop.sh installs it."""
+    folders = [*map(Path, sys.path), *ROOT.glob("build/count/lib/*/site-packages")]
+    in_package = [folder / "nvidia/cu13/bin" for folder in folders]
     return shutil.which(named) or shutil.which("nvdisasm", path=os.pathsep.join(map(str, in_package)))
 
 
@@ -216,7 +217,7 @@ def main():
         if not nvcc:
             skip("no nvcc")
         if not nvdisasm:
-            skip("no nvdisasm (pip install nvidia-cuda-nvdisasm)")
+            skip("no nvdisasm (scripts/install-interop.sh installs it)")
         version = re.search(r"V([\d.]+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True,
                                                          check=True).stdout)[1]
         if chosen.check and f"nvcc {version}." not in recorded:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the writers of the interop tests (tests/interop/requirements.txt) into build/interop, or
 # Debian's packages of some of them if that fails; and for tests/python an environment with Debian's
-# PyTorch, build/torch. Tests skip what cannot be installed, so this never fails; without a network it
+# PyTorch, build/torch; and nvdisasm into build/count. Tests skip what cannot be installed, so this never fails; without a network it
 # gives up after some seconds.
 set -u
 cd "$(dirname "$0")/.."
@@ -21,6 +21,19 @@ if [ ! -x build/torch/bin/python3 ]; then
     else
         rm -rf build/torch
         echo "no PyTorch for tests/python ($(tail -n 1 build/torch.log))" >&2
+    fi
+fi
+
+# What disassembles kernels for scripts/count-instructions.py, where something compiles them.
+if { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null &&
+    ! command -v nvdisasm >/dev/null && [ ! -x build/count/bin/python3 ]; then
+    if python3 -m venv build/count >build/count.log 2>&1 &&
+        timeout 60 build/count/bin/python3 -m pip --timeout 5 --retries 1 install --quiet \
+            --only-binary :all: nvidia-cuda-nvdisasm==13.5.37 >>build/count.log 2>&1; then
+        echo "nvdisasm for counts of instructions: build/count"
+    else
+        rm -rf build/count
+        echo "no nvdisasm for counts of instructions, see build/count.log" >&2
     fi
 fi
 

@@ -6,6 +6,7 @@
 
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
+#include "libmx/codec/cuda/row_values.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/format/cast.hpp"
 #include "tests/catch.hpp"
@@ -69,6 +70,25 @@ TEST_CASE("recipes of rows have their body, and no others") {
     CHECK((all & 1u << cuda::segment_body) == 0);
     CHECK(body("mxint8", 1, 32) == cuda::segment_body);
     CHECK(body("mxfp4_e3m0", 1, 32) == cuda::segment_body);
+}
+
+// Eight at a time in 32 bits: sixteen of the largest would not fit.
+TEST_CASE("the sum of a block's largest bf16 is exact") {
+    for (const float sign : {1.0f, -1.0f}) {
+        cuda::row_grid g{};
+        g.emax = 2;
+        const float y = sign * 255.0f * base::exact_pow2f(g.emax + 1 - 7);
+        cuda::row_sums<cuda::bf16_block> block(g);
+        for (int i = 0; i < cuda::row_size; ++i) block.add(y, 0);
+        mx::block::exact_totals all;
+        auto sums = cuda::no_totals<false>(all);
+        cuda::detail::set_units(sums, g.emax + 1);
+        block.add_to(sums, g, 0);
+        const int unit = g.emax + 1 - 51;
+        const double sum = 32.0 * static_cast<double>(y) * base::exact_pow2(-unit);
+        CHECK(sums.x.value().low == static_cast<std::uint64_t>(static_cast<std::int64_t>(sum)));
+        CHECK(sums.x.value().high == (sign < 0 ? -1 : 0));
+    }
 }
 
 TEST_CASE("bounds and the rounding by arithmetic say what the encoder says of every number") {
