@@ -177,8 +177,9 @@ def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
     """a @ b as a matrix unit computes it, in float32: a (M, K) and b (K, N), both quantized along
     K, by one recipe or by one each, summed under the model `accumulate` ("exact", "sm100.mxf8f6f4",
     ...; `mx accumulators` lists them): the bytes of `mx gemm -m`. Random roundings draw by the
-    names "a" and "b". Raises Error for other shapes and for operands that the model does not
-    support."""
+    names "a" and "b". Blocks of several rows (block=16x16, 32x1) lie over a and over the transpose
+    of b. Raises Error for other shapes, for recipes with axis=, and for operands that the model
+    does not support."""
     ra, rb = r if isinstance(r, tuple) else (r, r)
     ra, rb = recipe(ra), recipe(rb)
     if len(getattr(b, "shape", ())) != 2 or len(getattr(a, "shape", ())) != 2:
