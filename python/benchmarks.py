@@ -156,24 +156,18 @@ def training():
         model(x).square().mean().backward()
         optimizer.step()
 
-    # A step that is measured beside one without a watch, by turns: the cost of one in fifty.
-    def watched(every, of):
-        watch = mxt.watch(model, ["mxfp8", "mxfp4"], every=every)
-        watch.step = 1 if every > 1 else 0
-        took = seconds(lambda: (of(), list(watch.scalars())))
-        watch.close()
-        return took
+    # In turns of a step that is measured and one that is not: the cost of one in fifty.
+    watch = mxt.watch(model, ["mxfp8", "mxfp4"], every=2)
+
+    def measured():
+        train()
+        list(watch.scalars())
 
     train()
-    pairs = [(seconds(train), watched(1, train)) for _ in range(turns)]
-    bare, extra = (min(column) for column in zip(*pairs))
-    extra -= bare
-    # What the others cost does not depend on the batch: measured with one row, so that the difference
-    # is not lost in a step's own variation.
-    one = torch.randn(1, 1024)
-    pairs = [(seconds(lambda: model(one).sum().backward()),
-              watched(50, lambda: model(one).sum().backward())) for _ in range(10 * turns)]
-    between = min(p[1] for p in pairs) - min(p[0] for p in pairs)
+    pairs = [(seconds(measured), seconds(measured)) for _ in range(turns)]
+    watch.close()
+    bare = min(seconds(train) for _ in range(turns))
+    extra, between = (min(column) - bare for column in zip(*pairs))
     count = sum(p.numel() for p in model.parameters())
     print(f"a step of {count / 1e6:.1f} M parameters, batch 512: {1000 * bare:.0f} ms; measured "
           f"under two recipes: {1000 * extra:.0f} ms more; others: {1000 * between:.1f} ms more")
