@@ -61,13 +61,14 @@ bool are_results(const std::vector<std::string>& paths) {
     return true;
 }
 
-report::document changes(const diff_options& o, const std::vector<std::string>& paths) {
+report::document changes(const diff_options& o, const std::vector<std::string>& paths,
+                         const analysis::results_opener& open) {
     refuse_measuring(o);
     if (paths.size() != 2) {
         base::refuse("mx diff compares two results files, not {}; name both", paths.size());
     }
     const diff::dump_labels labels = diff::label_dumps(paths, o.labels);
-    const std::vector<analysis::results_input> inputs = diff::open_for_changes(paths);
+    const std::vector<analysis::results_input> inputs = diff::open_for_changes(paths, open);
     diff::changes_result result = diff::compare_results(
         inputs[0], inputs[1],
         {{labels.text[0], labels.text[1]}, o.recipes, o.in.globs, o.roles.roles});

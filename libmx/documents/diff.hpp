@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libmx/analysis/results_input.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/documents/inputs.hpp"
 #include "libmx/documents/parts.hpp"
@@ -50,6 +51,7 @@ bool are_results(const std::vector<std::string>& paths);
 /// Compares two results files (schema mx.changes/1) instead of dumps. Of the options, the labels,
 /// the recipes, and the tensors by name and role select what is compared; those about tensors as
 /// they are read are refused. Throws base::error.
-report::document changes(const diff_options& o, const std::vector<std::string>& paths);
+report::document changes(const diff_options& o, const std::vector<std::string>& paths,
+                         const analysis::results_opener& open = analysis::open_results);
 
 }  // namespace mx::documents

@@ -253,6 +253,17 @@ def test_products():
         libmx.matmul(a, b, "mxfp8", accumulate="sm100.mxf8f6f")
 
 
+@pytest.mark.parametrize("recipe", ["mxfp4:block=16x16", "mxfp4:block=32x1", "mxfp8:block=4x8"])
+def test_products_of_tiles_and_columns(recipe):
+    """Blocks over several rows of an operand; b is quantized as its transpose, N x K."""
+    x, y = values((64, 64)), values((64, 48), 2)
+    a = libmx.fake_quantize(x, recipe).astype(np.float64)
+    b = libmx.fake_quantize(np.ascontiguousarray(y.T), recipe).astype(np.float64).T
+    assert np.array_equal(libmx.matmul(x, y, recipe), (a @ b).astype(np.float32))
+    with pytest.raises(libmx.Error, match="leave axis out"):
+        libmx.matmul(x, y, "mxfp8:axis=0")
+
+
 def test_threads_do_not_matter():
     x = values((512, 512))
     one = libmx.quantize(x, "mxfp4:round=stochastic", threads=1)

@@ -178,6 +178,25 @@ def test_differences(mx, dumps, tmp_path):
     assert [figures(r) for r in of_models.records] == [figures(r) for r in d.records]
 
 
+def test_differences_of_results(mx, model, tmp_path):
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    run(mx, "analyze", model, "-r", "mxfp8:scale=floor", "--json", a)
+    run(mx, "analyze", model, "-r", "mxfp8:scale=floor", "--norm-bias", "1", "--json", b)
+    run(mx, "diff", a, b, "--json", tmp_path / "d.json")
+    d = libmx.diff([a, b])
+    assert d.content["schema"] == "mx.changes/1" and not d.content["identical"]
+    assert saved(d, tmp_path) == (tmp_path / "d.json").read_bytes()
+    kept = libmx.analyze(model, "mxfp8:scale=floor")
+    assert libmx.diff([a, kept], labels=["file", "memory"]).content["identical"]
+    assert libmx.diff([kept, b]).records == [
+        {**r, "label_a": "results", "label_b": r["label_b"]} for r in d.records]
+    for wrong in ([a, model], [kept, {}], [kept], [kept, kept, kept]):
+        with pytest.raises(libmx.Error):
+            libmx.diff(wrong)
+    with pytest.raises(libmx.Error, match="results files"):
+        libmx.diff([kept, kept], raw=True)
+
+
 def test_gates(mx, model, tmp_path):
     a = libmx.analyze(model, ["mxfp8", "mxfp4"])
     a.save(tmp_path / "results")

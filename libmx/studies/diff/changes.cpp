@@ -171,13 +171,14 @@ struct tensor_changes {
 
 }  // namespace
 
-std::vector<analysis::results_input> open_for_changes(const std::vector<std::string>& paths) {
+std::vector<analysis::results_input> open_for_changes(const std::vector<std::string>& paths,
+                                                      const analysis::results_opener& open) {
     report::read_options options;
     options.keep = [](std::string_view name) {
         return name == "tensor" || name == "recipe" || name == "role" || name == "elements" ||
                std::ranges::find(changing_figures, name) != changing_figures.end();
     };
-    return analysis::open_analyses(paths, "diff", options);
+    return analysis::open_analyses(paths, "diff", options, {}, open);
 }
 
 changes_result compare_results(const analysis::results_input& a, const analysis::results_input& b,

@@ -66,7 +66,9 @@ struct changes_result {
 };
 
 /// Reads two results files with the members that are compared. Throws base::error.
-std::vector<analysis::results_input> open_for_changes(const std::vector<std::string>& paths);
+std::vector<analysis::results_input> open_for_changes(
+    const std::vector<std::string>& paths,
+    const analysis::results_opener& open = analysis::open_results);
 
 /// Compares the results of two files by tensor and recipe; where a file has these more than once,
 /// the first counts. Throws base::error: input if both have results but no recipe in common, usage

@@ -16,7 +16,7 @@ import numpy as np
 from . import _libmx
 from ._arrays import as_view, like, narrow_type, of_bits, bits_of
 from ._documents import (Analysis, Document, Gate, Model, Texts, dumps_of, gate, name_of, open,
-                         reading_options, report, sha256_of, source_of, texts)
+                         reading_options, report, results_of, sha256_of, source_of, texts)
 
 Error = _libmx.Error
 __version__ = "0.1.0"
@@ -177,8 +177,9 @@ def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
     """a @ b as a matrix unit computes it, in float32: a (M, K) and b (K, N), both quantized along
     K, by one recipe or by one each, summed under the model `accumulate` ("exact", "sm100.mxf8f6f4",
     ...; `mx accumulators` lists them): the bytes of `mx gemm -m`. Random roundings draw by the
-    names "a" and "b". Raises Error for other shapes and for operands that the model does not
-    support."""
+    names "a" and "b". Blocks of several rows (block=16x16, 32x1) lie over a and over the transpose
+    of b. Raises Error for other shapes, for recipes with axis=, and for operands that the model
+    does not support."""
     ra, rb = r if isinstance(r, tuple) else (r, r)
     ra, rb = recipe(ra), recipe(rb)
     if len(getattr(b, "shape", ())) != 2 or len(getattr(a, "shape", ())) != 2:
@@ -365,9 +366,13 @@ def diff(dumps: Sequence[Any], recipes: Any = (), *, labels: Texts = (), as_give
          groups: Texts = (), threads: int = 0, **reading: Any) -> Analysis:
     """Compares dumps of one model, each with the next: `mx diff`. dumps: paths, opened Models or
     mappings from names to arrays; the latter two are named by their index (0, 1, ...) and keep the
-    given order. The other arguments are those of analyze and of the command."""
+    given order. Two results (Analysis, or paths of results files) are compared by tensor and recipe
+    instead. The other arguments are those of analyze and of the command."""
     options = _measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading)
     options.update(labels=texts(labels), as_given=as_given)
+    results = results_of(dumps)
+    if results is not None:
+        return Analysis(*_libmx.changes(results, options))
     names = [name_of(d, at) for at, d in enumerate(dumps)]
     return Analysis(*_libmx.diff(names, dumps_of(dumps), options, threads))
 

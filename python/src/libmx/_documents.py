@@ -173,6 +173,18 @@ def _kept(results: Any) -> List[Tuple[str, Optional[bytes]]]:
     return kept
 
 
+def results_of(sources: Sequence[Any]) -> Optional[List[Tuple[str, Optional[bytes]]]]:
+    """Results for the compiled part if that is what the sources are, documents or paths; None if they
+    are dumps."""
+    paths = [os.fspath(s) for s in sources if isinstance(s, (str, os.PathLike))]
+    documents = sum(isinstance(s, Document) for s in sources)
+    if documents + len(paths) < len(sources):
+        if documents:
+            raise _libmx.Error("diff compares two results, or dumps: here are both")
+        return None
+    return _kept(sources) if documents or _libmx.are_results(paths) else None
+
+
 def report(results: Any, path: Any = None, *, title: str = "", policy: str = "",
            target: str = "", eval: str = "") -> str:
     """The page of a review of several results, documents or paths of files that the command wrote,
@@ -258,7 +270,7 @@ class Model:
 
 
 def open(paths: Any, **reading: Any) -> Model:
-    """Opens safetensors, GGUF, NPY or raw files; only headers are read. `paths`: a file, a
+    """Opens safetensors, GGUF, NPY, NPZ, PyTorch or raw files; only headers are read. `paths`: a file, a
     directory, a pattern, or several, which are one model then. Keyword arguments are those of the
     command: as_ ("bf16"), raw, integers, swizzled, splits ("qkv=q:64,k:64,v:64"), transposed
     and experts (patterns), heads ("cache_*=8"); of raw files shape ((64, 128)), dtype ("BF16") and offset (bytes). Quantized tensors

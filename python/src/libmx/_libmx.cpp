@@ -555,6 +555,16 @@ std::vector<std::string> names_of(const kept_results& results) {
     return names;
 }
 
+nb::tuple changes(const kept_results& results, const nb::dict& named) {
+    doc::diff_options o;
+    take_inputs(named, o.in, o.roles);
+    take(named, "recipes", o.recipes);
+    take(named, "labels", o.labels);
+    return to_python(run(long_work, 1, [&](const mx::run_options&) {
+        return texts(doc::changes(o, names_of(results), opener_of(results)));
+    }));
+}
+
 nb::tuple gate(const kept_results& results, const nb::dict& named) {
     doc::gate_options o;
     take(named, "rules", o.rules);
@@ -638,7 +648,7 @@ void translate(const std::exception_ptr& failure, void* type) {
         const nb::handle error(static_cast<PyObject*>(type));
         std::string what = e.what();
         if (e.kind() == mx::error_kind::unavailable && !e.place().file.empty()) {
-            what += "; numpy.load, torch.load or h5py give arrays, which every function takes";
+            what += "; h5py, onnx, numpy.load or torch.load give arrays, which every function takes";
         }
         const nb::object made = error(to_text(what));
         const auto text = [](const std::string& s) {
@@ -744,6 +754,8 @@ NB_MODULE(_libmx, m) {
     m.def("compare", &compare);
     m.def("cluster", &cluster);
     m.def("diff", &diff);
+    m.def("are_results", &doc::are_results);
+    m.def("changes", &changes);
     m.def("gate", &gate);
     m.def("report", &report);
     m.def("formats", [] { return to_python(texts(doc::formats())); });
