@@ -34,8 +34,7 @@ std::vector<const codec::backend*> backends_here();
 
 /// Everything a backend delivers for a matrix under a recipe, byte for byte: counts and maxima of
 /// every segment, the exact sums of all, with the parts of the squared error where `parts` says so,
-/// and with details codes and facts of every block, with all of block_stats also values that codes
-/// do not tell.
+/// and of every block the details that are wanted, with codes also values that codes do not tell.
 std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& m,
                                   const codec::recipe& r, codec::detail wanted, bool parts,
                                   bool sums = true);
