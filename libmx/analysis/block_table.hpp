@@ -22,6 +22,9 @@ class block_table final : public engine::visitor {
     codec::recipe_request wanted(const engine::run_job&) const override {
         return {nullptr, codec::detail::stats};
     }
+    std::optional<codec::recipe_request> beside_counts(const engine::run_job&) const override {
+        return codec::recipe_request{.wanted = codec::detail::stats, .sums = false};
+    }
     void begin(const engine::run_batch& b) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
     void commit() { writer_->commit(); }

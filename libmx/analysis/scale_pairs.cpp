@@ -67,12 +67,20 @@ class scale_pair_counter::panel_pairs final : public engine::panel_visitor {
 scale_pair_counter::scale_pair_counter(const std::vector<std::vector<std::size_t>>& groups)
     : groups_(groups), counts_(none_of(groups)) {}
 
+bool scale_pair_counter::compares(const engine::run_job& j) const {
+    return j.phase == 0 && std::any_of(groups_.begin(), groups_.end(), [&](const auto& g) {
+               return std::find(g.begin(), g.end(), j.recipe) != g.end();
+           });
+}
+
 codec::recipe_request scale_pair_counter::wanted(const engine::run_job& j) const {
-    const bool compared =
-        j.phase == 0 && std::any_of(groups_.begin(), groups_.end(), [&](const auto& g) {
-            return std::find(g.begin(), g.end(), j.recipe) != g.end();
-        });
-    return {nullptr, compared ? codec::detail::codes : codec::detail::none};
+    return {nullptr, compares(j) ? codec::detail::codes : codec::detail::none};
+}
+
+std::optional<codec::recipe_request> scale_pair_counter::beside_counts(
+    const engine::run_job& j) const {
+    return codec::recipe_request{
+        .wanted = compares(j) ? codec::detail::scales : codec::detail::none, .sums = false};
 }
 
 void scale_pair_counter::begin(const engine::run_batch& b) {

@@ -33,6 +33,7 @@ class scale_pair_counter final : public engine::visitor {
     explicit scale_pair_counter(const std::vector<std::vector<std::size_t>>& groups);
 
     codec::recipe_request wanted(const engine::run_job& j) const override;
+    std::optional<codec::recipe_request> beside_counts(const engine::run_job& j) const override;
     void begin(const engine::run_batch& b) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
     void exchange_tensor(const engine::run_batch& b, std::size_t tensor,
@@ -44,6 +45,7 @@ class scale_pair_counter final : public engine::visitor {
 
   private:
     class panel_pairs;
+    bool compares(const engine::run_job& j) const;
     const std::vector<std::vector<std::size_t>>& groups_;
     std::mutex guard_;
     std::vector<std::vector<scale_pairs>> of_tensors_;  // of the batch, by group

@@ -44,7 +44,7 @@ class panel_totals final : public engine::panel_visitor {
                  std::span<const std::size_t> members) override {
         for (std::size_t i = 0; i < members.size(); ++i) {
             tally& t = tallies_[members[i]];
-            t.totals.add(*s.by_recipe[i].stats);
+            if (panel_.counted[members[i]] == 0) t.totals.add(*s.by_recipe[i].stats);
             const codec::block_params& p = *panel_.job(members[i]).params[s.model];
             if (p.outer_areas) t.totals.add_outer(s.by_recipe[i].outer.decode);
             if (!t.histograms) continue;
@@ -100,6 +100,11 @@ std::size_t totals_visitor::tensors_at_once() const {
 
 codec::recipe_request totals_visitor::wanted(const engine::run_job&) const {
     return {nullptr, histograms_ ? codec::detail::codes : codec::detail::none, parts_};
+}
+
+std::optional<codec::recipe_request> totals_visitor::beside_counts(const engine::run_job&) const {
+    return codec::recipe_request{.wanted = histograms_ ? codec::detail::codes : codec::detail::none,
+                                 .sums = false};
 }
 
 void totals_visitor::begin(const engine::run_batch& b) {

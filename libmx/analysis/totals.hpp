@@ -35,7 +35,7 @@ class totals_visitor : public engine::visitor {
     void begin(const engine::run_batch& b) override;
     void exchange_job(const engine::run_batch& b, std::size_t job, base::tally_text& with) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
-    bool takes_totals(const engine::run_job&) const override { return !histograms_; }
+    std::optional<codec::recipe_request> beside_counts(const engine::run_job&) const override;
     void total(const engine::run_batch& b, std::size_t job, const block::segment_stats& s) override;
 
   protected:

@@ -33,8 +33,9 @@ struct placed_segment {
 /// The results requested for every block besides the sums of the segment.
 enum class detail : std::uint8_t {
     none,
-    codes,  ///< codes and the facts of a scale
-    stats,  ///< these and all of block_stats
+    scales,  ///< the facts of a scale
+    codes,   ///< these and codes
+    stats,   ///< these and all of block_stats
 };
 
 struct recipe_request {
@@ -49,8 +50,8 @@ struct recipe_request {
 /// Calls visit(array, elements per block) for the arrays of `r` that a request includes.
 template <typename Visit>
 void for_each_array(block_results& r, const recipe_request& asked, Visit&& visit) {
+    if (asked.wanted >= detail::codes) visit(r.codes, r.stride);
     if (asked.wanted != detail::none) {
-        visit(r.codes, r.stride);
         visit(r.scale_code, std::size_t{1});
         visit(r.offset, std::size_t{1});
         visit(r.amax, std::size_t{1});

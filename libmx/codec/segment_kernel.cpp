@@ -144,12 +144,11 @@ block::block_stats quantize_one(const block_params& p, const block_run& run, std
         return s;
     }
     std::array<std::uint8_t, 4096> few;
-    if (e.size() <= few.size()) {
-        const std::span codes = std::span(few).first(e.size());
-        return quantize_block(p, x, place, codes, values, sums, parts);
-    }
-    std::vector<std::uint8_t> many(e.size());
-    return quantize_block(p, x, place, many, values, sums, parts);
+    std::vector<std::uint8_t> many(e.size() <= few.size() ? 0 : e.size());
+    const std::span codes = many.empty() ? std::span(few).first(e.size()) : std::span(many);
+    const block::block_stats s = quantize_block(p, x, place, codes, values, sums, parts);
+    to.put(block, s);
+    return s;
 }
 
 block::segment_stats quantize(const block_params& p, block_run& run, block_details& details) {

@@ -353,8 +353,8 @@ class tensor_run {
                     c.type = b.tensors[p.tensor].info().type;
                     c.lasting = true;
                     for (const std::size_t i : same) {
-                        c.recipes.push_back(wanted(b.jobs[i]));
-                        c.recipes.back().params = b.jobs[i].params[0].get();
+                        const codec::block_params* const params = b.jobs[i].params[0].get();
+                        c.recipes.push_back({params, codec::detail::none, wanted(b.jobs[i]).parts});
                         c.lasting &= b.jobs[i].params[0] == params_[b.jobs[i].recipe];
                     }
                     if (!is_counted(control_, p.panels.elements(), c.recipes)) return;
@@ -373,11 +373,9 @@ class tensor_run {
             return false;
         }
         for (const visitor* v : visitors_) {
-            if (!v->takes_totals(j)) return false;
+            if (!v->beside_counts(j)) return false;
         }
-        const codec::recipe_request all = wanted(j);
-        return all.wanted == codec::detail::none && !all.values && !all.inputs && all.sums &&
-               codec::counts_words(*j.params[0], b.info(j).type);
+        return wanted(j).sums && codec::counts_words(*j.params[0], b.info(j).type);
     }
 
     // Counts a panel under the jobs of one grid; false if it must be quantized. `joined`: what was
@@ -485,7 +483,8 @@ class tensor_run {
             }
         }
         if (rows != nullptr) prepare_all(preparation_of(request_, info, {}), *rows, p.where, w);
-        const run_panel panel{b, b.first + t, p.where, jobs, rows, w.ready};
+        std::vector<std::uint8_t> by_counts(jobs.size());
+        const run_panel panel{b, b.first + t, p.where, jobs, rows, w.ready, by_counts};
         std::vector<std::unique_ptr<panel_visitor>> visiting;
         const auto visit = [&] {
             for (visitor* v : visitors_) {
@@ -518,7 +517,12 @@ class tensor_run {
                         const auto counted = std::ranges::stable_partition(
                             on_grid, [&](std::size_t i) { return !b.counted_with[jobs[i]]; });
                         if (count(b, panel, {counted.begin(), counted.end()}, thread, joined)) {
-                            on_grid.erase(counted.begin(), counted.end());
+                            for (const std::size_t i : counted) by_counts[i] = 1;
+                            const auto nothing = [&](std::size_t i) {
+                                return is_nothing(request_of(panel, i));
+                            };
+                            on_grid.erase(std::remove_if(counted.begin(), counted.end(), nothing),
+                                          on_grid.end());
                         }
                         if (on_grid.empty()) return;
                         if (!std::exchange(visited, true)) visit();
@@ -545,7 +549,7 @@ class tensor_run {
         w.requests.clear();
         for (std::size_t m = 0; m < models_.size(); ++m) {
             for (const std::size_t i : members) {
-                w.requests.push_back(wanted(p.job(i)));
+                w.requests.push_back(request_of(p, i));
                 w.requests.back().params = p.job(i).params[m].get();
             }
         }
@@ -555,12 +559,28 @@ class tensor_run {
                         });
     }
 
-    // The union of the visitors' requests.
+    static bool is_nothing(const codec::recipe_request& r) {
+        return r.wanted == codec::detail::none && !r.values && !r.inputs;
+    }
+
+    // What is left for a quantizer.
+    codec::recipe_request request_of(const run_panel& p, std::size_t i) const {
+        return p.counted[i] == 0
+                   ? wanted(p.job(i))
+                   : all_of([&](const visitor& v) { return *v.beside_counts(p.job(i)); });
+    }
+
     codec::recipe_request wanted(const run_job& j) const {
+        return all_of([&](const visitor& v) { return v.wanted(j); });
+    }
+
+    // The union of the visitors' requests.
+    template <typename Of>
+    codec::recipe_request all_of(Of&& of) const {
         codec::recipe_request all;
         all.sums = false;
         for (const visitor* v : visitors_) {
-            const codec::recipe_request one = v->wanted(j);
+            const codec::recipe_request one = of(*v);
             all.wanted = std::max(all.wanted, one.wanted);
             all.parts = all.parts || one.parts;
             all.values = all.values || one.values;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -71,6 +72,8 @@ struct run_panel {
     /// whose whole segments are in the panel, and `values` by model, float32 with the bias added.
     const block::grid* rows;
     std::span<const codec::stored_values> values;
+    /// By job: whether its counts and sums reach visitor::total() and not segments.
+    std::span<const std::uint8_t> counted;
 
     const run_job& job(std::size_t i) const { return batch.jobs[jobs[i]]; }
 };
@@ -98,10 +101,13 @@ class visitor {
     virtual void begin(const run_batch&) {}
     /// Called concurrently. Null: the panel is not needed.
     virtual std::unique_ptr<panel_visitor> visit(const run_panel&) = 0;
-    /// Whether the totals of a job are sufficient: its tensor may then be counted
-    /// (tensor_counts.hpp), without calls of visit().
-    virtual bool takes_totals(const run_job&) const { return false; }
-    /// Receives the counts of a job of the batch, in addition to those of segments. Called
+    /// The request for the segments of a job whose tensor is counted (tensor_counts.hpp), so that
+    /// counts and sums reach total() (run_panel::counted): `sums` must be false; detail::none if
+    /// segments need not be visited. nullopt: the job cannot be counted.
+    virtual std::optional<codec::recipe_request> beside_counts(const run_job&) const {
+        return std::nullopt;
+    }
+    /// Receives the counts and sums of a job of the batch, in addition to those of segments. Called
     /// concurrently for different jobs.
     virtual void total(const run_batch&, std::size_t /*job*/, const block::segment_stats&) {}
     /// Called when the batch is done, except for a tensor of which a part has only a piece.

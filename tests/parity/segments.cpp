@@ -69,7 +69,7 @@ void append(std::vector<std::byte>& to, const codec::segment_place& place,
     const codec::block_results& d = r.of_blocks;
     append(to, &d.blocks, 1);
     append(to, &d.stride, 1);
-    if (d.codes == nullptr) return;
+    if (d.scale_code == nullptr) return;
     append(to, d.scale_code, d.blocks);
     append(to, d.offset, d.blocks);
     append(to, d.amax, d.blocks);
@@ -77,7 +77,7 @@ void append(std::vector<std::byte>& to, const codec::segment_place& place,
     append(to, d.x_min, d.blocks);
     for (std::size_t b = 0; b < d.blocks; ++b) {
         const std::size_t size = codec::extent_of(place, b).size();
-        append(to, d.codes + b * d.stride, size);
+        if (d.codes != nullptr) append(to, d.codes + b * d.stride, size);
         if (d.stats != nullptr) append(to, d.stats[b]);
         if (d.values != nullptr) append(to, d.values + b * d.stride, size);
         if (d.inputs != nullptr) append(to, d.inputs + b * d.stride, size);
@@ -140,7 +140,7 @@ std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& 
     const codec::block_params params = codec::params_of(r, facts_of(m));
     const codec::value_rectangle all{{m.type, m.bytes.data(), v.cols}, v.batch * v.rows, v.cols};
     const bool stats = wanted == codec::detail::stats;
-    const bool values = wanted != codec::detail::none;
+    const bool values = wanted >= codec::detail::codes;
     const codec::recipe_request request{&params, wanted, parts, values, stats, sums};
     const auto by = b.make_quantizer();
     std::vector<std::byte> out;
@@ -165,8 +165,8 @@ std::string disagreement(const stored_matrix& m, const codec::recipe& r, codec::
                          bool parts) {
     const auto backends = backends_here();
     for (const bool sums : {true, false}) {
-        // Codes without sums have separate kernels.
-        if (!sums && wanted != codec::detail::codes) continue;
+        // What is asked for without sums has kernels of its own.
+        if (!sums && wanted == codec::detail::none) continue;
         const auto expected = everything(*backends.front(), m, r, wanted, parts, sums);
         for (const codec::backend* d : backends) {
             const auto got = everything(*d, m, r, wanted, parts, sums);

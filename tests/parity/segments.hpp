@@ -33,9 +33,8 @@ codec::tensor_facts facts_of(const stored_matrix& m);
 std::vector<const codec::backend*> backends_here();
 
 /// All results of a backend for a matrix under a recipe, byte for byte: counts and maxima of every
-/// segment; the exact sums of all, with the parts of the squared error if `parts` is set; with
-/// details, codes and facts of every block; with all of block_stats, also values that codes do not
-/// determine.
+/// segment; the exact sums of all, with the parts of the squared error if `parts` is set; the
+/// details wanted of every block, with codes also values that codes do not determine.
 std::vector<std::byte> everything(const codec::backend& b, const stored_matrix& m,
                                   const codec::recipe& r, codec::detail wanted, bool parts,
                                   bool sums = true);

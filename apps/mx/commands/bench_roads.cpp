@@ -195,8 +195,7 @@ class road_list {
 
         const auto table = std::make_shared<const scratch_file>("-blocks.h5");
         one.blocks_path = table->path();
-        // The reference computes statistics per block.
-        add("analyze --recipe mxfp4 --blocks", portable(), 0,
+        add("analyze --recipe mxfp4 --blocks", server_of(one.recipes), 0,
             [one, table, &control = control_](const analysis::matrix& m) {
                 const auto file = tensor_of(m);
                 analysis::analyze(refs_of(file), one, control);

@@ -125,7 +125,7 @@ class device_quantizer final : public quantizer {
     // Kernels support the outer scale of a whole tensor only, and do not round the sums of single
     // blocks.
     static bool is_for_cpu(const recipe_request& r) {
-        return r.params->outer_areas || r.wanted == detail::stats;
+        return r.params->outer_areas || r.wanted == detail::stats || r.wanted == detail::scales;
     }
 
     static std::uint64_t kept_bytes(const segment_place& s, const recipe_request& r) {

@@ -71,6 +71,7 @@ class general_kernel : public element_rounder<false, how, with_codes> {
     HWY_INLINE void finish(grid_counts& out) {
         element_rounder<false, how, with_codes>::finish(out);
         out.clamp += this->total(clamped_);
+        clamped_ = hn::Zero(bits_tag());
     }
 
   private:

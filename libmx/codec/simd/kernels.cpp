@@ -48,6 +48,8 @@
     void sum_values(block_run&);                                                                   \
     double multiply_elements(const product_plan&, const block_run&, product_sums&);                \
     void add_products(const product_plan&, const block_run&, product_sums&, block::exact_totals&); \
+    void round_sums(const product_plan&, const block_run&, const product_sums&,                    \
+                    block::block_sums*, std::uint8_t*);                                            \
     constexpr kernels table{lanes,                                                                 \
                             load,                                                                  \
                             draw,                                                                  \
@@ -68,7 +70,8 @@
                             multiply_run,                                                          \
                             sum_values,                                                            \
                             multiply_elements,                                                     \
-                            add_products};                                                         \
+                            add_products,                                                          \
+                            round_sums};                                                           \
     }
 
 namespace mx::codec::simd {
@@ -105,8 +108,10 @@ struct workspace {
     base::aligned_buffer<float> q;
     base::aligned_buffer<double> scale;
     base::aligned_buffer<block::error_part> parts;
+    base::aligned_buffer<grid_counts> counts;
+    base::aligned_buffer<block::block_sums> rounded;
 
-    void fit(const block_run& run, bool with_parts) {
+    void fit(const block_run& run, bool with_parts, bool with_stats) {
         const auto fit_all = [](std::size_t count, auto&... buffers) {
             (buffers.room_for(count), ...);
         };
@@ -123,18 +128,24 @@ struct workspace {
         fit_all(pieces, trials.error_six, trials.error_four);
         fit_all(run.blocks * run.stride, q);
         if (with_parts) fit_all(run.blocks * run.stride, parts);
+        if (with_stats) fit_all(blocks, counts, rounded);
     }
 };
 
 void keep_details(const block_run& run, const block_extremes& e, const centred_blocks* centred,
                   const block_scales& scales, const block_results& to) {
+    const std::uint32_t* const code = scales.code.data();
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        to.scale_code[b] = static_cast<std::uint8_t>(scales.code.data()[b]);
-        to.offset[b] = centred != nullptr ? centred->offset_bits.data()[b] : 0;
-        to.amax[b] = e.ruled[b];
-        to.x_max[b] = run.amax.data()[b];
-        to.x_min[b] = run.amin.data()[b];
+        to.scale_code[b] = static_cast<std::uint8_t>(code[b]);
     }
+    if (centred != nullptr) {
+        std::copy_n(centred->offset_bits.data(), run.blocks, to.offset);
+    } else {
+        std::fill_n(to.offset, run.blocks, std::uint16_t{0});
+    }
+    std::copy_n(e.ruled, run.blocks, to.amax);
+    std::copy_n(run.amax.data(), run.blocks, to.x_max);
+    std::copy_n(run.amin.data(), run.blocks, to.x_min);
 }
 
 // The destination of the scalings of general blocks.
@@ -480,6 +491,26 @@ element_grid grid_of(const format::element_params& f, const format::rounding_mod
     return g;
 }
 
+// The facts of scales and nothing else.
+void write_scales(const block_params& p, const block_run& run, const block_extremes& extremes,
+                  workspace& space, block_details& details) {
+    keep_details(run, extremes, p.has_offset ? &space.centred : nullptr, space.scales,
+                 details.results);
+    if (space.scales.slow_blocks == 0) return;
+    scale::rule_input rule = p.facts;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        if (space.scales.slow.data()[b] == 0) continue;
+        if (!p.plain || p.has_offset) {
+            scalar::quantize_one(p, run, b, details, nullptr);
+            continue;
+        }
+        rule.amax_bits = run.amax.data()[b];
+        const bool finite = rule.amax_bits < base::f32_infinity;
+        const int code = finite ? scale::scale_code(p.rule, rule) : format::e8m0_nan;
+        details.results.scale_code[b] = static_cast<std::uint8_t>(code);
+    }
+}
+
 // The output of conversions: codes and the facts of scales.
 void write_codes(const kernels& k, const block_params& p, const element_grid& grid, block_run& run,
                  const block_extremes& extremes, workspace& space, block_details& details) {
@@ -540,6 +571,25 @@ void leave_wide_blocks(const block_params& p, const block_run& run, block_scales
     }
 }
 
+product_plan plan_of(const block_params& p, const element_grid& grid, const block_run& run,
+                     workspace& space) {
+    double* const scale = space.scale.data();
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const double s = p.plain ? static_cast<double>(space.scales.scale.data()[b])
+                                 : space.general.scale.data()[b];
+        scale[b] = space.scales.slow.data()[b] != 0 ? 0 : s;
+    }
+    std::fill_n(scale + run.blocks, batch, 0.0);
+    return {range_of(p),
+            p.scale_format->power_of_two(),
+            space.scales.slow.data(),
+            !leaves_zero(grid),
+            scale,
+            p.scale_format->is_number() ? double{p.tensor.decode} : 1.0,
+            p.has_offset ? space.centred.offset.data() : nullptr,
+            space.q.data()};
+}
+
 // The exact sums and the largest error of the blocks that are not slow, piece by piece.
 void add_pieces(const kernels& k, const product_plan& plan, const element_grid& grid,
                 block_run& run, product_sums& sums, block::segment_stats& out) {
@@ -561,39 +611,83 @@ void add_pieces(const kernels& k, const product_plan& plan, const element_grid& 
     }
 }
 
-// The exact sums, the parts and the largest error of the blocks that are not slow.
-void add_sums(const kernels& k, const block_params& p, const element_grid& grid, block_run& run,
-              workspace& space, bool with_parts, block::segment_stats& out) {
-    double* const scale = space.scale.data();
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const double s = p.plain ? static_cast<double>(space.scales.scale.data()[b])
-                                 : space.general.scale.data()[b];
-        scale[b] = space.scales.slow.data()[b] != 0 ? 0 : s;
-    }
-    std::fill_n(scale + run.blocks, batch, 0.0);
-    const float* const offset = p.has_offset ? space.centred.offset.data() : nullptr;
-    const grid_range range = range_of(p);
-    const product_plan plan{range,
-                            p.scale_format->power_of_two(),
-                            space.scales.slow.data(),
-                            !leaves_zero(grid),
-                            scale,
-                            p.scale_format->is_number() ? double{p.tensor.decode} : 1.0,
-                            offset,
-                            space.q.data()};
+// The exact sums, the parts and the largest error of the blocks that are not slow. The statistics
+// of single blocks are made of the sums of pieces.
+void add_sums(const kernels& k, const product_plan& plan, const element_grid& grid, block_run& run,
+              workspace& space, bool with_parts, bool with_stats, block::segment_stats& out) {
     const bool few_slow = space.scales.slow_blocks * 8 <= run.blocks;
-    if (!(few_slow && offset == nullptr && k.sum_run(run) &&
-          k.multiply_run(plan, run, space.sums, out.sum, out.max_error))) {
-        add_pieces(k, plan, grid, run, space.sums, out);
-    }
+    const bool whole = !with_stats && few_slow && plan.offset == nullptr && k.sum_run(run) &&
+                       k.multiply_run(plan, run, space.sums, out.sum, out.max_error);
+    if (!whole) add_pieces(k, plan, grid, run, space.sums, out);
     const auto offset_of = [&](std::size_t b) {
-        return offset != nullptr ? static_cast<double>(offset[b]) : 0.0;
+        return plan.offset != nullptr ? static_cast<double>(plan.offset[b]) : 0.0;
     };
     for (std::size_t b = 0; b < run.blocks && with_parts; ++b) {
         if (plan.slow[b] != 0) continue;
         for (std::size_t i = b * run.stride; i < (b + 1) * run.stride; ++i) {
             const double product = plan.scale[b] * static_cast<double>(space.q.data()[i]);
             out.sum.add_part(run.x[i], {offset_of(b), product}, space.parts.data()[i]);
+        }
+    }
+}
+
+// Whether all numbers but zeros are one magnitude.
+bool is_one_magnitude(const float* q, std::size_t count) {
+    float one = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const float magnitude = std::abs(q[i]);
+        if (one == 0) one = magnitude;
+        if (magnitude != 0 && magnitude != one) return false;
+    }
+    return true;
+}
+
+block::block_stats stats_of(const block_params& p, const element_grid& grid, const block_run& run,
+                            std::uint32_t nonzero, const workspace& space, const block_results& of,
+                            std::size_t b) {
+    const grid_counts& counts = space.counts.data()[b];
+    block::block_stats s{};
+    block::block_counts& c = s.count;
+    const auto number = [](std::uint64_t n) { return static_cast<std::uint32_t>(n); };
+    c.elements = number(extent_of(run.place, b).size());
+    c.nonzero = nonzero;
+    c.overflow = number(counts.overflow);
+    c.clamp = number(counts.clamp);
+    c.top_code = number(counts.top_code);
+    c.underflow = number(counts.zero - (run.stride - nonzero));
+    if (grid.smallest_normal != 0) c.subnormal = number(counts.subnormal - counts.zero);
+    s.sum = space.rounded.data()[b];
+    s.is.zero = of.x_max[b] == 0;
+    s.is.eligible = nonzero >= 2;
+    if (s.is.eligible) {
+        s.is.saturated = c.top_code == nonzero;
+        s.is.dead = c.underflow == nonzero;
+        s.is.collapsed =
+            c.underflow == 0 && is_one_magnitude(space.q.data() + b * run.stride, c.elements);
+    }
+    s.scale_code = of.scale_code[b];
+    s.scale = scale_of_block(p, of, b);
+    s.offset = of.offset[b];
+    s.amax = of.amax[b];
+    s.x_max = s.counted_max = of.x_max[b];
+    s.x_min = of.x_min[b];
+    return s;
+}
+
+// The statistics of the blocks that are not slow; after keep_details.
+void put_stats(const kernels& k, const block_params& p, const element_grid& grid,
+               const product_plan& plan, const block_run& run, const block_extremes& e,
+               workspace& space, block_details& details) {
+    std::uint8_t* const unsure = space.doubtful.data();
+    k.round_sums(plan, run, space.sums, space.rounded.data(), unsure);
+    for (std::size_t i = 0; i < run.smalls; ++i) unsure[run.small[i].block] = 1;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        if (plan.slow[b] != 0) continue;
+        if (unsure[b] != 0) {
+            scalar::quantize_one(p, run, b, details, nullptr);
+        } else {
+            details.results.stats[b] =
+                stats_of(p, grid, run, e.nonzero[b], space, details.results, b);
         }
     }
 }
@@ -646,13 +740,12 @@ vector_cast cast_by(const kernels& k, const element_cast& to) {
 
 block::segment_stats quantize(const kernels& k, const block_params& p, block_run& run,
                               block_details& details) {
-    if (!takes(p) || details.asked.wanted == detail::stats) {
-        return scalar::quantize(p, run, details);
-    }
+    if (!takes(p)) return scalar::quantize(p, run, details);
     static thread_local workspace space;
     details.fit(run);
     const bool with_parts = details.asked.parts;
-    space.fit(run, with_parts);
+    const bool with_stats = details.results.stats != nullptr;
+    space.fit(run, with_parts, with_stats);
     std::uint8_t* const codes = details.results.codes;
     element_grid grid = grid_of(p);
     grid.least = least_of(grid, range_of(p), run.precision);
@@ -669,13 +762,18 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     } else {
         k.scale(grid, extremes, run.blocks, space.scales);
     }
-    if (!details.asked.sums && codes != nullptr) {
+    if (!details.asked.sums && details.asked.wanted == detail::scales) {
+        write_scales(p, run, extremes, space, details);
+        return {};
+    }
+    if (!details.asked.sums && codes != nullptr && !with_stats) {
         write_codes(k, p, grid, run, extremes, space, details);
         return {};
     }
     if (p.has_offset) leave_wide_blocks(p, run, space.scales);
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
-    const element_outputs to{space.q.data(), codes, with_parts ? space.parts.data() : nullptr};
+    const element_outputs to{space.q.data(), codes, with_parts ? space.parts.data() : nullptr,
+                             with_stats ? space.counts.data() : nullptr};
     grid_counts counts;
     block_verdicts verdicts;
     if (general) {
@@ -691,7 +789,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     if (!general) {
         k.judge(grid, extremes, run.blocks, space.scales, verdicts, space.doubtful.data());
     }
-    if (codes != nullptr) {
+    if (details.asked.wanted != detail::none) {
         keep_details(run, extremes, p.has_offset ? &space.centred : nullptr, space.scales,
                      details.results);
     }
@@ -700,7 +798,8 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     }
 
     block::segment_stats out{};
-    add_sums(k, p, grid, run, space, with_parts, out);
+    const product_plan plan = plan_of(p, grid, run, space);
+    add_sums(k, plan, grid, run, space, with_parts, with_stats, out);
     for (std::size_t b = 0; b < run.blocks && space.scales.slow_blocks != 0; ++b) {
         if (space.scales.slow.data()[b] == 0) continue;
         block::add_counts(out, scalar::quantize_one(p, run, b, details, &out.sum));
@@ -715,6 +814,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
             out.block.dead += is.dead ? 1u : 0u;
         }
     }
+    if (with_stats) put_stats(k, p, grid, plan, run, extremes, space, details);
 
     // With offsets the verdicts are about x - O.
     const std::uint32_t most = p.has_offset ? largest(run, space.scales) : verdicts.amax;

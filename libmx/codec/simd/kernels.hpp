@@ -66,17 +66,28 @@ vector_cast cast_by(const kernels& k, const element_cast& to);
 using base::simd::supported;
 using base::simd::target;
 
+/// Counts over the elements of a run, padding included, without blocks left to the reference.
+struct grid_counts {
+    std::uint64_t overflow = 0, clamp = 0, top_code = 0, zero = 0, subnormal = 0;
+    std::uint64_t slots = 0;  ///< elements examined
+
+    grid_counts& operator+=(const grid_counts& o) {
+        overflow += o.overflow;
+        clamp += o.clamp;
+        top_code += o.top_code;
+        zero += o.zero;
+        subnormal += o.subnormal;
+        slots += o.slots;
+        return *this;
+    }
+};
+
 /// The results for the elements of a run, laid out as its values.
 struct element_outputs {
     float* q;                  ///< numbers of the grid, in units of the scale
     std::uint8_t* codes;       ///< or null
     block::error_part* parts;  ///< or null; arbitrary for zeros that stay zero
-};
-
-/// Counts over the elements of a run, padding included, without blocks left to the reference.
-struct grid_counts {
-    std::uint64_t overflow = 0, clamp = 0, top_code = 0, zero = 0, subnormal = 0;
-    std::uint64_t slots = 0;  ///< elements examined
+    grid_counts* counts;       ///< by block, without slots, or null
 };
 
 /// The numbers of an element format: multiples of 2^least below 2^most.
@@ -245,6 +256,10 @@ struct kernels {
     /// Adds the sums of all pieces except those of blocks left to the reference.
     void (*add_products)(const product_plan& plan, const block_run& run, product_sums& of,
                          block::exact_totals& to);
+    /// The sums of every block, rounded once, and its largest error; `doubtful` gets 1 where only
+    /// exact_sum can round them, else 0. Both mean nothing for blocks left to the reference.
+    void (*round_sums)(const product_plan& plan, const block_run& run, const product_sums& of,
+                       block::block_sums* to, std::uint8_t* doubtful);
 };
 
 /// The kernels of an instruction set, or null if this build lacks it.

@@ -22,17 +22,10 @@
 HWY_BEFORE_NAMESPACE();
 #include "libmx/base/simd/targets.inc"
 #if MX_SIMD_TARGET
-#include "libmx/codec/simd/vectors.inc"
+#include "libmx/codec/simd/sums.inc"
 
 namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
-
-HWY_INLINE doubles lower(floats v) {
-    return hn::PromoteTo(double_tag(), hn::LowerHalf(half_tag(), v));
-}
-HWY_INLINE doubles upper(floats v) {
-    return hn::PromoteTo(double_tag(), hn::UpperHalf(half_tag(), v));
-}
 
 // For terms below 2^exponent, the next sum takes the part below 2^(exponent - 52).
 HWY_INLINE doubles anchor(int exponent) {
@@ -194,23 +187,6 @@ HWY_INLINE doubles larger(doubles a, doubles b) {
 #endif
 }
 
-// d - x: S q is exact, so this rounds once.
-struct plain_error {
-    doubles scale;
-    HWY_INLINE doubles of(doubles x, doubles q) const { return hn::MulSub(scale, q, x); }
-};
-// With an offset: error_of in plain_block.hpp.
-struct centred_error {
-    doubles scale, offset;
-    HWY_INLINE doubles of(doubles x, doubles q) const {
-        const doubles difference = hn::Sub(x, offset);
-        const doubles x_part = hn::Add(difference, offset);
-        const doubles rest =
-            hn::Sub(hn::Sub(x, x_part), hn::Sub(offset, hn::Sub(x_part, difference)));
-        return hn::Sub(hn::Sub(hn::Mul(scale, q), difference), rest);
-    }
-};
-
 // q, q^2 and x q. |q| < 2^most. Without an offset |x q| < 2^(e + 3 + 2 most), where 2^e is the
 // binade of the scale; with one |x| < 2^(e + 1) and |x q| < 2^(e + 1 + most), where 2^e is that of
 // the largest x. 32 terms add 5.
@@ -283,32 +259,6 @@ double multiply(const product_plan& plan, const block_run& run, product_sums& to
     if (to.split_q2) return multiply_pieces<chunk, 2, 2, false>(plan, run, to);
     return to.split_xq ? multiply_pieces<chunk, 1, 2, false>(plan, run, to)
                        : multiply_pieces<chunk, 1, 1, false>(plan, run, to);
-}
-
-// The exact product of two doubles.
-struct product {
-    doubles high, low;
-};
-HWY_INLINE product two_product(doubles a, doubles b) {
-    const doubles high = hn::Mul(a, b);
-#if HWY_NATIVE_FMA
-    return {high, hn::MulSub(a, b, high)};
-#else
-    // Dekker: halves of 26 bits have exact products.
-    const doubles split = hn::Set(double_tag(), 0x1p27 + 1);
-    const auto halves = [&](doubles v, doubles& top, doubles& rest) HWY_ATTR {
-        const doubles c = hn::Mul(v, split);
-        top = hn::Sub(c, hn::Sub(c, v));
-        rest = hn::Sub(v, top);
-    };
-    doubles a1, a2, b1, b2;
-    halves(a, a1, a2);
-    halves(b, b1, b2);
-    doubles low = hn::Sub(hn::Mul(a1, b1), high);
-    low = hn::Add(low, hn::Mul(a1, b2));
-    low = hn::Add(low, hn::Mul(a2, b1));
-    return {high, hn::Add(low, hn::Mul(a2, b2))};
-#endif
 }
 
 // Adds `count` terms (a multiple of a vector, at most 4096) and overwrites them.

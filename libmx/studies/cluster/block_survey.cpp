@@ -310,7 +310,7 @@ class panel_survey final : public engine::panel_visitor {
     void segment(const engine::quantized_segment& s,
                  std::span<const std::size_t> members) override {
         for (std::size_t i = 0; i < members.size(); ++i) {
-            tallies_[members[i]].add(*s.by_recipe[i].stats);
+            if (panel_.counted[members[i]] == 0) tallies_[members[i]].add(*s.by_recipe[i].stats);
             const engine::run_job& j = panel_.job(members[i]);
             const codec::block_params* params = j.params[0].get();
             if (params->outer_areas) {
@@ -385,6 +385,19 @@ std::size_t block_surveyor::tensors_at_once() const {
 codec::recipe_request block_surveyor::wanted(const engine::run_job& j) const {
     const bool quick = recipes_[j.recipe].magnitudes_decide();
     return {nullptr, quick ? codec::detail::codes : codec::detail::stats, false, false, true};
+}
+
+std::optional<codec::recipe_request> block_surveyor::beside_counts(const engine::run_job& j) const {
+    const bool quick = recipes_[j.recipe].magnitudes_decide();
+    return codec::recipe_request{.wanted = quick ? codec::detail::scales : codec::detail::stats,
+                                 .inputs = true,
+                                 .sums = false};
+}
+
+void block_surveyor::total(const engine::run_batch&, std::size_t job,
+                           const block::segment_stats& s) {
+    const std::lock_guard lock(tallies_[job]->guard);
+    tallies_[job]->tally.add(s);
 }
 
 void block_surveyor::begin(const engine::run_batch& b) {
