@@ -55,7 +55,7 @@ class array_source final : public byte_source {
             case 8:
                 return gather_as<std::uint64_t>(first, out);
             default:
-                return gather_as<std::pair<std::uint64_t, std::uint64_t>>(first, out);
+                return gather_as<std::array<std::uint64_t, 2>>(first, out);
         }
     }
 
