@@ -114,7 +114,7 @@ TEST_CASE("what is no rule is refused") {
     CHECK(failure("a<1 2").find("is not a number") != std::string::npos);
     CHECK(failure("<1").find("'' is not the name of a metric") != std::string::npos);
     CHECK(failure(":a<1").find("nothing before the colon") != std::string::npos);
-    CHECK(failure("a b<1").find("'a b' is not a name") != std::string::npos);
+    CHECK(failure("a b<1").find("'a b' is not the name") != std::string::npos);
     CHECK(failure("").find("has no comparison") != std::string::npos);
     CHECK(failure("or null").find("has no comparison") != std::string::npos);
 }
