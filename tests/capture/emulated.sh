@@ -150,7 +150,7 @@ expect 0 'all are equal' "$mx" verify hopper
 cp one.safetensors hopper/cvt/
 expect 3 'not in the manifest' "$mx" verify hopper
 sed 's#mma/wgmma#mma/../wgmma#' again/manifest.json >manifest && mv manifest again/manifest.json
-expect 3 'no file of a recording' "$mx" verify again
+expect 3 'not a file of a recording' "$mx" verify again
 
 # Folders and words that do not exist.
 expect 3 'not empty' "$capture" --quick --emulate sm_90a -o fp4
