@@ -68,6 +68,17 @@ same 3 compare moe.safetensors --element e2m1 --scale floor,even --group 'expert
     --json layers.json --html layers.html >layers.txt
 python3 -c 'import json; assert json.load(open("layers.json"))["series"] == []'
 
+cat >group_names.py <<'END'
+import sys
+def name(r):
+    if sys.argv[1] == "layer,role":
+        return "layer.%s/%s" % (r["layer"], r["role"])
+    words = r["tensor"].split(".")
+    if "experts" in words:
+        words[words.index("experts") + 1] = "*"
+    return ".".join(words)
+END
+
 # Pairs of consecutive dumps: figures of the members' sums, and the member that differs most.
 for recipe in mxfp8 mxfp4; do
     "$mx" quantize moe.safetensors -r $recipe -o packed.safetensors --quiet
@@ -82,13 +93,7 @@ import json
 import sys
 one, single = [json.load(open(f)) for f in ("one.json", "tensors.json")]
 assert one["summary"] == single["summary"] and one["findings"] == single["findings"]
-def name(r):
-    if sys.argv[1] == "layer,role":
-        return "layer.%s/%s" % (r["layer"], r["role"])
-    words = r["tensor"].split(".")
-    if "experts" in words:
-        words[words.index("experts") + 1] = "*"
-    return ".".join(words)
+from group_names import name
 groups = {}
 for r in single["results"]:
     groups.setdefault((name(r), r["recipe"], r["label_a"]), []).append(r)
@@ -131,13 +136,7 @@ for name in "findings", "health", "norms_around_zero", "skipped":
     assert one[name] == single[name], name
 assert one["findings"], "nothing is in danger"
 in_danger = {(f["tensor"], f["recipe"]) for f in one["findings"]}
-def name(r):
-    if sys.argv[1] == "layer,role":
-        return "layer.%s/%s" % (r["layer"], r["role"])
-    words = r["tensor"].split(".")
-    if "experts" in words:
-        words[words.index("experts") + 1] = "*"
-    return ".".join(words)
+from group_names import name
 groups = {}
 for r in single["results"]:
     groups.setdefault((name(r), r["recipe"]), []).append(r)

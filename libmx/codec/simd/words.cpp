@@ -133,60 +133,62 @@ struct pass {
         return t.count;
     }
 
-    // The blocks of the next group are loaded while those of one group are counted.
+    // Blocks of `size` counters that wait to be counted: those of one group are, while those of the
+    // next are loaded.
+    class queue {
+      public:
+        HWY_INLINE std::uint16_t* room(std::size_t i) {
+            return groups_[loading_].counters[loaded_ + i];
+        }
+        HWY_INLINE void put(std::uint32_t* to, std::size_t size) {
+            groups_[loading_].to[loaded_] = to;
+            if (++loaded_ < side_by_side) return;
+            if (waiting_) count_all(groups_[1 - loading_], size);
+            waiting_ = true;
+            loading_ = 1 - loading_;
+            loaded_ = 0;
+        }
+        void finish(std::size_t size) {
+            if (waiting_) count_all(groups_[1 - loading_], size);
+            const group& rest = groups_[loading_];
+            for (std::size_t i = 0; i < loaded_; ++i) count_one(rest.counters[i], size, rest.to[i]);
+        }
+
+      private:
+        group groups_[2];
+        std::size_t loading_ = 0, loaded_ = 0;
+        bool waiting_ = false;
+    };
+
     static void small(const std::uint16_t* x, std::size_t size, std::size_t blocks,
                       word_tables& to) {
-        group groups[2];
-        std::size_t loading = 0, loaded = 0, padded = 0;
-        bool waiting = false;
+        queue waiting;
+        std::size_t padded = 0;
         for (std::size_t b = 0; b < blocks; ++b, x += size) {
-            group& g = groups[loading];
             extremes e;
-            padded = load(x, size, g.counters[loaded], e);
-            g.to[loaded] = table_of(x, size, e, to);
-            if (g.to[loaded] == nullptr) continue;
-            if (++loaded < side_by_side) continue;
-            if (waiting) count_all(groups[1 - loading], padded);
-            waiting = true;
-            loading = 1 - loading;
-            loaded = 0;
+            padded = load(x, size, waiting.room(0), e);
+            std::uint32_t* const counts = table_of(x, size, e, to);
+            if (counts != nullptr) waiting.put(counts, padded);
         }
-        if (waiting) count_all(groups[1 - loading], padded);
-        for (std::size_t i = 0; i < loaded; ++i) {
-            count_one(groups[loading].counters[i], padded, groups[loading].to[i]);
-        }
+        waiting.finish(padded);
     }
 
-    // Of four halves of two blocks.
     static void joint(const std::uint16_t* x, std::size_t blocks, joint_tables& to) {
         constexpr std::size_t half = joint_tables::half_size;
-        group groups[2];
-        std::size_t loading = 0, loaded = 0;
-        bool waiting = false;
+        queue waiting;
         for (std::size_t b = 0; b < blocks; ++b, x += joint_tables::block_size) {
-            group& g = groups[loading];
             std::uint16_t largest[2], least[2];
             std::uint32_t* counters[2];
             for (std::size_t h = 0; h < 2; ++h) {
                 extremes e;
-                load(x + h * half, half, g.counters[loaded + h], e);
+                load(x + h * half, half, waiting.room(h), e);
                 largest[h] = e.greatest();
                 least[h] = e.smallest();
             }
             if (!to.enter(x, largest, least, counters)) continue;
-            g.to[loaded] = counters[0];
-            g.to[loaded + 1] = counters[1];
-            loaded += 2;
-            if (loaded < side_by_side) continue;
-            if (waiting) count_all(groups[1 - loading], half);
-            waiting = true;
-            loading = 1 - loading;
-            loaded = 0;
+            for (std::uint32_t* const counts : counters) waiting.put(counts, half);
         }
-        if (waiting) count_all(groups[1 - loading], half);
-        for (std::size_t i = 0; i < loaded; ++i) {
-            count_one(groups[loading].counters[i], half, groups[loading].to[i]);
-        }
+        waiting.finish(half);
     }
 
     static void large(const std::uint16_t* x, std::size_t size, std::size_t blocks,
