@@ -15,6 +15,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/transform/simd/turns.hpp"
 #include "tests/catch.hpp"
 #include "tests/naive_rotation.hpp"
 
@@ -155,6 +156,48 @@ TEST_CASE("columns and rows of any width are rotated alike, and nothing beside t
             }
         }
     }
+}
+
+TEST_CASE("every instruction set turns groups as the portable code does") {
+    using base::simd::target;
+    const std::size_t stride = 61;
+    const float nan = base::float_from_bits(0xffc12345u);
+    int compared = 0;
+    for (const target t : {target::sse4, target::avx2, target::avx512, target::neon}) {
+        const transform::simd::turns kernels = transform::simd::turns_for(t);
+        if (kernels.there == nullptr || !base::simd::supported(t)) continue;
+        ++compared;
+        for (const std::size_t size : {1, 2, 4, 8, 16, 32, 128, 1024}) {
+            const floats signs =
+                transform::signs_of({kind::random_hadamard, static_cast<int>(size), 4, {}});
+            for (const run along : {run::row, run::column}) {
+                for (const std::size_t runs : {1u, 5u, 16u, 39u}) {
+                    const std::size_t length = size < 16 ? 7 * size : size < 1024 ? 3 * size : size;
+                    const bool row = along == run::row;
+                    const std::size_t step = row ? length + 3 : stride;
+                    floats x = numbers((row ? runs : length) * step, size + runs);
+                    for (std::size_t i = 11; i < x.size(); i += 97) x[i] = i % 2 == 0 ? nan : -0.0f;
+                    for (const bool back : {false, true}) {
+                        CAPTURE(static_cast<int>(t), size, row, runs, back);
+                        floats wanted = x, got = x;
+                        const auto groups_of = [&](floats& v) {
+                            return transform::simd::groups{
+                                {v.data(), row ? runs : length, row ? length : runs, step},
+                                along,
+                                size,
+                                1,
+                                signs.data()};
+                        };
+                        const auto& portable = transform::simd::portable_turns;
+                        (back ? portable.back : portable.there)(groups_of(wanted));
+                        (back ? kernels.back : kernels.there)(groups_of(got));
+                        REQUIRE(same_bits(got, wanted));
+                    }
+                }
+            }
+        }
+    }
+    CHECK(compared > 0);
 }
 
 TEST_CASE("the matrix is Sylvester's, symmetric and orthogonal to within its factor") {
