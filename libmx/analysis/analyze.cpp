@@ -140,7 +140,7 @@ std::vector<matrix_totals> analyze_matrix(const matrix& m, std::span<const codec
     matrix_visitor totals(request, histograms, decompose);
     engine::visitor* const visitors[] = {&totals};
     const auto skipped = engine::run(std::span(&only, 1), request, visitors, control,
-                                     {.values = false, .facts = false});
+                                     {.values = false, .facts = m.facts});
     if (!skipped.empty()) {
         throw base::error(base::error_kind::usage, "a matrix: " + skipped.front().reason);
     }

@@ -52,6 +52,8 @@ struct matrix {
     std::uint64_t rows = 0;
     std::uint64_t cols = 0;
     std::string_view name;  ///< keys the draws of stochastic rounding
+    /// Of the tensor that it is a part of; without them outer scales are those of zeros.
+    codec::tensor_facts facts{};
 };
 
 /// A matrix quantized under one recipe.
@@ -61,7 +63,8 @@ struct matrix_totals {
 };
 
 /// The totals of every recipe, in order, with the parts of the squared error if `decompose` is set:
-/// `analyze` without figures, and without the pass that first finds facts of a tensor.
+/// `analyze` without figures, and without the pass that first finds facts of a tensor: they are
+/// given.
 std::vector<matrix_totals> analyze_matrix(const matrix& m, std::span<const codec::recipe> recipes,
                                           bool histograms, const engine::run_control& control,
                                           bool decompose = false);

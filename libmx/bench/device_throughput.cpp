@@ -50,7 +50,7 @@ class device_measurement {
     device_throughput run() {
         result_.device = meter_.facts();
         const std::span<std::byte> staged = meter_.open();
-        fill_normal(request_.type, staged);
+        facts_ = fill_normal(request_.type, staged);
         meter_.spread();
         result_.memory = meter_.resident();
         const auto stored = static_cast<std::uint64_t>(element_bytes(request_.type));
@@ -81,7 +81,7 @@ class device_measurement {
   private:
     void measure(std::size_t recipe, std::uint64_t staged, double seconds) {
         const codec::recipe& r = request_.recipes[recipe];
-        const codec::block_params params = codec::params_of(r);
+        const codec::block_params params = codec::params_of(r, facts_);
         const layout l = layout_of(rows_, r);
         for (const pass_output writes : outputs) {
             const bool codes = writes == pass_output::codes;
@@ -121,6 +121,7 @@ class device_measurement {
     const std::atomic<bool>* cancel_;
     const std::function<void(double)>& on_share_;
     std::uint64_t rows_ = 0;
+    codec::tensor_facts facts_;
     device_throughput result_{};
 };
 

@@ -2,6 +2,7 @@
 #include "libmx/bench/normal_values.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -31,33 +32,40 @@ float normal(std::uint32_t index) {
     return static_cast<float>(centred) * (0.8660254f / 131072.0f / 32.0f);
 }
 
+// Returns the largest magnitude before conversion.
 template <typename T, typename FromFloat>
-void fill(std::span<std::byte> out, FromFloat&& from_float) {
+float fill(std::span<std::byte> out, FromFloat&& from_float) {
+    float largest = 0;
     const std::size_t all = out.size() / sizeof(T);
     std::vector<T> once(std::min<std::size_t>(all, period));
     for (std::size_t i = 0; i < once.size(); ++i) {
-        once[i] = from_float(normal(static_cast<std::uint32_t>(i)));
+        const float x = normal(static_cast<std::uint32_t>(i));
+        largest = std::max(largest, std::abs(x));
+        once[i] = from_float(x);
     }
     for (std::size_t at = 0; at < all; at += once.size()) {
         const std::size_t count = std::min(once.size(), all - at);
         std::memcpy(out.data() + at * sizeof(T), once.data(), count * sizeof(T));
     }
+    return largest;
+}
+
+std::uint16_t bf16_of(float x) {
+    return static_cast<std::uint16_t>((base::bits_of(x) + 0x8000u) >> 16);
 }
 
 }  // namespace
 
-void fill_normal(tensor::dtype type, std::span<std::byte> out) {
+codec::tensor_facts fill_normal(tensor::dtype type, std::span<std::byte> out) {
     switch (type) {
         case tensor::dtype::bf16:
-            fill<std::uint16_t>(out, [](float x) {
-                return static_cast<std::uint16_t>((base::bits_of(x) + 0x8000u) >> 16);
-            });
-            return;
-        case tensor::dtype::f16:
-            fill<std::uint16_t>(out, base::half_saturated);
-            return;
+            return {std::uint32_t{bf16_of(fill<std::uint16_t>(out, bf16_of))} << 16};
+        case tensor::dtype::f16: {
+            const float largest = fill<std::uint16_t>(out, base::half_saturated);
+            return {base::bits_of(base::float_from_half(base::half_saturated(largest)))};
+        }
         default:
-            fill<float>(out, [](float x) { return x; });
+            return {base::bits_of(fill<float>(out, [](float x) { return x; }))};
     }
 }
 

@@ -70,8 +70,8 @@ road_table measure_roads(const std::vector<road>& roads, const road_request& req
     double& copy = table.machine.copy;
     take_turns(0, cancel, {}, [&] { copy = std::max(copy, moved / memory.copy_once()); });
     const std::span<std::byte> values = memory.bytes().first(wanted);
-    fill_normal(request.type, values);
-    row_source rows(request.type, values, elements);
+    const codec::tensor_facts facts = fill_normal(request.type, values);
+    row_source rows(request.type, values, elements, facts);
     table.elements = rows.elements();
 
     part_progress progress(on_progress);

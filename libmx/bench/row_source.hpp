@@ -25,8 +25,10 @@ constexpr std::uint64_t bytes_of(tensor::dtype type) {
 /// A matrix in memory. Every pass takes the next rows, so that no pass finds its values in a cache.
 class row_source {
   public:
-    row_source(tensor::dtype type, std::span<const std::byte> values, std::uint64_t elements)
+    row_source(tensor::dtype type, std::span<const std::byte> values, std::uint64_t elements,
+               const codec::tensor_facts& facts)
         : type_(type),
+          facts_(facts),
           values_(values),
           cols_(std::min(widest, elements)),
           rows_(elements / cols_) {}
@@ -43,13 +45,14 @@ class row_source {
         if (at_ + rows > rows_) at_ = 0;
         const std::uint64_t first = at_ * cols_ * bytes_of(type_);
         at_ += rows;
-        return {type_, values_.data() + first, rows, cols_, "bench"};
+        return {type_, values_.data() + first, rows, cols_, "bench", facts_};
     }
 
   private:
     static constexpr std::uint64_t widest = 4096;
     static constexpr std::uint64_t row_step = 256;  // whole panels
     tensor::dtype type_;
+    codec::tensor_facts facts_;
     std::span<const std::byte> values_;
     std::uint64_t cols_, rows_;
     std::uint64_t at_ = 0;

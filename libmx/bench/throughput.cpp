@@ -171,8 +171,8 @@ class pass_measurement {
         bandwidth b{threads, 0, 0};
         take_turns(0, cancel_, {}, [&] { b.copy = std::max(b.copy, moved / memory.copy_once()); });
         const std::span<std::byte> values = memory.bytes().first(wanted);
-        fill_normal(request_.type, values);
-        row_source rows(request_.type, values, elements);
+        const codec::tensor_facts facts = fill_normal(request_.type, values);
+        row_source rows(request_.type, values, elements, facts);
         result_.elements = rows.elements();
         const std::size_t first = result_.rows.size();
         for (const codec::backend* d : request_.backends) {

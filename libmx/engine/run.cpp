@@ -89,10 +89,11 @@ class tensor_run {
           options_(options),
           counts_(control.chosen_backend()) {
         for (const codec::recipe& r : request.recipes) {
-            params_.push_back(std::make_shared<codec::block_params>(codec::params_of(r)));
+            params_.push_back(std::make_shared<codec::block_params>(
+                codec::params_of(r, options.facts.value_or(codec::tensor_facts{}))));
             const std::string& file = r.outer.file;
             given_.push_back(file.empty() ? nullptr : std::make_unique<given_scales>(file));
-            needs_facts_.push_back(options.facts && codec::needs_tensor_facts(r));
+            needs_facts_.push_back(!options.facts && codec::needs_tensor_facts(r));
         }
         if (request.share && !request.share->merges) {
             pieces_ = deal(models.front(), request.share->part);

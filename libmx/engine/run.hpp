@@ -13,6 +13,7 @@
 
 #include "libmx/base/tally_text.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/model.hpp"
@@ -120,8 +121,8 @@ class visitor {
 
 struct run_options {
     bool values = false;  ///< visitors want values: see run_panel::rows
-    /// False: recipes are run without facts of the tensor and without the prologue.
-    bool facts = true;
+    /// Facts of all tensors that are already known: there is no prologue.
+    std::optional<codec::tensor_facts> facts{};
 };
 
 /// If request.share is a part, only that part is run, and its sums are added to the share. If it

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/bench/normal_values.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
 #include "tests/catch.hpp"
 
@@ -48,4 +50,18 @@ TEST_CASE("values to measure with are the same numbers in every type") {
     }
     CHECK(close);
     CHECK(wide[0] != wide[1]);
+}
+
+TEST_CASE("values to measure with come with the largest of them") {
+    const auto check = [](auto stored, mx::tensor::dtype type, auto&& widen) {
+        std::vector<decltype(stored)> out(600000);
+        const mx::codec::tensor_facts facts =
+            mx::bench::fill_normal(type, std::as_writable_bytes(std::span(out)));
+        float largest = 0;
+        for (const auto v : out) largest = std::max(largest, std::abs(widen(v)));
+        CHECK(facts.amax_bits == mx::base::bits_of(largest));
+    };
+    check(0.0f, mx::tensor::dtype::f32, [](float x) { return x; });
+    check(std::uint16_t{0}, mx::tensor::dtype::bf16, mx::base::float_from_bf16);
+    check(std::uint16_t{0}, mx::tensor::dtype::f16, mx::base::float_from_half);
 }
