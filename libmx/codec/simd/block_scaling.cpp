@@ -78,7 +78,10 @@ scaling_table::scaling_table(const block_params& p, float target)
     const int m = p.element.mantissa_bits;
     clamp_value_ = largest_value_ + std::ldexp(1.0, std::ilogb(largest_value_) - m - 1);
     clamps_above_ = (p.element.max_positive & 1u) == 0;
-    if (coded_) cells_.resize((base::f32_infinity >> cell_bits) + 1);
+    if (coded_) {
+        cells_.resize((base::f32_infinity >> cell_bits) + 1);
+        found_.reserve(2 * cells_.size());
+    }
     zero_ = asked(0);
 }
 

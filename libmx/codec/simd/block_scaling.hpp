@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <vector>
 
@@ -61,7 +62,14 @@ class scaling_table {
     };
     const float_scales& in_float();
 
-    /// The scaling for a maximum, given as bits; valid until the next call.
+    /// The scaling for a maximum, given as bits, for as long as the table; `lone` receives it if
+    /// the table does not keep it.
+    const block_scaling* lasting(std::uint32_t amax_bits, std::deque<block_scaling>& lone) {
+        const block_scaling& s = of(amax_bits);
+        return &s == &last_ ? &lone.emplace_back(s) : &s;
+    }
+
+    /// The same, valid until the next call.
     const block_scaling& of(std::uint32_t amax_bits) {
         if (amax_bits == 0) return zero_;
         if (amax_bits >= base::f32_infinity) return left_to_reference;
@@ -114,7 +122,8 @@ class scaling_table {
     bool clamps_above_;
     block_scaling zero_, last_{};
     std::vector<cell> cells_;
-    std::vector<block_scaling> found_, by_code_;
+    std::vector<block_scaling> found_;  // never moves
+    std::vector<block_scaling> by_code_;
     float_scales in_float_;
 };
 

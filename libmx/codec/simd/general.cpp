@@ -151,23 +151,78 @@ HWY_ATTR void measure_chunks(const element_grid& g, const block_run& run, trial_
     }
 }
 
+// Adds up, or takes the largest of, the errors of a block's chunks.
 template <four_over_six by>
-void measure_as(const element_grid& g, const block_run& run, trial_scales& trials) {
-    if (run.stride < 32) return measure_chunks<by, 16>(g, run, trials);
-    measure_chunks<by, 32>(g, run, trials);
+void join_chunks(const block_run& run, float* errors) {
+    const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
+    if (per_block == 1) return;
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const float* const from = errors + b * per_block;
+        double all = 0;
+        for (std::size_t c = 0; c < per_block; ++c) {
+            const auto one = static_cast<double>(from[c]);
+            all = by == four_over_six::abs_max ? std::max(all, one) : all + one;
+        }
+        errors[b] = static_cast<float>(all);
+    }
+}
+
+// In units of the larger scale. y is off by at most 2^-23 of itself, and an error by three times
+// that. A sum of squares is off by at most twice the sum of the errors times those, and 2 e y <= 16
+// e^2 + y^2 / 16; the margins are several times as large. Float32 holds scales whose inverses are
+// normal numbers; zeros and infinities fail the comparison.
+template <four_over_six by>
+HWY_ATTR void take_smaller_errors(const block_run& run, trial_scales& trials) {
+    const float_tag df;
+    const hn::Rebind<std::uint8_t, bits_tag> bytes;
+    constexpr bool squares = by == four_over_six::mse;
+    const double n = by == four_over_six::abs_max ? 1.0 : static_cast<double>(run.stride);
+    const floats share = hn::Set(df, static_cast<float>(squares ? 0x1p-23 * n : 0x1p-20 * n));
+    const floats relative = hn::Set(df, 0x1p-15f), least = hn::Set(df, 0x1p-126f);
+    const words one = hn::Set(bits_tag(), 1), two = hn::Set(bits_tag(), 2);
+    for (std::size_t b = 0; b < run.blocks; b += float_lanes) {
+        const floats to_six = hn::LoadU(df, trials.inverse_six.data() + b);
+        const floats to_four = hn::LoadU(df, trials.inverse_four.data() + b);
+        const floats ratio = hn::Div(to_six, to_four);
+        const floats amax =
+            hn::Mul(hn::BitCast(df, hn::LoadU(bits_tag(), run.amax.data() + b)), to_six);
+        const floats six = hn::LoadU(df, trials.error_six.data() + b);
+        const floats four = hn::Mul(squares ? hn::Mul(ratio, ratio) : ratio,
+                                    hn::LoadU(df, trials.error_four.data() + b));
+        const floats size = squares ? hn::Mul(amax, amax) : amax;
+        const floats margin = hn::Add(hn::Mul(relative, hn::Add(six, four)), hn::Mul(share, size));
+        const auto usual = hn::And(hn::Ge(to_six, least), hn::Ge(to_four, least));
+        const auto sure = hn::And(usual, hn::Gt(hn::Abs(hn::Sub(four, six)), margin));
+        const words smaller =
+            hn::IfThenElseZero(hn::RebindMask(bits_tag(), hn::Lt(four, six)), one);
+        const words taken = hn::IfThenElse(hn::RebindMask(bits_tag(), sure), smaller, two);
+        hn::StoreU(hn::TruncateTo(bytes, taken), bytes, trials.taken.data() + b);
+    }
+}
+
+template <four_over_six by>
+void compare_by(const element_grid& g, const block_run& run, trial_scales& trials) {
+    if (run.stride < 32) {
+        measure_chunks<by, 16>(g, run, trials);
+    } else {
+        measure_chunks<by, 32>(g, run, trials);
+    }
+    join_chunks<by>(run, trials.error_six.data());
+    join_chunks<by>(run, trials.error_four.data());
+    take_smaller_errors<by>(run, trials);
 }
 
 }  // namespace
 
-void measure_trials(const element_grid& g, four_over_six by, const block_run& run,
+void compare_trials(const element_grid& g, four_over_six by, const block_run& run,
                     trial_scales& trials) {
     switch (by) {
         case four_over_six::mse:
-            return measure_as<four_over_six::mse>(g, run, trials);
+            return compare_by<four_over_six::mse>(g, run, trials);
         case four_over_six::mae:
-            return measure_as<four_over_six::mae>(g, run, trials);
+            return compare_by<four_over_six::mae>(g, run, trials);
         case four_over_six::abs_max:
-            return measure_as<four_over_six::abs_max>(g, run, trials);
+            return compare_by<four_over_six::abs_max>(g, run, trials);
         case four_over_six::none:
             break;
     }

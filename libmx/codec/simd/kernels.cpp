@@ -34,7 +34,7 @@
                        const general_scales&, const block_scales&, std::uint8_t*);                 \
     std::size_t cast(const element_grid&, bool, const stored_values&, std::size_t, std::uint8_t*,  \
                      float*);                                                                      \
-    void measure_trials(const element_grid&, four_over_six, const block_run&, trial_scales&);      \
+    void compare_trials(const element_grid&, four_over_six, const block_run&, trial_scales&);      \
     void search(const element_grid&, const search_plan&, const block_run&, block_trials&);         \
     void choose_as_te(const element_grid&, const te_plan&, const block_run&, block_trials&);       \
     void judge(const element_grid&, const block_extremes&, std::size_t, const block_scales&,       \
@@ -61,7 +61,7 @@
                             codes,                                                                 \
                             general_codes,                                                         \
                             cast,                                                                  \
-                            measure_trials,                                                        \
+                            compare_trials,                                                        \
                             search,                                                                \
                             choose_as_te,                                                          \
                             judge,                                                                 \
@@ -182,105 +182,109 @@ bool is_fast(const block_scaling& s, std::uint32_t amax) {
     return base::float_from_bits(amax) <= s.largest;
 }
 
-// Adds up, or takes the largest of, the errors of a block's chunks.
-void join_chunks(const block_run& run, bool largest, float* errors) {
-    const std::size_t per_block = run.stride < 32 ? 1 : run.stride / 32;
-    if (per_block == 1) return;
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const float* const from = errors + b * per_block;
-        double all = 0;
-        for (std::size_t c = 0; c < per_block; ++c) {
-            const auto one = static_cast<double>(from[c]);
-            all = largest ? std::max(all, one) : all + one;
+// The largest error of a block under a scale, exact: an element becomes the nearest value.
+double largest_error(const block_params& p, std::span<const float> x, double scale) {
+    constexpr std::size_t together = 16;
+    double most = 0;
+    for (std::size_t first = 0; first < x.size(); first += together) {
+        const std::size_t count = std::min(together, x.size() - first);
+        double magnitude[together] = {}, least[together];
+        for (std::size_t i = 0; i < count; ++i) {
+            magnitude[i] = std::abs(static_cast<double>(x[first + i]));
         }
-        errors[b] = static_cast<float>(all);
+        std::copy(std::begin(magnitude), std::end(magnitude), least);
+        for (std::uint32_t c = 1; c <= p.element.max_positive; ++c) {
+            const double value = static_cast<double>(p.value[c]) * scale;
+            for (std::size_t i = 0; i < together; ++i) {
+                least[i] = std::min(least[i], std::abs(value - magnitude[i]));
+            }
+        }
+        most = std::max(most, *std::max_element(std::begin(least), std::end(least)));
     }
+    return most;
 }
 
-// Which blocks of four-over-six take the smaller scale: 0, 1, or 2 if the errors differ by less
-// than their uncertainty. y is off by at most 2^-23 of itself, and an error by three times that. A
-// sum of squares is off by at most twice the sum of the errors times those, and 2 e y <= 16 e^2 +
-// y^2 / 16.
-void compare_trials(const block_run& run, four_over_six by, trial_scales& trials) {
-    const bool squares = by == four_over_six::mse;
-    const bool largest = by == four_over_six::abs_max;
-    join_chunks(run, largest, trials.error_six.data());
-    join_chunks(run, largest, trials.error_four.data());
-    const double n = largest ? 1.0 : static_cast<double>(run.stride);
-    const double share = squares ? 0x1p-23 * n : 0x1p-20 * n;
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const double s6 = trials.six.data()[b].scale;
-        const double s4 = trials.four.data()[b].scale;
-        const auto amax = static_cast<double>(base::float_from_bits(run.amax.data()[b]));
-        const double six =
-            (squares ? s6 * s6 : s6) * static_cast<double>(trials.error_six.data()[b]);
-        const double four =
-            (squares ? s4 * s4 : s4) * static_cast<double>(trials.error_four.data()[b]);
-        const double margin = 0x1p-15 * (six + four) + share * (squares ? amax * amax : amax);
-        const bool apart = std::abs(four - six) > margin;
-        const bool usual = s6 > 0 && s4 > 0 && s6 < 0x1p126 && apart;
-        trials.taken.data()[b] = usual ? static_cast<std::uint8_t>(four < six) : std::uint8_t{2};
-    }
-}
-
-bool takes_four(const block_params& p, const block_run& run, std::size_t block) {
+bool takes_four(const block_params& p, const block_run& run, std::size_t block,
+                const block_scaling& by_six, const block_scaling& by_four) {
     const block_extent e = extent_of(run.place, block);
     const std::span<const float> x(run.x + block * run.stride, e.size());
+    // Largest errors are often equal: of elements that become the same number under both scales.
+    constexpr std::uint32_t few = 8;
+    if (p.select == four_over_six::abs_max && p.element.max_positive <= few &&
+        quotient_of(p) == quotient_kind::exact) {
+        return largest_error(p, x, by_four.scale) < largest_error(p, x, by_six.scale);
+    }
     const std::uint32_t amax = run.amax.data()[block];
     const fractional_scale six = choose_scale(p, amax, p.largest);
     const fractional_scale four = choose_scale(p, amax, target_four);
     return select_scale(p, x, place_of(run.place, e), six, four).code == four.code;
 }
 
-// The destination of the chosen scale of a block that tries two.
-std::size_t put_choice(const scaling_rows& rows, std::size_t b, const block_scaling& six,
-                       const block_scaling& four, bool takes_four, std::uint32_t amax) {
-    const bool fast = is_fast(six, amax) && is_fast(four, amax);
-    rows.put(b, takes_four ? four : six, fast);
-    return fast ? 0 : 1;
-}
+// The two scalings of every block for four-over-six.
+class both_scalings {
+  public:
+    both_scalings(const block_params& p, const block_run& run, trial_scales& room)
+        : run_(run), six_(room.six.data()), four_(room.four.data()) {
+        room.lone.clear();
+        scaling_table& of_six = table_of(p, p.largest);
+        scaling_table& of_four = table_of(p, target_four);
+        for (std::size_t b = 0; b < run.blocks; ++b) {
+            six_[b] = of_six.lasting(run.amax.data()[b], room.lone);
+            four_[b] = of_four.lasting(run.amax.data()[b], room.lone);
+        }
+    }
 
-// Four-over-six in exact arithmetic. Returns the number of blocks left to the reference, like the
-// functions below.
+    const block_scaling& six(std::size_t b) const { return *six_[b]; }
+    const block_scaling& four(std::size_t b) const { return *four_[b]; }
+
+    // Returns the number of blocks left to the reference, like the functions below.
+    template <typename TakesFour>
+    std::size_t choose(const scaling_rows& rows, TakesFour&& takes) const {
+        std::size_t slow = 0;
+        for (std::size_t b = 0; b < run_.blocks; ++b) {
+            const std::uint32_t amax = run_.amax.data()[b];
+            const bool fast = is_fast(six(b), amax) && is_fast(four(b), amax);
+            // Without a branch that nothing predicts.
+            const block_scaling* const either[] = {six_[b], four_[b]};
+            rows.put(b, *either[takes(b, fast) ? 1 : 0], fast);
+            slow += fast ? 0u : 1u;
+        }
+        return slow;
+    }
+
+  private:
+    const block_run& run_;
+    const block_scaling **six_, **four_;
+};
+
+// Four-over-six in exact arithmetic.
 std::size_t find_four_over_six(const kernels& k, const element_grid& grid, const block_params& p,
                                const block_run& run, const scaling_rows& rows,
                                trial_scales& trials) {
-    scaling_table& of_six = table_of(p, p.largest);
-    scaling_table& of_four = table_of(p, target_four);
-    const std::uint32_t* const amax = run.amax.data();
+    const both_scalings of(p, run, trials);
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        const block_scaling& six = trials.six.data()[b] = of_six.of(amax[b]);
-        const block_scaling& four = trials.four.data()[b] = of_four.of(amax[b]);
-        trials.inverse_six.data()[b] = static_cast<float>(six.inverse);
-        trials.inverse_four.data()[b] = static_cast<float>(four.inverse);
+        trials.inverse_six.data()[b] = static_cast<float>(of.six(b).inverse);
+        trials.inverse_four.data()[b] = static_cast<float>(of.four(b).inverse);
     }
-    k.measure_trials(grid, p.select, run, trials);
-    compare_trials(run, p.select, trials);
-    std::size_t slow = 0;
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const block_scaling &six = trials.six.data()[b], &four = trials.four.data()[b];
-        std::uint8_t taken = trials.taken.data()[b];
-        const bool fast = is_fast(six, amax[b]) && is_fast(four, amax[b]);
-        if (taken == 2) taken = fast && takes_four(p, run, b) ? 1 : 0;
-        slow += put_choice(rows, b, six, four, taken != 0, amax[b]);
-    }
-    return slow;
+    k.compare_trials(grid, p.select, run, trials);
+    return of.choose(rows, [&](std::size_t b, bool fast) {
+        const std::uint8_t taken = trials.taken.data()[b];
+        return taken == 2 ? fast && takes_four(p, run, b, of.six(b), of.four(b)) : taken != 0;
+    });
 }
 
 // Four-over-six of dialect te: the kernel's sums are those of the reference.
 std::size_t find_te_choice(const kernels& k, const element_grid& grid, const block_params& p,
                            const block_run& run, const scaling_rows& rows, workspace& space) {
-    scaling_table& of_six = table_of(p, p.largest);
-    scaling_table& of_four = table_of(p, target_four);
-    const std::uint32_t* const amax = run.amax.data();
+    const both_scalings of(p, run, space.trials);
     block_trials& trials = space.tried;
     const auto set = [&](std::size_t b, const block_scaling& s, te_candidates& to) {
         to.scale.data()[b] = format::decode_scale(*p.scale_format, s.code);
         to.factor.data()[b] = s.factor;
     };
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        set(b, space.trials.six.data()[b] = of_six.of(amax[b]), trials.six);
-        set(b, space.trials.four.data()[b] = of_four.of(amax[b]), trials.four);
+        set(b, of.six(b), trials.six);
+        set(b, of.four(b), trials.four);
     }
     const std::size_t size = run.place.block_size();
     std::size_t cols = static_cast<std::size_t>(run.place.block_cols);
@@ -292,17 +296,12 @@ std::size_t find_te_choice(const kernels& k, const element_grid& grid, const blo
                         p.tensor.amax, p.outer.range, p.tensor.stored, cols},
                        run, trials);
     }
-    std::size_t slow = 0;
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const block_scaling &six = space.trials.six.data()[b], &four = space.trials.four.data()[b];
-        const bool fast = is_fast(six, amax[b]) && is_fast(four, amax[b]);
+    return of.choose(rows, [&](std::size_t b, bool fast) {
         // The last rows of a tile may be shorter.
         const bool whole = run.place.block_rows == 1 || extent_of(run.place, b).size() == size;
-        const bool takes =
-            tried && whole ? trials.code.data()[b] != 0 : fast && takes_four(p, run, b);
-        slow += put_choice(rows, b, six, four, takes, amax[b]);
-    }
-    return slow;
+        return tried && whole ? trials.code.data()[b] != 0
+                              : fast && takes_four(p, run, b, of.six(b), of.four(b));
+    });
 }
 
 // Searched scales: by the kernel where float32 arithmetic can determine the best one.
@@ -315,8 +314,7 @@ std::size_t find_best(const kernels& k, const element_grid& grid, const block_pa
     const int highest = power ? format::e8m0_max : static_cast<int>(p.scale_number.max_positive);
     const int lowest = power ? 0 : 1;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        const block_scaling& first = space.trials.six.data()[b] = table.of(amax[b]);
-        trials.code.data()[b] = std::clamp<std::int32_t>(first.code, lowest, highest);
+        trials.code.data()[b] = std::clamp<std::int32_t>(table.of(amax[b]).code, lowest, highest);
     }
     const scaling_table::float_scales& scales = table.in_float();
     const bool tried = run.stride <= largest_tried && scales.least <= scales.most;
@@ -328,7 +326,7 @@ std::size_t find_best(const kernels& k, const element_grid& grid, const block_pa
     }
     std::size_t slow = 0;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        const block_scaling* s = &space.trials.six.data()[b];
+        const block_scaling* s = &table.of(amax[b]);
         if (is_fast(*s, amax[b]) && amax[b] != 0 && p.tensor.decode > 0) {
             int best = trials.code.data()[b];
             if (!tried || trials.doubtful.data()[b] != 0) {

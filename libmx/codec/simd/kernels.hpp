@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 
 #include "libmx/base/simd/targets.hpp"
 #include "libmx/codec/block_params.hpp"
@@ -147,10 +148,12 @@ struct general_scales {
     base::aligned_buffer<float> factor, overflow, clamp;
 };
 
-/// Four-over-six, per block: both scalings, 1 / S in float32, the choice, and the approximate size
-/// of a chunk's errors in units of S.
+/// Four-over-six, per block: both scalings, 1 / S in float32, the approximate size of a chunk's
+/// errors in units of S, and the choice: 0 for the larger scale, 1 for the smaller one, 2 where the
+/// errors differ by less than their uncertainty.
 struct trial_scales {
-    base::aligned_buffer<block_scaling> six, four;
+    base::aligned_buffer<const block_scaling*> six, four;
+    std::deque<block_scaling> lone;  ///< those that no table keeps
     base::aligned_buffer<float> inverse_six, inverse_four, error_six, error_four;
     base::aligned_buffer<std::uint8_t> taken;
 };
@@ -227,8 +230,8 @@ struct kernels {
     /// Values without a scale to codes, numbers of the grid or both, see cast_by.
     std::size_t (*cast)(const element_grid& g, bool saturate, const stored_values& from,
                         std::size_t count, std::uint8_t* to, float* values);
-    /// The errors of the blocks under both scales of four-over-six.
-    void (*measure_trials)(const element_grid& g, four_over_six by, const block_run& run,
+    /// Chooses between the two scales of four-over-six, from their inverses.
+    void (*compare_trials)(const element_grid& g, four_over_six by, const block_run& run,
                            trial_scales& trials);
     /// scale=search for blocks of at most largest_tried elements.
     void (*search)(const element_grid& g, const search_plan& plan, const block_run& run,
