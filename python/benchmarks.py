@@ -5,8 +5,9 @@
     PYTHONPATH=build/release/python MX=build/release/mx python3 python/benchmarks.py
 
 What is compared runs by turns, on the same number of threads, and the best turn of each counts, so
-that other work on the machine disturbs least; calls on one thread are held against `mx bench` by
-their processor time. Exits with 1 where a limit is not kept. The last two need PyTorch."""
+that other work on the machine disturbs least. Both sides of a ratio are wall time, which is what
+`mx bench` measures: run it on an idle machine. Exits with 1 where a limit is not kept. The last two
+need PyTorch."""
 import argparse
 import json
 import os
@@ -32,17 +33,17 @@ def show(what, figure, unit, limit, least):
         failed.append(what)
 
 
-def seconds(call, clock=time.perf_counter):
-    start = clock()
+def seconds(call):
+    start = time.perf_counter()
     call()
-    return clock() - start
+    return time.perf_counter() - start
 
 
-def by_turns(*calls, clock=time.perf_counter):
+def by_turns(*calls):
     """The fewest seconds of each, after one call of each that does not count."""
     for call in calls:
         call()
-    times = [[seconds(call, clock) for call in calls] for _ in range(turns)]
+    times = [[seconds(call) for call in calls] for _ in range(turns)]
     return [min(column) for column in zip(*times)]
 
 
@@ -74,8 +75,7 @@ def arrays(mx):
         for _ in range(3):  # by turns with the command
             rates.append(bench(mx, n, [recipe])[recipe])
             a, f = by_turns(lambda: libmx.analyze({"x": x}, recipe, threads=1),
-                            lambda: libmx.fake_quantize(x, recipe, out=out, threads=1),
-                            clock=time.process_time)
+                            lambda: libmx.fake_quantize(x, recipe, out=out, threads=1))
             analyzed.append(n / a)
             faked.append(n / f)
         rate = max(rates)
@@ -106,12 +106,13 @@ def two_threads():
 
 
 def memory():
-    """Of a process of its own, since a peak does not go back."""
+    """Of a process of its own, since a peak does not go back. ru_maxrss would begin with the peak of
+    this one."""
     probe = """
-import resource, numpy as np, libmx
+import re, numpy as np, libmx
 x = np.ones((1 << 18, 1 << 10), np.float32)
 libmx.quantize(x[:64], "mxfp4")
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
 before = peak()
 q = libmx.quantize(x, "mxfp4")
 print(peak() - before)

@@ -17,7 +17,7 @@ def mx_metrics(parameters: Iterable[Tuple[str, torch.Tensor]], recipe: str,
     has to hold the same names; its shard may be empty."""
     by, names, sums, maxima = libmx.recipe(recipe), [], [], []
     for name, x in parameters:
-        local = x.to_local() if hasattr(x, "to_local") else x  # DTensor
+        local = getattr(x, "to_local", lambda: x)()  # of a DTensor
         found = libmx.statistics(by, name)
         if local.numel() > 0:
             found.update(local.detach().cpu())

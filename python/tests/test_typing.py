@@ -3,6 +3,7 @@
 import ast
 import os
 import pathlib
+import site
 import subprocess
 import sys
 
@@ -15,7 +16,9 @@ examples = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"
 
 def mypy(*arguments, tmp_path):
     pytest.importorskip("mypy")
-    where = {"MYPYPATH": str(pathlib.Path(libmx.__file__).parents[1])}
+    home = str(pathlib.Path(libmx.__file__).parents[1])
+    # mypy finds an installed package by its py.typed, and refuses MYPYPATH for it.
+    where = {} if home in site.getsitepackages() else {"MYPYPATH": home}
     done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True,
                           env={**os.environ, **where}, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
