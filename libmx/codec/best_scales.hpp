@@ -9,8 +9,9 @@ namespace mx::codec {
 
 /// The reference recipe for the regret of `r`'s scales: scale=search of squared errors over all
 /// codes, in exact arithmetic, with the element format, rounding, scale format, blocks and rotation
-/// of `r`, and a tensor scale if `r` has one. nullopt if undefined: with an offset, scales without
-/// codes, outer scales of rows, given outer scales, or stochastic rounding.
+/// of `r`, and outer scales of the same areas if `r` has any. nullopt if undefined: with an offset,
+/// scales without codes, given outer scales of a dialect that stores their inverse, or stochastic
+/// rounding.
 std::optional<recipe> with_best_scales(const recipe& r);
 
 }  // namespace mx::codec

@@ -462,11 +462,9 @@ void normalize_outer(recipe& r) {
     const bool none = r.outer.what == kind::none;
     if (!scale::is_search(r.rule->id)) {
         r.rule = scale::find_scale_rule(none ? "single-level" : "two-level");
-    } else if (none || r.outer.what == kind::tensor) {
+    } else {
         r.rule =
             scale::find_scale_rule(none ? "search-single-level" : "search", r.scale_format->name);
-    } else {
-        fail(fmt::format("{}: not with searched scales; give tensor or none", key));
     }
     if (none || r.outer.what == kind::tensor) r.outer = {};
     check_areas(r, key);

@@ -16,8 +16,8 @@
 namespace mx::engine {
 namespace {
 
-constexpr std::array<std::string_view, 6> endings{"",         "_scale",        ".scale",
-                                                  "_scale_2", "_global_scale", ".global_scale"};
+constexpr std::array<std::string_view, 6> endings{"_global_scale", ".global_scale", "_scale_2", "",
+                                                  "_scale",        ".scale"};
 
 }  // namespace
 
@@ -25,13 +25,22 @@ given_scales::given_scales(const std::string& path) : path_(path), file_(io::ope
 
 std::optional<float> given_scales::of(const std::string& name) const {
     const std::vector<io::tensor_info>& arrays = file_->tensors();
+    std::optional<std::size_t> several;
     for (const std::string_view ending : endings) {
         const std::string wanted = name + std::string(ending);
-        const auto at = std::ranges::find(arrays, wanted, &io::tensor_info::name);
-        if (at != arrays.end()) return read(static_cast<std::size_t>(at - arrays.begin()));
+        const auto found = std::ranges::find(arrays, wanted, &io::tensor_info::name);
+        if (found == arrays.end()) continue;
+        const auto at = static_cast<std::size_t>(found - arrays.begin());
+        if (found->elements == 1) return read(at);
+        several = several.value_or(at);
     }
+    if (several) return read(*several);
     if (arrays.size() == 1 && arrays.front().elements == 1) return read(0);
     return std::nullopt;
+}
+
+std::string given_scales::why_left_out() const {
+    return fmt::format("'{}' has no outer scale for it", path_);
 }
 
 float given_scales::read(std::size_t array) const {

@@ -10,19 +10,23 @@
 
 namespace mx::engine {
 
-/// The scales in one file of any format that io reads. The scale of a tensor is the single number
-/// in the array with its name, or else with its name and one of the endings `_scale`, `.scale`,
-/// `_global_scale`, `.global_scale` or `_scale_2`. If the file has a single array with one number,
-/// that applies to all tensors.
+/// The scales in one file of any format that io reads. The scale of a tensor is the number in the
+/// first array of one number that has its name and one of the endings `_global_scale`,
+/// `.global_scale` or `_scale_2`, or its name alone, or its name and the ending `_scale` or
+/// `.scale`: a quantized checkpoint has codes and block scales under the last three. If the file
+/// has a single array with one number, that applies to all tensors.
 class given_scales {
   public:
     /// Throws base::error (input) if the file cannot be read.
     explicit given_scales(const std::string& path);
 
     /// The scale of the tensor `name`; nullopt if the file has none. Throws base::error (input)
-    /// with file and array for an array of several numbers, and for a scale that is not positive
-    /// and finite.
+    /// with file and array if all arrays of these names have several numbers, and for a scale that
+    /// is not positive and finite.
     std::optional<float> of(const std::string& name) const;
+
+    /// Why a tensor without a scale is left out: "'FILE' has no outer scale for it".
+    std::string why_left_out() const;
 
   private:
     float read(std::size_t array) const;

@@ -310,8 +310,7 @@ class tensor_run {
             const auto params = params_in(r, info.name);
             if (!params) {
                 skipped_.push_back(
-                    {info.file, info.name, codec::to_string(recipe),
-                     fmt::format("'{}' has no outer scale for it", recipe.outer.file)});
+                    {info.file, info.name, codec::to_string(recipe), given_[r]->why_left_out()});
                 continue;
             }
             for (std::size_t phase = 0; phase < request_.factors.size(); ++phase) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantized checkpoints: every layout with hand-made bytes and values computed here.
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -374,6 +376,42 @@ TEST_CASE("codes that are not decoded are left out, and so are their scales", "[
     REQUIRE(fp8.size() == 2);
     has(fp8[0].reason, "MXFP8 calls for scales 2x2");
     CHECK(fp8[1].tensor == "w_scale");
+}
+
+TEST_CASE("integers that look like codes are no numbers, whatever their dtype", "[quantized]") {
+    const scratch_dir dir;
+    const auto left_out = [&dir](const std::vector<stored>& arrays) {
+        std::vector<engine::skipped_tensor> skipped;
+        const engine::model m = model_of({write_model(dir / "m.safetensors", arrays)});
+        CHECK(engine::numeric_only(m.select({}), skipped).empty());
+        return skipped;
+    };
+    // MLX's words of 8-bit integers, which have the shapes of FP8 in runs of 128, with a scale per
+    // row, and with one scale.
+    for (const auto& [rows, groups] : {std::pair(2u, 2u), {2u, 1u}, {1u, 1u}}) {
+        const tensor::shape scales{rows, groups};
+        const std::size_t words = std::size_t{32} * rows * groups;
+        const auto skipped =
+            left_out({{"l.weight", dtype::u32, {rows, 32 * groups}, repeated(0x38, 4 * words)},
+                      {"l.scales", dtype::bf16, scales, repeated(1, 2 * rows * groups)},
+                      {"l.biases", dtype::bf16, scales, repeated(1, 2 * rows * groups)}});
+        REQUIRE(skipped.size() == 3);
+        has(skipped[0].reason, "MLX's affine words, which mx does not decode");
+    }
+    // Integers of a dtype that no layout has.
+    for (const dtype type : {dtype::i16, dtype::u16}) {
+        const auto skipped = left_out(
+            {{"w", type, {2, 4}, repeated(1, 16)}, {"w_scale", dtype::f32, {2, 1}, "abcdefgh"}});
+        REQUIRE(skipped.size() == 2);
+        has(skipped[0].reason, "no layout has these dtypes");
+    }
+    // One shard of a model, the scales are in another.
+    for (const auto& [name, scales] :
+         {std::pair("w_blocks", "w_scales"), {"w_packed", "w_scale"}, {"l.qweight", "l.scales"}}) {
+        const auto skipped = left_out({{name, dtype::u8, {1, 16}, repeated(1, 16)}});
+        REQUIRE(skipped.size() == 1);
+        has(skipped[0].reason, fmt::format("no file has {}", scales));
+    }
 }
 
 TEST_CASE("packings that mx does not know are left out with their name", "[quantized]") {

@@ -42,15 +42,12 @@ bool holds_codes(code_array kind, const tensor_info& t) {
 bool holds_scales(const quantized_layout& l, dtype t, dtype codes) {
     if (l.codes == code_array::table4) return t == dtype::f32 || t == dtype::u8;
     const bool bytes = t == dtype::u8;
+    // MLX has one scale byte for 16 or 32 codes; words with other scales are its integers.
+    const bool runs = l.block_rows == 1 && l.block_cols <= 32;
+    if (codes == dtype::u32 && !(bytes && runs)) return false;
     if (l.scales == scale_array::e8m0) return bytes || t == dtype::f8_e8m0;
     if (l.scales == scale_array::e4m3) return t == dtype::f8_e4m3 || (bytes && codes == dtype::u32);
     return t == dtype::f32 || t == dtype::bf16 || t == dtype::f16;
-}
-
-bool may_hold_codes(std::string_view family, const tensor_info& t) {
-    return std::ranges::any_of(quantized_layouts, [&](const quantized_layout& l) {
-        return l.family == family && holds_codes(l.codes, t);
-    });
 }
 
 // Codes whose values are the numbers of a dtype count as numbers unless another array says
@@ -58,6 +55,20 @@ bool may_hold_codes(std::string_view family, const tensor_info& t) {
 bool is_integer(dtype t) {
     return t == dtype::u8 || t == dtype::i8 || t == dtype::i16 || t == dtype::u16 ||
            t == dtype::i32 || t == dtype::u32 || t == dtype::i64 || t == dtype::u64;
+}
+
+// Integers next to scales are codes, of an unknown layout at least.
+bool may_hold_codes(const quantized_naming& naming, const tensor_info& t) {
+    if (naming.family.empty() && t.layout.empty() && is_integer(t.type)) return true;
+    return std::ranges::any_of(quantized_layouts, [&](const quantized_layout& l) {
+        return l.family == naming.family && holds_codes(l.codes, t);
+    });
+}
+
+bool has_dtypes(const quantized_layout& l, const candidate& of) {
+    const tensor_info& codes = of.code_info();
+    return l.family == of.naming.family && holds_codes(l.codes, codes) &&
+           holds_scales(l, of.scale_info().type, codes.type);
 }
 
 const format::element_format* element_of(code_array kind, dtype t) {
@@ -202,7 +213,7 @@ class search {
         refused_pairing refusal{codes, std::nullopt, {}};
         for (const quantized_naming& naming : quantized_namings) {
             if (!name.ends_with(naming.codes) || name.size() == naming.codes.size()) continue;
-            if (!may_hold_codes(naming.family, info(codes))) continue;
+            if (!may_hold_codes(naming, info(codes))) continue;
             const std::string stem = name.substr(0, name.size() - naming.codes.size());
             std::string reason;
             const auto scales = index_.beside(codes, stem + std::string(naming.scales), reason);
@@ -210,14 +221,33 @@ class search {
                 const candidate c{index_, naming, stem, stem + std::string(naming.tensor),
                                   codes,  *scales};
                 if (confirm(c, reason)) return;
+                const auto known = [&](const quantized_layout& l) { return has_dtypes(l, c); };
+                if (std::ranges::none_of(quantized_layouts, known) && is_unread(codes)) return;
             }
             if (reason.empty() || !refusal.why.empty()) continue;
             refusal = {codes, scales, reason};
             refusal.others = companions(codes, naming, stem);
         }
+        if (refusal.why.empty()) {
+            if (is_unread(codes)) return;
+            refusal.why = why_packed(info(codes));
+        }
         if (refusal.why.empty()) return;
         refused_.insert(codes);
         result_.refused.push_back(std::move(refusal));
+    }
+
+    // Of integers whose name alone says that they are packed: as in one shard of a model, with the
+    // scales in another.
+    static std::string why_packed(const tensor_info& t) {
+        if (!is_integer(t.type) || t.shape.size() < 2) return {};
+        for (const quantized_naming& n : quantized_namings) {
+            if (n.codes == n.tensor || !t.name.ends_with(n.codes)) continue;
+            const std::string stem = t.name.substr(0, t.name.size() - n.codes.size());
+            return fmt::format("{} has the name of packed codes, but no file has {}{}",
+                               described(t), stem, n.scales);
+        }
+        return {};
     }
 
     // Arrays that mean nothing without the codes.
@@ -237,17 +267,22 @@ class search {
         return all;
     }
 
+    bool is_unread(std::size_t codes) {
+        return std::ranges::any_of(unread_packings,
+                                   [&](const unread_packing& u) { return leave_out(u, codes); });
+    }
+
     // Integers whose names show how they are packed, though mx does not decode it.
-    void leave_out(const unread_packing& u, std::size_t codes) {
+    bool leave_out(const unread_packing& u, std::size_t codes) {
         const std::string& name = info(codes).name;
         if (taken_[codes] || refused_.count(codes) != 0 || !is_integer(info(codes).type) ||
             !name.ends_with(u.codes)) {
-            return;
+            return false;
         }
         const std::string stem = name.substr(0, name.size() - u.codes.size());
         std::string ignored;
         const auto mark = index_.beside(codes, stem + std::string(u.mark), ignored);
-        if (!mark || taken_[*mark]) return;
+        if (!mark || taken_[*mark]) return false;
         refused_pairing r{codes, mark,
                           fmt::format("{} next to {}: {}, which mx does not decode",
                                       described(info(codes)), described(info(*mark)), u.name)};
@@ -259,6 +294,7 @@ class search {
         }
         refused_.insert(codes);
         result_.refused.push_back(std::move(r));
+        return true;
     }
 
     bool confirm(const candidate& of, std::string& reason) {
@@ -271,10 +307,7 @@ class search {
         if (taken_[of.scales]) wanted(fmt::format("{} belongs to another tensor", s.name));
         for (const quantized_layout& l : quantized_layouts) {
             if (taken_[of.scales]) break;
-            if (l.family != of.naming.family || !holds_codes(l.codes, c) ||
-                !holds_scales(l, s.type, c.type)) {
-                continue;
-            }
+            if (!has_dtypes(l, of)) continue;
             std::string misfit;
             if (std::optional<pairing> p = confirm(of, l, misfit)) {
                 return accept(std::move(*p), of, reason);

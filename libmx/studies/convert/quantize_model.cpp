@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "libmx/base/status.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/given_scales.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/studies/convert/output.hpp"
@@ -303,10 +306,23 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
     return p;
 }
 
+// Whether `r` fits the tensor; if not, sets `reason`. `files` holds the files of outer scales that
+// were read, by path.
+bool fits(const io::tensor_info& info, const codec::recipe& r,
+          std::map<std::string, engine::given_scales>& files, std::string& reason) {
+    if (!engine::lay_out(info.shape, r, reason)) return false;
+    if (r.outer.file.empty()) return true;
+    const engine::given_scales& given = files.try_emplace(r.outer.file, r.outer.file).first->second;
+    if (given.of(info.name)) return true;
+    reason = given.why_left_out();
+    return false;
+}
+
 // Returns the tensors to quantize; keeps or skips the others.
 std::vector<const assigned_tensor*> sort_out(output& o, const std::vector<assigned_tensor>& tensors,
                                              quantized_form form, bool keep_rest, bool is_part) {
     std::vector<const assigned_tensor*> chosen;
+    std::map<std::string, engine::given_scales> files;
     for (const assigned_tensor& t : tensors) {
         const io::tensor_info& info = t.tensor.info();
         std::string reason = t.kept;
@@ -314,7 +330,7 @@ std::vector<const assigned_tensor*> sort_out(output& o, const std::vector<assign
         if (t.recipe) {
             if (form != quantized_form::values) require_packable(*t.recipe);
             if (!o.converts(t.tensor)) continue;
-            if (engine::lay_out(info.shape, *t.recipe, reason)) {
+            if (fits(info, *t.recipe, files, reason)) {
                 chosen.push_back(&t);
                 continue;
             }

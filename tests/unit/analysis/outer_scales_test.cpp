@@ -105,6 +105,8 @@ constexpr example examples[] = {{"nvfp4:outer=row", 1, whole},
                                 {"nvfp4:four_over_six=mse,outer=row", 1, whole},
                                 {"nvfp4:four_over_six=mse,outer=row,dialect=te", 1, whole},
                                 {"nvfp4:outer=row,dialect=alto", 1, whole},
+                                {"nvfp4:scale=search,outer=row", 1, whole},
+                                {"nvfp4:scale=search,search=mae,reach=3,outer=1x128", 1, 128},
                                 {"nvfp4:outer=col,block=16x1", whole, 1},
                                 {"nvfp4:outer=col,block=16x1,dialect=te", whole, 1},
                                 {"nvfp4:outer=1x128", 1, 128},
@@ -210,6 +212,20 @@ TEST_CASE("a file gives outer scales by the names of tensors") {
     REQUIRE(a.skipped.size() == 1);
     CHECK(a.skipped[0].tensor == "c");
     CHECK(a.skipped[0].reason.find("no outer scale for it") != std::string::npos);
+
+    // As in a quantized checkpoint, which has codes and block scales under the other names.
+    write({{"a", {1.0f, 2.0f}},
+           {"a_scale", {3.0f, 4.0f}},
+           {"a_scale_2", {0.5f}},
+           {"b_scale", {2.0f}},
+           {"b_global_scale", {0.25f}},
+           {"c", {1.0f, 2.0f}},
+           {"c_scale", {0.125f}}});
+    const analysis::analysis published = results(recipe);
+    REQUIRE(published.results.size() == 3);
+    CHECK(published.results[0].tensor_scale == 0.5);
+    CHECK(published.results[1].tensor_scale == 0.25);
+    CHECK(published.results[2].tensor_scale == 0.125);
 
     write({{"k", {2.0f}}});
     const analysis::analysis of_three = results(recipe);

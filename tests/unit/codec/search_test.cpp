@@ -139,8 +139,15 @@ TEST_CASE("the best scales of a recipe keep all of it but the scales") {
     CHECK(best("mxfp8:transform=hadamard") == "mxfp8:scale=search,transform=hadamard");
     CHECK(best("mxfp4:offset=fp16") == "none");
     CHECK(best("fp8_1x128") == "none");
-    CHECK(best("nvfp4:outer=row") == "none");
+    CHECK(best("nvfp4:outer=row,dialect=te") == "nvfp4:scale=search,outer=row");
+    CHECK(best("nvfp4:outer=col,block=16x1") == "nvfp4:scale=search,block=16x1,outer=col");
+    CHECK(best("nvfp4:outer=32x128") == "nvfp4:scale=search,outer=32x128");
+    CHECK(best("nvfp4:outer=given:4") == "nvfp4:scale=search,outer=given:4");
+    // Files of te and compressed-tensors hold the inverse.
+    CHECK(best("nvfp4:outer=given:4,dialect=te") == "nvfp4:scale=search,outer=given:0.25");
+    CHECK(best("nvfp4:outer=given:g.npy,dialect=modelopt") ==
+          "nvfp4:scale=search,outer=given:g.npy");
+    CHECK(best("nvfp4:outer=given:g.npy,dialect=te") == "none");
     CHECK(best("mxfp4:round=stochastic") == "none");
-    CHECK(best("amdfp4:outer=given:0.5") == "none");
     CHECK(best("amdfp4") == "nvfp4:scale=search-single-level,scale_format=ue5m3");
 }
