@@ -91,6 +91,7 @@ class grid {
         shrink(cell::name, 6, width);
         for (column_widths& w : widths_) w.word = w.piece;
         shrink(cell::text, 8, width);
+        shrink(cell::text, 4, width);
         for (std::size_t i = 0; i < titles_.size(); ++i) fit_title(titles_[i], widths_[i].now);
     }
 

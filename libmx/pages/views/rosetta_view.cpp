@@ -350,9 +350,9 @@ report::section verdict_of(const std::string& kind,
         s.columns.push_back({"codes", "codes\ndiffer", cell::integer});
     }
     if (outer) {
-        s.columns.push_back({"tensor_scales", "tensor\nscales\ndiffer", cell::integer});
+        s.columns.push_back({"tensor_scales", "tensor scales\ndiffer", cell::integer});
     }
-    s.columns.push_back({"first", "first\nexcluding\nblock", cell::name});
+    s.columns.push_back({"first", "the first\nof them", cell::name});
     std::vector<std::string> possible, identical, same_blocks;
     for (const verdict_line& l : lines) {
         report::record r{{"recipes", base::joined(l.labels, ", ")},
