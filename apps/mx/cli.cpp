@@ -113,12 +113,19 @@ std::string unexpected(const CLI::App& app) {
     const std::string word = found->substr(0, found->find('='));
     if (!word.starts_with("--")) return fmt::format("unknown option '{}'", word);
     const std::vector<std::string> names = option_names(app);
-    const auto longer = std::ranges::find_if(names, [&](const std::string& name) {
-        return word.size() > 4 && name.find(word.substr(2)) != std::string::npos;
+    std::vector<std::string_view> bare;
+    for (const std::string_view name : names) {
+        if (name.starts_with("--")) bare.push_back(name.substr(2));
+    }
+    // A part of an option, an option and more, or one with a few other letters.
+    const std::string_view asked = std::string_view(word).substr(2);
+    const auto part = std::ranges::find_if(bare, [&](std::string_view name) {
+        return (asked.size() > 2 && name.find(asked) != std::string_view::npos) ||
+               (name.size() > 2 && asked.starts_with(name));
     });
-    const std::string near =
-        longer != names.end() ? *longer : base::nearest(word, {names.begin(), names.end()});
-    return fmt::format("unknown option '{}'; did you mean '{}'?", word, near);
+    const std::string near = part != bare.end() ? std::string(*part) : base::similar(asked, bare);
+    if (near.empty()) return fmt::format("unknown option '{}'", word);
+    return fmt::format("unknown option '{}'; did you mean '--{}'?", word, near);
 }
 
 // "--threads: 1 required N missing" and "--recipe: At Most 1 required but received 2".

@@ -71,23 +71,29 @@ std::string synopsis(const parser& cmd, const command& c) {
 }
 
 std::string overview(std::size_t width) {
-    std::string text =
-        "mx emulates OCP Microscaling (MX) formats bit for bit and measures their effect on "
-        "the\ntensors of a checkpoint.\n\nUsage: mx COMMAND [options]\n";
+    const auto paragraph = [width](const std::string& sentence) {
+        std::string lines;
+        for (const std::string& line : report::wrapped(sentence, width)) lines += line + "\n";
+        return lines;
+    };
+    std::string text = paragraph(
+        "mx emulates OCP Microscaling (MX) formats bit for bit and measures their effect on the "
+        "tensors of a checkpoint.");
+    text += "\nUsage: mx COMMAND [options]\n";
     std::string_view group;
     for (const command& c : commands) {
         if (c.group != group) text += fmt::format("\n{}:\n", c.group);
         group = c.group;
-        text += fmt::format("  {:<14}{}\n", c.name, c.summary);
+        text += entry(std::string(c.name), std::string(c.summary), 16, width);
     }
     text += "\nExit codes:\n";
     for (const exit_code_row& row : exit_codes) {
         text += entry(fmt::format("{}", row.code), std::string(row.meaning), 7, width);
     }
-    return text +
-           "\n'mx help COMMAND' describes one command; 'man mx' all of them, the environment and "
-           "the "
-           "file\nof settings.\n";
+    return text + "\n" +
+           paragraph(
+               "'mx help COMMAND' describes one command; 'man mx' all of them, the environment and "
+               "the file of settings.");
 }
 
 std::string help_text(const parser& cmd, const command& c, std::size_t width) {

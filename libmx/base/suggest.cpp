@@ -52,6 +52,12 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
     return best;
 }
 
+std::string similar(std::string_view word, const std::vector<std::string_view>& candidates) {
+    std::string best = nearest(word, candidates);
+    const std::size_t most = std::max<std::size_t>(1, word.size() / 3);
+    return distance(word.substr(0, 64), best) <= most ? best : std::string();
+}
+
 std::string unknown(std::string_view what, std::string_view word,
                     const std::vector<std::string_view>& candidates) {
     return fmt::format("unknown {} '{}'; did you mean '{}'? (known: {})", what, word,

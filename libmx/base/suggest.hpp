@@ -15,6 +15,9 @@ namespace mx::base {
 /// neighbours; case ignored); the first of equals. Empty when there are no candidates.
 std::string nearest(std::string_view word, const std::vector<std::string_view>& candidates);
 
+/// nearest, or empty if more than a third of the characters of `word` (at least one) would change.
+std::string similar(std::string_view word, const std::vector<std::string_view>& candidates);
+
 /// "'word' is not ONE OF ...; did you mean 'x'?": the message of all lists, e.g. unknown("scale
 /// rule", "flor", names).
 std::string unknown(std::string_view what, std::string_view word,

@@ -51,15 +51,16 @@ std::vector<std::string> title_lines(const std::string& title) {
     return lines;
 }
 
-std::size_t longest_word(const std::string& text) {
-    std::size_t longest = 0, begin = 0;
-    while (begin <= text.size()) {
-        const std::size_t end = std::min(text.find(' ', begin), text.size());
-        longest = std::max(longest, columns_of(text.substr(begin, end - begin)));
-        begin = end + 1;
-    }
-    return longest;
+std::size_t widest_of(const std::vector<std::string>& lines) {
+    std::size_t widest = 0;
+    for (const std::string& line : lines) widest = std::max(widest, columns_of(line));
+    return widest;
 }
+
+std::size_t longest_word(const std::string& text) { return widest_of(wrapped(text, 0)); }
+
+// As breakable cuts them.
+std::size_t longest_piece(const std::string& text) { return longest_word(breakable(text, 0)); }
 
 // The cells of one section and the widths of its columns.
 class grid {
@@ -67,26 +68,31 @@ class grid {
     grid(const section& s, std::size_t width, bool color) : section_(s), color_(color) {
         for (const column& c : s.columns) {
             titles_.push_back(title_lines(c.title));
-            std::size_t widest = 0;
+            column_widths w;
             for (const std::string& line : titles_.back()) {
-                widest = std::max(widest, columns_of(line));
+                w.title_word = std::max(w.title_word, longest_word(line));
             }
-            std::size_t word = 0;
             for (const record& r : s.rows) {
                 const std::string text = cell_text(r, c);
-                widest = std::max(widest, columns_of(text));
-                if (c.kind == cell::text) word = std::max(word, longest_word(text));
+                w.cells = std::max(w.cells, columns_of(text));
+                if (c.kind != cell::text) continue;
+                w.word = std::max(w.word, longest_word(text));
+                w.piece = std::max(w.piece, longest_piece(text));
             }
-            widths_.push_back(widest);
-            words_.push_back(word);
+            w.now = std::max(w.cells, widest_of(titles_.back()));
+            widths_.push_back(w);
         }
         shrink(cell::name, 16, width);
         shrink(cell::text, 16, width);
         // Prefers narrow columns to lines that the terminal would wrap.
         if (total() > width) gap_ = 1;
+        wrap_titles(width);
         shrink(cell::text, 8, width);
         shrink(cell::name, 6, width);
-        for (std::size_t i = 0; i < titles_.size(); ++i) fit_title(titles_[i], widths_[i]);
+        for (column_widths& w : widths_) w.word = w.piece;
+        shrink(cell::text, 8, width);
+        shrink(cell::text, 4, width);
+        for (std::size_t i = 0; i < titles_.size(); ++i) fit_title(titles_[i], widths_[i].now);
     }
 
     void print_head(const sink& out) const {
@@ -101,7 +107,7 @@ class grid {
             print_line(cells, out);
         }
         std::vector<std::string> rules;
-        for (const std::size_t w : widths_) rules.emplace_back(w, '-');
+        for (const column_widths& w : widths_) rules.emplace_back(w.now, '-');
         print_line(rules, out);
     }
 
@@ -113,8 +119,9 @@ class grid {
         for (std::size_t i = 0; i < widths_.size(); ++i) {
             const column& c = section_.columns[i];
             const std::string text = cell_text(r, c);
-            cells.push_back(c.kind == cell::text ? wrapped(text, widths_[i])
-                                                 : std::vector{shortened(text, widths_[i])});
+            const std::size_t width = widths_[i].now;
+            cells.push_back(c.kind == cell::text ? wrapped(breakable(text, width), width)
+                                                 : std::vector{shortened(text, width)});
             height = std::max(height, cells.back().size());
             codes.push_back(color_ && c.field == "verdict" ? code_of(verdict_tints, text) : "");
         }
@@ -126,23 +133,47 @@ class grid {
     }
 
   private:
+    struct column_widths {
+        std::size_t now = 0;         // what is printed
+        std::size_t cells = 0;       // the widest cell
+        std::size_t word = 0;        // the longest word that is not broken, of a text
+        std::size_t piece = 0;       // the longest part of a broken word
+        std::size_t title_word = 0;  // the longest word of the title
+    };
+
     std::size_t total() const {
-        return std::accumulate(widths_.begin(), widths_.end(), std::size_t{0}) +
-               gap_ * (widths_.empty() ? 0 : widths_.size() - 1);
+        std::size_t sum = gap_ * (widths_.empty() ? 0 : widths_.size() - 1);
+        for (const column_widths& w : widths_) sum += w.now;
+        return sum;
     }
 
     // Reduces the widest columns of one kind by the excess over `width`, down to `least` each and
     // to the longest word, which is not broken.
     void shrink(cell kind, std::size_t least, std::size_t width) {
+        reduce(width, [&](std::size_t i) {
+            const column_widths& w = widths_[i];
+            if (section_.columns[i].kind != kind) return w.now;
+            return std::max({least, w.word, w.title_word});
+        });
+    }
+
+    // The same with columns whose title is wider than their cells.
+    void wrap_titles(std::size_t width) {
+        reduce(width,
+               [&](std::size_t i) { return std::max(widths_[i].cells, widths_[i].title_word); });
+    }
+
+    // `least_of(i)`: the least width of column i.
+    template <typename Least>
+    void reduce(std::size_t width, const Least& least_of) {
         while (total() > width) {
             std::size_t widest = widths_.size();
             for (std::size_t i = 0; i < widths_.size(); ++i) {
-                if (section_.columns[i].kind != kind) continue;
-                if (widths_[i] <= std::max(least, words_[i])) continue;
-                if (widest == widths_.size() || widths_[i] > widths_[widest]) widest = i;
+                if (widths_[i].now <= least_of(i)) continue;
+                if (widest == widths_.size() || widths_[i].now > widths_[widest].now) widest = i;
             }
             if (widest == widths_.size()) return;
-            --widths_[widest];
+            --widths_[widest].now;
         }
     }
 
@@ -162,7 +193,7 @@ class grid {
         for (std::size_t i = 0; i < cells.size(); ++i) {
             if (i > 0) line.append(gap_, ' ');
             const std::string cell =
-                padded(cells[i], widths_[i], is_numeric(section_.columns[i].kind));
+                padded(cells[i], widths_[i].now, is_numeric(section_.columns[i].kind));
             line += codes.empty() ? cell : tinted(cell, codes[i]);
         }
         line.erase(line.find_last_not_of(' ') + 1);
@@ -173,7 +204,7 @@ class grid {
     bool color_;
     std::size_t gap_ = 2;  // blanks between columns
     std::vector<std::vector<std::string>> titles_;
-    std::vector<std::size_t> widths_, words_;
+    std::vector<column_widths> widths_;
 };
 
 void print_rows(const section& s, std::size_t width, bool color, const sink& out) {

@@ -61,4 +61,28 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
     return lines;
 }
 
+std::string breakable(const std::string& text, std::size_t width) {
+    std::string out;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find(' ', begin), text.size());
+        const bool long_word = columns_of(text.substr(begin, end - begin)) > width;
+        std::size_t line = 0;
+        for (std::size_t at = begin; at < end;) {
+            const std::size_t mark = text.find_first_of(",:", at);
+            const std::size_t stop = mark < end ? mark + 1 : end;
+            const std::size_t piece = columns_of(text.substr(at, stop - at));
+            if (long_word && line > 0 && line + piece > width) {
+                out += ' ';
+                line = 0;
+            }
+            out += text.substr(at, stop - at);
+            line += piece;
+            at = stop;
+        }
+        if (end < text.size()) out += ' ';
+        begin = end + 1;
+    }
+    return out;
+}
+
 }  // namespace mx::report

@@ -22,4 +22,8 @@ std::string shortened(const std::string& text, std::size_t width);
 /// `text` broken at blanks into lines of at most `width` columns; longer words are not broken.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);
 
+/// `text` with a blank after some colons and commas of words longer than `width` columns, so that
+/// long recipes can be wrapped. mx accepts recipes with these blanks.
+std::string breakable(const std::string& text, std::size_t width);
+
 }  // namespace mx::report

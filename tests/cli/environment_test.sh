@@ -34,9 +34,14 @@ for file in a.json a.csv a.md a.html; do colored $file && fail "colours in $file
 # Width: COLUMNS before the terminal's; within 60 and 200.
 widest() { awk '{ if (length($0) > most) most = length($0) } END { print most + 0 }'; }
 [ "$(COLUMNS=80 "$mx" help analyze | sed '/^Examples/,$d' | widest)" -le 80 ] || fail "help is wider than COLUMNS"
+[ "$(COLUMNS=80 "$mx" help | widest)" -le 80 ] || fail "the list of commands is wider than COLUMNS"
 [ "$(COLUMNS=80 "$mx" analyze tiny.safetensors -r mxfp8:scale=rceil -r mxfp4:scale=even | sed '/^To repeat/,$d' | widest)" -le 80 ] || fail "tables are wider than COLUMNS"
 # Long names are cut rather than lines broken by the terminal, also with every default recipe.
 [ "$(COLUMNS=80 "$mx" analyze small.safetensors | sed '/^To repeat/,/^$/d; /^\$ /d' | widest)" -le 80 ] || fail "a table of all recipes is wider than COLUMNS"
+for command in compare cluster; do
+    COLUMNS=80 "$mx" $command small.safetensors -r mxfp8_e5m2:scale=rceil,axis=flat -r mxfp4:scale=even >table
+    [ "$(grep -v '^\$ ' table | widest)" -le 80 ] || fail "the tables of mx $command are wider than COLUMNS"
+done
 [ "$(COLUMNS=zero "$mx" formats | widest)" -eq "$(widest <plain)" ] || fail "COLUMNS=zero"
 
 # Settings: the option, the variable, the file, in this order.

@@ -41,7 +41,7 @@ engine::tensor_ref find_tensor(const std::vector<engine::tensor_ref>& all, const
                            named.size() > 2 ? ", ..." : ""),
                {o.file, {}, {}});
     }
-    const std::string near = base::nearest(o.tensor, names);
+    const std::string near = base::similar(o.tensor, names);
     refuse(fmt::format("there is no tensor '{}'{}; 'mx tensors' lists what there is",
                        base::printable(o.tensor),
                        near.empty() ? std::string()

@@ -32,27 +32,8 @@ constexpr std::size_t worst_room = 60;
 // The largest number of matrices of scale disagreement.
 constexpr std::size_t shown_matrices = 8;
 
-// Adds blanks after colons and commas to a recipe longer than `room` columns, as line breaks.
-std::string breakable(const std::string& recipe, std::size_t room) {
-    if (recipe.size() <= room) return recipe;
-    std::string out;
-    std::size_t line = 0;
-    for (std::size_t at = 0; at < recipe.size();) {
-        const std::size_t mark = recipe.find_first_of(",:", at);
-        const std::size_t end = mark == std::string::npos ? recipe.size() : mark + 1;
-        if (line > 0 && line + end - at > room) {
-            out += ' ';
-            line = 0;
-        }
-        out += recipe.substr(at, end - at);
-        line += end - at;
-        at = end;
-    }
-    return out;
-}
-
 std::string name_of(const sweep_plan& plan, std::size_t cell, std::size_t room) {
-    return breakable(plan.cells[cell].name, room);
+    return report::breakable(plan.cells[cell].name, room);
 }
 
 report::section ranking_section(const sweep_plan& plan, const comparison& c, std::size_t top) {
@@ -99,8 +80,8 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
     s.columns.push_back({"clamp_rate", "clamp\n%", cell::share});
     s.columns.push_back({"underflow_rate", "under-\nflow %", cell::share});
     if (parts) {
-        s.columns.push_back({"clamp_error_share", "error:\nclamp", cell::share});
-        s.columns.push_back({"underflow_error_share", "under-\nflow", cell::share});
+        s.columns.push_back({"clamp_error_share", "error\nclamp", cell::share});
+        s.columns.push_back({"underflow_error_share", "error\nzero", cell::share});
     }
     if (regret) s.columns.push_back({"regret_share", "regret\n%", cell::share});
     s.notes.push_back(fmt::format(
@@ -230,7 +211,7 @@ report::section phase_section(const sweep_plan& plan, const comparison& c) {
     for (const phase_group& g : c.phases) {
         if (!g.contest) continue;
         const phase_contest& k = *g.contest;
-        s.add(g.name.empty() ? "all cells" : breakable(g.name, phases_room),
+        s.add(g.name.empty() ? "all cells" : report::breakable(g.name, phases_room),
               name_of(plan, k.best, phases_room), name_of(plan, k.second, phases_room), k.win(),
               k.least, k.greatest, k.reversed);
     }

@@ -340,19 +340,19 @@ report::section verdict_of(const std::string& kind,
     report::section s{.heading = fmt::format("{} {} of {}", results.size(),
                                              results.size() == 1 ? "tensor" : "tensors", kind),
                       .columns = {{"recipes", "dialect, rule and rounding"},
-                                  {"excluded", "blocks that\nexclude it", cell::integer},
+                                  {"excluded", "excluding\nblocks", cell::integer},
                                   {"rate", "%", cell::share}}};
     const bool outer = any.compared && std::ranges::any_of(results, [](const auto* r) {
                            return r->tensor.outer.has_value();
                        });
     if (any.compared) {
-        s.columns.push_back({"scales", "scales that\ndiffer", cell::integer});
-        s.columns.push_back({"codes", "codes that\ndiffer", cell::integer});
+        s.columns.push_back({"scales", "scales\ndiffer", cell::integer});
+        s.columns.push_back({"codes", "codes\ndiffer", cell::integer});
     }
     if (outer) {
-        s.columns.push_back({"tensor_scales", "tensor scales\nthat differ", cell::integer});
+        s.columns.push_back({"tensor_scales", "tensor scales\ndiffer", cell::integer});
     }
-    s.columns.push_back({"first", "first block\nthat excludes it", cell::name});
+    s.columns.push_back({"first", "the first\nof them", cell::name});
     std::vector<std::string> possible, identical, same_blocks;
     for (const verdict_line& l : lines) {
         report::record r{{"recipes", base::joined(l.labels, ", ")},

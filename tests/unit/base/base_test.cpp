@@ -112,6 +112,12 @@ TEST_CASE("an unknown word is answered with the nearest known one") {
     CHECK(nearest("flor", {"floor", "ceil", "even"}) == "floor");
     CHECK(nearest("CIEL", {"floor", "ceil", "even"}) == "ceil");
     CHECK(nearest("x", {}).empty());
+    // Nothing rather than a word that has little in common.
+    CHECK(similar("recpie", {"recipe", "role"}) == "recipe");
+    CHECK(similar("topp", {"top", "dtype"}) == "top");
+    CHECK(similar("topp", {"dtype", "threads"}).empty());
+    CHECK(similar("blocks", {"as", "backend"}).empty());
+    CHECK(similar("x", {}).empty());
 }
 
 TEST_CASE("binary16 conversion is nearest even, saturating, and inverts widening") {

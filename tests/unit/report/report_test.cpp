@@ -155,6 +155,34 @@ TEST_CASE("A table fits its width by shortening names and wrapping text") {
           "b                                     -5\n");
 }
 
+TEST_CASE("Titles, then recipes are wrapped where a table is too wide") {
+    document d;
+    d.sections.push_back({{},
+                          {{"recipe", "recipe"},
+                           {"a", "with saturated\nblocks", cell::integer},
+                           {"b", "in danger", cell::integer},
+                           {"c", "closest", cell::name}},
+                          {{{"recipe", std::string("mxfp8:scale=rceil")},
+                            {"a", integer(12)},
+                            {"b", integer(3)},
+                            {"c", std::string("layers.0.attention.wq.weight")}}},
+                          {},
+                          {}});
+    CHECK(written(write_table, d, 50) ==
+          "                       with\n"
+          "                  saturated     in\n"
+          "recipe               blocks danger closest\n"
+          "----------------- --------- ------ --------------\n"
+          "mxfp8:scale=rceil        12      3 laye..q.weight\n");
+    CHECK(written(write_table, d, 40) ==
+          "                   with\n"
+          "              saturated     in\n"
+          "recipe           blocks danger closest\n"
+          "------------- --------- ------ -------\n"
+          "mxfp8:               12      3 la..ght\n"
+          "scale=rceil\n");
+}
+
 TEST_CASE("Groups print a line when they change") {
     document d;
     d.sections.push_back({"Title",
@@ -199,4 +227,9 @@ TEST_CASE("Names are shortened in the middle, on whole characters") {
     CHECK(cut == "\xc3\xa4..\xc3\xb6\xc3\xbc");
     CHECK(wrapped("one two three", 7) == std::vector<std::string>{"one two", "three"});
     CHECK(wrapped("", 7) == std::vector<std::string>{""});
+    CHECK(breakable("mxfp8:scale=rceil,axis=flat", 27) == "mxfp8:scale=rceil,axis=flat");
+    CHECK(breakable("mxfp8:scale=rceil,axis=flat", 26) == "mxfp8:scale=rceil, axis=flat");
+    CHECK(breakable("by mxfp8:scale=rceil,axis=flat, or", 12) ==
+          "by mxfp8: scale=rceil, axis=flat, or");
+    CHECK(breakable("mxfp8:", 2) == "mxfp8:");
 }
