@@ -73,6 +73,8 @@ inline constexpr std::array foreign_directories{
                     "restore it with orbax.checkpoint and save the arrays with numpy.savez"},
     foreign_archive{"_METADATA", "an Orbax checkpoint",
                     "restore it with orbax.checkpoint and save the arrays with numpy.savez"},
+    foreign_archive{"_CHECKPOINT_METADATA", "an Orbax checkpoint",
+                    "restore it with orbax.checkpoint and save the arrays with numpy.savez"},
     foreign_archive{"saved_model.pb", "a TensorFlow SavedModel",
                     "save its variables with numpy.savez"},
 };

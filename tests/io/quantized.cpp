@@ -370,6 +370,12 @@ TEST_CASE("codes that are not decoded are left out, and so are their scales", "[
         integers);
     REQUIRE(words.size() == 2);
     has(words[0].reason, "require two axes and w_shape (I64 2)");
+    // So is what belongs to codes: here a tensor scale of two numbers.
+    const auto scaled = left_out({{"w", dtype::u8, {1, 16}, all_fp4},
+                                  {"w_scale", dtype::f8_e4m3, {1, 2}, "ab"},
+                                  {"w_scale_2", dtype::f32, {2}, repeated(0, 8)}});
+    REQUIRE(scaled.size() == 3);
+    CHECK(scaled[2].reason == "a part of w, which is not decoded");
     // FP8 under scales that are not understood has no values either.
     const auto fp8 = left_out({{"w", dtype::f8_e4m3, {2, 64}, repeated(1, 128)},
                                {"w_scale", dtype::u8, {2, 3}, "abcdef"}});

@@ -254,12 +254,14 @@ class search {
     std::vector<std::size_t> companions(std::size_t codes, const quantized_naming& naming,
                                         const std::string& stem) const {
         std::vector<std::size_t> all;
+        std::vector<std::string_view> endings{
+            naming.zeros,        naming.groups,          packed_shape_ending,
+            table_ending,        table_state_endings[0], table_state_endings[1],
+            outer_scales_ending, outer_table_ending,     row_order_ending};
+        for (const tensor_scale_name& t : tensor_scale_names) endings.push_back(t.ending);
         std::string ignored;
         for (const std::string& of : {stem, stem + std::string(naming.tensor)}) {
-            for (const std::string_view ending :
-                 {naming.zeros, naming.groups, packed_shape_ending, table_ending,
-                  table_state_endings[0], table_state_endings[1], outer_scales_ending,
-                  outer_table_ending, row_order_ending}) {
+            for (const std::string_view ending : endings) {
                 const auto other = index_.beside(codes, of + std::string(ending), ignored);
                 if (other && !taken_[*other]) all.push_back(*other);
             }
