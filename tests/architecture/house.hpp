@@ -131,6 +131,7 @@ inline constexpr std::array confined_libraries{
     confined_library{"boost/", "libmx/oracle/", ""},
     confined_library{"hwy/",
                      "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/lab/simd/ "
+                     "libmx/transform/simd/ "
                      "libmx/bench/memory_kernels",
                      ""},
     confined_library{"hdf5", "libmx/files/hdf5", ""},
