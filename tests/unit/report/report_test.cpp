@@ -172,14 +172,14 @@ TEST_CASE("Titles, then recipes are wrapped where a table is too wide") {
           "                       with\n"
           "                  saturated     in\n"
           "recipe               blocks danger closest\n"
-          "----------------- --------- ------ --------------\n"
-          "mxfp8:scale=rceil        12      3 laye..q.weight\n");
+          "----------------- --------- ------ ---------------\n"
+          "mxfp8:scale=rceil        12      3 layer..q.weight\n");
     CHECK(written(write_table, d, 40) ==
-          "                   with\n"
-          "              saturated     in\n"
-          "recipe           blocks danger closest\n"
-          "------------- --------- ------ -------\n"
-          "mxfp8:               12      3 la..ght\n"
+          "                     with\n"
+          "                saturated     in\n"
+          "recipe             blocks danger closest\n"
+          "--------------- --------- ------ -------\n"
+          "mxfp8:                 12      3 la..ght\n"
           "scale=rceil\n");
 }
 
