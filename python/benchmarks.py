@@ -106,8 +106,8 @@ def two_threads():
 
 
 def memory():
-    """Of a process of its own, since a peak does not go back. ru_maxrss would begin with the peak of
-    this one."""
+    """Of a process of its own, since a peak does not go back. ru_maxrss would begin with the peak
+    of this one."""
     probe = """
 import re, numpy as np, libmx
 x = np.ones((1 << 18, 1 << 10), np.float32)

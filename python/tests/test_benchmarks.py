@@ -17,13 +17,14 @@ def benchmarks(monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.shown = {}
-    monkeypatch.setattr(module, "show", lambda what, figure, *_: module.shown.update({what: figure}))
+    monkeypatch.setattr(module, "show",
+                        lambda what, figure, *_: module.shown.update({what: figure}))
     return module
 
 
 def test_ratios_are_of_one_clock(benchmarks, monkeypatch, capsys):
-    """On a machine where a process gets half of the time, calls as quick as those of the command have
-    the ratio 1."""
+    """On a machine where a process gets half of the time, calls as quick as those of the command
+    have the ratio 1."""
     wall = [0.0]
     clock = types.SimpleNamespace(perf_counter=lambda: wall[0], process_time=lambda: wall[0] / 2)
 
