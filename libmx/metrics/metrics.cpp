@@ -96,8 +96,7 @@ constexpr std::array metrics{
            "rmse under the best scales: the same elements, blocks and scale format under "
            "scale=search (squared error, all codes) of dialect ocp; null with an offset, with "
            "stochastic rounding, for float32 scales, and for outer scales from files of a dialect "
-           "that "
-           "stores their inverse",
+           "that stores their inverse",
            when::regret},
     metric{"regret", "",
            "rmse^2 - best_rmse^2, the mean squared error that better scales would save; 0 if "

@@ -8,6 +8,8 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
+#include "libmx/bench/row_source.hpp"
+#include "libmx/metrics/row.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -64,4 +66,18 @@ TEST_CASE("values to measure with come with the largest of them") {
     check(0.0f, mx::tensor::dtype::f32, [](float x) { return x; });
     check(std::uint16_t{0}, mx::tensor::dtype::bf16, mx::base::float_from_bf16);
     check(std::uint16_t{0}, mx::tensor::dtype::f16, mx::base::float_from_half);
+}
+
+TEST_CASE("passes measure with the outer scale of all values") {
+    constexpr std::size_t count = 1 << 20;
+    std::vector<float> x(count);
+    const auto bytes = std::as_writable_bytes(std::span(x));
+    const mx::codec::tensor_facts facts = mx::bench::fill_normal(mx::tensor::dtype::f32, bytes);
+    mx::bench::row_source rows(mx::tensor::dtype::f32, bytes, count, facts);
+    // Under an outer scale of zero, as of zeros, this dialect leaves nothing of the values.
+    const mx::codec::recipe recipe = mx::codec::parse_recipe("nvfp4:dialect=torchao");
+    const auto totals = mx::analysis::analyze_matrix(rows.next(0), {&recipe, 1}, false, {});
+    const mx::metrics::row row = mx::metrics::row_of(totals.front().totals);
+    CHECK(row.sqnr_db > 19);
+    CHECK(row.sqnr_db < 22);
 }
