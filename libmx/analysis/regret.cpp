@@ -66,9 +66,10 @@ void add_regrets(result_list& results, const std::vector<engine::tensor_ref>& te
     for (const result& r : results) {
         const std::size_t here = i++;
         const auto [at, added] = best_of.try_emplace(r.under->name);
+        std::string& best_name = at->second;
         if (added) {
             const auto recipe = codec::with_best_scales(r.under->recipe);
-            if (recipe) at->second = codec::to_string(*recipe);
+            if (recipe) best_name = codec::to_string(*recipe);
         }
         if (of != r.of) {
             of = r.of;
@@ -82,7 +83,7 @@ void add_regrets(result_list& results, const std::vector<engine::tensor_ref>& te
             }
         }
         const auto measured = std::ranges::find_if(searched_of, [&](const result& one) {
-            return one.under->name == at->second && one.phase == r.phase;
+            return one.under->name == best_name && one.phase == r.phase;
         });
         // Where NaN or the ends of the scale's range poison other blocks, the errors are of
         // different elements.

@@ -18,7 +18,8 @@ namespace mx::analysis {
 namespace {
 
 constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
-constexpr double most = 0x1p53;  // what a count can be, so that sums are whole numbers too
+constexpr double most = 0x1p53;     // what a count can be, so that sums are whole numbers too
+constexpr double most_bits = 1024;  // of an element
 constexpr std::array<const char*, 4> error_parts{"total", "clamp", "underflow", "grid"};
 
 // A member of the schema, its field, and one line about it; metrics have their own line.
@@ -277,6 +278,11 @@ result result_reader::read(const report::record& from) {
         for (const auto& [name, v] : from) read_member(r, of, name, v);
     } catch (const base::error& e) {
         throw base::error(e.kind(), e.message(), {path_, report::text_of(from, "tensor"), {}});
+    }
+    // Elements and their product fit in 64 bits; it is undefined for empty tensors.
+    if (r.bits_per_element < 0 || r.bits_per_element > most_bits) {
+        throw base::error(base::error_kind::input, "bits_per_element is not a number of bits",
+                          {path_, of.tensor, {}});
     }
     r.under = recipe_named(report::text_of(from, "recipe"));
     // The results of a tensor follow one another.

@@ -77,22 +77,24 @@ void each_whole(Totals& t, F f) {
     block::each_flag(f, t.block);
 }
 
-// Hands out the totals of the one tensor there is, and what the run knows of it.
+// Hands out what the run knows of its one tensor, by recipe.
 class one_array final : public totals_visitor {
   public:
     explicit one_array(const engine::run_request& request)
-        : totals_visitor(request, false, false) {}
-    metrics::totals totals;
-    std::uint64_t passes = 0, inexact = 0;
-    double tensor_scale = undefined_figure;
+        : totals_visitor(request, false, false), seen(request.recipes.size()) {}
+    struct figures {
+        metrics::totals totals;
+        std::uint64_t passes = 0, inexact = 0;
+        double tensor_scale = undefined_figure;
+    };
+    std::vector<figures> seen;
 
     void end(const engine::run_batch& b) override {
-        if (b.jobs.empty()) return;  // the recipe does not fit
-        const engine::run_job& j = b.jobs.front();
-        totals = sums().front()->totals;
-        passes = j.passes;
-        inexact = b.inexact.front();
-        tensor_scale = double{j.params[0]->tensor.decode};
+        for (std::size_t i = 0; i < b.jobs.size(); ++i) {  // none of a recipe that does not fit
+            const engine::run_job& j = b.jobs[i];
+            seen[j.recipe] = {sums()[i]->totals, j.passes, b.inexact.front(),
+                              double{j.params[0]->tensor.decode}};
+        }
     }
 };
 
@@ -111,6 +113,12 @@ void statistics::range::take(const range& other) {
 }
 
 void statistics::update(const engine::tensor_ref& t, const engine::run_control& control) {
+    statistics* const one[] = {this};
+    update(one, t, control);
+}
+
+void statistics::update(std::span<statistics* const> all, const engine::tensor_ref& t,
+                        const engine::run_control& control) {
     const auto refuse = [&](const std::vector<engine::skipped_tensor>& skipped) {
         if (skipped.empty()) return;
         const auto kind =
@@ -121,23 +129,26 @@ void statistics::update(const engine::tensor_ref& t, const engine::run_control& 
     engine::numeric_only({t}, skipped);
     refuse(skipped);
     engine::run_request request;
-    request.recipes = {recipe_};
-    one_array seen(request);
+    for (const statistics* s : all) request.recipes.push_back(s->recipe_);
+    one_array array(request);
     const double spread = spreads_of(std::span(&t, 1), request, control).front();
-    refuse(engine::run({t}, request, seen, control));
+    refuse(engine::run({t}, request, array, control));
 
-    statistics added(recipe_, name_);
-    added.totals_ = seen.totals;
-    added.arrays_ = 1;
-    added.inexact_ = seen.inexact;
-    added.passes_ = seen.passes;
-    added.shape_ = t.info().shape;
     const int type = static_cast<int>(t.info().type), role = place_of_role(t.info());
-    added.dtype_ = {type, type};
-    added.role_ = {role, role};
-    added.spread_ = spread;
-    if (codec::has_tensor_scale(recipe_)) added.tensor_scale_ = seen.tensor_scale;
-    merge(added);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const one_array::figures& seen = array.seen[i];
+        statistics added(all[i]->recipe_, all[i]->name_);
+        added.totals_ = seen.totals;
+        added.arrays_ = 1;
+        added.inexact_ = seen.inexact;
+        added.passes_ = seen.passes;
+        added.shape_ = t.info().shape;
+        added.dtype_ = {type, type};
+        added.role_ = {role, role};
+        added.spread_ = spread;
+        if (codec::has_tensor_scale(added.recipe_)) added.tensor_scale_ = seen.tensor_scale;
+        all[i]->merge(added);
+    }
 }
 
 void statistics::merge(const statistics& other) {

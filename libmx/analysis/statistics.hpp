@@ -25,6 +25,10 @@ class statistics {
     /// cancelled; then nothing was added.
     void update(const engine::tensor_ref& t, const engine::run_control& control);
 
+    /// Adds an array to each of `all`, in one pass over its values.
+    static void update(std::span<statistics* const> all, const engine::tensor_ref& t,
+                       const engine::run_control& control);
+
     /// Adds what another one saw. Throws base::error (usage) where the recipes differ.
     void merge(const statistics& other);
 

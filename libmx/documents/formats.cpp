@@ -27,7 +27,6 @@ const std::vector<column> element_limits = {
     {"max", "max", cell::shortest},
     {"min_normal", "min normal", cell::shortest},
     {"min_subnormal", "min subnormal", cell::shortest},
-    {"summary", ""},
 };
 
 const std::vector<column> scale_limits = {
@@ -37,7 +36,12 @@ const std::vector<column> scale_limits = {
     {"emax", "emax", cell::integer},
     {"max", "max", cell::shortest},
     {"min_normal", "min normal", cell::shortest},
+};
+
+const std::vector<column> scale_summaries = {
+    {"name", "name"},
     {"min_subnormal", "min subnormal", cell::shortest},
+    {"summary", "what its codes mean"},
 };
 
 const std::vector<column> hex_limits = {
@@ -85,9 +89,10 @@ report::document formats() {
     }
     d.sections.push_back({"Element formats", element_limits, elements});
     d.sections.push_back({"Element formats, hexadecimal", hex_limits, elements});
+    d.sections.push_back({{}, summary_columns, elements});
     d.sections.push_back({"Scale formats", scale_limits, scales});
     d.sections.push_back({"Scale formats, hexadecimal", hex_limits, scales});
-    d.sections.push_back({{}, summary_columns, scales});
+    d.sections.push_back({{}, scale_summaries, scales});
     d.sections.push_back({"Block formats (presets of recipes)",
                           {{"name", "name"},
                            {"alias", "also"},

@@ -514,14 +514,15 @@ class tensor_run {
                         return panel.job(i).layout.grid == panel.job(k).layout.grid;
                     },
                     [&](std::vector<std::size_t> on_grid) {
-                        const auto counted = std::ranges::stable_partition(
-                            on_grid, [&](std::size_t i) { return !b.counted_with[jobs[i]]; });
-                        if (count(b, panel, {counted.begin(), counted.end()}, thread, joined)) {
-                            for (const std::size_t i : counted) by_counts[i] = 1;
+                        const auto counted = std::stable_partition(
+                            on_grid.begin(), on_grid.end(),
+                            [&](std::size_t i) { return !b.counted_with[jobs[i]]; });
+                        if (count(b, panel, {counted, on_grid.end()}, thread, joined)) {
+                            for (auto i = counted; i != on_grid.end(); ++i) by_counts[*i] = 1;
                             const auto nothing = [&](std::size_t i) {
                                 return is_nothing(request_of(panel, i));
                             };
-                            on_grid.erase(std::remove_if(counted.begin(), counted.end(), nothing),
+                            on_grid.erase(std::remove_if(counted, on_grid.end(), nothing),
                                           on_grid.end());
                         }
                         if (on_grid.empty()) return;

@@ -22,6 +22,14 @@ constexpr std::size_t probe_bytes = 512;
 constexpr std::string_view text_content = "text";
 constexpr std::string_view unknown_content = "unknown binary data";
 
+const foreign_archive* foreign_directory_at(const fs::path& directory) {
+    std::error_code failure;
+    const auto row = std::ranges::find_if(foreign_directories, [&](const foreign_archive& foreign) {
+        return fs::exists(directory / foreign.entry, failure);
+    });
+    return row == foreign_directories.end() ? nullptr : &*row;
+}
+
 // The one model of a directory: the metadata of a distributed checkpoint, a shard index, or its
 // only safetensors file.
 std::string model_in(const std::string& directory) {
@@ -37,10 +45,13 @@ std::string model_in(const std::string& directory) {
     }
     if (indexes.size() == 1) return indexes.front();
     if (indexes.empty() && files.size() == 1) return files.front();
-    for (const foreign_archive& foreign : foreign_directories) {
-        if (indexes.empty() && files.empty() &&
-            fs::exists(fs::path(directory) / foreign.entry, failure)) {
-            input_error(complaint(foreign.name, foreign.advice), {directory, {}, {}});
+    if (indexes.empty() && files.empty()) {
+        const foreign_archive* foreign = foreign_directory_at(directory);
+        for (const std::string& step : paths_in(directory)) {  // of Orbax
+            if (foreign == nullptr) foreign = foreign_directory_at(step);
+        }
+        if (foreign != nullptr) {
+            input_error(complaint(foreign->name, foreign->advice), {directory, {}, {}});
         }
     }
     input_error(

@@ -17,8 +17,7 @@ namespace {
 double copies_of_operands(const run_request& r, const std::vector<layer_name>& layers) {
     const precision p = precision_of(settings_after(r, r.steps), layers);
     const auto any = [&](const auto& has) {
-        return has(p) ||
-               std::ranges::any_of(p.apart, [&](const auto& own) { return has(own.second); });
+        return has(p) || std::ranges::any_of(p.apart, [&](const auto& l) { return has(l.own); });
     };
     const bool rotated = any([](const precision& one) {
         return std::ranges::any_of(one.rotations, [](const transform::rotation& t) {

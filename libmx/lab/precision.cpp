@@ -242,7 +242,7 @@ precision precision_of(const std::vector<setting>& settings,
         const bool own = l.kept || std::ranges::any_of(settings, [&](const setting& s) {
                              return !s.layers.empty() && base::glob_match(s.layers, l.name);
                          });
-        if (own) p.apart.emplace_back(l.name, of_layer(&l));
+        if (own) p.apart.push_back({l.name, of_layer(&l)});
     }
     return p;
 }

@@ -34,6 +34,8 @@ struct operand_rule {
 operand_rule parse_rule(const std::string& text);
 std::string to_string(const operand_rule& r);
 
+struct layer_precision;
+
 struct precision {
     /// By stage, the operands in the order of the product: x and w, dy and w, dy and x.
     std::array<std::array<operand_rule, 2>, 3> operands;
@@ -53,16 +55,22 @@ struct precision {
     operand_rule gain, norm_input, norm_output;  ///< of norms, along the features
     /// The accumulator model of products; nullopt: one chain of float32 fused multiply-adds.
     std::optional<gemm::accumulator> accumulate;
-    /// Layers with a precision of their own, by name.
-    std::vector<std::pair<std::string, precision>> apart;
+    std::vector<layer_precision> apart;  ///< layers with a precision of their own
 
-    const precision& of(std::string_view layer) const {
-        for (const auto& [name, own] : apart) {
-            if (name == layer) return own;
-        }
-        return *this;
-    }
+    const precision& of(std::string_view layer) const;
 };
+
+struct layer_precision {
+    std::string layer;
+    precision own;
+};
+
+inline const precision& precision::of(std::string_view layer) const {
+    for (const layer_precision& one : apart) {
+        if (one.layer == layer) return one.own;
+    }
+    return *this;
+}
 
 /// One setting of a precision: `key` = `value` for the layers whose names match the pattern
 /// `layers`, or for all layers if it is "".

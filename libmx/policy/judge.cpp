@@ -25,6 +25,11 @@ std::uint64_t bytes_of(double bits_per_element, std::uint64_t elements) {
         std::ceil(bits_per_element * static_cast<double>(elements) / 8));
 }
 
+// Results of other programs may lack the bits of an element.
+double bits_in(const analysis::result& r) {
+    return analysis::value_or(r.bits_per_element, nominal_bits(r.under->recipe));
+}
+
 class judging {
   public:
     judging(std::span<const measured_tensor> tensors, const policy& by, const target& on,
@@ -92,7 +97,7 @@ class judging {
                 const std::uint64_t bytes = bytes_of(nominal_bits(*keep->recipe), t.elements);
                 d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
             }
-            return keep->why;
+            return keep->why.empty() ? fmt::format("the policy {} keeps it", by_.name) : keep->why;
         }
         if (long_axes(t.shape) < static_cast<int>(by_.setting("least_axes"))) {
             return "a vector, not an operand of a product";
@@ -168,8 +173,8 @@ class judging {
             if (!whole) continue;
             const auto elements = static_cast<double>(t.elements);
             r.elements += t.elements;
-            bits += result.bits_per_element * elements;
-            r.bytes += bytes_of(result.bits_per_element, t.elements);
+            bits += bits_in(result) * elements;
+            r.bytes += bytes_of(bits_in(result), t.elements);
             const double n = result.nrmse;
             const double own = std::isnan(n) ? 0 : n * n * elements;
             noise += own;
@@ -363,7 +368,7 @@ class judging {
 
     static void give(decision& d, const measured_tensor& t, const class_recipe& r,
                      const trial& tried) {
-        const std::uint64_t bytes = bytes_of(tried.of->result().bits_per_element, t.elements);
+        const std::uint64_t bytes = bytes_of(bits_in(tried.of->result()), t.elements);
         if (bytes >= t.bytes) {
             d.reason = fmt::format("stored in as few bytes as {} takes", r.recipe);
             return;

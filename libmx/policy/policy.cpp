@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "libmx/base/glob.hpp"
@@ -291,9 +292,14 @@ std::vector<std::string_view> policy_names() {
 }
 
 policy find_policy(std::string_view name) {
-    for (const named_policy& p : named) {
-        if (p.name == name) return parse_policy(p.file().text, std::string(name));
-    }
+    static const auto parsed = [] {  // once: an analysis of an array takes milliseconds
+        std::map<std::string_view, policy> all;
+        for (const named_policy& p : named) {
+            all.emplace(p.name, parse_policy(p.file().text, std::string(p.name)));
+        }
+        return all;
+    }();
+    if (const auto at = parsed.find(name); at != parsed.end()) return at->second;
     throw base::error(base::error_kind::usage, base::unknown("policy", name, policy_names()));
 }
 

@@ -107,10 +107,7 @@ class builder {
         // keeps the part after the position.
         const std::string text = problem.what();
         if (open_.empty() && !done_) {
-            refuse(
-                "is not JSON: give results that mx wrote with --json, as in mx analyze MODEL "
-                "--json "
-                "results.json");
+            refuse(fmt::format("is not JSON: give {}", options_.expected));
         }
         const std::size_t column = text.find("column ");
         const std::size_t start =

@@ -26,6 +26,9 @@ struct read_options {
     /// The members of a result to keep, by name; all if empty. Others (for example histograms) are
     /// still validated but need no memory.
     std::function<bool(std::string_view)> keep;
+    /// What an error asks for in place of a file that is not JSON.
+    std::string_view expected =
+        "results that mx wrote with --json, as in mx analyze MODEL --json results.json";
 };
 
 /// Supplies the next bytes of a document: fills the beginning of `out` and returns their number, 0

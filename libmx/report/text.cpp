@@ -65,10 +65,13 @@ std::string breakable(const std::string& text, std::size_t width) {
     std::string out;
     for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end = std::min(text.find(' ', begin), text.size());
-        const bool long_word = columns_of(text.substr(begin, end - begin)) > width;
+        const std::string word = text.substr(begin, end - begin);
+        const bool long_word = columns_of(word) > width;
+        // Of recipes, which may name files, mx accepts those with blanks after colons and commas.
+        const char* const marks = word.find(':') == std::string::npos ? ",/" : ",:";
         std::size_t line = 0;
         for (std::size_t at = begin; at < end;) {
-            const std::size_t mark = text.find_first_of(",:", at);
+            const std::size_t mark = text.find_first_of(marks, at);
             const std::size_t stop = mark < end ? mark + 1 : end;
             const std::size_t piece = columns_of(text.substr(at, stop - at));
             if (long_word && line > 0 && line + piece > width) {

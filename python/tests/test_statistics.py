@@ -29,6 +29,23 @@ def test_one_array_is_an_analysis(recipe, name):
         assert pickle.loads(pickle.dumps(s)).record() == s.record()
 
 
+def test_several_recipes_in_one_pass():
+    each = [libmx.statistics(r, "w") for r in RECIPES]
+    for x in arrays():
+        libmx.Statistics.update_all(each, x)
+    libmx.Statistics.update_all([], arrays()[0])
+    for s in each:
+        alone = libmx.statistics(s.recipe, "w")
+        for x in arrays():
+            alone.update(x)
+        assert s.record() == alone.record()
+    before = each[0].record()
+    with pytest.raises(libmx.Error, match="2x16"):
+        libmx.Statistics.update_all([each[0], libmx.statistics("mxfp8:block=2x16", "w")],
+                                    np.ones(32, np.float32))
+    assert each[0].record() == before
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_merges_in_any_order(recipe):
     def seen(*indices):

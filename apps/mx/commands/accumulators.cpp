@@ -174,7 +174,6 @@ report::document accumulators_document() {
                         {"scales", short_scales(m)},
                         {"L", field_text(m, "fused_length")},
                         {"F", field_text(m, "fraction_bits")},
-                        {"floor", field_text(m, "exponent_floor")},
                         {"convert", text(word_of(gemm::conversion_words, m.convert).name)},
                         {"c", field_text(m, "c")},
                         {"evidence", short_evidence(m)}});
@@ -186,15 +185,14 @@ report::document accumulators_document() {
           {"scales", "scales"},
           {"L", "L"},
           {"F", "F"},
-          {"floor", "floor"},
           {"convert", "rounds"},
           {"c", "c enters"},
           {"evidence", "evidence"}},
          std::move(rows),
          "chip",
-         {"L products and the accumulator c are aligned to the largest exponent among them (no "
-          "less than the floor), cut off F bits below it, added exactly and converted; the result "
-          "is the next step's c. fp8: e4m3 and e5m2; fp6: e3m2 and e2m3; fp4: e2m1; fnuz8: "
+         {"L products and the accumulator c are aligned to the largest exponent among them "
+          "(at least a floor), cut off F bits below it, added exactly and converted; the result is "
+          "the next step's c. fp8: e4m3 and e5m2; fp6: e3m2 and e2m3; fp4: e2m1; fnuz8: "
           "CDNA3's fp8. Scales: e32 and e16 are E8M0 per 32 and per 16 elements, u16 UE4M3 per 16.",
           evidence_legend() + " *: of some pairs of operands; the others are extrapolated.",
           "'mx accumulators NAME' gives every field and what is known of it; NAME:key=value "

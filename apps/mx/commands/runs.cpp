@@ -99,7 +99,9 @@ record probe_of(const told_run& r, const record& probe) {
 }
 
 told_run read_run(const std::string& path, const lab::instability_rule& rule) {
-    const analysis::results_input in = analysis::open_results(path);
+    report::read_options options;
+    options.expected = "the folder of a run of mx train, or its run.json";
+    const analysis::results_input in = analysis::open_results(path, options);
     const auto damaged = [&](const std::string& what) {
         throw base::error(base::error_kind::input, what, {path, {}, {}});
     };

@@ -7,7 +7,8 @@
 namespace mx::base::simd {
 
 bool supported(target t) {
-    const auto has = hwy::SupportedTargets() & HWY_TARGETS;
+    // Virtual machines trap the instruction that says what there is.
+    static const auto has = hwy::SupportedTargets() & HWY_TARGETS;
     switch (t) {
         case target::sse4:
             return (has & HWY_SSE4) != 0;

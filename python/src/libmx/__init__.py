@@ -204,6 +204,14 @@ class Statistics:
         recipe has one. Raises Error as quantize does, without adding anything."""
         self._core.update(as_view(x, self.name), threads)
 
+    @staticmethod
+    def update_all(each: Iterable["Statistics"], x: Any, threads: int = 0) -> None:
+        """Adds an array to each of several statistics of one tensor, under different recipes, in one
+        pass over the array. Raises Error as update does, without adding anything to any of them."""
+        every = list(each)
+        if every:
+            _libmx.Statistics.update_all([s._core for s in every], as_view(x, every[0].name), threads)
+
     def merge(self, other: "Statistics") -> None:
         """Adds the statistics of another one. Raises Error if the recipes differ."""
         self._core.merge(other._core)

@@ -710,6 +710,17 @@ NB_MODULE(_libmx, m) {
                      return true;
                  });
              })
+        .def_static("update_all",
+                    [](const nb::sequence& each, const mx::view& x, int threads) {
+                        std::vector<mx::analysis::statistics*> all;
+                        for (const nb::handle one : each) {
+                            all.push_back(nb::cast<mx::analysis::statistics*>(one));
+                        }
+                        run(x.elements(), threads, [&](const mx::run_options& how) {
+                            mx::analysis::statistics::update(all, x.ref(), control_of(how));
+                            return true;
+                        });
+                    })
         .def("merge", &mx::analysis::statistics::merge)
         .def("record",
              [](const mx::analysis::statistics& s) {

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import library
 
-from . import (Analysis, Error, Recipe, RecipeLike, analyze, fake_quantize as _fake_quantize,
-               matmul, quantize, recipe, statistics)
+from . import (Analysis, Error, Recipe, RecipeLike, Statistics, analyze,
+               fake_quantize as _fake_quantize, matmul, quantize, recipe, statistics)
 from ._arrays import _names as _stored
 
 __all__ = ["Linear", "LinearConfig", "NormAlert", "Watch", "capture", "convert_", "fake_quantize",
@@ -409,7 +409,11 @@ class Watch:
                  tensors: Sequence[str], every: int, layers: Sequence[str]) -> None:
         if every < 1:
             raise Error(f"every={every}: at least 1 is expected")
-        self.recipes = [recipe(r) for r in ([recipes] if isinstance(recipes, str) else recipes)]
+        given = [recipe(r) for r in ([recipes] if isinstance(recipes, str) else recipes)]
+        if not given:
+            raise Error("recipes: at least one is expected")
+        self.recipes = list(dict.fromkeys(given))
+        self._keys = [str(r) for r in self.recipes]
         self.every, self.step = every, 0
         self.records: List[Dict[str, Any]] = []
         self.statistics: Dict[Tuple[str, str], Any] = {}
@@ -417,13 +421,12 @@ class Watch:
                              self._take)
 
     def _take(self, kind: str, name: str, x: torch.Tensor) -> None:
-        for r in self.recipes:
-            key = name, str(r)
-            if key not in self.statistics:
-                self.statistics[key] = statistics(r, name)
-            elif kind == "weight":
-                continue  # the same in every part of a batch
-            self.statistics[key].update(_on_host(x))
+        if kind == "weight" and (name, self._keys[0]) in self.statistics:
+            return  # the same in every part of a batch
+        for key, r in zip(self._keys, self.recipes):
+            if (name, key) not in self.statistics:
+                self.statistics[name, key] = statistics(r, name)
+        Statistics.update_all([self.statistics[name, key] for key in self._keys], _on_host(x))
 
     def merge(self, other: Mapping[Tuple[str, str], Any]) -> None:
         """Adds the `statistics` of another process of this step, in any order."""

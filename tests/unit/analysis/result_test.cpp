@@ -105,6 +105,10 @@ TEST_CASE("results that cannot be are refused by file and tensor") {
         CHECK(said.find("elements is not a count") != std::string::npos);
     }
     CHECK(refusal("phase", -1.0).find("phase is not a count") != std::string::npos);
+    for (const double n : {-1.0, 1e300}) {
+        const std::string said = refusal("bits_per_element", n);
+        CHECK(said.find("bits_per_element is not a number of bits") != std::string::npos);
+    }
     CHECK(refusal("recipe", std::string("mxfp5")).find("mxfp5") != std::string::npos);
     CHECK(refusal("recipe", std::string("mxfp4:scale=floor")).find("not in canonical spelling") !=
           std::string::npos);

@@ -48,6 +48,29 @@ TEST_CASE("statistics of one array are its analysis") {
     }
 }
 
+TEST_CASE("statistics under several recipes in one pass are those of each recipe") {
+    const std::vector<float> x = numbers(512, 3);
+    std::vector<statistics> all;
+    for (const char* text : {"mxfp8", "nvfp4", "mxfp4:round=stochastic", "mxfp4:dialect=torchao"}) {
+        all.emplace_back(mx::codec::parse_recipe(text), "layers.2.mlp.up.weight");
+    }
+    std::vector<statistics*> places;
+    for (statistics& s : all) places.push_back(&s);
+    const auto file = mx::io::memory_tensor(x.data(), mx::tensor::dtype::f32, {16, 32}, {},
+                                            "layers.2.mlp.up.weight");
+    statistics::update(places, {file.get(), 0}, {});
+    for (const statistics& s : all) {
+        CHECK(record_of(s.figures()) == record_of(seen(s.recipe(), x).figures()));
+    }
+    // A recipe that does not fit: none of them has added anything.
+    statistics tiles(mx::codec::parse_recipe("mxfp8:block=2x16"), "w"),
+        blocks(all[0].recipe(), "w");
+    statistics* const both[] = {&blocks, &tiles};
+    const auto row = mx::io::memory_tensor(x.data(), mx::tensor::dtype::f32, {32}, {}, "w");
+    CHECK_THROWS_AS(statistics::update(both, {row.get(), 0}, {}), mx::base::error);
+    CHECK(blocks.figures().elements == 0);
+}
+
 TEST_CASE("statistics merge to the same figures as lists of numbers") {
     const auto r = mx::codec::parse_recipe("mxfp4:scale=even");
     const std::vector<statistics> parts{seen(r, numbers(64, 1e-20F)), seen(r, numbers(512, 1)),

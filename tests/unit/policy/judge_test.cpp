@@ -67,6 +67,28 @@ TEST_CASE("only operands of products get a recipe") {
     CHECK(j.decisions[weights + 7].role == "head");
 }
 
+TEST_CASE("a rule that keeps tensors need not say why") {
+    const policy ours = parse_policy(
+        R"({"schema": "mx.policy/1", "name": "ours", "version": "1", "purpose": "a test",
+            "extends": "inference", "results": [{"rule": "keep", "role": "weight"}]})",
+        "ours.json");
+    const judgement j = judge(projections(), ours, find_target("any"), {});
+    CHECK(j.decisions.front().recipe == keep_choice);
+    CHECK(j.decisions.front().reason == "the policy ours keeps it");
+    CHECK(j.classes.empty());
+}
+
+TEST_CASE("results without the bits of an element are judged by those of whole blocks") {
+    auto tensors = projections();
+    const judgement whole = judged(tensors);
+    for (measured_tensor& t : tensors) {
+        for (const std::string& r : usual) {
+            alter(t, r, [](analysis::result& f) { f.bits_per_element = nan; });
+        }
+    }
+    CHECK(judged(tensors).totals.recommended == whole.totals.recommended);
+}
+
 TEST_CASE("one projection that loses nearly all of its elements leads the risks") {
     auto tensors = projections();
     // Larger than all others together, and as good as normally distributed data.

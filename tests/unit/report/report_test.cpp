@@ -232,4 +232,6 @@ TEST_CASE("Names are shortened in the middle, on whole characters") {
     CHECK(breakable("by mxfp8:scale=rceil,axis=flat, or", 12) ==
           "by mxfp8: scale=rceil, axis=flat, or");
     CHECK(breakable("mxfp8:", 2) == "mxfp8:");
+    CHECK(breakable("docs/reproduce/su.md", 15) == "docs/reproduce/ su.md");
+    CHECK(breakable("nvfp4:outer=given:a/b", 8) == "nvfp4: outer=given: a/b");
 }
