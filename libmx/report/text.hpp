@@ -23,8 +23,8 @@ std::string shortened(const std::string& text, std::size_t width);
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);
 
 /// `text` with a blank after some colons and commas of words longer than `width` columns, so that
-/// long recipes can be wrapped (mx accepts recipes with these blanks); in words without a colon also
-/// after slashes.
+/// long recipes can be wrapped (mx accepts recipes with these blanks); in words without a colon
+/// also after slashes.
 std::string breakable(const std::string& text, std::size_t width);
 
 }  // namespace mx::report
