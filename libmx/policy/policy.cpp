@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "libmx/base/glob.hpp"
@@ -292,14 +293,19 @@ std::vector<std::string_view> policy_names() {
 }
 
 policy find_policy(std::string_view name) {
-    static const auto parsed = [] {  // once: an analysis of an array takes milliseconds
-        std::map<std::string_view, policy> all;
-        for (const named_policy& p : named) {
-            all.emplace(p.name, parse_policy(p.file().text, std::string(p.name)));
-        }
-        return all;
-    }();
-    if (const auto at = parsed.find(name); at != parsed.end()) return at->second;
+    // Parsed once: an analysis of an array takes milliseconds. One may extend another.
+    struct parsed {
+        std::once_flag once;
+        std::optional<policy> content;
+    };
+    static std::array<parsed, named.size()> all;
+    for (std::size_t i = 0; i < named.size(); ++i) {
+        if (named[i].name != name) continue;
+        std::call_once(all[i].once, [&] {
+            all[i].content = parse_policy(named[i].file().text, std::string(name));
+        });
+        return *all[i].content;
+    }
     throw base::error(base::error_kind::usage, base::unknown("policy", name, policy_names()));
 }
 
