@@ -60,7 +60,31 @@ void values_of_block(const block_params& p, const block_results& d, std::size_t 
         return dequantize_block(p, scale, d.offset[block], std::span(codes, values.size()), values);
     }
     // A power of two: the float32 product is the exact product rounded once.
-    simd::scaled_values(p, scale, codes, values.data(), values.size());
+    simd::scaled_values(p, &scale, 1, values.size(), codes, values.data());
+}
+
+void values_of_blocks(const block_params& p, const block_results& d, std::size_t first,
+                      std::span<float> values) {
+    constexpr std::size_t most = 64;
+    std::array<float, most> scales;
+    while (!values.empty()) {
+        const std::size_t count = std::min(most, values.size() / d.stride);
+        bool plain = d.values == nullptr && p.plain && !p.has_offset;
+        for (std::size_t b = 0; plain && b < count; ++b) {
+            scales[b] = scale_of_block(p, d, first + b);
+            plain = !std::isnan(scales[b]);
+        }
+        if (plain) {
+            simd::scaled_values(p, scales.data(), count, d.stride, d.codes + first * d.stride,
+                                values.data());
+        } else {
+            for (std::size_t b = 0; b < count; ++b) {
+                values_of_block(p, d, first + b, values.subspan(b * d.stride, d.stride));
+            }
+        }
+        first += count;
+        values = values.subspan(count * d.stride);
+    }
 }
 
 }  // namespace mx::codec

@@ -69,6 +69,11 @@ float scale_of_block(const block_params& p, const block_results& d, std::size_t 
 void values_of_block(const block_params& p, const block_results& d, std::size_t block,
                      std::span<float> values);
 
+/// The same of consecutive blocks without padding, `stride` values each; `values` holds whole
+/// blocks.
+void values_of_blocks(const block_params& p, const block_results& d, std::size_t first,
+                      std::span<float> values);
+
 /// The results for a segment under one recipe. Counts and maxima are those of the segment; the
 /// exact sums may be delivered later, together with those of a following segment of the same run.
 struct segment_result {

@@ -17,23 +17,25 @@ namespace hn = hwy::HWY_NAMESPACE;
 using value_tag = hn::ScalableTag<float>;
 using value_bits = hn::RebindToUnsigned<value_tag>;
 
-void scale_codes(const plain_params& p, float scale, const std::uint8_t* codes, float* to,
-                 std::size_t count) {
-    std::size_t i = 0;
-    if (p.element.floating && p.element.has_sign) {
-        const value_tag df;
-        const value_bits du;
-        const hn::Rebind<std::uint8_t, value_tag> stored;
-        const std::size_t lanes = hn::Lanes(df);
-        const int mantissa = p.element.mantissa_bits, top = p.element.bits - 1;
-        const auto magnitude_mask = hn::Set(du, (1u << top) - 1u);
-        const auto hidden = hn::Set(du, 1u << mantissa);
-        const auto exponent = [&](int e) {
-            return hn::Set(du, static_cast<std::uint32_t>(127 + e) << 23);
-        };
-        const auto normal = exponent(p.element.emin - 1), least = exponent(p.element.emin);
+void scale_codes(const plain_params& p, const float* scales, std::size_t blocks, std::size_t size,
+                 const std::uint8_t* codes, float* to) {
+    const value_tag df;
+    const value_bits du;
+    const hn::Rebind<std::uint8_t, value_tag> stored;
+    const std::size_t lanes = hn::Lanes(df);
+    const int mantissa = p.element.mantissa_bits, top = p.element.bits - 1;
+    const auto magnitude_mask = hn::Set(du, (1u << top) - 1u);
+    const auto hidden = hn::Set(du, 1u << mantissa);
+    const auto exponent = [&](int e) {
+        return hn::Set(du, static_cast<std::uint32_t>(127 + e) << 23);
+    };
+    const auto normal = exponent(p.element.emin - 1), least = exponent(p.element.emin);
+    const std::size_t in_vectors =
+        p.element.floating && p.element.has_sign ? size / lanes * lanes : 0;
+    for (std::size_t b = 0; b < blocks; ++b, codes += size, to += size) {
+        const float scale = scales[b];
         const auto factor = hn::Set(df, scale);
-        for (; i + lanes <= count; i += lanes) {
+        for (std::size_t i = 0; i < in_vectors; i += lanes) {
             const auto code = hn::PromoteTo(du, hn::LoadU(stored, codes + i));
             const auto magnitude = hn::And(code, magnitude_mask);
             const auto field = hn::ShiftLeftSame(magnitude, 23 - mantissa);
@@ -45,8 +47,8 @@ void scale_codes(const plain_params& p, float scale, const std::uint8_t* codes, 
             const auto sign = hn::ShiftLeftSame(hn::Xor(code, magnitude), 31 - top);
             hn::StoreU(hn::Mul(factor, hn::Or(value, hn::BitCast(df, sign))), df, to + i);
         }
+        for (std::size_t i = in_vectors; i < size; ++i) to[i] = scale * p.value[codes[i]];
     }
-    for (; i < count; ++i) to[i] = scale * p.value[codes[i]];
 }
 
 void narrow(const float* from, std::uint16_t* to, std::size_t count) {
@@ -86,9 +88,9 @@ namespace mx::codec::simd {
 HWY_EXPORT(scale_codes);
 HWY_EXPORT(narrow);
 
-void scaled_values(const plain_params& p, float scale, const std::uint8_t* codes, float* to,
-                   std::size_t count) {
-    HWY_DYNAMIC_DISPATCH(scale_codes)(p, scale, codes, to, count);
+void scaled_values(const plain_params& p, const float* scales, std::size_t blocks, std::size_t size,
+                   const std::uint8_t* codes, float* to) {
+    HWY_DYNAMIC_DISPATCH(scale_codes)(p, scales, blocks, size, codes, to);
 }
 
 void to_bf16(const float* from, std::uint16_t* to, std::size_t count) {

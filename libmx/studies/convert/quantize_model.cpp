@@ -118,10 +118,14 @@ void put_values(const engine::quantized_segment& s, const engine::panel& where,
         const auto across = static_cast<std::size_t>(s.place.grid_cols());
         for (std::size_t b = 0; b < d.blocks; b += across) {
             const std::size_t at = place_in_panel(s, where, codec::extent_of(s.place, b));
-            for (std::size_t k = 0, col = 0; k < across; ++k) {
-                const auto width = std::min<std::size_t>(s.place.block_cols, s.place.cols - col);
-                codec::values_of_block(params, d, b + k, std::span(to).subspan(at + col, width));
-                col += width;
+            const std::span<float> row = std::span(to).subspan(at, s.place.cols);
+            // Blocks longer than a row and parts of blocks have padding.
+            const std::size_t whole = s.place.block_cols == d.stride ? row.size() / d.stride : 0;
+            codec::values_of_blocks(params, d, b, row.first(whole * d.stride));
+            for (std::size_t k = whole; k < across; ++k) {
+                const auto col = k * static_cast<std::size_t>(s.place.block_cols);
+                const auto width = std::min<std::size_t>(s.place.block_cols, row.size() - col);
+                codec::values_of_block(params, d, b + k, row.subspan(col, width));
             }
         }
         return;
