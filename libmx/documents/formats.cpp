@@ -53,7 +53,7 @@ const std::vector<column> hex_limits = {
     {"finite_codes", "finite\ncodes", cell::integer},
     {"codes", "of", cell::integer},
     {"specials", "specials"},
-    {"safetensors", "safetensors\ndtype"},
+    {"safetensors", "dtype\nin files"},
 };
 
 const std::vector<column> summary_columns = {{"name", "name"}, {"summary", "what its codes mean"}};

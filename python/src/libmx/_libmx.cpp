@@ -711,7 +711,7 @@ NB_MODULE(_libmx, m) {
                  });
              })
         .def_static("update_all",
-                    [](const nb::sequence& each, const mx::view& x, int threads) {
+                    [](const nb::list& each, const mx::view& x, int threads) {
                         std::vector<mx::analysis::statistics*> all;
                         for (const nb::handle one : each) {
                             all.push_back(nb::cast<mx::analysis::statistics*>(one));

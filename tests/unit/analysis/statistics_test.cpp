@@ -63,9 +63,8 @@ TEST_CASE("statistics under several recipes in one pass are those of each recipe
         CHECK(record_of(s.figures()) == record_of(seen(s.recipe(), x).figures()));
     }
     // A recipe that does not fit: none of them has added anything.
-    statistics tiles(mx::codec::parse_recipe("mxfp8:block=2x16"), "w"),
-        blocks(all[0].recipe(), "w");
-    statistics* const both[] = {&blocks, &tiles};
+    statistics columns(mx::codec::parse_recipe("mxfp8:axis=3"), "w"), blocks(all[0].recipe(), "w");
+    statistics* const both[] = {&blocks, &columns};
     const auto row = mx::io::memory_tensor(x.data(), mx::tensor::dtype::f32, {32}, {}, "w");
     CHECK_THROWS_AS(statistics::update(both, {row.get(), 0}, {}), mx::base::error);
     CHECK(blocks.figures().elements == 0);
