@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of several safetensors files.
+#include <filesystem>
+#include <fstream>
+
 #include "libmx/io/writer.hpp"
 #include "tests/io/fixture_values.hpp"
 
@@ -80,4 +83,13 @@ TEST_CASE("a directory stands for the one model in it", "[sharded]") {
     CHECK(io::open_model(dir.path())->tensors().size() == 1);
     shard(dir / "two.safetensors", {{"b", "second"}});
     has(open_error(dir.path()), "and 2 *.safetensors; name one");
+}
+
+TEST_CASE("directories of other formats are named, also with a folder per step", "[sharded]") {
+    const scratch_dir dir;
+    std::filesystem::create_directories(dir / "run/100");
+    std::ofstream(dir / "run/100/_METADATA") << "{}";
+    for (const char* of : {"run/100", "run"}) has(open_error(dir / of), "looks like an Orbax");
+    shard(dir / "run/one.safetensors", {{"a", "first"}});
+    CHECK(io::open_model(dir / "run")->tensors().size() == 1);
 }
