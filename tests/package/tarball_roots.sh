@@ -15,7 +15,7 @@ work=$(cd "$3" && pwd)
 cat >"$work/commands" <<'END'
 export PATH=$1:$PATH LC_ALL=C
 cd "$2"
-mx version | grep -v -e MPI -e cuda
+mx version | grep -E '^(mx|oracle|ONNX|fits|backend [^c])'
 for file in *.h5 *.keras *.npz *.pt *.onnx torch_distributed *.safetensors; do
     echo "== $file"
     mx tensors "$file" 2>&1
