@@ -68,7 +68,7 @@ TEST_CASE("only operands of products get a recipe") {
 }
 
 TEST_CASE("a rule that keeps tensors need not say why") {
-    const policy ours = parse_policy(
+    const auto ours = parse_policy(
         R"({"schema": "mx.policy/1", "name": "ours", "version": "1", "purpose": "a test",
             "extends": "inference", "results": [{"rule": "keep", "role": "weight"}]})",
         "ours.json");
