@@ -169,10 +169,11 @@ std::size_t compare_all(const stored_matrix& m, std::vector<recipe> recipes, std
                         mx::codec::word_pass pass) {
     std::size_t count = 0;
     while (!recipes.empty()) {
-        const auto rest = std::ranges::stable_partition(
-            recipes, [&](const recipe& r) { return r.block == recipes.front().block; });
-        count += compare(m, {recipes.begin(), rest.begin()}, cuts, pass);
-        recipes.erase(recipes.begin(), rest.begin());
+        const auto block = recipes.front().block;
+        const auto rest = std::stable_partition(recipes.begin(), recipes.end(),
+                                                [&](const recipe& r) { return r.block == block; });
+        count += compare(m, {recipes.begin(), rest}, cuts, pass);
+        recipes.erase(recipes.begin(), rest);
     }
     return count;
 }

@@ -14,13 +14,13 @@ using namespace mx::policy::testing;
 
 namespace {
 
-std::string json_of(const policy::policy& p) {
+std::string json_of(const mx::policy::policy& p) {
     std::string out;
     report::write_json(document_of(p), {}, [&](std::string_view text) { out += text; });
     return out;
 }
 
-policy::policy with_rules(const std::string& rules) {
+mx::policy::policy with_rules(const std::string& rules) {
     return parse_policy(R"({"schema": "mx.policy/1", "name": "ours", "extends": "inference",
                            "results": [)" +
                             rules + "]}",
@@ -43,7 +43,7 @@ bool has(const std::string& text, std::string_view part) {
 
 TEST_CASE("every rule of the named policies says why, and where that is from") {
     for (const std::string_view name : policy_names()) {
-        const policy::policy p = find_policy(name);
+        const mx::policy::policy p = find_policy(name);
         CHECK(p.name == name);
         CHECK(!p.version.empty());
         for (const rule& r : p.rules) {
@@ -64,9 +64,9 @@ TEST_CASE("every rule of the named policies says why, and where that is from") {
 
 TEST_CASE("a policy as it is printed reads back as itself") {
     for (const std::string_view name : policy_names()) {
-        const policy::policy p = find_policy(name);
+        const mx::policy::policy p = find_policy(name);
         const std::string text = json_of(p);
-        const policy::policy again = parse_policy(text, "printed.json");
+        const mx::policy::policy again = parse_policy(text, "printed.json");
         CHECK(json_of(again) == text);
         CHECK(again.rules.size() == p.rules.size());
         std::string table;
@@ -77,7 +77,7 @@ TEST_CASE("a policy as it is printed reads back as itself") {
 }
 
 TEST_CASE("a policy on a target says which of its recipes that has") {
-    const policy::policy p = find_policy("inference");
+    const mx::policy::policy p = find_policy("inference");
     const auto there = [&](const char* target, std::string_view recipe) {
         const report::document d = document_of(p, find_target(target));
         for (const report::record& r : d.results) {
@@ -103,7 +103,7 @@ TEST_CASE("a policy on a target says which of its recipes that has") {
 }
 
 TEST_CASE("training takes the place of what it says itself, and keeps the rest") {
-    const policy::policy p = find_policy("training");
+    const mx::policy::policy p = find_policy("training");
     CHECK(p.kept("gradient") == nullptr);
     CHECK(p.candidates("gradient").size() == 3);
     CHECK(p.kept("norm") != nullptr);
@@ -118,7 +118,7 @@ TEST_CASE("training takes the place of what it says itself, and keeps the rest")
 }
 
 TEST_CASE("a file changes single rules of a policy") {
-    const policy::policy p = with_rules(
+    const mx::policy::policy p = with_rules(
         R"({"rule": "setting", "setting": "exceptions", "value": 0},
            {"rule": "veto", "role": "weight", "figure": "underflow_rate", "no": 0.08},
            {"rule": "keep", "role": "attention", "why": "ours"},
@@ -134,7 +134,7 @@ TEST_CASE("a file changes single rules of a policy") {
 }
 
 TEST_CASE("norms are judged by their spread") {
-    const policy::policy p = with_rules(
+    const mx::policy::policy p = with_rules(
         R"({"rule": "setting", "setting": "least_axes", "value": 1},
            {"rule": "candidate", "role": "norm", "recipe": "mxfp8:scale=rceil", "verdict": "safe"})");
     std::vector<measured_tensor> tensors{normal_tensor("norm.weight", "norm", {64})};
@@ -149,7 +149,7 @@ TEST_CASE("norms are judged by their spread") {
     CHECK(words_of(*j.decisions[0].veto->of, j.decisions[0].veto->value) ==
           "has an error of 45.00 % of the spread of its values");
     // Also for norms that a policy keeps, on request.
-    const policy::policy keeps = find_policy("inference");
+    const mx::policy::policy keeps = find_policy("inference");
     const trial t = judge_tensor(keeps.vetoes("norm"), keeps.setting("dominated"), tensors[0], m,
                                  m.result(), normal_row("mxfp8:scale=rceil"));
     CHECK(t.is == verdict::no);
