@@ -267,6 +267,13 @@ def figures(record):
     return {k: v for k, v in record.items() if k not in ("file", "shape", "step", "passes")}
 
 
+def test_watch_takes_recipes_once():
+    twice = mxt.watch(model(), ["mxfp8", "mxfp4", "MXFP8"])
+    assert [str(r) for r in twice.recipes] == [str(libmx.recipe(r)) for r in ("mxfp8", "mxfp4")]
+    with pytest.raises(libmx.Error, match="at least one"):
+        mxt.watch(model(), [])
+
+
 def test_watch_equals_the_command_on_captured_tensors(mx, tmp_path):
     m = model(norm=True)
     recipes = ["mxfp8", "mxfp4:scale=even"]
