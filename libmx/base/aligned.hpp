@@ -25,6 +25,7 @@ class aligned_buffer {
             ::operator delete(data_, alignment);
             data_ = nullptr;
             size_ = 0;
+            // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer
             data_ = static_cast<T*>(::operator new(count * sizeof(T), alignment));
             size_ = count;
         }

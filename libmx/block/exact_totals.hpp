@@ -25,17 +25,17 @@ MX_HD inline void add_product(Sum& to, double a, double b) {
     to.add(std::fma(a, b, -high));
 }
 
-/// Exact sums over finite, unpoisoned elements; d is the exact dequantized value. Trivially
+/// Exact sums over finite, unpoisoned elements x and their exact dequantized values d. Trivially
 /// copyable; all zeros if empty.
 struct exact_totals {
     base::exact_sum x, x2, d, d2, xd;
     base::exact_sum clamp, underflow;  ///< (d - x)^2 of these parts; zeros unless asked for
 
     /// Adds an element; with `with_part`, also to the sum of its part.
-    MX_HD_CALL void add(float x, const exact_value& d, error_part part, bool with_part);
+    MX_HD_CALL void add(float element, const exact_value& value, error_part part, bool with_part);
 
     /// Adds (d - x)^2 of an element to the sum of its part.
-    MX_HD_CALL void add_part(float x, const exact_value& d, error_part part);
+    MX_HD_CALL void add_part(float element, const exact_value& value, error_part part);
 
     void merge(const exact_totals& other);
 

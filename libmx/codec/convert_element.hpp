@@ -36,7 +36,8 @@ MX_HD inline std::uint8_t ggml_ue4m3(float x) {
     const std::uint32_t bits = base::bits_of(x < 448.0f ? x : 448.0f);
     const int field = static_cast<int>(bits >> 23) - 127 + 7;
     if (field <= 0) {
-        const int quanta = static_cast<int>(base::float_from_bits(bits) * 512.0f + 0.5f);
+        const float halves_up = base::float_from_bits(bits) * 512.0f + 0.5f;
+        const int quanta = static_cast<int>(halves_up);
         return static_cast<std::uint8_t>(quanta < 7 ? quanta : 7);
     }
     // Adds half of the last place; a carry propagates into the exponent.

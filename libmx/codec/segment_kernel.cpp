@@ -45,13 +45,17 @@ class cpu_quantizer final : public quantizer {
     // The parameters for a segment that is an area: its outer scale follows from its values.
     const block_params* under_outer_scale(const block_params& p) {
         if (!p.outer_areas) return &p;
-        std::uint32_t amax = 0;
+        // Signed, because the baseline has no instruction for the maximum of unsigned integers.
+        std::int32_t amax = 0;
         for (std::size_t i = 0; i < run_.blocks * run_.stride; ++i) {
-            const std::uint32_t magnitude = base::bits_of(run_.x[i]) & base::f32_magnitude_mask;
-            if (magnitude < base::f32_infinity) amax = std::max(amax, magnitude);
+            const auto magnitude =
+                static_cast<std::int32_t>(base::bits_of(run_.x[i]) & base::f32_magnitude_mask);
+            const bool finite = magnitude < static_cast<std::int32_t>(base::f32_infinity);
+            amax = std::max(amax, finite ? magnitude : 0);
         }
         of_area_ = p;
-        of_area_.tensor = outer_scale(p.outer, base::float_from_bits(amax));
+        const float largest = base::float_from_bits(static_cast<std::uint32_t>(amax));
+        of_area_.tensor = outer_scale(p.outer, largest);
         return &of_area_;
     }
 
@@ -78,7 +82,7 @@ void find_bumps(const block_run& run, std::size_t first, std::vector<std::uint8_
 }  // namespace
 
 void block_details::fit(const block_run& run) {
-    constexpr std::size_t slack = 16 * 32, line = 64;
+    constexpr std::size_t slack = std::size_t{16} * 32, line = 64;
     results = {};
     results.blocks = run.blocks;
     results.stride = run.stride;

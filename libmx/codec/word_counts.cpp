@@ -167,7 +167,8 @@ bool word_counts::full() const {
 void word_counts::clear() {
     for (word_table& t : std::span(tables_).subspan(1)) {
         if (t.least <= t.largest) {
-            std::fill(t.count + 2u * t.least, t.count + 2u * t.largest + 2, 0u);
+            std::fill(t.count + 2 * std::size_t{t.least}, t.count + 2 * std::size_t{t.largest} + 2,
+                      0u);
         }
         std::fill(t.count + word_counters::zeros, t.count + word_counters::all, 0u);
         t.least = 0xffff;

@@ -59,7 +59,7 @@ std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on
     std::set<std::string_view> roles{"weight"};
     for (const measured_tensor& t : tensors) roles.insert(by.role_of(t.role, t.name));
     for (const auto& [role, recipe] : offered) {
-        if (roles.count(role) != 0) add(recipe);
+        if (roles.contains(role)) add(recipe);
     }
     for (const measured_tensor& t : tensors) {
         for (const auto& [role, recipe] : offered) {

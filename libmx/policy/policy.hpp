@@ -66,9 +66,9 @@ struct policy {
     std::string extends;  ///< the policy that it extends, or empty
     std::vector<rule> rules;
 
-    double setting(std::string_view name) const;
-    /// The role that the policy assigns to a tensor of role `role` named `name`.
-    std::string_view role_of(std::string_view role, std::string_view name) const;
+    double setting(std::string_view wanted) const;
+    /// The role that the policy assigns to a tensor of role `role` named `tensor`.
+    std::string_view role_of(std::string_view role, std::string_view tensor) const;
     /// The rule by which a role keeps its precision, or nullptr.
     const rule* kept(std::string_view role) const;
     /// The candidates of a role, in their order; those that are always no are among them.

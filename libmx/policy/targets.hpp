@@ -22,8 +22,8 @@ std::string_view to_string(support s);
 struct supported_format {
     std::string_view preset;
     support is;
-    std::string_view recipe = "";  ///< replaces a policy's recipe; empty: that one
-    std::string_view note = "";
+    std::string_view recipe{};  ///< replaces a policy's recipe; empty: that one
+    std::string_view note{};
 };
 
 /// Formats that `formats` does not name are absent; a target without formats is no specific one: it

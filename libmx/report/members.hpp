@@ -2,6 +2,7 @@
 // Helpers for members of records: writing and reading counts and shares.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -26,7 +27,7 @@ value to_value(const T& x) {
     } else if constexpr (std::integral<T>) {
         return tally(x);
     } else if constexpr (std::floating_point<T>) {
-        return x == x ? value(double{x}) : value();
+        return std::isnan(x) ? value() : value(double{x});
     } else if constexpr (std::convertible_to<T, std::string_view>) {
         return std::string(std::string_view(x));
     } else if constexpr (requires { x.has_value(); }) {

@@ -19,8 +19,8 @@ bool same_names(const std::vector<std::string>& names, const record& r) {
 }  // namespace
 
 record_list::record_list() = default;
-record_list::record_list(record_list&&) = default;
-record_list& record_list::operator=(record_list&&) = default;
+record_list::record_list(record_list&&) noexcept = default;
+record_list& record_list::operator=(record_list&&) noexcept = default;
 record_list::~record_list() = default;
 
 record_list::record_list(const std::vector<record>& records) {

@@ -26,8 +26,8 @@ class record_list {
     /// `size` records that are not stored: `make` makes one, by its index, whenever it is read.
     /// Nothing can be added to such a list.
     record_list(std::size_t size, std::function<record(std::size_t)> make);
-    record_list(record_list&&);
-    record_list& operator=(record_list&&);
+    record_list(record_list&&) noexcept;
+    record_list& operator=(record_list&&) noexcept;
     ~record_list();
 
     void push_back(const record& r);

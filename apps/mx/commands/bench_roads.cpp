@@ -316,11 +316,14 @@ class road_list {
         conformance::vectors::export_vectors(
             request, conformance::vectors::generated_source(request), vectors->path(), {});
         const std::shared_ptr<const io::reader> file = io::open_model(vectors->path(), {});
-        roads_.push_back(
-            {"command", "verify (of mxfp4)", portable(), 2.0 * sizeof(float) + 1.0, 0,
-             [file, vectors](const analysis::matrix&) {
-                 return conformance::verify::verify_vectors(*file, vectors->path(), {}).compared;
-             }});
+        roads_.push_back({"command", "verify (of mxfp4)", portable(), 2.0 * sizeof(float) + 1.0, 0,
+                          [file, vectors, &control = control_](const analysis::matrix&) {
+                              conformance::verify::verify_options options;
+                              options.threads = control.threads;
+                              return conformance::verify::verify_vectors(*file, vectors->path(),
+                                                                         options)
+                                  .compared;
+                          }});
     }
 
     const engine::run_control& control_;

@@ -26,6 +26,7 @@ struct verify_command {
     std::string recipe;
     std::string accumulator;
     std::size_t show = 10;
+    int threads = 0;
     output_options out;
     bool quiet = false;
 };
@@ -257,6 +258,7 @@ int run_verify(const verify_command& o) {
     read.insert(read.end(), trainings.begin(), trainings.end());
     outputs to(o.out, read);
     verify_options what;
+    what.threads = o.threads;
     if (!o.recipe.empty()) what.recipe = codec::parse_recipe(o.recipe);
     if (!o.accumulator.empty()) what.accumulator = gemm::parse_accumulator(o.accumulator);
     std::vector<verification> files;
@@ -312,6 +314,9 @@ runner declare_verify(parser& cmd) {
     cmd.add_option("--accumulate MODEL", o->accumulator,
                    "accumulator model instead of that of the metadata, for matrix instructions "
                    "(mx accumulators)");
+    cmd.group("Run");
+    cmd.add_option("--threads N", o->threads, "worker threads; the output does not depend on it")
+        ->in_range(1, 4096);
     cmd.group("Output");
     cmd.add_option("--top N", o->show, "differences listed in full (default 10)")
         ->in_range(0, 1000000);

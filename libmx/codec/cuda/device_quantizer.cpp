@@ -325,8 +325,10 @@ slice slicer::from(std::size_t first) const {
     if (whole_row && fits(s)) {
         // As many rows as keep within both limits if all are like the first; the last rows of a
         // matrix may have fewer elements.
-        std::size_t rows = static_cast<std::size_t>(std::min<std::uint64_t>(
-            limits_.bytes / bytes_of(s), limits_.elements / elements_of(s)));
+        // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a slice has elements
+        const std::uint64_t whole_rows = limits_.elements / elements_of(s);
+        auto rows = static_cast<std::size_t>(
+            std::min<std::uint64_t>(limits_.bytes / bytes_of(s), whole_rows));
         for (;; rows = half(rows)) {
             slice all = s;
             for (std::size_t r = 1; r < rows && first + all.segments < segments_.size(); ++r) {

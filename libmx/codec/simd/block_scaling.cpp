@@ -82,6 +82,7 @@ scaling_table::scaling_table(const block_params& p, float target)
         cells_.resize((base::f32_infinity >> cell_bits) + 1);
         found_.reserve(2 * cells_.size());
     }
+    if (p.outer_areas && p.scale_format->is_number()) in_area_.resize(256);
     zero_ = asked(0);
 }
 
@@ -94,6 +95,30 @@ scaling_table::source scaling_table::source_of(const block_params& p, float targ
 
 bool scaling_table::is_for(const block_params& p, float target) const {
     return source_ == source_of(p, target);
+}
+
+bool scaling_table::enter_area(const block_params& p, float target) {
+    source asked_for = source_of(p, target);
+    source here = source_;
+    here.stored = asked_for.stored;
+    here.decode = asked_for.decode;
+    here.amax = asked_for.amax;
+    if (here != asked_for) return false;
+    source_ = here;
+    p_.tensor = p.tensor;
+    for (area_entry& e : in_area_) e.known = false;
+    by_code_.clear();
+    in_float_ = {};
+    zero_ = asked(0);
+    return true;
+}
+
+// In an area, a code determines the rest.
+const block_scaling& scaling_table::by_area(std::uint32_t amax_bits) {
+    const fractional_scale s = choose_scale(p_, amax_bits, source_.target);
+    area_entry& e = in_area_[s.code];
+    if (!e.known) e = {true, of_number(s)};
+    return e.scaling;
 }
 
 block_scaling scaling_table::asked(std::uint32_t amax_bits) const {
@@ -182,7 +207,9 @@ const block_scaling& scaling_table::of_code(int code) {
 
 const scaling_table::float_scales& scaling_table::in_float() {
     if (!in_float_.scale.empty()) return in_float_;
-    for (int c = 0; c < 256; ++c) {
+    const bool power = p_.scale_format->power_of_two();
+    const int last = power ? format::e8m0_max : static_cast<int>(p_.scale_number.max_positive);
+    for (int c = 0; c <= last; ++c) {
         const double s = of_code(c).scale;
         const bool usable = s > 0x1p-100 && s < 0x1p100;
         in_float_.scale.push_back(usable ? static_cast<float>(s) : 0.0f);
@@ -214,7 +241,9 @@ void scaling_table::fill(cell& c, std::uint32_t first) {
 scaling_table& table_of(const block_params& p, float target) {
     if (p.outer_areas) {
         static thread_local std::unique_ptr<scaling_table> of_area[2];
-        return *(of_area[target == p.largest ? 0 : 1] = std::make_unique<scaling_table>(p, target));
+        std::unique_ptr<scaling_table>& t = of_area[target == p.largest ? 0 : 1];
+        if (!t || !t->enter_area(p, target)) t = std::make_unique<scaling_table>(p, target);
+        return *t;
     }
     static constexpr std::size_t room = 16;
     static thread_local std::vector<std::unique_ptr<scaling_table>> tables;  // most recent first

@@ -47,23 +47,25 @@ inline constexpr block_scaling left_to_reference{
 /// The scalings of a recipe in a tensor, by the block's largest magnitude.
 class scaling_table {
   public:
-    /// `target`: see choose_scale. Caches scalings unless the outer scale is that of an area, which
-    /// few blocks share.
+    /// `target`: see choose_scale. Caches scalings by maximum; where the outer scale is that of an
+    /// area, which few blocks share, by code.
     scaling_table(const block_params& p, float target);
 
     bool is_for(const block_params& p, float target) const;
+    /// Takes the outer scale of another area; false if `p` differs in more than that.
+    bool enter_area(const block_params& p, float target);
     /// The scaling of a scale code, if scales have codes.
     const block_scaling& of_code(int code);
 
-    /// All codes in float32, if scales have codes.
+    /// All codes of finite scales in float32, if scales have codes.
     struct float_scales {
         std::vector<float> scale, inverse;  ///< S and 1 / S by code
         int least = 1, most = 0;            ///< codes where both are far from float32's limits
     };
     const float_scales& in_float();
 
-    /// The scaling for a maximum, given as bits, for as long as the table; `lone` receives it if
-    /// the table does not keep it.
+    /// The scaling for a maximum, given as bits, for as long as the table or until it enters
+    /// another area; `lone` receives it if the table does not keep it.
     const block_scaling* lasting(std::uint32_t amax_bits, std::deque<block_scaling>& lone) {
         const block_scaling& s = of(amax_bits);
         return &s == &last_ ? &lone.emplace_back(s) : &s;
@@ -73,6 +75,7 @@ class scaling_table {
     const block_scaling& of(std::uint32_t amax_bits) {
         if (amax_bits == 0) return zero_;
         if (amax_bits >= base::f32_infinity) return left_to_reference;
+        if (!in_area_.empty()) return by_area(amax_bits);
         // Among subnormals a cell may contain more than one change of code.
         if (!coded_ || amax_bits < 1u << 23) return last_ = asked(amax_bits);
         cell& c = cells_[amax_bits >> cell_bits];
@@ -105,6 +108,7 @@ class scaling_table {
 
     static source source_of(const block_params& p, float target);
     block_scaling asked(std::uint32_t amax_bits) const;
+    const block_scaling& by_area(std::uint32_t amax_bits);
     block_scaling of_power(std::uint32_t amax_bits) const;
     block_scaling of_number(std::uint32_t amax_bits) const;
     block_scaling of_power(const chosen_scale& s) const;
@@ -124,6 +128,11 @@ class scaling_table {
     std::vector<cell> cells_;
     std::vector<block_scaling> found_;  // never moves
     std::vector<block_scaling> by_code_;
+    struct area_entry {
+        bool known = false;
+        block_scaling scaling;
+    };
+    std::vector<area_entry> in_area_;  // by code; empty unless outer scales are of areas
     float_scales in_float_;
 };
 

@@ -319,20 +319,20 @@ std::size_t find_best(const kernels& k, const element_grid& grid, const block_pa
     const scaling_table::float_scales& scales = table.in_float();
     const bool tried = run.stride <= largest_tried && scales.least <= scales.most;
     if (tried) {
-        k.search(grid,
-                 {p.measure == search_measure::mse, scales.scale.data(), scales.inverse.data(),
-                  lowest, highest, scales.least, scales.most, p.reach},
-                 run, trials);
+        k.search(
+            grid,
+            {p.measure == search_measure::mse, scales.scale.data(), scales.inverse.data(), lowest,
+             highest, scales.least, scales.most, p.reach, 1 << p.scale_number.mantissa_bits},
+            run, trials);
     }
     std::size_t slow = 0;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        const block_scaling* s = &table.of(amax[b]);
-        if (is_fast(*s, amax[b]) && amax[b] != 0 && p.tensor.decode > 0) {
-            int best = trials.code.data()[b];
-            if (!tried || trials.doubtful.data()[b] != 0) {
-                const std::size_t size = extent_of(run.place, b).size();
-                best = scale_search(p, {run.x + b * run.stride, size}).best(s->code);
-            }
+        int best = trials.code.data()[b];
+        const bool found = tried && trials.doubtful.data()[b] == 0;
+        const block_scaling* s = found ? &table.of_code(best) : &table.of(amax[b]);
+        if (!found && is_fast(*s, amax[b]) && amax[b] != 0 && p.tensor.decode > 0) {
+            const std::size_t size = extent_of(run.place, b).size();
+            best = scale_search(p, {run.x + b * run.stride, size}).best(s->code);
             s = &table.of_code(best);
         }
         const bool fast = is_fast(*s, amax[b]);

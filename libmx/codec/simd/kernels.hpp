@@ -168,6 +168,7 @@ struct search_plan {
     int lowest, highest;            ///< range of the codes that can be found
     int least_usable, most_usable;  ///< range of those with scales that suit float32 arithmetic
     int reach;
+    int codes_per_binade;  ///< of a scale format that is not a power of two
 };
 
 /// Four-over-six of dialect te, see te_error.

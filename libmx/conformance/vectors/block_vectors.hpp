@@ -18,12 +18,11 @@ namespace mx::conformance::vectors {
 /// "input" that consists of the blocks in order.
 struct block_vectors {
     std::size_t block_elements = 0;
-    std::vector<std::uint8_t> scale_code;      ///< one per block
-    std::vector<std::uint32_t> scale;          ///< one per block: the scale as a number
-    std::vector<std::uint16_t> offset;         ///< one per block: binary16 bits
-    std::vector<std::uint8_t> code;            ///< one per element
-    std::vector<std::uint32_t> dequant;        ///< one per element
-    std::vector<std::uint32_t> element_value;  ///< one per element: what the code stands for
+    std::vector<std::uint8_t> scale_code;  ///< one per block
+    std::vector<std::uint32_t> scale;      ///< one per block: the scale as a number
+    std::vector<std::uint16_t> offset;     ///< one per block: binary16 bits
+    std::vector<std::uint8_t> code;        ///< one per element
+    std::vector<std::uint32_t> dequant;    ///< one per element
     /// The tensor scale as the dialect stores it, computed from the input; nullopt if the recipe
     /// has none.
     std::optional<std::uint32_t> tensor_scale;
@@ -41,10 +40,12 @@ std::size_t elements_of_block(const codec::recipe& r);
 
 /// Quantizes `input` (whole blocks, row-major within a block). `row_blocks` consecutive blocks form
 /// one row of the tensor, from which row scales are computed. A recipe with a tensor scale computes
-/// it from all of `input` unless `tensor_scale` is given (in the dialect's convention). Throws what
+/// it from all of `input` unless `tensor_scale` is given (in the dialect's convention). The result
+/// does not depend on `threads` (0: as many as the machine offers). Throws what
 /// require_blocks_alone throws.
 block_vectors quantize_blocks(const codec::recipe& r, std::span<const float> input,
-                              std::size_t row_blocks = 1, std::optional<float> tensor_scale = {});
+                              std::size_t row_blocks = 1, std::optional<float> tensor_scale = {},
+                              int threads = 0);
 
 /// Throws base::error (usage) for a recipe with a transform: it rotates groups of elements, not
 /// blocks.

@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/named.hpp"
+#include "libmx/base/parallel.hpp"
 #include "libmx/base/parsed.hpp"
 #include "libmx/conformance/vectors/block_vectors.hpp"
 #include "libmx/conformance/verify/vector_recipe.hpp"
 #include "libmx/conformance/verify/verify.hpp"
+#include "libmx/format/decode.hpp"
 
 namespace mx::conformance::verify {
 namespace {
@@ -88,7 +91,8 @@ struct contract_tensor {
 struct block_file {
     const vector_file& file;
     codec::recipe recipe;
-    std::vector<std::uint32_t> input;
+    int threads;
+    std::vector<float> input;
     std::size_t block_elements;
     std::size_t row_blocks;
     vectors::block_vectors ours{};
@@ -123,14 +127,8 @@ std::vector<contract_tensor> contract_of(const vector_file& file, const std::str
     return tensors;
 }
 
-std::vector<float> as_floats(const std::vector<std::uint32_t>& bits) {
-    std::vector<float> values;
-    for (const std::uint32_t b : bits) values.push_back(base::float_from_bits(b));
-    return values;
-}
-
-block_file open_blocks(const vector_file& file, codec::recipe recipe) {
-    block_file f{file, std::move(recipe), {}, 0, 1};
+block_file open_blocks(const vector_file& file, codec::recipe recipe, int threads) {
+    block_file f{file, std::move(recipe), threads, {}, 0, 1};
     f.block_elements = vectors::elements_of_block(f.recipe);
     const tensor::shape& shape = file.info("input").shape;
     if (shape.size() != 2 || shape[0] == 0 || shape[1] == 0 || shape[1] % f.block_elements != 0) {
@@ -146,7 +144,7 @@ block_file open_blocks(const vector_file& file, codec::recipe recipe) {
         }
         f.row_blocks = *stated;
     }
-    f.input = file.f32("input", vector_file::any_count);
+    f.input = file.floats("input", vector_file::any_count);
     return f;
 }
 
@@ -165,7 +163,8 @@ void mark_skipped(block_file& f) {
     for (std::size_t b = 0; b < f.skipped.size(); ++b) {
         std::uint32_t amax = 0;
         for (std::size_t i = 0; i < f.block_elements; ++i) {
-            amax = std::max(amax, f.input[b * f.block_elements + i] & base::f32_magnitude_mask);
+            amax = std::max(
+                amax, base::bits_of(f.input[b * f.block_elements + i]) & base::f32_magnitude_mask);
         }
         if (rule->block != nullptr) f.skipped[b] = rule->block(amax);
         if (rule->codes != nullptr) f.codes_skipped[b] = rule->codes(amax);
@@ -221,20 +220,31 @@ bool codes_follow_payload(const block_file& f, std::size_t block) {
            std::isnan(base::float_from_bits(f.ours.scale[block]));
 }
 
-void compare_elements(const block_file& f, const contract_tensor& t, comparison& found) {
-    const bool is_code = t.holds == block_content::code;
-    const code_table codes = codes_of(*f.recipe.element);
-    const std::vector<std::uint32_t> expected =
-        is_code ? f.file.words(t.name, 8, f.input.size()) : f.file.f32(t.name, f.input.size());
-    vectors::block_vectors plain;
-    if (t.holds == block_content::plain_dequant) {
-        codec::recipe r = f.recipe;
-        r.rule = scale::find_scale_rule("floor");
-        plain = vectors::quantize_blocks(r, as_floats(f.input), f.row_blocks);
-    }
-    const std::vector<std::uint32_t>& got = t.holds == block_content::plain_dequant ? plain.dequant
-                                            : t.holds == block_content::value ? f.ours.element_value
-                                                                              : f.ours.dequant;
+// Whether each block differs anywhere by bits, which need not be a difference: all NaNs are equal.
+template <typename T>
+std::vector<std::uint8_t> differing_blocks(const block_file& f, const std::vector<T>& expected,
+                                           const std::vector<T>& got) {
+    std::vector<std::uint8_t> differs(f.ours.blocks());
+    constexpr std::size_t group = 4096;
+    const std::size_t width = f.block_elements;
+    base::parallel_for(
+        (differs.size() + group - 1) / group, f.threads, nullptr, [&](std::uint64_t g, int) {
+            const std::size_t first = static_cast<std::size_t>(g) * group;
+            for (std::size_t b = first; b < std::min(differs.size(), first + group); ++b) {
+                differs[b] =
+                    std::memcmp(&expected[b * width], &got[b * width], width * sizeof(T)) != 0;
+            }
+        });
+    return differs;
+}
+
+// Compares codes (T is a byte) or float32 bits.
+template <typename T, typename Check>
+void compare_elements(const block_file& f, const std::vector<T>& expected,
+                      const std::vector<T>& got, comparison& found, Check&& check) {
+    constexpr bool is_code = sizeof(T) == 1;
+    const std::vector<std::uint8_t> differs = differing_blocks(f, expected, got);
+    const bool skips_elements = f.skips != nullptr && f.skips->element != nullptr;
     for (std::size_t b = 0; b < f.ours.blocks(); ++b) {
         if (f.skipped[b]) {
             found.skip(f.skip_reason, 0, f.block_elements);
@@ -248,19 +258,46 @@ void compare_elements(const block_file& f, const contract_tensor& t, comparison&
             found.skip(nan_block_reason, 1, f.block_elements);
             continue;
         }
+        if (!differs[b] && !skips_elements) {
+            found.agree(f.block_elements);
+            continue;
+        }
         for (std::size_t k = 0; k < f.block_elements; ++k) {
             const std::size_t i = b * f.block_elements + k;
-            const vector_place at{i, b, k, f.input[i]};
-            if (f.skips != nullptr && f.skips->element != nullptr &&
-                f.skips->element(f.input[i], is_code, expected[i])) {
+            const std::uint32_t x = base::bits_of(f.input[i]);
+            if (skips_elements && f.skips->element(x, is_code, expected[i])) {
                 found.skip(f.skip_reason, 1, 1);
-            } else if (is_code) {
-                found.check_code(at, codes, expected[i], f.ours.code[i]);
             } else {
-                found.check_f32(at, expected[i], got[i]);
+                check(vector_place{i, b, k, x}, expected[i], got[i]);
             }
         }
     }
+}
+
+void compare_codes(const block_file& f, const contract_tensor& t, comparison& found) {
+    const code_table codes = codes_of(*f.recipe.element);
+    compare_elements(f, f.file.u8(t.name, f.input.size()), f.ours.code, found,
+                     [&](const vector_place& at, std::uint8_t expected, std::uint8_t got) {
+                         found.check_code(at, codes, expected, got);
+                     });
+}
+
+void compare_values(const block_file& f, const contract_tensor& t, comparison& found) {
+    std::vector<std::uint32_t> other;
+    if (t.holds == block_content::plain_dequant) {
+        codec::recipe r = f.recipe;
+        r.rule = scale::find_scale_rule("floor");
+        other = vectors::quantize_blocks(r, f.input, f.row_blocks, {}, f.threads).dequant;
+    } else if (t.holds == block_content::value) {
+        for (const std::uint8_t c : f.ours.code) {
+            other.push_back(base::bits_of(format::decode(*f.recipe.element, c)));
+        }
+    }
+    compare_elements(f, f.file.f32(t.name, f.input.size()),
+                     t.holds == block_content::dequant ? f.ours.dequant : other, found,
+                     [&](const vector_place& at, std::uint32_t expected, std::uint32_t got) {
+                         found.check_f32(at, expected, got);
+                     });
 }
 
 void compare_rows(const block_file& f, const contract_tensor& t, comparison& found) {
@@ -274,8 +311,7 @@ void compare_rows(const block_file& f, const contract_tensor& t, comparison& fou
 // Quantizes with the tensor scale stored in the file, after comparing it with the one computed from
 // the whole input.
 void quantize_input(block_file& f, comparison& found, const std::string& by) {
-    const std::vector<float> input = as_floats(f.input);
-    f.ours = vectors::quantize_blocks(f.recipe, input, f.row_blocks);
+    f.ours = vectors::quantize_blocks(f.recipe, f.input, f.row_blocks, {}, f.threads);
     if (!f.ours.tensor_scale) return;
     for (const block_tensor& t : known_tensors) {
         if (t.holds != block_content::tensor_scale || !f.file.has(t.name)) continue;
@@ -284,8 +320,8 @@ void quantize_input(block_file& f, comparison& found, const std::string& by) {
         found.check_f32({}, stated, *f.ours.tensor_scale);
         const bool usable = stated < base::f32_infinity;  // neither negative nor NaN or Inf
         if (usable && stated != *f.ours.tensor_scale) {
-            f.ours = vectors::quantize_blocks(f.recipe, input, f.row_blocks,
-                                              base::float_from_bits(stated));
+            f.ours = vectors::quantize_blocks(f.recipe, f.input, f.row_blocks,
+                                              base::float_from_bits(stated), f.threads);
             return;
         }
     }
@@ -293,8 +329,8 @@ void quantize_input(block_file& f, comparison& found, const std::string& by) {
 
 // Compares the contract tensors with that prefix.
 std::string verify_under(const codec::recipe& recipe, const std::string& prefix,
-                         const vector_file& file, comparison& found) {
-    block_file f = open_blocks(file, recipe);
+                         const vector_file& file, int threads, comparison& found) {
+    block_file f = open_blocks(file, recipe, threads);
     mark_skipped(f);
     const std::vector<contract_tensor> contract = contract_of(file, prefix);
     if (contract.empty()) {
@@ -307,14 +343,21 @@ std::string verify_under(const codec::recipe& recipe, const std::string& prefix,
     }
     for (const contract_tensor& t : contract) {
         found.about(t.name, by);
-        if (t.holds == block_content::row_amax) {
-            compare_rows(f, t, found);
-            continue;
+        switch (t.holds) {
+            case block_content::code:
+                compare_codes(f, t, found);
+                break;
+            case block_content::dequant:
+            case block_content::plain_dequant:
+            case block_content::value:
+                compare_values(f, t, found);
+                break;
+            case block_content::row_amax:
+                compare_rows(f, t, found);
+                break;
+            default:
+                compare_scales(f, t, found);
         }
-        const bool per_block = t.holds == block_content::scale_code ||
-                               t.holds == block_content::scale ||
-                               t.holds == block_content::offset || t.holds == block_content::pick;
-        per_block ? compare_scales(f, t, found) : compare_elements(f, t, found);
     }
     return by;
 }
@@ -324,13 +367,14 @@ std::string verify_under(const codec::recipe& recipe, const std::string& prefix,
 std::string verify_blocks(const vector_file& file, const verify_options& options,
                           comparison& found) {
     if (!is_searched(file)) {
-        return verify_under(options.recipe ? *options.recipe : recipe_of(file), "", file, found);
+        return verify_under(options.recipe ? *options.recipe : recipe_of(file), "", file,
+                            options.threads, found);
     }
     std::string by;
     for (const std::string measure : {"mse", "mae"}) {
         const codec::recipe r =
             options.recipe ? *options.recipe : searched_recipe_of(file, measure);
-        const std::string under = verify_under(r, measure + ".", file, found);
+        const std::string under = verify_under(r, measure + ".", file, options.threads, found);
         if (by != under) by += by.empty() ? under : ", " + under;
     }
     return by;

@@ -109,6 +109,8 @@ class comparison {
     /// Sets the tensor and implementation of the following checks.
     void about(std::string tensor, std::string by);
 
+    /// Counts values that are known to be equal.
+    void agree(std::uint64_t values) { found_.compared += values; }
     /// Compares float32 bits. All NaNs are equal; zeros of different sign differ.
     void check_f32(const vector_place& at, std::uint32_t expected, std::uint32_t got);
     /// Compares float32 (bits = 32) or f16 (16) results bit for bit, NaNs included. Returns true if

@@ -64,6 +64,7 @@ template std::vector<std::uint16_t> vector_file::read(std::string_view, tensor::
                                                       std::uint64_t) const;
 template std::vector<std::uint32_t> vector_file::read(std::string_view, tensor::dtype,
                                                       std::uint64_t) const;
+template std::vector<float> vector_file::read(std::string_view, tensor::dtype, std::uint64_t) const;
 
 std::vector<std::uint32_t> vector_file::words(std::string_view tensor, int bits,
                                               std::uint64_t elements) const {

@@ -52,6 +52,10 @@ class vector_file {
     auto f32(std::string_view tensor, std::uint64_t elements) const {
         return read<std::uint32_t>(tensor, tensor::dtype::f32, elements);
     }
+    /// The same as numbers.
+    auto floats(std::string_view tensor, std::uint64_t elements) const {
+        return read<float>(tensor, tensor::dtype::f32, elements);
+    }
     /// Codes or bit patterns of `bits` bits each, stored in the narrowest of U8, U16 and U32.
     std::vector<std::uint32_t> words(std::string_view tensor, int bits,
                                      std::uint64_t elements) const;

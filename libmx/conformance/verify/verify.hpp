@@ -25,6 +25,7 @@ struct verify_options {
     /// Replaces the model that a file of matrix instructions requires.
     std::optional<gemm::accumulator> accumulator;
     std::size_t show = 10;  ///< how many differences are kept
+    int threads = 0;        ///< 0: as many as the machine offers
 };
 
 /// Compares every contract tensor of an opened file. Throws base::error (input) if the metadata or
