@@ -62,7 +62,7 @@ requires(sizeof...(Values) > 0)
 #endif
 
 /// Bytes of the well-formed UTF-8 sequence at `at` (Unicode table 3-7), 0 if there is none.
-std::size_t utf8_length(const std::string& text, std::size_t at);
+std::size_t utf8_length(const std::string& s, std::size_t at);
 
 /// Bytes of the character at `at` if it changes how text is displayed: control characters (C0, DEL,
 /// C1), line and paragraph separators, and those that change the direction of the text around them

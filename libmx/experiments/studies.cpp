@@ -17,7 +17,7 @@ constexpr std::string_view bf16_operands = "all=bf16";
 // A recipe of R-MSE against loss, as it is called and as it is spelled; the twin differs from it in
 // rounding or blocks alone.
 struct named_recipe {
-    std::string_view name, recipe, twin = "";
+    std::string_view name, recipe, twin{};
     bool is_format = false;
 };
 

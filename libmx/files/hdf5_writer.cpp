@@ -154,6 +154,7 @@ H5FD_class_t driver() {
     d.name = "mx_stage";
     d.maxaddr = static_cast<haddr_t>(std::numeric_limits<std::int64_t>::max());
     d.fc_degree = H5F_CLOSE_WEAK;
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): the driver's information is the pointer
     d.fapl_size = sizeof(hdf5_stage*);
     d.open = open_stage;
     d.close = close_stage;

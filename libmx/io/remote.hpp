@@ -3,6 +3,8 @@
 // gets an error (without_files.cpp).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,10 +16,8 @@ namespace mx::io {
 
 /// Whether `path` is an address: https://, http://, hf:// (Hugging Face) or s3://.
 inline bool is_remote(std::string_view path) {
-    for (const std::string_view scheme : {"https://", "http://", "hf://", "s3://"}) {
-        if (path.starts_with(scheme)) return true;
-    }
-    return false;
+    constexpr std::array<std::string_view, 4> schemes{"https://", "http://", "hf://", "s3://"};
+    return std::ranges::any_of(schemes, [&](std::string_view s) { return path.starts_with(s); });
 }
 
 /// How many files in the folder of `path` are opened at a time: at an address, each takes several

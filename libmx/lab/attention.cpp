@@ -74,6 +74,7 @@ void attention::gather(const float* x, std::size_t width, std::size_t head, bool
         const float* const c = cosine_.data() + p * half;
         const float* const s = sine_.data() + p * half;
         for (std::size_t i = 0; i < half; ++i) {
+            // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): `to` has a row for each p
             row[i] = from[i] * c[i] - from[half + i] * s[i];
             row[half + i] = from[half + i] * c[i] + from[i] * s[i];
         }

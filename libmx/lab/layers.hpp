@@ -51,11 +51,11 @@ struct linear_layer {
 };
 
 /// Computes y (tokens x out) from x (tokens x in).
-void linear_forward(const layer_context& c, const linear_layer& l, const float* x, float* y);
+void linear_forward(const layer_context& all, const linear_layer& l, const float* x, float* y);
 /// Computes dx (tokens x in; null if not needed), dw (out x in) and dbias (out; null without bias)
 /// from dy.
-void linear_backward(const layer_context& c, const linear_layer& l, const float* x, const float* dy,
-                     float* dx, float* dw, float* dbias);
+void linear_backward(const layer_context& all, const linear_layer& l, const float* x,
+                     const float* dy, float* dx, float* dw, float* dbias);
 
 /// y = gain * (x - mean) / sqrt(variance + eps) + bias over each row, where the variance is the
 /// mean square of x - mean. With `rms`, the mean is not subtracted and there is no bias.
@@ -74,11 +74,11 @@ struct norm_kept {
     base::aligned_buffer<float> normal, variance;
 };
 
-void norm_forward(const layer_context& c, const norm_layer& l, const float* x, float* y,
+void norm_forward(const layer_context& all, const norm_layer& l, const float* x, float* y,
                   norm_kept& kept);
 /// Computes dx (tokens x width), dgain and dbias (width; null without bias). If the gain has a
 /// recipe, its gradient passes straight through the quantization.
-void norm_backward(const layer_context& c, const norm_layer& l, const norm_kept& kept,
+void norm_backward(const layer_context& all, const norm_layer& l, const norm_kept& kept,
                    const float* dy, float* dx, float* dgain, float* dbias);
 
 /// h = phi(u), elementwise. swiglu reduces rows of 2 x width to rows of width; with `gate`, the two

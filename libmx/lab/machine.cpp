@@ -15,7 +15,7 @@ machine::machine(int threads, std::string_view backend)
 }
 
 void machine::split(std::size_t count, std::size_t grain,
-                    const std::function<void(std::size_t, std::size_t, int)>& body) {
+                    const std::function<void(std::size_t, std::size_t, int)>& body) const {
     if (threads_ == 1 || count <= grain) return body(0, count, 0);
     // Several parts per thread balance the load.
     const std::size_t parts = static_cast<std::size_t>(threads_) * 4;

@@ -25,8 +25,9 @@ class machine {
 
     /// Calls body(begin, end, thread) for ranges that cover [0, count). The length of each but the
     /// last is a multiple of `grain`.
-    void split(std::size_t count, std::size_t grain,
-               const std::function<void(std::size_t begin, std::size_t end, int thread)>& body);
+    void split(
+        std::size_t count, std::size_t grain,
+        const std::function<void(std::size_t begin, std::size_t end, int thread)>& body) const;
 
     codec::quantizer& quantizer(int thread);
     /// Scratch memory of a product; its contents are undefined afterwards.

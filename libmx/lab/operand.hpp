@@ -23,13 +23,13 @@ struct matrix_view {
 /// The axis of the matrix that the product sums over.
 enum class axis : std::uint8_t { last, first };
 
-/// The decoded values of `m` under `rule`, rounded once to float32, in `room`; `m` itself if the
-/// rule does nothing. First rotates by `rotate` along the summed axis. 1xN blocks lie along the
-/// summed axis, Nx1 blocks across it; tiles are those of the matrix as stored. Draws of stochastic
-/// rounding depend on the key, the recipe's seed and the element's position. NaN and Inf affect
-/// their block as the recipe says (OCP: the block becomes NaN).
+/// The decoded values of `given` under `rule`, rounded once to float32, in `room`; `given` itself
+/// if the rule does nothing. First rotates by `rotate` along the summed axis. 1xN blocks lie along
+/// the summed axis, Nx1 blocks across it; tiles are those of the matrix as stored. Draws of
+/// stochastic rounding depend on the key, the recipe's seed and the element's position. NaN and Inf
+/// affect their block as the recipe says (OCP: the block becomes NaN).
 operand_view quantized(machine& on, const operand_rule& rule, const transform::rotation& rotate,
-                       const matrix_view& m, axis over, base::aligned_buffer<float>& room);
+                       const matrix_view& given, axis over, base::aligned_buffer<float>& room);
 
 /// The same in the layout of `m` and with the rotation undone: a copy that was quantized along
 /// `over`.

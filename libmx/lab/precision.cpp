@@ -163,7 +163,7 @@ operand_rule parse_rule(const std::string& text) {
         const codec::recipe r = codec::parse_recipe(text);
         if (codec::bumps_positions(r)) return {products::operand_recipe{r, nullptr, false}};
     }
-    const operand_rule rule{products::parse_operand_recipe(text)};
+    operand_rule rule{products::parse_operand_recipe(text)};
     if (rule.recipe->blocks) {
         codec::refuse_outer_areas(*rule.recipe->blocks,
                                   "which training runs do not support; leave out outer");

@@ -62,13 +62,13 @@ void run(training& t, const run_plan& plan) {
     while (!t.finished() && !cancelled()) {
         const std::uint64_t next = t.done() + 1;
         std::string dump;
-        if (kept && plan.dumps.count(next) != 0) {
+        if (kept && plan.dumps.contains(next)) {
             dump = inside(plan.folder, fmt::format("dump-{:06}.safetensors", next));
         }
         t.step(dump);
         if (plan.on_step) plan.on_step(t);
         if (!kept) continue;
-        if (plan.checkpoints.count(t.done()) != 0) {
+        if (plan.checkpoints.contains(t.done())) {
             t.save(inside(plan.folder, fmt::format("checkpoint-{:06}.safetensors", t.done())));
         }
         if (plan.checkpoint_every != 0 && t.done() % plan.checkpoint_every == 0) save();

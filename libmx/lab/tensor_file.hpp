@@ -21,7 +21,7 @@ class tensor_file {
 
     const std::string& path() const { return path_; }
     const std::map<std::string, std::string>& metadata() const { return reader_->metadata(); }
-    bool has(const std::string& name) const { return index_.count(name) != 0; }
+    bool has(const std::string& name) const { return index_.contains(name); }
     /// Names of the tensors, sorted.
     std::vector<std::string> names() const;
     const io::tensor_info& info(const std::string& name) const;

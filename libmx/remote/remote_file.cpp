@@ -107,7 +107,7 @@ class piece_store {
         piece_map& pieces = files_[from];
         const auto next = pieces.upper_bound(at);
         if (next == pieces.begin() || std::prev(next)->second->end() <= at) return nullptr;
-        const shared_piece found = std::prev(next)->second;
+        shared_piece found = std::prev(next)->second;
         found->number = ++uses_;
         arrived_.wait(lock, [&] { return found->there; });
         found->read = found->read || end >= found->end();

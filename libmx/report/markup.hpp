@@ -11,7 +11,7 @@ namespace mx::report {
 /// `text` as character data or as a quoted attribute value of HTML and XML. & < > " ', line breaks
 /// and tabs become character references; invalid UTF-8 becomes U+FFFD; other control characters
 /// (base::control_length) are written as \xNN, as in tables.
-std::string escaped(std::string_view text);
+std::string escaped(std::string_view view);
 
 /// `text` as a field of RFC 4180: quoted if necessary, with inner quotes doubled.
 std::string csv_field(const std::string& text);

@@ -17,7 +17,6 @@
 
 namespace {
 
-using mx::base::bits_of;
 using mx::codec::recipe;
 using mx::tests::block_kind;
 

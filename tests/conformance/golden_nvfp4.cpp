@@ -74,7 +74,7 @@ TEST_CASE("NVFP4 blocks equal those of torchao, Transformer Engine and ggml") {
         mx::codec::block_params p = mx::codec::params_of(r, facts_of(v.tensor.at("input")));
         CAPTURE(path);
         for (const char* name : {"per_tensor_scale", "global_encode_scale"}) {
-            if (v.tensor.count(name) == 0) continue;
+            if (!v.tensor.contains(name)) continue;
             const float stored = v.tensor.at(name).at(0);
             CHECK(p.tensor.stored == stored);
             p = mx::codec::params_of(r);

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "libmx/io/strided.hpp"
 #include "tests/io/scratch_dir.hpp"
 
 using namespace mx;

@@ -4,10 +4,10 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <limits>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/quantized/layouts.hpp"
 #include "tests/io/fixture_values.hpp"
@@ -30,7 +30,7 @@ bool same(const std::vector<float>& got, const std::vector<float>& want) {
     if (got.size() != want.size()) return false;
     for (std::size_t i = 0; i < got.size(); ++i) {
         const bool nan = std::isnan(got[i]) && std::isnan(want[i]);
-        if (!nan && std::memcmp(&got[i], &want[i], sizeof(float)) != 0) {
+        if (!nan && base::bits_of(got[i]) != base::bits_of(want[i])) {
             INFO(i << ": " << got[i] << " is not " << want[i]);
             CHECK(false);
             return false;

@@ -98,7 +98,7 @@ class hostile_server final : public io::http_session {
     io::http_answer get(const io::http_request& request, std::span<std::byte> body,
                         const std::atomic<bool>&) override {
         ++asked;
-        const bool home = away.count(request.url) == 0;
+        const bool home = !away.contains(request.url);
         std::string sent = request.url;
         for (const std::string& line : headers_of(request)) sent += "\n" + line;
         if (home) {

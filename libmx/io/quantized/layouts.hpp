@@ -56,8 +56,8 @@ struct quantized_layout {
     std::uint64_t block_rows, block_cols;
     bool tensor_scale;  ///< whether there may be one (tensor_scale_names)
     std::string_view source;
-    std::string_view family = "";  ///< only with the names of this group
-    double divisor = 1;            ///< of every value
+    std::string_view family{};  ///< only with the names of this group
+    double divisor = 1;         ///< of every value
 };
 
 /// In the order in which they are tried.
@@ -113,8 +113,8 @@ inline constexpr std::array quantized_layouts{
 
 /// A tensor STEM+tensor is stored as STEM+codes and STEM+scales.
 struct quantized_naming {
-    std::string_view codes, scales, tensor = "";
-    std::string_view family = "";  ///< of layouts
+    std::string_view codes, scales, tensor{};
+    std::string_view family{};  ///< of layouts
     /// Possible further arrays: zero points, and the group of each column.
     std::string_view zeros = "_zero_point", groups = "_g_idx";
 };

@@ -36,7 +36,8 @@ code_values word_values(const pairing& p, bool zero_points) {
     for (unsigned code = 0; code < range; ++code) {
         const bool less_one = zero_points && p.zeros_less_one;
         values[code] = static_cast<float>(less_one ? (code + 1) % range : code);
-        if (p.layout->codes == code_array::int_words) values[code] -= static_cast<float>(range / 2);
+        if (p.layout->codes == code_array::int_words)
+            values[code] -= static_cast<float>(range >> 1);
     }
     return values;
 }

@@ -277,7 +277,7 @@ class search {
     // Integers whose names show how they are packed, though mx does not decode it.
     bool leave_out(const unread_packing& u, std::size_t codes) {
         const std::string& name = info(codes).name;
-        if (taken_[codes] || refused_.count(codes) != 0 || !is_integer(info(codes).type) ||
+        if (taken_[codes] || refused_.contains(codes) || !is_integer(info(codes).type) ||
             !name.ends_with(u.codes)) {
             return false;
         }

@@ -23,7 +23,7 @@ class row_links {
     /// The id of the row of this name; empty if there is none. Of equal names, the first counts.
     std::string id_of(const std::string& name) const;
     /// Whether a table of the page has a link to the row with this id.
-    bool led_to(const std::string& id) const { return led_to_.count(id) > 0; }
+    bool led_to(const std::string& id) const { return led_to_.contains(id); }
 
   private:
     std::unordered_map<std::string, std::string> ids_;

@@ -113,7 +113,8 @@ drawing draw(const bar_chart& p, const std::string&) {
         const series& s = p.panels[i];
         const std::size_t column = i % g.columns;
         f.left = left + static_cast<double>(column) * (f.width + gap);
-        f.top = title + head + pitch * static_cast<double>(i / g.columns);
+        const std::size_t row = i / g.columns;
+        f.top = title + head + pitch * static_cast<double>(row);
         draw_zones(d.out, f, p.x, s.zones);
         draw_zone_names(&d.out, f, s.zones);
         draw_grid(d.out, f, false);

@@ -73,7 +73,7 @@ std::string number_text(double value, int digits) {
     const std::size_t mark = text.find('e');
     const int exponent = std::atoi(text.c_str() + mark + 1);
     const std::string mantissa = typeset(text.substr(0, mark));
-    const std::string power = power_text(exponent);
+    std::string power = power_text(exponent);
     if (mantissa == "1") return power;
     return mantissa + "\xc3\x97" + power;
 }

@@ -42,7 +42,7 @@ bool within(double x, double low, double high) {
 }
 
 // Every `stride`-th power of ten, with the multiples `steps` of each.
-std::vector<double> decades(double low, double high, int stride, std::vector<int> steps) {
+std::vector<double> decades(double low, double high, int stride, const std::vector<int>& steps) {
     std::vector<double> out;
     const int last = decade_of(high) + 1;
     for (int k = decade_of(low) - 1; k <= last; ++k) {
@@ -100,7 +100,8 @@ std::vector<tick> log_ticks(double low, double high, int wanted, bool share) {
 // Powers of two, written out.
 std::vector<tick> binary_ticks(double low, double high) {
     std::vector<tick> out;
-    for (double x = 1; x <= 0x1p20; x *= 2) {
+    for (int exponent = 0; exponent <= 20; ++exponent) {
+        const double x = std::ldexp(1.0, exponent);
         if (within(x, low, high)) out.push_back({x, fixed_text(x, 0)});
     }
     return out;

@@ -66,7 +66,7 @@ void check_value(const std::string& key, const std::string& value) {
             if (!reason) reason = e;
         }
     }
-    throw *reason;
+    throw base::error(*reason);
 }
 
 // Every combination of the axes with the bases; the last axis varies fastest.

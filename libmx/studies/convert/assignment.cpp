@@ -76,7 +76,7 @@ void check_model(const assignment& by, const std::vector<engine::tensor_ref>& al
     const std::string* first = nullptr;
     std::size_t missing = 0;
     for (const auto& [name, entry] : by.tensors) {
-        if (there.count(name) != 0) continue;
+        if (there.contains(name)) continue;
         if (first == nullptr) first = &name;
         ++missing;
     }

@@ -86,7 +86,7 @@ void check_recipes(const analysis::results_input& a, const kept_results& of_a,
                    const analysis::recipe_filter& filter) {
     if (of_a.recipes.empty() || of_b.recipes.empty()) return;
     const bool common = std::ranges::any_of(
-        of_a.recipes, [&](const std::string& recipe) { return of_b.recipes.count(recipe) != 0; });
+        of_a.recipes, [&](const std::string& recipe) { return of_b.recipes.contains(recipe); });
     if (!common) {
         throw base::error(
             base::error_kind::input,
@@ -219,7 +219,7 @@ changes_result compare_results(const analysis::results_input& a, const analysis:
         t.largest = std::max(t.largest, size.order());
     }
     for (const result_key& key : of_b.keys) {
-        if (of_a.places.count(key) != 0) continue;
+        if (of_a.places.contains(key)) continue;
         result.left_out.push_back({b.path, key.first, key.second, "only in " + b.path});
     }
     std::ranges::stable_sort(tensors, std::greater{}, &tensor_changes::largest);

@@ -109,7 +109,7 @@ matched_dumps match_dumps(std::span<const io::reader* const> dumps,
     for (const std::string& name : all.names()) {
         std::vector<engine::tensor_ref> refs = all.found(name);
         const bool any = std::ranges::any_of(refs, [&](const engine::tensor_ref& t) {
-            return wanted.count({t.file, t.index}) != 0;
+            return wanted.contains({t.file, t.index});
         });
         if (!any) continue;
         const std::string reason = obstacle(all, name, refs, paths);

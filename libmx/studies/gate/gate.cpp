@@ -147,7 +147,7 @@ class referee {
             const std::string metric(analysis::first_member(rules_[i].metric));
             if (absent_[i] > 0) {
                 const metrics::metric* known = metrics::find(metric);
-                if (v.checked == 0 && known == nullptr && inputs.members.count(metric) == 0 &&
+                if (v.checked == 0 && known == nullptr && !inputs.members.contains(metric) &&
                     rules_[i].subject != analysis::rule_subject::totals) {
                     refuse_metric(rules_[i], inputs.members);
                 }

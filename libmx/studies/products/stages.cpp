@@ -70,10 +70,9 @@ class layer_study {
         return request_.recipes[s][0].blocks || request_.recipes[s][1].blocks;
     }
     bool rotates_copies(std::size_t s) const {
-        for (const stage_operand& o : stage_rows[s].operands) {
-            if (o.over == reduction::first && rotates(first_use(o.tensor)[0])) return true;
-        }
-        return false;
+        return std::ranges::any_of(stage_rows[s].operands, [&](const stage_operand& o) {
+            return o.over == reduction::first && rotates(first_use(o.tensor)[0]);
+        });
     }
 
     // Cases that a transform does not change are measured once, like the recipes.
@@ -159,7 +158,7 @@ class layer_study {
             const gemm::operand& x = forms[i].first.operand;
             const gemm::operand& y = forms[i].second.operand;
             const std::string key = forms[i].first.words + " x " + forms[i].second.words;
-            if (exact.count(key) == 0) exact[key] = runner_.exact(x, y, {}, request_.how);
+            if (!exact.contains(key)) exact[key] = runner_.exact(x, y, {}, request_.how);
             const std::vector<float> d = runner_.multiply(x, y, {}, models[i], request_.how);
             stage_result r;
             r.stage = s;
@@ -194,6 +193,7 @@ class layer_study {
 }  // namespace
 
 const matrix& layer_tensors::of(layer_tensor t) const {
+    // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn): only dy may be null
     return t == layer_tensor::x ? *x : t == layer_tensor::w ? *w : *dy;
 }
 

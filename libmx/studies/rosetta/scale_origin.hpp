@@ -34,8 +34,8 @@ struct coded_request {
     std::string element;   ///< "" or the element format of the codes, of as many bits as stored
     std::string elements;  ///< name of the array of codes, with `scales`
     std::string scales;
-    std::string scale_format = "";  ///< of the named scales; for bytes E8M0 by default
-    std::string tensor_scale = "";  ///< "" or the name of the array that holds it
+    std::string scale_format{};  ///< of the named scales; for bytes E8M0 by default
+    std::string tensor_scale{};  ///< "" or the name of the array that holds it
 };
 
 /// The coded tensors of a model: those of mx's packed files; pairs of arrays that io::find_pairings

@@ -194,7 +194,7 @@ block_view look_into(const kept_block& k, const tensor_view& v, const block_mapp
         place.bump = p.bumps ? k.bump.data() : nullptr;
         rule_outcome o{r, codec::measure_block(p, k.x, place, codes), 0};
         o.scale = whole_scale(p, o.stats.scale);
-        b.rules.push_back(std::move(o));
+        b.rules.push_back(o);
     }
     return b;
 }
