@@ -10,6 +10,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/conformance/vectors/block_vectors.hpp"
 #include "libmx/conformance/vectors/export_vectors.hpp"
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/format/block_formats.hpp"
@@ -82,6 +83,20 @@ TEST_CASE("vectors of other recipe keys verify") {
                              "mxfp4:round=stochastic,seed=5,random_bits=8", "mxint8:int_emax=1",
                              "mxfp4_e3m0:ties=even", "mxfp8:block=1x64,axis=flat"}) {
         write_and_verify(codec::parse_recipe(text), 36);
+    }
+}
+
+TEST_CASE("vectors do not depend on threads") {
+    for (const char* text : {"mxfp8:offset=fp16", "mxfp4:round=stochastic", "nvfp4:outer=row",
+                             "nvfp4:four_over_six=mse", "mxfp4:dialect=systems-scaling"}) {
+        CAPTURE(text);
+        const codec::recipe r = codec::parse_recipe(text);
+        const auto source = conformance::vectors::generated_source(request_of(r, 10000));
+        const std::size_t row = conformance::vectors::row_blocks_of(r);
+        const auto one = conformance::vectors::quantize_blocks(r, source.inputs.values, row, {}, 1);
+        const auto three = conformance::vectors::quantize_blocks(r, source.inputs.values, row, {}, 3);
+        CHECK(one.blocks() == 10000);
+        CHECK(one == three);
     }
 }
 

@@ -30,6 +30,7 @@ struct block_vectors {
     std::vector<std::uint8_t> pick;       ///< under four-over-six, one per block: 4 or 6
 
     std::size_t blocks() const { return scale_code.size(); }
+    bool operator==(const block_vectors&) const = default;
 };
 
 /// The largest finite magnitude.
