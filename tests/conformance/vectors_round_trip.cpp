@@ -94,7 +94,8 @@ TEST_CASE("vectors do not depend on threads") {
         const auto source = conformance::vectors::generated_source(request_of(r, 10000));
         const std::size_t row = conformance::vectors::row_blocks_of(r);
         const auto one = conformance::vectors::quantize_blocks(r, source.inputs.values, row, {}, 1);
-        const auto three = conformance::vectors::quantize_blocks(r, source.inputs.values, row, {}, 3);
+        const auto three =
+            conformance::vectors::quantize_blocks(r, source.inputs.values, row, {}, 3);
         CHECK(one.blocks() == 10000);
         CHECK(one == three);
     }

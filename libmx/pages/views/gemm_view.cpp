@@ -18,7 +18,6 @@ namespace {
 
 using products::value_errors;
 using report::cell;
-using report::column;
 
 report::value equal_share(const value_errors& e) {
     return report::share(e.counted() - e.differing, e.counted());

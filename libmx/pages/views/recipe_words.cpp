@@ -244,7 +244,7 @@ std::string select_words(const codec::recipe& r) {
     std::string_view measure = "the sum of squared errors";
     if (r.select == codec::four_over_six::mae) measure = "the sum of absolute errors";
     if (r.select == codec::four_over_six::abs_max) measure = "the largest absolute error";
-    std::string_view where = "";
+    std::string_view where;
     if (r.by->id == codec::dialect_id::te) {
         where = r.candidates == codec::candidate_kind::fp16
                     ? ", in float32 and before the outer scale,"

@@ -103,9 +103,9 @@ void add_matrix(std::vector<report::section>& sections, const std::string& headi
             }
             s.rows.push_back(std::move(row));
         }
-        if (to == columns) s.notes = std::move(notes);
         sections.push_back(std::move(s));
     }
+    if (columns > 0) sections.back().notes = std::move(notes);
 }
 
 }  // namespace

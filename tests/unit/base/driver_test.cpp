@@ -12,7 +12,7 @@ TEST_CASE("a driver older than the runtime is named, with what helps") {
           "instead, or build with an older CUDA, from 12.8 on");
     CHECK(driver_obstacle(11080, 12080).find("cuda-compat-12-8") != std::string::npos);
     // Within a major version, and of a later one.
-    CHECK(driver_obstacle(13000, 13010) == "");
-    CHECK(driver_obstacle(12000, 12080) == "");
-    CHECK(driver_obstacle(13000, 12080) == "");
+    CHECK(driver_obstacle(13000, 13010).empty());
+    CHECK(driver_obstacle(12000, 12080).empty());
+    CHECK(driver_obstacle(13000, 12080).empty());
 }
