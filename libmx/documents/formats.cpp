@@ -12,7 +12,6 @@
 namespace mx::documents {
 namespace {
 
-using pages::integer;
 using pages::real;
 using pages::text;
 using report::cell;

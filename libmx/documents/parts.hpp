@@ -48,9 +48,9 @@ inline bool is_part(const std::shared_ptr<engine::run_share>& share) {
     return share && !share->merges;
 }
 
-/// The files of `tensors`, as in part_head.
+/// The files of the tensors `of`, as in part_head.
 struct part_inputs {
-    part_inputs(const file_sizes& files, const std::vector<engine::tensor_ref>& tensors);
+    part_inputs(const file_sizes& opened, const std::vector<engine::tensor_ref>& of);
 
     report::list files;
     std::string tensors;

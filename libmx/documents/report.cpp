@@ -21,12 +21,9 @@ namespace {
 
 // Histograms of single tensors are not shown.
 bool kept(std::string_view member) {
-    constexpr std::array left_out{"code_histogram", "scale_histogram", "amax_mantissa_histogram",
-                                  "block_spread"};
-    for (const std::string_view name : left_out) {
-        if (name == member) return false;
-    }
-    return true;
+    constexpr std::array<std::string_view, 4> left_out{"code_histogram", "scale_histogram",
+                                                       "amax_mantissa_histogram", "block_spread"};
+    return std::ranges::find(left_out, member) == left_out.end();
 }
 
 // The digests computed here, by path: the dumps of mx diff may be one file.

@@ -82,6 +82,8 @@ MX_HD inline std::uint32_t round_to(const target& t, std::uint64_t magnitude, in
     const int shift = e - t.mantissa_bits - q;
     std::uint64_t kept = 0;
     if (shift <= 0) {
+        // At most mantissa_bits, because e is at least the exponent of the magnitude.
+        // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
         kept = magnitude << -shift;
     } else if (shift < 64) {
         kept = magnitude >> shift;

@@ -37,7 +37,7 @@ bool of_analysis(const result_set& s) {
 // A file's name, preceded by its folder if several files have the same name.
 std::string telling_path(const std::string& path) {
     constexpr std::array common{"model.", "pytorch_model.", "checkpoint.", "weights.", "adapter_"};
-    const std::string name = evidence::short_path(path);
+    std::string name = evidence::short_path(path);
     const bool is_common = std::ranges::any_of(
         common, [&](std::string_view prefix) { return name.rfind(prefix, 0) == 0; });
     if (!is_common || name.size() == path.size()) return name;

@@ -30,6 +30,7 @@ std::vector<std::string> groups_of_study(const document_parts& d) {
 
 // Whether the result's member is a number or a non-empty text.
 bool has(const document_parts& d, const char* member) {
+    // NOLINTNEXTLINE(readability-use-anyofallof): a record_list is not a range
     for (const record& r : d.results) {
         if (number_of(r, member) || !text_of(r, member).empty()) return true;
     }

@@ -146,7 +146,8 @@ void fill_align(mma_tile_maker& t) {
         return alone || t.words().below(2) == 0 ? 0u : t.near(x, t.words().between(-12, -4));
     });
     for (std::size_t base = 0; base < t.depth(); base += step) {
-        const std::size_t first = base + 2 * t.words().below(static_cast<std::uint32_t>(step / 2));
+        const std::size_t first =
+            base + 2 * std::size_t{t.words().below(static_cast<std::uint32_t>(step / 2))};
         for (std::size_t row = 0; row < mma_tile_rows; ++row) {
             const std::uint32_t code =
                 subnormal

@@ -336,7 +336,7 @@ std::string verify_under(const codec::recipe& recipe, const std::string& prefix,
     if (contract.empty()) {
         file.fail("holds none of the {}tensors that blocks are compared by", prefix);
     }
-    const std::string by = codec::to_string(f.recipe);
+    std::string by = codec::to_string(f.recipe);
     quantize_input(f, found, by);
     for (std::size_t b = 0; b < f.skipped.size(); ++b) {
         if (f.skipped[b]) found.skip(f.skip_reason, 1, 0);

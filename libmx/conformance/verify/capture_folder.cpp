@@ -54,7 +54,7 @@ void require_no_other(const std::string& folder, const std::set<std::string>& li
         for (fs::directory_iterator it(fs::path(folder) / room, failure), end;
              !failure && it != end; it.increment(failure)) {
             const std::string path = it->path().string();
-            if (it->path().extension() == ".safetensors" && listed.count(path) == 0) {
+            if (it->path().extension() == ".safetensors" && !listed.contains(path)) {
                 fail(path, "is not in the manifest: it is no part of this recording");
             }
         }

@@ -105,6 +105,7 @@ std::string verify_stochastic_narrowing(const vector_file& file, comparison& fou
         fewest = different;
         best = &order;
     }
+    // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): the list of orders is not empty
     found.about("results.word", std::string(best->name));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         found.check_integer(

@@ -238,6 +238,7 @@ gemm::accumulator mma_model_of(const vector_file& file, const vectors::mma_case&
         require_agreement(file, conversion_key, *row);
         if (first == nullptr) first = row;
     }
+    // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): the loop runs at least once
     return of_length(*first, what.instruction_k);
 }
 

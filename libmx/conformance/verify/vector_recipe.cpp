@@ -77,7 +77,7 @@ std::string recipe_text(const vector_file& file) {
     }
     // Releases whose results are known bit for bit have a name with the version.
     if (const std::string* version = file.find("dialect_version")) {
-        const std::string name = file.at("dialect");
+        const std::string& name = file.at("dialect");
         const std::string versioned = fmt::format("{}@{}", name, *version);
         const std::size_t at = text.find("dialect=" + name) + std::string_view("dialect=").size();
         text.replace(at, name.size(), versioned);
@@ -87,7 +87,7 @@ std::string recipe_text(const vector_file& file) {
 
 codec::recipe recipe_in(const vector_file& file, const std::string& text) {
     try {
-        const codec::recipe r = codec::parse_recipe(text);
+        codec::recipe r = codec::parse_recipe(text);
         vectors::require_blocks_alone(r);
         return r;
     } catch (const base::error& e) {

@@ -98,7 +98,7 @@ report::section breach_section(const report::record_list& breaches,
 // The records that rules were checked against: "22 of 94 results and 1 total".
 std::string scope_of(const gate::gate_verdict& verdict) {
     const std::string all = plural(verdict.records, "result");
-    const std::string totals = plural(verdict.totals, "total");
+    std::string totals = plural(verdict.totals, "total");
     if (verdict.checked == 0 && verdict.totals > 0) return totals;
     const std::string results =
         verdict.checked == verdict.records

@@ -167,7 +167,6 @@ TEST_CASE("names from files are printed without control characters") {
     CHECK(printable("\xe2") == "\\xe2");
     // Characters that reverse text or end a line are not control characters in Unicode, but act as
     // such.
-    // NOLINTNEXTLINE(misc-misleading-bidirectional)
     CHECK(printable("a\xe2\x80\xae"
                     "b") == "a\\xe2\\x80\\xaeb");
     CHECK(printable("\xe2\x80\xa8\xe2\x81\xa9") == "\\xe2\\x80\\xa8\\xe2\\x81\\xa9");

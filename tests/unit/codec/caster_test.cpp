@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Casts by table against casts value by value.
 #include <array>
-#include <cstring>
 #include <vector>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/caster.hpp"
@@ -52,7 +52,7 @@ std::size_t differences(const codec::element_cast& to, const std::vector<std::ui
     for (std::size_t i = 0; i < bits.size(); ++i) {
         const codec::converted c = codec::cast_element(to, bits[i], 0);
         const bool same = static_cast<std::uint8_t>(c.code) == got.codes[i] &&
-                          std::memcmp(&c.value, &got.values[i], sizeof c.value) == 0;
+                          mx::base::bits_of(c.value) == mx::base::bits_of(got.values[i]);
         different += same ? 0u : 1u;
     }
     return different;

@@ -400,10 +400,9 @@ TEST_CASE("MXFP6 is a candidate only where it is native") {
     const auto tensors = projections();
     const auto offered = [&](std::string_view target) {
         const judgement j = judged(tensors, "inference", target);
-        for (const class_recipe& r : class_of(j, "weight").candidates) {
-            if (r.recipe == "mxfp6:scale=even") return true;
-        }
-        return false;
+        return std::ranges::any_of(class_of(j, "weight").candidates, [](const class_recipe& r) {
+            return r.recipe == "mxfp6:scale=even";
+        });
     };
     CHECK(offered("b200"));
     CHECK(offered("mi355x"));

@@ -21,7 +21,7 @@ std::string written(const document& d) {
     return out;
 }
 
-std::string written(results_file&& f) {
+std::string written(results_file f) {
     document d;
     d.head = std::move(f.head);
     d.results = std::move(f.results);

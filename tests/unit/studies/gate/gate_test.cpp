@@ -10,7 +10,6 @@
 using namespace mx::analysis;
 using namespace mx::gate;
 namespace base = mx::base;
-namespace report = mx::report;
 
 namespace {
 

@@ -32,7 +32,7 @@ struct measurement {
     int elements;
     double bits;
     std::string rmse;
-    std::string more = "";
+    std::string more{};
     std::string role = "weight";
     std::string dtype = "BF16";
 };
