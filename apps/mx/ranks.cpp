@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -61,7 +62,7 @@ class memory_file {
         }
         return text;
     }
-    void fill(const std::string& text) {
+    void fill(const std::string& text) const {
         for (std::size_t at = 0; at < text.size();) {
             const ssize_t count = ::write(descriptor_, text.data() + at, text.size() - at);
             if (count <= 0) throw base::error(base::error_kind::output, "out of memory for a part");
@@ -175,7 +176,7 @@ class part_folder {
         path_ = (file.parent_path() / fmt::format(".{}.parts.XXXXXX", file.filename().string()))
                     .string();
         if (rank == 0 && ::mkdtemp(path_.data()) == nullptr) {
-            const std::string failed = std::exchange(path_, {});
+            path_.clear();
             throw base::error(base::error_kind::output, "no folder for parts can be made there",
                               {beside, {}, {}});
         }
@@ -311,11 +312,11 @@ std::string mpi_version() {
 }
 
 bool in_ranks() {
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-        const char* size = std::getenv(name);
-        if (size != nullptr && base::parsed<int>(size).value_or(1) > 1) return true;
-    }
-    return false;
+    return std::ranges::any_of(
+        std::array{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, [](const char* name) {
+            const char* size = std::getenv(name);
+            return size != nullptr && base::parsed<int>(size).value_or(1) > 1;
+        });
 }
 
 int run_in_ranks(int argc, char** argv) {

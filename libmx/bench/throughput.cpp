@@ -58,7 +58,7 @@ amount analysed(const std::vector<engine::tensor_ref>& tensors, const analysis::
     amount all;
     for (const engine::tensor_ref& t : tensors) {
         const io::tensor_info& info = t.info();
-        if (left_out.count({info.file, info.name}) != 0) continue;
+        if (left_out.contains({info.file, info.name})) continue;
         all.elements += static_cast<double>(info.elements);
         all.bytes += static_cast<double>(info.stored_bytes != 0 ? info.stored_bytes : info.bytes);
     }
@@ -138,7 +138,7 @@ class pass_measurement {
         }
         const auto stored = static_cast<double>(bytes_of(request_.type));
         for (const throughput_row& r : result_.rows) {
-            if (device_of_.count(r.backend) == 0 || r.recipes.size() > 1) continue;
+            if (!device_of_.contains(r.backend) || r.recipes.size() > 1) continue;
             add_rate({r.recipes.front(), r.backend, r.threads, r.histograms, values_place::memory,
                       pass_output::sums, r.elements_per_second, 0, roof::pinned_copy, 0},
                      stored);

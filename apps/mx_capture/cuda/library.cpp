@@ -42,6 +42,7 @@ struct cublaslt {
     X(MatmulAlgoConfigGetAttribute) \
     X(Matmul)
 // clang-format on
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define MX_DECLARE(name) decltype(&cublasLt##name) name = nullptr;
     MX_CUBLASLT_CALLS(MX_DECLARE)
 #undef MX_DECLARE
@@ -58,7 +59,7 @@ struct cublaslt {
         loaded = true;
 #define MX_LOAD(name)                                                          \
     name = reinterpret_cast<decltype(name)>(dlsym(library, "cublasLt" #name)); \
-    loaded = loaded && name != nullptr;
+    loaded = loaded && (name) != nullptr;
         MX_CUBLASLT_CALLS(MX_LOAD)
 #undef MX_LOAD
     }
