@@ -30,6 +30,7 @@ using digits = std::array<double, digit_count>;
 digits digits_of(base::exact_sum s) {
     digits d{};
     // What is left once the nearest double is taken away has the next ones.
+    // NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter): until nothing is left
     for (double v = s.value(); v != 0; v = s.value()) {
         base::exact_sum nearest;
         nearest.add(v);

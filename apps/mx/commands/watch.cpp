@@ -137,7 +137,7 @@ class watch_run {
         bool pending = false;
         for (const std::string& name : engine::checkpoints_in(folder_)) {
             const auto matches = [&](const std::string& g) { return base::glob_match(g, name); };
-            if (done_.count(name) != 0 ||
+            if (done_.contains(name) ||
                 !(options_.names.empty() || std::ranges::any_of(options_.names, matches))) {
                 continue;
             }
@@ -180,7 +180,7 @@ class watch_run {
         std::vector<std::string> names = options_.paths;
         std::ranges::sort(names, base::naturally_less);
         for (const std::string& name : names) {
-            if (done_.count(name) == 0) put(name, measure(name, log_.before(name, lines_back)));
+            if (!done_.contains(name)) put(name, measure(name, log_.before(name, lines_back)));
         }
     }
 
