@@ -95,7 +95,7 @@ class result_reader {
 
     /// Throws base::error (input) for counts that are not valid, and for recipes that cannot be
     /// parsed or are not spelt canonically. Members that are not described are ignored.
-    result read(const report::record& r);
+    result read(const report::record& from);
 
   private:
     std::shared_ptr<const named_recipe> recipe_named(const std::string& name);
