@@ -66,7 +66,7 @@ std::string end_of_name(const std::string& name) {
 
 std::string end_of_name(const std::string& name, const std::string& role,
                         const std::vector<std::string>& taken) {
-    const std::string end = end_of_name(name);
+    std::string end = end_of_name(name);
     if (std::ranges::find(taken, end) == taken.end()) return end;
     const std::size_t last = name.rfind('.');
     const std::size_t second = last == std::string::npos ? last : name.rfind('.', last - 1);
