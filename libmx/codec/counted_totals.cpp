@@ -173,7 +173,7 @@ struct joint_table {
     std::uint64_t blocks = 0, single = 0, zeros = 0, elements = 0;
     std::uint16_t least = 0xffff, largest = 0;
 
-    void add(const word_table& t) {
+    void add(const word_table& t, bool raises) {
         of.push_back(&t);
         blocks += t.blocks;
         single += t.single;
@@ -181,6 +181,7 @@ struct joint_table {
         largest = std::max(largest, t.largest);
         for (std::uint32_t i = 0; i < word_counters::zero_count; ++i) {
             zeros += t.count[word_counters::zeros + i];
+            if (raises) zeros += t.count[word_counters::stride + word_counters::zeros + i];
         }
     }
     std::uint64_t count(std::uint32_t counter) const {
@@ -196,6 +197,7 @@ class evaluation {
         : parts_(parts),
           recipes_(parts.front()->recipes()),
           even_signs_(!parts.front()->signs_matter()),
+          raises_(parts.front()->raises()),
           out_(recipes_.size()) {}
 
     std::vector<block::segment_stats> run() {
@@ -204,7 +206,7 @@ class evaluation {
         std::uint64_t zero_blocks = 0, zero_elements = 0;
         for (const word_counts* const p : parts_) {
             for (const word_table& t : p->counted()) {
-                if (t.largest != 0) tables[t.first].add(t);
+                if (t.largest != 0) tables[t.first].add(t, raises_);
             }
             for (const auto& [e, n] : p->recorded()) {
                 recorded[{e.largest[0], e.least[0], e.largest[1], e.least[1]}] += n;
@@ -234,12 +236,14 @@ class evaluation {
         to.counted_max = std::max(to.counted_max, from.counted_max);
     }
 
-    std::vector<word_list> lists_of(const joint_table& t) const {
+    // Of the positions whose exponent is raised, or of the others.
+    std::vector<word_list> lists_of(const joint_table& t, bool raised) const {
+        const std::uint32_t from = raised ? word_counters::stride : 0;
         std::vector<word_list> lists;
         lists.emplace_back(1.0);
         if (!even_signs_) lists.emplace_back(-1.0);
         for (std::uint32_t w = t.least; w <= t.largest; ++w) {
-            const std::uint64_t plus = t.count(2 * w), minus = t.count(2 * w + 1);
+            const std::uint64_t plus = t.count(from + 2 * w), minus = t.count(from + 2 * w + 1);
             if (plus + minus == 0) continue;
             if (even_signs_) {
                 lists[0].add(value_of(w), plus, minus);
@@ -251,8 +255,8 @@ class evaluation {
         return lists;
     }
 
-    void add_table(std::uint16_t first, const joint_table& t) {
-        const std::vector<word_list> lists = lists_of(t);
+    void add_elements(std::uint16_t first, const joint_table& t, bool raised) {
+        const std::vector<word_list> lists = lists_of(t, raised);
         base::exact_sum x, x2;
         std::uint64_t numbers = 0;
         for (const word_list& list : lists) {
@@ -266,20 +270,34 @@ class evaluation {
         }
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
             block::segment_stats& to = out_[r];
-            to.block.blocks += t.blocks + t.single;
-            const word_outcomes outcomes(*recipes_[r].params, value_of(first));
+            const word_outcomes outcomes(*recipes_[r].params, value_of(first), raised);
             if (outcomes.poisoned()) {
-                to.count.elements += numbers + t.zeros;
-                to.count.poisoned += numbers + t.zeros;
+                to.count.elements += numbers;
+                to.count.poisoned += numbers;
                 continue;
             }
             to.sum.x.merge(x);
             to.sum.x2.merge(x2);
-            to.counted_max = std::max(to.counted_max, base::bits_of(value_of(t.largest)));
-            add_zeros(outcomes, t.zeros, to);
             for (const word_list& list : lists) {
                 run_finder(list, outcomes, recipes_[r].parts, to).run();
             }
+        }
+    }
+
+    void add_table(std::uint16_t first, const joint_table& t) {
+        add_elements(first, t, false);
+        if (raises_) add_elements(first, t, true);
+        for (std::size_t r = 0; r < recipes_.size(); ++r) {
+            block::segment_stats& to = out_[r];
+            to.block.blocks += t.blocks + t.single;
+            const word_outcomes outcomes(*recipes_[r].params, value_of(first));
+            if (outcomes.poisoned()) {
+                to.count.elements += t.zeros;
+                to.count.poisoned += t.zeros;
+                continue;
+            }
+            to.counted_max = std::max(to.counted_max, base::bits_of(value_of(t.largest)));
+            add_zeros(outcomes, t.zeros, to);
             to.block.eligible += t.blocks;
             // Blocks that become zeros under some of the maxima are recorded.
             if (outcomes.of(value_of(first)).q == 0) to.block.dead += t.blocks;
@@ -324,7 +342,7 @@ class evaluation {
 
     std::span<const word_counts* const> parts_;
     std::span<const recipe_request> recipes_;
-    bool even_signs_;
+    bool even_signs_, raises_;
     std::vector<block::segment_stats> out_;
 };
 

@@ -17,8 +17,6 @@
 namespace mx::codec {
 namespace {
 
-// From one table to the next, so that the counters of large numbers lie in different cache sets.
-constexpr std::size_t table_stride = word_counters::all + 197 * 16;
 constexpr std::size_t most_recorded = std::size_t{1} << 14;
 // The limit of 32-bit counters, less the elements of a rectangle.
 constexpr std::uint64_t most_elements = std::uint64_t{3} << 30;
@@ -50,8 +48,9 @@ scale_facts facts_of_power(const block_params& p, std::uint32_t amax) {
     // Wrapped shifts give up to 2: if the maximum gets no more, it may share its code with them.
     const bool wraps = p.by->arithmetic.value == element_kind::fbgemm;
     const bool small = wraps && base::float_from_bits(amax) < 2.5f * s.value;
+    const bool raised_too_far = p.bumps && !base::is_finite(2.0f * s.value);
     return {s.code, base::bits_of(s.value), 0, dialect_steps::flushed(p, held),
-            s.nan_quotients || small};
+            s.nan_quotients || small || raised_too_far};
 }
 
 scale_facts facts_of_number(const block_params& p, std::uint32_t amax) {
@@ -87,7 +86,7 @@ bool has_even_signs(const block_params& p) {
 bool counts_words(const block_params& p, tensor::dtype stored) {
     using format::rounding;
     if (stored != tensor::dtype::bf16 && stored != tensor::dtype::f16) return false;
-    if (p.has_offset || p.bumps || p.outer_areas || p.select != four_over_six::none) return false;
+    if (p.has_offset || p.outer_areas || p.select != four_over_six::none) return false;
     if (scale::is_search(p.rule) || p.rule == scale::rule_id::stochastic) return false;
     const rounding how = p.mode.how;
     if (how != rounding::rtne && how != rounding::away && how != rounding::ties_to_zero &&
@@ -130,11 +129,11 @@ counter_room::~counter_room() { std::free(counters_); }
 
 std::uint32_t* counter_room::table(std::size_t i) {
     if (counters_ == nullptr) {
-        counters_ =
-            static_cast<std::uint32_t*>(std::calloc(tables_ * table_stride, sizeof(std::uint32_t)));
+        counters_ = static_cast<std::uint32_t*>(
+            std::calloc(tables_ * word_counters::stride, sizeof(std::uint32_t)));
         if (counters_ == nullptr) throw std::bad_alloc();
     }
-    return counters_ + i * table_stride;
+    return counters_ + i * word_counters::stride;
 }
 
 std::size_t hash_of_extremes::operator()(const word_extremes& e) const {
@@ -148,11 +147,14 @@ word_counts::word_counts(tensor::dtype type, std::span<const recipe_request> rec
       pass_(pass),
       signs_matter_(!std::ranges::all_of(
           recipes, [](const recipe_request& r) { return has_even_signs(*r.params); })),
+      raises_(
+          std::ranges::any_of(recipes, [](const recipe_request& r) { return r.params->bumps; })),
       infinity_(type == tensor::dtype::bf16 ? 0x7f80 : 0x7c00),
       binade_bits_(type == tensor::dtype::bf16 ? 7 : 10),
       known_(std::size_t{infinity_} >> binade_bits_),
       begins_(infinity_),
       numbers_(0x8000),
+      room_(raises_ ? 2 * most : most),
       by_reference_(recipes.size()) {
     tables_.reserve(most + 1);
     tables_.push_back({});
@@ -166,11 +168,14 @@ bool word_counts::full() const {
 
 void word_counts::clear() {
     for (word_table& t : std::span(tables_).subspan(1)) {
-        if (t.least <= t.largest) {
-            std::fill(t.count + 2 * std::size_t{t.least}, t.count + 2 * std::size_t{t.largest} + 2,
-                      0u);
+        for (std::uint32_t* count = t.count; count != nullptr;
+             count = raises_ && count == t.count ? count + word_counters::stride : nullptr) {
+            if (t.least <= t.largest) {
+                std::fill(count + 2 * std::size_t{t.least}, count + 2 * std::size_t{t.largest} + 2,
+                          0u);
+            }
+            std::fill(count + word_counters::zeros, count + word_counters::all, 0u);
         }
-        std::fill(t.count + word_counters::zeros, t.count + word_counters::all, 0u);
         t.least = 0xffff;
         t.largest = 0;
         t.blocks = t.single = 0;
@@ -205,6 +210,10 @@ void word_counts::add_rows(const std::uint16_t* at, std::uint64_t stride,
     const auto size = static_cast<std::size_t>(place.block_cols);
     const auto cols = static_cast<std::size_t>(place.cols);
     const auto rows = static_cast<std::size_t>(place.rows);
+    if (raises_) {
+        for (std::size_t row = 0; row < rows; ++row, at += stride) add_raised_row(at, cols, size);
+        return;
+    }
     if (cols % size == 0 && place.cols == stride) return add_row(at, rows * cols, size);
     for (std::size_t row = 0; row < rows; ++row, at += stride) add_row(at, cols, size);
 }
@@ -214,6 +223,43 @@ void word_counts::add_row(const std::uint16_t* at, std::size_t words, std::size_
     const std::size_t whole = words / size, rest = words % size;
     if (whole != 0) pass_(at, size, whole, *this);
     if (rest != 0) pass_(at + whole * size, rest, 1, *this);
+}
+
+void word_counts::add_raised_row(const std::uint16_t* at, std::size_t words, std::size_t size) {
+    largest_at_.assign(size, 0);
+    for (std::size_t first = 0; first < words; first += size) {
+        const std::size_t count = std::min(size, words - first);
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto magnitude = static_cast<std::int16_t>(at[first + i] & 0x7fff);
+            largest_at_[i] = std::max(largest_at_[i], magnitude);
+        }
+    }
+    bump_.resize(size);
+    raised_by_.resize(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        const float largest = value_of(static_cast<std::uint16_t>(largest_at_[i]));
+        bump_[i] = raises_exponent(base::bits_of(largest)) ? 1 : 0;
+        raised_by_[i] = bump_[i] * word_counters::stride;
+    }
+    for (std::size_t first = 0; first < words; first += size) {
+        const std::uint16_t* const block = at + first;
+        const std::size_t count = std::min(size, words - first);
+        const word_range r = range_of(block, count);
+        word_table& t = tables_[numbers_[r.largest]];
+        if (r.least >= t.near) {
+            attend(block, count);
+            continue;
+        }
+        t.add_block(r.largest, r.least);
+        count_block(block, count, t.count);
+    }
+}
+
+void word_counts::count_block(const std::uint16_t* words, std::size_t size,
+                              std::uint32_t* to) const {
+    for (std::size_t i = 0; i < size; ++i) {
+        ++to[word_counters::of(words[i], i) + (raises_ ? raised_by_[i] : 0u)];
+    }
 }
 
 // Blocks of several rows are laid out consecutively.
@@ -265,7 +311,9 @@ void word_counts::attend(const std::uint16_t* words, std::size_t size) {
     const std::uint16_t number = largest < infinity_ ? find_table(largest) : std::uint16_t{0};
     if (number == 0) return refer(words, size);
     word_table& t = tables_[number];
-    for (std::size_t i = 0; i < size; ++i) ++t.count[word_counters::of(words[i], i)];
+    // Extremes do not tell which of them are raised.
+    if (raises_ && nonzero > 1 && least >= t.near) return refer(words, size);
+    count_block(words, size, t.count);
     t.largest = std::max(t.largest, largest);
     t.least = std::min(t.least, least);
     if (nonzero == 1) {
@@ -285,8 +333,10 @@ void word_counts::refer(const std::uint16_t* words, std::size_t size) {
     for (std::size_t r = 0; r < recipes_.size(); ++r) {
         const recipe_request& asked = recipes_[r];
         block::segment_stats& to = by_reference_[r];
-        block::add_counts(to, quantize_block(*asked.params, x, {.cols = static_cast<int>(size)},
-                                             codes, {}, &to.sum, asked.parts));
+        const block_place place{.cols = static_cast<int>(size),
+                                .bump = asked.params->bumps ? bump_.data() : nullptr};
+        block::add_counts(to,
+                          quantize_block(*asked.params, x, place, codes, {}, &to.sum, asked.parts));
     }
 }
 
@@ -302,7 +352,7 @@ std::uint16_t word_counts::find_table(std::uint16_t largest) {
         if (facts_of(*r.params, value_of(first)).referred) return 0;
     }
     const auto number = static_cast<std::uint16_t>(tables_.size());
-    tables_.push_back({.count = room_.table(number - 1u),
+    tables_.push_back({.count = room_.table((number - 1u) * (raises_ ? 2u : 1u)),
                        .near = near_of(first, last),
                        .least = 0xffff,
                        .largest = 0,
@@ -360,7 +410,9 @@ std::uint16_t word_counts::near_of(std::uint16_t first, std::uint16_t last) cons
             const float x = value_of(static_cast<std::uint16_t>(magnitude));
             return std::abs(outcomes.of(negative ? -x : x).q);
         };
-        const double least = size(first, false);
+        // A largest magnitude may be raised, and then has a smaller code.
+        const float x = value_of(first);
+        const double least = std::abs(word_outcomes(*r.params, x, raises_).of(x).q);
         if (least == 0) {
             // Some blocks of the class become zeros, others do not.
             if (size(last, false) != 0 || size(last, true) != 0) return 0;
@@ -388,7 +440,8 @@ bool operator==(const word_outcome& a, const word_outcome& b) {
     return equal;
 }
 
-word_outcomes::word_outcomes(const block_params& p, float largest) : p_(p), largest_(largest) {
+word_outcomes::word_outcomes(const block_params& p, float largest, bool raised)
+    : p_(p), largest_(largest), raised_(raised && p.bumps) {
     std::uint8_t code = 0;
     alone_ = quantize_block(p, std::span(&largest, 1), {}, std::span(&code, 1));
 }
@@ -398,13 +451,15 @@ float word_outcomes::unordered_below() const { return codec::unordered_below(p_,
 word_outcome word_outcomes::of(float x) const {
     const std::array<float, 2> both{largest_, x};
     std::array<std::uint8_t, 2> codes{};
-    const block::block_stats s = quantize_block(p_, both, {.cols = 2}, codes);
+    const std::array<std::uint8_t, 2> bump{0, 1};
+    const block_place place{.cols = 2, .bump = raised_ ? bump.data() : nullptr};
+    const block::block_stats s = quantize_block(p_, both, place, codes);
     word_outcome out{s.count, 0, 0};
     block::each_count([](std::uint32_t& to, std::uint32_t n) { to -= n; }, out.count, alone_.count);
     out.count.dequant_overflow -= alone_.count.dequant_overflow;
     if (out.count.poisoned != 0) return out;
     out.q = static_cast<double>(p_.value[codes[1]]);
-    out.product = exact_scale_of(p_, s.scale) * out.q;
+    out.product = exact_scale_of(p_, s.scale) * (raised_ ? 2.0 : 1.0) * out.q;
     return out;
 }
 

@@ -31,6 +31,10 @@ namespace word_counters {
 inline constexpr std::uint32_t all = 1u << 16;
 inline constexpr std::uint32_t zeros = 0xff80, zero_count = 64;
 inline constexpr std::uint32_t padding = zeros + zero_count;  ///< as many
+/// From one table to the next, so that the counters of large numbers lie in different cache sets.
+/// If exponents are raised by position (block_params::bumps), the raised positions of a table have
+/// their counters this far from the others.
+inline constexpr std::uint32_t stride = all + 197 * 16;
 
 /// Of a word that is no NaN; `position`: any.
 constexpr std::uint32_t of(std::uint16_t word, std::size_t position) {
@@ -136,6 +140,8 @@ class word_counts final : private word_tables {
     tensor::dtype type() const { return type_; }
     /// Whether positive and negative numbers may become codes of other magnitudes.
     bool signs_matter() const { return signs_matter_; }
+    /// Whether a recipe raises exponents by position.
+    bool raises() const { return raises_; }
     std::span<const recipe_request> recipes() const { return recipes_; }
     /// Tables that have counts, in no order.
     std::span<const word_table> counted() const { return std::span(tables_).subspan(1); }
@@ -165,12 +171,14 @@ class word_counts final : private word_tables {
     void find_classes(std::uint16_t largest);
     void add_row(const std::uint16_t* at, std::size_t words, std::size_t size);
     void add_rows(const std::uint16_t* at, std::uint64_t stride, const segment_place& place);
+    void add_raised_row(const std::uint16_t* at, std::size_t words, std::size_t size);
+    void count_block(const std::uint16_t* words, std::size_t size, std::uint32_t* to) const;
     void add_tiles(const std::uint16_t* at, std::uint64_t stride, const segment_place& place);
 
     tensor::dtype type_;
     std::vector<recipe_request> recipes_;
     word_pass pass_;
-    bool signs_matter_;
+    bool signs_matter_, raises_;
     std::uint16_t infinity_;      // magnitude of Inf
     int binade_bits_;             // words of a binade
     std::vector<bool> known_;     // by binade: classes are found
@@ -178,11 +186,16 @@ class word_counts final : private word_tables {
     std::vector<bool> referred_;  // by magnitude: the reference does such blocks
     std::vector<std::uint16_t> numbers_;
     std::vector<word_table> tables_;
-    counter_room room_{word_tables::most};
+    counter_room room_;
     std::uint64_t zero_blocks_ = 0, zero_elements_ = 0, elements_ = 0;
     std::unordered_map<word_extremes, std::uint64_t, hash_of_extremes> recorded_;
     std::vector<block::segment_stats> by_reference_;
     std::vector<std::uint16_t> tiles_;
+    // Of the row being counted, by position: the largest magnitude, whether the exponent is raised,
+    // and what that adds to the index of a counter.
+    std::vector<std::int16_t> largest_at_;
+    std::vector<std::uint8_t> bump_;
+    std::vector<std::uint32_t> raised_by_;
 };
 
 /// The reference's result for an element.
@@ -200,7 +213,8 @@ struct word_outcome {
 /// The results for elements in blocks with a certain largest magnitude.
 class word_outcomes {
   public:
-    word_outcomes(const block_params& p, float largest);
+    /// `raised`: at positions whose exponent the recipe raises, if it raises any.
+    word_outcomes(const block_params& p, float largest, bool raised = false);
     /// Whether such blocks have no scale.
     bool poisoned() const { return alone_.count.poisoned != 0; }
     /// Of x, no larger.
@@ -211,6 +225,7 @@ class word_outcomes {
   private:
     const block_params& p_;
     float largest_;
+    bool raised_;
     block::block_stats alone_;
 };
 

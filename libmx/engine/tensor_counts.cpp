@@ -44,7 +44,8 @@ bool is_counted(const run_control& control, std::uint64_t elements,
 void join_halves(std::span<counted_jobs* const> jobs, std::span<const block::grid> grids) {
     const auto with = [&](std::uint64_t cols) -> counted_jobs* {
         for (std::size_t i = 0; i < jobs.size(); ++i) {
-            if (grids[i].block_rows == 1 && grids[i].block_cols == cols) return jobs[i];
+            const bool in_rows = grids[i].block_rows == 1 && !grids[i].whole_rows;
+            if (in_rows && grids[i].block_cols == cols) return jobs[i];
         }
         return nullptr;
     };

@@ -235,6 +235,29 @@ TEST_CASE("counts: any bit pattern, and more tables than there are", "[parity]")
     }
 }
 
+TEST_CASE("counts: exponents raised by position", "[parity]") {
+    // Few numbers, so that in many blocks all elements get one code though not all are raised, or
+    // become zeros; and scales near the largest power of two.
+    std::mt19937 random(17);
+    for (const int shift : {0, 126, -133}) {
+        stored_matrix m{dtype::bf16, 64, 24, {}};
+        m.bytes.resize(m.rows * m.cols * 2);
+        for (std::size_t i = 0; i < m.bytes.size(); i += 2) {
+            const float few[] = {0, 0.5f, 1, 1.5f, 1.75f, 1.875f, 2, 3.75f};
+            const float x = std::ldexp(few[random() % 8], shift);
+            const auto word =
+                static_cast<std::uint16_t>(mx::base::bits_of(random() % 2 == 0 ? x : -x) >> 16);
+            std::memcpy(m.bytes.data() + i, &word, 2);
+        }
+        for (const std::string block : {"1x2", "1x3", "1x8"}) {
+            for (const char* format : {"mxfp4", "mxfp8", "mxint8"}) {
+                const std::string text = format + (":dialect=systems-scaling,block=" + block);
+                compare(m, {mx::codec::parse_recipe(text)}, 2, passes_here().back());
+            }
+        }
+    }
+}
+
 TEST_CASE("counts: counts that are cleared begin again", "[parity]") {
     const auto& aimed_at = *mx::format::find_element_format("e4m3");
     const std::vector<recipe> recipes = mx::codec::parse_recipes({"mxfp4", "mxfp8"});

@@ -106,7 +106,7 @@ bool scaling_table::enter_area(const block_params& p, float target) {
     if (here != asked_for) return false;
     source_ = here;
     p_.tensor = p.tensor;
-    for (area_entry& e : in_area_) e.known = false;
+    ++area_;
     by_code_.clear();
     in_float_ = {};
     zero_ = asked(0);
@@ -117,7 +117,7 @@ bool scaling_table::enter_area(const block_params& p, float target) {
 const block_scaling& scaling_table::by_area(std::uint32_t amax_bits) {
     const fractional_scale s = choose_scale(p_, amax_bits, source_.target);
     area_entry& e = in_area_[s.code];
-    if (!e.known) e = {true, of_number(s)};
+    if (e.area != area_) e = {area_, of_number(s)};
     return e.scaling;
 }
 

@@ -129,9 +129,10 @@ class scaling_table {
     std::vector<block_scaling> found_;  // never moves
     std::vector<block_scaling> by_code_;
     struct area_entry {
-        bool known = false;
-        block_scaling scaling;
+        std::uint64_t area = 0;  // for which the scaling was found
+        block_scaling scaling{};
     };
+    std::uint64_t area_ = 1;
     std::vector<area_entry> in_area_;  // by code; empty unless outer scales are of areas
     float_scales in_float_;
 };
