@@ -126,19 +126,20 @@ void add_run(const word_list& list, std::size_t first, std::size_t end, const wo
 // Finds runs of elements with the same outcome, which is monotone in the magnitude.
 class run_finder {
   public:
-    run_finder(const word_list& list, const word_outcomes& outcomes, bool parts,
+    /// Among the first `size` elements.
+    run_finder(const word_list& list, std::size_t size, const word_outcomes& outcomes, bool parts,
                block::segment_stats& to)
-        : list_(list), outcomes_(outcomes), parts_(parts), to_(to) {}
+        : list_(list), size_(size), outcomes_(outcomes), parts_(parts), to_(to) {}
 
     void run() {
         const float unordered = outcomes_.unordered_below();
-        for (; first_ < list_.size() && std::abs(list_.number(first_)) < unordered; ++first_) {
+        for (; first_ < size_ && std::abs(list_.number(first_)) < unordered; ++first_) {
             add_run(list_, first_, first_ + 1, at(first_), parts_, to_);
         }
-        if (first_ == list_.size()) return;
+        if (first_ == size_) return;
         run_ = at(first_);
-        split(first_, run_, list_.size() - 1, at(list_.size() - 1));
-        add_run(list_, first_, list_.size(), run_, parts_, to_);
+        split(first_, run_, size_ - 1, at(size_ - 1));
+        add_run(list_, first_, size_, run_, parts_, to_);
     }
 
   private:
@@ -160,12 +161,36 @@ class run_finder {
     }
 
     const word_list& list_;
+    std::size_t size_;
     const word_outcomes& outcomes_;
     bool parts_;
     block::segment_stats& to_;
     std::size_t first_ = 0;
     word_outcome run_;
 };
+
+// How many elements of a list remain numbers; the others, the largest ones, become NaN.
+std::size_t numbers_in(const word_list& list, const word_outcomes& outcomes) {
+    std::size_t low = 0, high = list.size();
+    while (low < high) {
+        const std::size_t middle = low + (high - low) / 2;
+        if (outcomes.of(list.number(middle)).count.poisoned == 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// The sums of the first `size` elements of a list.
+void add_numbers(const word_list& list, std::size_t size, block::exact_totals& to) {
+    list.each_binade(
+        0, size, [&](double unit, std::uint64_t, std::int64_t balanced_x, std::uint64_t squares) {
+            add_signed(to.x, unit, balanced_x);
+            to.x2.add(unit * unit, squares);
+        });
+}
 
 // The same table of all threads.
 struct joint_table {
@@ -202,15 +227,13 @@ class evaluation {
 
     std::vector<block::segment_stats> run() {
         std::map<std::uint16_t, joint_table> tables;  // by the smallest maximum of the class
-        std::map<std::array<std::uint16_t, 4>, std::uint64_t> recorded;
+        std::map<word_extremes, std::uint64_t> recorded;
         std::uint64_t zero_blocks = 0, zero_elements = 0;
         for (const word_counts* const p : parts_) {
             for (const word_table& t : p->counted()) {
                 if (t.largest != 0) tables[t.first].add(t, raises_);
             }
-            for (const auto& [e, n] : p->recorded()) {
-                recorded[{e.largest[0], e.least[0], e.largest[1], e.least[1]}] += n;
-            }
+            for (const auto& [e, n] : p->recorded()) recorded[e] += n;
             zero_blocks += p->zero_blocks();
             zero_elements += p->zero_elements();
             for (std::size_t r = 0; r < out_.size(); ++r) {
@@ -257,29 +280,32 @@ class evaluation {
 
     void add_elements(std::uint16_t first, const joint_table& t, bool raised) {
         const std::vector<word_list> lists = lists_of(t, raised);
-        base::exact_sum x, x2;
-        std::uint64_t numbers = 0;
+        block::exact_totals all{};
+        std::uint64_t elements = 0;
         for (const word_list& list : lists) {
-            numbers += list.count(0, list.size());
-            list.each_binade(
-                0, list.size(),
-                [&](double unit, std::uint64_t, std::int64_t balanced_x, std::uint64_t squares) {
-                    add_signed(x, unit, balanced_x);
-                    x2.add(unit * unit, squares);
-                });
+            elements += list.count(0, list.size());
+            add_numbers(list, list.size(), all);
         }
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
             block::segment_stats& to = out_[r];
             const word_outcomes outcomes(*recipes_[r].params, value_of(first), raised);
             if (outcomes.poisoned()) {
-                to.count.elements += numbers;
-                to.count.poisoned += numbers;
+                to.count.elements += elements;
+                to.count.poisoned += elements;
                 continue;
             }
-            to.sum.x.merge(x);
-            to.sum.x2.merge(x2);
+            const bool some_nan = outcomes.becomes_nan();
+            if (!some_nan) {
+                to.sum.x.merge(all.x);
+                to.sum.x2.merge(all.x2);
+            }
             for (const word_list& list : lists) {
-                run_finder(list, outcomes, recipes_[r].parts, to).run();
+                const std::size_t size = some_nan ? numbers_in(list, outcomes) : list.size();
+                if (some_nan) add_numbers(list, size, to.sum);
+                run_finder(list, size, outcomes, recipes_[r].parts, to).run();
+                const std::uint64_t nan = list.count(size, list.size());
+                to.count.elements += nan;
+                to.count.poisoned += nan;
             }
         }
     }
@@ -296,7 +322,9 @@ class evaluation {
                 to.count.poisoned += t.zeros;
                 continue;
             }
-            to.counted_max = std::max(to.counted_max, base::bits_of(value_of(t.largest)));
+            if (!outcomes.becomes_nan()) {
+                to.counted_max = std::max(to.counted_max, base::bits_of(value_of(t.largest)));
+            }
             add_zeros(outcomes, t.zeros, to);
             to.block.eligible += t.blocks;
             // Blocks that become zeros under some of the maxima are recorded.
@@ -304,16 +332,9 @@ class evaluation {
         }
     }
 
-    void add_recorded(const std::array<std::uint16_t, 4>& e, std::uint64_t n) {
-        std::vector<float> x;
-        for (std::size_t i = 0; i < 4; ++i) {
-            if (e[i] != 0) x.push_back(i < 2 ? value_of(e[i]) : -value_of(e[i]));
-        }
-        std::array<std::uint8_t, 4> codes{};
-        const block_place place{.cols = static_cast<int>(x.size())};
+    void add_recorded(const word_extremes& e, std::uint64_t n) {
         for (std::size_t r = 0; r < recipes_.size(); ++r) {
-            const block::block_stats s =
-                quantize_block(*recipes_[r].params, x, place, std::span(codes).first(x.size()));
+            const block::block_stats s = parts_.front()->judge(*recipes_[r].params, e);
             out_[r].block.blocks += n;
             block::each_flag([&](std::uint64_t& to, bool is) { to += is ? n : 0; }, out_[r].block,
                              s.is);

@@ -26,6 +26,7 @@ struct scale_facts {
     int code = 0;
     std::uint32_t value = 0, factor = 0;
     bool zeroed = false;    // blocks of subnormals become zeros in this dialect
+    bool nan = false;       // the maximum becomes NaN
     bool referred = false;  // words do not determine results
     friend bool operator==(const scale_facts&, const scale_facts&) = default;
 };
@@ -49,8 +50,11 @@ scale_facts facts_of_power(const block_params& p, std::uint32_t amax) {
     const bool wraps = p.by->arithmetic.value == element_kind::fbgemm;
     const bool small = wraps && base::float_from_bits(amax) < 2.5f * s.value;
     const bool raised_too_far = p.bumps && !base::is_finite(2.0f * s.value);
-    return {s.code, base::bits_of(s.value), 0, dialect_steps::flushed(p, held),
-            s.nan_quotients || small || raised_too_far};
+    const float largest = base::float_from_bits(amax);
+    const bool nan = overflows_to_nan(p) && word_outcomes(p, largest).becomes_nan();
+    return {s.code, base::bits_of(s.value),
+            0,      dialect_steps::flushed(p, held),
+            nan,    s.nan_quotients || small || raised_too_far};
 }
 
 scale_facts facts_of_number(const block_params& p, std::uint32_t amax) {
@@ -59,7 +63,7 @@ scale_facts facts_of_number(const block_params& p, std::uint32_t amax) {
     // are equal.
     const bool far = p.by->two_level.value == two_level_kind::ggml && s.value > 0 &&
                      base::float_from_bits(amax) > 0x1p16f * s.value;
-    return {s.code, base::bits_of(s.value), base::bits_of(s.factor), false, far};
+    return {s.code, base::bits_of(s.value), base::bits_of(s.factor), false, false, far};
 }
 
 scale_facts facts_of(const block_params& p, float largest) {
@@ -96,9 +100,7 @@ bool counts_words(const block_params& p, tensor::dtype stored) {
     const dialect& by = *p.by;
     if (by.id == dialect_id::ocp || !p.scale_format->power_of_two()) return true;
     // A log2 that is rounded up: larger elements get smaller codes.
-    if (by.arithmetic.value == element_kind::bfloat16 && how == rounding::zero) return false;
-    // Elements that become NaN are not counted, but their blocks are.
-    return !by.e4m3_overflow_is_nan.value || p.element.nan_code < 0;
+    return by.arithmetic.value != element_kind::bfloat16 || how != rounding::zero;
 }
 
 void count_words(const std::uint16_t* words, std::size_t size, std::size_t blocks,
@@ -289,21 +291,60 @@ void word_counts::add_tiles(const std::uint16_t* at, std::uint64_t stride,
     }
 }
 
-void word_counts::attend(const std::uint16_t* words, std::size_t size) {
-    word_extremes e{{0, 0}, {0xffff, 0xffff}};
-    std::uint16_t largest = 0, least = 0xffff;
+// Of the magnitudes below a limit; one number alone has no smallest magnitude.
+word_extremes word_counts::extremes_of(const std::uint16_t* words, std::size_t size,
+                                       std::uint16_t below) const {
+    word_extremes e;
     std::size_t nonzero = 0;
     for (std::size_t i = 0; i < size; ++i) {
         const auto magnitude = static_cast<std::uint16_t>(words[i] & 0x7fffu);
-        if (magnitude == 0) continue;
+        if (magnitude == 0 || magnitude >= below) continue;
         ++nonzero;
         const std::size_t sign = signs_matter_ ? words[i] >> 15 : 0;
         e.largest[sign] = std::max(e.largest[sign], magnitude);
-        e.least[sign] = std::min(e.least[sign], magnitude);
-        largest = std::max(largest, magnitude);
-        least = std::min(least, magnitude);
+        e.least[sign] = e.least[sign] == 0 ? magnitude : std::min(e.least[sign], magnitude);
     }
-    if (nonzero == 0) {
+    if (nonzero == 1) e.least[0] = e.least[1] = 0;
+    return e;
+}
+
+block::block_stats word_counts::judge(const block_params& p, const word_extremes& of,
+                                      std::uint16_t larger) const {
+    std::array<float, 5> x{};
+    std::size_t count = 0;
+    const auto add = [&](std::uint16_t magnitude, float sign) {
+        if (magnitude != 0) x[count++] = sign * value_of(magnitude);
+    };
+    for (const std::size_t i : {0u, 1u}) {
+        const float sign = i == 0 ? 1.0f : -1.0f;
+        add(of.largest[i], sign);
+        add(of.least[i], sign);
+    }
+    add(larger, 1.0f);
+    std::array<std::uint8_t, 5> codes{};
+    return quantize_block(p, std::span(x).first(count), {.cols = static_cast<int>(count)},
+                          std::span(codes).first(count));
+}
+
+// The blocks of a table with elements that become NaN, without their counts of elements.
+void word_counts::judge_each(const std::uint16_t* words, std::size_t size, std::uint16_t largest,
+                             std::uint16_t nan_from) {
+    const word_extremes of_all = extremes_of(words, size, infinity_);
+    const word_extremes of_rest = extremes_of(words, size, nan_from);
+    for (std::size_t r = 0; r < recipes_.size(); ++r) {
+        const block_params& p = *recipes_[r].params;
+        const block::block_stats s =
+            overflows_to_nan(p) ? judge(p, of_rest, largest) : judge(p, of_all);
+        block::segment_stats& to = by_reference_[r];
+        ++to.block.blocks;
+        block::each_flag(block::plus{}, to.block, s.is);
+        to.counted_max = std::max(to.counted_max, s.counted_max);
+    }
+}
+
+void word_counts::attend(const std::uint16_t* words, std::size_t size) {
+    const auto [largest, least] = range_of(words, size);
+    if (largest == 0) {
         ++zero_blocks_;
         zero_elements_ += size;
         return;
@@ -312,14 +353,17 @@ void word_counts::attend(const std::uint16_t* words, std::size_t size) {
     if (number == 0) return refer(words, size);
     word_table& t = tables_[number];
     // Extremes do not tell which of them are raised.
-    if (raises_ && nonzero > 1 && least >= t.near) return refer(words, size);
+    const word_extremes e = extremes_of(words, size, infinity_);
+    const bool alone = e.least[0] == 0 && e.least[1] == 0;
+    if (raises_ && !alone && least >= t.near) return refer(words, size);
     count_block(words, size, t.count);
     t.largest = std::max(t.largest, largest);
     t.least = std::min(t.least, least);
-    if (nonzero == 1) {
+    if (t.nan_from != 0) {
+        judge_each(words, size, largest, t.nan_from);
+    } else if (alone) {
         ++t.single;
     } else if (least >= t.near) {
-        for (std::uint16_t& v : e.least) v = v == 0xffff ? std::uint16_t{0} : v;
         ++recorded_[e];
     } else {
         ++t.blocks;
@@ -348,18 +392,25 @@ std::uint16_t word_counts::find_table(std::uint16_t largest) {
     std::uint16_t first = largest, last = largest;
     while (!begins_[first]) --first;
     while (last + 1 < infinity_ && !begins_[last + 1u]) ++last;
+    std::uint16_t nan = 0;
     for (const recipe_request& r : recipes_) {
-        if (facts_of(*r.params, value_of(first)).referred) return 0;
+        const scale_facts facts = facts_of(*r.params, value_of(first));
+        if (facts.referred) return 0;
+        if (!facts.nan) continue;
+        const std::uint16_t from = nan_from(*r.params, first);
+        if (nan != 0 && nan != from) return 0;
+        nan = from;
     }
     const auto number = static_cast<std::uint16_t>(tables_.size());
     tables_.push_back({.count = room_.table((number - 1u) * (raises_ ? 2u : 1u)),
-                       .near = near_of(first, last),
+                       .near = nan != 0 ? std::uint16_t{0} : near_of(first, last),
                        .least = 0xffff,
                        .largest = 0,
                        .first = first,
                        .last = last,
                        .blocks = 0,
-                       .single = 0});
+                       .single = 0,
+                       .nan_from = nan});
     std::fill(numbers_.begin() + first, numbers_.begin() + last + 1, number);
     return number;
 }
@@ -430,6 +481,23 @@ std::uint16_t word_counts::near_of(std::uint16_t first, std::uint16_t last) cons
         near = static_cast<std::uint16_t>(high);
     }
     return near;
+}
+
+// The smallest magnitude that becomes NaN in blocks with this largest one, which does.
+std::uint16_t word_counts::nan_from(const block_params& p, std::uint16_t first) const {
+    const word_outcomes outcomes(p, value_of(first));
+    std::uint32_t low = 0, high = first;
+    while (high - low > 1) {
+        const std::uint32_t middle = low + (high - low) / 2;
+        const float x = value_of(static_cast<std::uint16_t>(middle));
+        (outcomes.of(x).count.poisoned != 0 ? high : low) = middle;
+    }
+    return static_cast<std::uint16_t>(high);
+}
+
+bool overflows_to_nan(const block_params& p) {
+    const format::element_params& f = p.element;
+    return p.by->e4m3_overflow_is_nan.value && f.nan_code == static_cast<int>(f.max_positive) + 1;
 }
 
 bool operator==(const word_outcome& a, const word_outcome& b) {

@@ -55,6 +55,9 @@ struct word_table {
     std::uint16_t first, last;     ///< the largest magnitudes of a block that the table is for
     std::uint64_t blocks;          ///< with two magnitudes at least, that were not attended to
     std::uint64_t single;          ///< with one element that is not zero
+    /// Not 0: magnitudes from here on become NaN under some recipe, all `first` to `last` included;
+    /// all blocks are attended to, and none is in `blocks`.
+    std::uint16_t nan_from;
 
     /// Counts a block with these extremes that is not attended to.
     void add_block(std::uint16_t block_largest, std::uint16_t block_least) {
@@ -110,8 +113,8 @@ class counter_room {
 /// The extremes of a block, by sign: magnitudes of words, 0 where there is none. Where signs make
 /// no difference, all are counted as positive.
 struct word_extremes {
-    std::uint16_t largest[2], least[2];  ///< of positive and of negative numbers
-    friend bool operator==(const word_extremes&, const word_extremes&) = default;
+    std::uint16_t largest[2] = {}, least[2] = {};  ///< of positive and of negative numbers
+    friend auto operator<=>(const word_extremes&, const word_extremes&) = default;
 };
 struct hash_of_extremes {
     std::size_t operator()(const word_extremes& e) const;
@@ -160,14 +163,22 @@ class word_counts final : private word_tables {
         return type_ == tensor::dtype::bf16 ? base::float_from_bf16(word)
                                             : base::float_from_half(word);
     }
+    /// The figures of a block with these numbers, except sums.
+    block::block_stats judge(const block_params& p, const word_extremes& of,
+                             std::uint16_t larger = 0) const;
 
   private:
     friend class joint_counts;
 
     void attend(const std::uint16_t* words, std::size_t size) override;
+    void judge_each(const std::uint16_t* words, std::size_t size, std::uint16_t largest,
+                    std::uint16_t nan_from);
+    word_extremes extremes_of(const std::uint16_t* words, std::size_t size,
+                              std::uint16_t below) const;
     void refer(const std::uint16_t* words, std::size_t size);
     std::uint16_t find_table(std::uint16_t largest);
     std::uint16_t near_of(std::uint16_t first, std::uint16_t last) const;
+    std::uint16_t nan_from(const block_params& p, std::uint16_t first) const;
     void find_classes(std::uint16_t largest);
     void add_row(const std::uint16_t* at, std::size_t words, std::size_t size);
     void add_rows(const std::uint16_t* at, std::uint64_t stride, const segment_place& place);
@@ -198,6 +209,9 @@ class word_counts final : private word_tables {
     std::vector<std::uint32_t> raised_by_;
 };
 
+/// Whether elements of ordinary blocks become NaN if they are beyond the largest value.
+bool overflows_to_nan(const block_params& p);
+
 /// The reference's result for an element.
 struct word_outcome {
     block::block_counts count{};  ///< of this element
@@ -216,7 +230,9 @@ class word_outcomes {
     /// `raised`: at positions whose exponent the recipe raises, if it raises any.
     word_outcomes(const block_params& p, float largest, bool raised = false);
     /// Whether such blocks have no scale.
-    bool poisoned() const { return alone_.count.poisoned != 0; }
+    bool poisoned() const { return alone_.count.poisoned != 0 && !base::is_finite(alone_.scale); }
+    /// Whether this magnitude itself becomes NaN under their scale.
+    bool becomes_nan() const { return alone_.count.poisoned != 0 && !poisoned(); }
     /// Of x, no larger.
     word_outcome of(float x) const;
     /// Outcomes follow magnitudes in one direction from this one on.

@@ -258,6 +258,47 @@ TEST_CASE("counts: exponents raised by position", "[parity]") {
     }
 }
 
+TEST_CASE("counts: blocks with elements that become NaN", "[parity]") {
+    // Under amd-hip a maximum of 1.9 becomes NaN in E4M3, and so do elements above 1.8125. The
+    // others may be none, one, of one code, or so small that they become zeros.
+    const std::vector<std::vector<float>> blocks{
+        {1.9f, 0, 0, 0},
+        {1.9f, 1.9f, 0, 0},
+        {1.9f, 1.9f, -1.9f, 1.9f},
+        {1.9f, 1, 0, 0},
+        {1.9f, -1, 0, 0},
+        {1.9f, 1, 1, 0},
+        {1.9f, 1, -1, 0},
+        {-1.9f, 1.75f, 1.75f, 1.8f},
+        {1.9f, 1.75f, -1.8f, 1.7f},
+        {1.9f, 0x1p-20f, 0, 0},
+        {1.9f, 0x1p-20f, 0x1p-19f, 0},
+        {1.9f, 0x1p-20f, 1, 0},
+        {1.8f, 1.75f, 1.8f, 0},
+        {1.8125f, 1, 1, 1},
+        {1.8203125f, 1, 1, 1},
+        {1.9f, 1.8125f, 1.75f, 1.75f},
+        {1.9f, 1.8203125f, 1.75f, 1.75f},
+    };
+    for (const float factor : {1.0f, 0x1p100f, 0x1p-120f}) {
+        stored_matrix m{dtype::bf16, 1, 4 * blocks.size(), {}};
+        for (const std::vector<float>& b : blocks) {
+            for (const float x : b) {
+                const std::uint32_t word = mx::base::bits_of(x * factor) >> 16;
+                m.bytes.push_back(static_cast<std::byte>(word & 0xff));
+                m.bytes.push_back(static_cast<std::byte>(word >> 8));
+            }
+        }
+        const std::vector<recipe> recipes =
+            mx::codec::parse_recipes({"mxfp8:dialect=amd-hip,block=1x4", "mxfp4:block=1x4",
+                                      "mxint8:block=1x4", "mxfp8_e5m2:dialect=amd-hip,block=1x4"});
+        for (const auto pass : passes_here()) {
+            CHECK(compare(m, recipes, 1, pass) == recipes.size());
+            compare(m, {recipes.front()}, 1, pass);
+        }
+    }
+}
+
 TEST_CASE("counts: counts that are cleared begin again", "[parity]") {
     const auto& aimed_at = *mx::format::find_element_format("e4m3");
     const std::vector<recipe> recipes = mx::codec::parse_recipes({"mxfp4", "mxfp8"});
