@@ -13,7 +13,7 @@ namespace mx::format {
 
 /// The value of `code` (bits above the format's width are ignored); Inf and NaN in formats that
 /// have them. Zero keeps its sign.
-MX_HD constexpr float decode(const element_format& f, std::uint32_t code) {
+MX_HD inline float decode(const element_format& f, std::uint32_t code) {
     code &= f.code_mask();
     if (!f.floating()) {
         const auto n = static_cast<std::int32_t>(code);
@@ -31,10 +31,8 @@ MX_HD constexpr float decode(const element_format& f, std::uint32_t code) {
         const std::uint32_t field = magnitude >> f.mantissa_bits;
         const std::uint32_t fraction = magnitude & ((1u << f.mantissa_bits) - 1u);
         const std::uint32_t significand = field == 0 ? fraction : fraction | 1u << f.mantissa_bits;
-        int exponent = f.quantum() + (field == 0 ? 0 : static_cast<int>(field) - 1);
-        value = static_cast<float>(significand);
-        for (; exponent > 0; --exponent) value *= 2.0f;
-        for (; exponent < 0; ++exponent) value *= 0.5f;
+        const int exponent = f.quantum() + (field == 0 ? 0 : static_cast<int>(field) - 1);
+        value = static_cast<float>(significand) * base::exact_pow2f(exponent);
     }
     return negative ? -value : value;
 }
