@@ -22,23 +22,14 @@ std::vector<road_recipe> road_recipes();
 
 /// THE LIST of recipes without vector kernels in any backend, which the portable reference
 /// computes.
-inline constexpr std::array<std::string_view, 19> scalar_recipes{
+inline constexpr std::array<std::string_view, 10> scalar_recipes{
     "mxfp4_e3m0:ties=even",
-    "mxfp4:dialect=microxcaling",
-    "mxfp8:dialect=microxcaling",
     "mxint8:dialect=microxcaling",
     "mxfp4:dialect=microxcaling-bf16",
     "mxfp8:dialect=microxcaling-bf16",
     "mxint8:dialect=microxcaling-bf16",
-    "mxfp4:dialect=microxcaling-native",
-    "mxfp8:dialect=microxcaling-native",
     "mxint8:dialect=microxcaling-native",
-    "mxfp4:dialect=fbgemm",
-    "mxfp4:dialect=ggml",
     "nvfp4:dialect=ggml",
-    "mxfp4:dialect=modelopt",
-    "mxfp4:dialect=amd-hip",
-    "mxfp8:dialect=amd-hip",
     "mxfp4:dialect=systems-scaling",
     "mxfp8:dialect=systems-scaling",
     "mxint8:dialect=systems-scaling",

@@ -55,6 +55,12 @@ MX_HD inline bool follows_te_reference(const block_params& p) {
            (p.outer_areas || p.select != four_over_six::none || p.scale_number.clamps_negative);
 }
 
+/// Whether elements beyond the largest value become NaN (E4M3 of amd-hip) instead of that value.
+MX_HD inline bool overflows_to_nan(const block_params& p) {
+    const format::element_params& f = p.element;
+    return p.by->e4m3_overflow_is_nan.value && f.nan_code == static_cast<int>(f.max_positive) + 1;
+}
+
 /// As of the recipe: scales are stored as codes, not as float32.
 inline bool scales_have_codes(const block_params& p) {
     return p.scale_format->has_codes() && p.by->storage.value == scale_storage::code;

@@ -495,11 +495,6 @@ std::uint16_t word_counts::nan_from(const block_params& p, std::uint16_t first) 
     return static_cast<std::uint16_t>(high);
 }
 
-bool overflows_to_nan(const block_params& p) {
-    const format::element_params& f = p.element;
-    return p.by->e4m3_overflow_is_nan.value && f.nan_code == static_cast<int>(f.max_positive) + 1;
-}
-
 bool operator==(const word_outcome& a, const word_outcome& b) {
     bool equal = a.q == b.q && a.product == b.product &&
                  a.count.dequant_overflow == b.count.dequant_overflow;

@@ -209,9 +209,6 @@ class word_counts final : private word_tables {
     std::vector<std::uint32_t> raised_by_;
 };
 
-/// Whether elements of ordinary blocks become NaN if they are beyond the largest value.
-bool overflows_to_nan(const block_params& p);
-
 /// The reference's result for an element.
 struct word_outcome {
     block::block_counts count{};  ///< of this element

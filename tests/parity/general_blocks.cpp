@@ -275,6 +275,49 @@ TEST_CASE("elements at every decision under random float32 scales") {
     }
 }
 
+TEST_CASE("elements at every decision of dialects with power-of-two scales") {
+    std::mt19937_64 random(10);
+    for (const char* text :
+         {"mxfp4:dialect=microxcaling", "mxfp8:dialect=microxcaling", "mxfp6:dialect=microxcaling",
+          "mxfp8:dialect=microxcaling-native", "mxfp8:dialect=microxcaling-native,round=zero",
+          "mxfp4:dialect=fbgemm", "mxfp4:dialect=fbgemm,scale=ceil", "mxfp4:dialect=ggml",
+          "mxfp4:dialect=modelopt", "mxfp4:dialect=amd-hip", "mxfp8:dialect=amd-hip",
+          "mxfp8_e5m2:dialect=amd-hip", "mxfp8:dialect=torchao", "mxfp8:dialect=tetrajet"}) {
+        const recipe r = mx::codec::parse_recipe(text);
+        const auto p = mx::codec::params_of(r);
+        CAPTURE(text);
+        REQUIRE(mx::codec::simd::takes(p));
+        // Numbers, midpoints, and quotients so small that some arithmetic wraps around or rounds.
+        std::vector<double> points = decisions(p);
+        for (const double small : {0x1p-9, 0x1p-10, 0x1p-12, 0x1p-30, 0x1p-126, 0x1p-149, 0.0}) {
+            points.push_back(small * points[1]);
+        }
+        for (const int exponent : {0, 1, -20, 90, 120, -100}) {
+            std::vector<float> x;
+            for (std::size_t b = 0; b < 400; ++b) {
+                const auto wide = static_cast<std::uint32_t>(random());
+                const float amax = std::ldexp(
+                    mx::base::float_from_bits(0x3f800000u | (wide & 0x007fffffu)), exponent);
+                const auto s = mx::codec::dialect_scale(p, mx::base::bits_of(amax));
+                x.push_back(amax);
+                for (std::size_t i = 1; i < 32; ++i) {
+                    const double point = points[random() % points.size()];
+                    // Few small ones, so that vector kernels get most blocks.
+                    const double at = b % 4 != 0 ? std::max(point, points[0]) : point;
+                    const auto near = static_cast<float>(static_cast<double>(s.value) * at);
+                    const float v = nudged(near, static_cast<int>(random() % 5) - 2);
+                    x.push_back(std::min(v, amax) * (random() % 2 == 0 ? 1.0f : -1.0f));
+                }
+            }
+            const stored_matrix m = of_floats(32, x);
+            CAPTURE(exponent);
+            CHECK(disagreement(m, r, detail::codes, true) == "");
+            CHECK(disagreement(m, r, detail::none, false) == "");
+            CHECK(disagreement(m, r, detail::stats, true) == "");
+        }
+    }
+}
+
 TEST_CASE("the scale of a block follows from its code and what its rule saw") {
     std::uint64_t seed = 70000;
     for (const recipe& r : general_recipes()) {
@@ -328,6 +371,10 @@ TEST_CASE("what people use has vector kernels") {
                              "mxfp8:dialect=torchao",
                              "mxfp8:dialect=te",
                              "mxfp8:dialect=nvidia",
+                             "mxfp4:dialect=microxcaling",
+                             "mxfp8:dialect=microxcaling",
+                             "mxfp4:dialect=ggml",
+                             "mxfp8:dialect=amd-hip",
                              "mxfp4:dialect=quark",
                              "mxfp4:dialect=compressed-tensors"}) {
         CAPTURE(text);

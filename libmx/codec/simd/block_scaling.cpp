@@ -49,14 +49,28 @@ bool takes_general(const block_params& p) {
         return by.two_level.value != two_level_kind::ggml &&
                (any_rounding || p.mode.how == format::rounding::rtne);
     }
-    if (p.mode.how != format::rounding::rtne) return false;
-    const bool exact = by.arithmetic.value == element_kind::exact ||
-                       by.arithmetic.value == element_kind::fraction_even;
-    return exact && !by.e4m3_overflow_is_nan.value && p.rule != scale::rule_id::stochastic;
+    if (p.rule == scale::rule_id::stochastic) return false;
+    const element_kind element = by.arithmetic.value;
+    switch (p.mode.how) {
+        case format::rounding::rtne:
+            return element == element_kind::exact || element == element_kind::fraction_even;
+        case format::rounding::stochastic:
+            return false;
+        case format::rounding::away:
+            // What sets these apart: element_grid::threshold_positive, least_quotient.
+            if (element == element_kind::microxcaling || element == element_kind::fbgemm) break;
+            [[fallthrough]];
+        default:
+            if (element != element_kind::exact) return false;
+    }
+    return !scale::is_search(p.rule);
 }
 
 quotient_kind quotient_of(const block_params& p) {
-    if (p.scale_format->power_of_two()) return quotient_kind::product;
+    if (p.scale_format->power_of_two()) {
+        const bool nearest = p.mode.how == format::rounding::rtne;
+        return nearest ? quotient_kind::product : quotient_kind::exact;
+    }
     switch (p.by->two_level.value) {
         case two_level_kind::torchao:
         case two_level_kind::te:
@@ -155,6 +169,10 @@ block_scaling scaling_table::of_power(const chosen_scale& s) const {
     out.factor = 1.0f / s.value;
     out.largest = floor_float(largest_quotient * out.scale);
     out.code = static_cast<std::uint8_t>(std::max(s.code, 0));
+    // The reference does blocks with elements that become NaN.
+    if (overflows_to_nan(p_) && out.clamp != never) {
+        out.largest = std::min(out.largest, base::float_from_bits(base::bits_of(out.clamp) - 1u));
+    }
     bound(out);
     return out;
 }

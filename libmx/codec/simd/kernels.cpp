@@ -453,7 +453,6 @@ element_grid grid_of(const format::element_params& f, const format::rounding_mod
     g.inverse_quantum = base::exact_pow2f(-f.quantum);
 
     constexpr float never = 2.0f;
-    constexpr float half_or_more = 0x1.fffffep-2f;  // above the float below one half
     g.threshold_positive = g.threshold_negative = never;
     using format::rounding;
     switch (mode.how) {
@@ -550,6 +549,14 @@ float least_of(const element_grid& g, const grid_range& r, int precision) {
     constexpr int usual = -60;  // y and its neighbours are far from float32's smallest numbers
     if (!leaves_zero(g)) return 0;
     return base::exact_pow2f(std::max(usual, 2 * r.most - 92 + precision - r.least));
+}
+
+// The same for power-of-two scales of dialects: where shifts of fbgemm wrap around, and where
+// quotients in float32 would be subnormal.
+float least_quotient(const block_params& p) {
+    if (p.plain || !p.scale_format->power_of_two()) return 0;
+    if (p.by->arithmetic.value == element_kind::fbgemm) return 0x1p-9f;
+    return quotient_of(p) == quotient_kind::exact ? 0x1p-126f : 0.0f;
 }
 
 // With an offset, x can have any size: the range of the block decides whether two doubles are
@@ -721,6 +728,10 @@ element_grid grid_of(const block_params& p) {
     g.rule_step = scale::one_binade - s.from;
     g.rule_base = s.base;
     g.most = 4.0f * std::max(g.max_positive, g.max_negative);
+    // microxcaling adds one half in float32, where its sum with the float below one half is 1.
+    if (!p.plain && p.by->arithmetic.value == element_kind::microxcaling) {
+        g.threshold_positive = g.threshold_negative = 0x1.fffffcp-2f;
+    }
     g.sign_of_zero = zero_sign::kept;
     if (p.scale_format->power_of_two()) g.sign_of_zero = p.by->sign_of_zero.value;
     if (!p.scale_format->power_of_two()) g.sign_of_zero = sign_of_zero(p.by->two_level.value);
@@ -746,7 +757,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     space.fit(run, with_parts, with_stats);
     std::uint8_t* const codes = details.results.codes;
     element_grid grid = grid_of(p);
-    grid.least = least_of(grid, range_of(p), run.precision);
+    grid.least = std::max(least_of(grid, range_of(p), run.precision), least_quotient(p));
     const bool general = !p.plain;
     block_extremes extremes{run.amax.data(), run.amax.data(), run.amin.data(), run.nonzero.data()};
     if (p.has_offset) {

@@ -25,6 +25,9 @@ struct kernels;
 /// Kinds of rounding that need different kernels.
 enum class rounding_kind : std::uint8_t { nearest, threshold, stochastic };
 
+/// The float below one half.
+inline constexpr float half_or_more = 0x1.fffffep-2f;
+
 struct element_grid {
     bool fixed;                    ///< one quantum for all numbers
     std::uint32_t least_exponent;  ///< float32 exponent field, in place, of the lowest binade
@@ -33,7 +36,8 @@ struct element_grid {
     float smallest_normal;  ///< 0 without subnormals
 
     rounding_kind rounding;
-    /// threshold: rounds up if the remainder is more than this many quanta, by sign.
+    /// threshold: rounds up if the remainder is more than this many quanta, by sign; half_or_more:
+    /// if it is half a quantum or more.
     float threshold_positive, threshold_negative;
     std::uint32_t random_mask;  ///< stochastic: the bits of a draw that are used
 
