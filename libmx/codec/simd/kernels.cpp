@@ -430,7 +430,8 @@ std::uint32_t largest(const block_run& run, const block_scales& scales) {
     return most;
 }
 
-// Without mantissa bits, ties to even are decided by codes, not by numbers.
+// Without mantissa bits (E3M0), ties to even are decided by codes, not by numbers. The last bit of
+// a code is then that of the float32 exponent field, and that of zero's, because emin is even.
 bool rounds_by_code(const format::element_params& f, const format::rounding_mode& mode) {
     return f.floating && f.mantissa_bits == 0 && mode.how == format::rounding::rtne &&
            mode.ties == format::tie_rule::even;
@@ -457,7 +458,12 @@ element_grid grid_of(const format::element_params& f, const format::rounding_mod
     using format::rounding;
     switch (mode.how) {
         case rounding::rtne:
-            g.rounding = rounding_kind::nearest;
+            g.by_code = rounds_by_code(f, mode);
+            g.rounding = g.by_code ? rounding_kind::threshold : rounding_kind::nearest;
+            if (g.by_code) {
+                g.threshold_positive = 0.5f;
+                g.threshold_negative = half_or_more;
+            }
             break;
         case rounding::away:
             g.rounding = rounding_kind::threshold;
@@ -703,7 +709,7 @@ bool takes(const block_params& p) {
     if (!p.plain) return takes_general(p);
     const format::element_params& f = p.element;
     return scale::is_step(p.rule) && is_rounding(p.mode.how) && !p.mode.round_fraction &&
-           f.has_sign && !rounds_by_code(f, p.mode);
+           f.has_sign;
 }
 
 bool takes_cast(const element_cast& to) {
@@ -711,7 +717,7 @@ bool takes_cast(const element_cast& to) {
     const format::element_params& f = c.element;
     return !to.power_of_two && c.by->id == dialect_id::ocp && f.has_sign &&
            is_rounding(c.mode.how) && c.mode.how != format::rounding::stochastic &&
-           !c.mode.round_fraction && !rounds_by_code(f, c.mode);
+           !c.mode.round_fraction;
 }
 
 grid_range range_of(const block_params& p) {

@@ -37,8 +37,10 @@ struct element_grid {
 
     rounding_kind rounding;
     /// threshold: rounds up if the remainder is more than this many quanta, by sign; half_or_more:
-    /// if it is half a quantum or more.
+    /// if it is half a quantum or more. `by_code`: not by sign but by the code below, even
+    /// (positive) or odd.
     float threshold_positive, threshold_negative;
+    bool by_code;
     std::uint32_t random_mask;  ///< stochastic: the bits of a draw that are used
 
     // Magnitude code of a normal number: bits >> code_shift, less code_base.
