@@ -195,6 +195,7 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
     block_scaling out = left_to_reference;
     out.factor = s.factor;
     out.largest = std::numeric_limits<float>::max();
+    out.own = s.value;
     out.code = s.code;
     set_scale(fractional_encoder(p_, s, {}).scale(), out);
     const auto factor = static_cast<double>(s.factor);

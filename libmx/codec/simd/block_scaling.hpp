@@ -37,12 +37,14 @@ struct block_scaling {
     /// exact arithmetic. Inf: none.
     float overflow, clamp;
     float largest;  ///< the largest |x| that kernels accept; < 0: all is left to the reference
+    float own;      ///< the block's scale without that of the tensor, if it is no power of two
     std::uint8_t code;
 };
 
 /// For a block that is left to the reference: kernels then produce zeros only.
 inline constexpr block_scaling left_to_reference{
-    0, 0, 1, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity(), -1, 0};
+    0,  0, 1, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity(),
+    -1, 0, 0};
 
 /// The scalings of a recipe in a tensor, by the block's largest magnitude.
 class scaling_table {

@@ -279,7 +279,7 @@ std::size_t find_te_choice(const kernels& k, const element_grid& grid, const blo
     const both_scalings of(p, run, space.trials);
     block_trials& trials = space.tried;
     const auto set = [&](std::size_t b, const block_scaling& s, te_candidates& to) {
-        to.scale.data()[b] = format::decode_scale(*p.scale_format, s.code);
+        to.scale.data()[b] = s.own;
         to.factor.data()[b] = s.factor;
     };
     for (std::size_t b = 0; b < run.blocks; ++b) {
