@@ -22,11 +22,10 @@ std::vector<road_recipe> road_recipes();
 
 /// THE LIST of recipes without vector kernels in any backend, which the portable reference
 /// computes.
-inline constexpr std::array<std::string_view, 9> scalar_recipes{
-    "mxint8:dialect=microxcaling",        "mxfp4:dialect=microxcaling-bf16",
-    "mxfp8:dialect=microxcaling-bf16",    "mxint8:dialect=microxcaling-bf16",
-    "mxint8:dialect=microxcaling-native", "nvfp4:dialect=ggml",
-    "mxfp4:dialect=systems-scaling",      "mxfp8:dialect=systems-scaling",
+inline constexpr std::array<std::string_view, 7> scalar_recipes{
+    "mxfp4:dialect=microxcaling-bf16",  "mxfp8:dialect=microxcaling-bf16",
+    "mxint8:dialect=microxcaling-bf16", "nvfp4:dialect=ggml",
+    "mxfp4:dialect=systems-scaling",    "mxfp8:dialect=systems-scaling",
     "mxint8:dialect=systems-scaling",
 };
 

@@ -280,9 +280,11 @@ TEST_CASE("elements at every decision of dialects with power-of-two scales") {
     for (const char* text :
          {"mxfp4:dialect=microxcaling", "mxfp8:dialect=microxcaling", "mxfp6:dialect=microxcaling",
           "mxfp8:dialect=microxcaling-native", "mxfp8:dialect=microxcaling-native,round=zero",
-          "mxfp4:dialect=fbgemm", "mxfp4:dialect=fbgemm,scale=ceil", "mxfp4:dialect=ggml",
-          "mxfp4:dialect=modelopt", "mxfp4:dialect=amd-hip", "mxfp8:dialect=amd-hip",
-          "mxfp8_e5m2:dialect=amd-hip", "mxfp8:dialect=torchao", "mxfp8:dialect=tetrajet"}) {
+          "mxint8:dialect=microxcaling", "mxint8:dialect=microxcaling-native",
+          "mxint4:dialect=microxcaling", "mxfp4:dialect=fbgemm", "mxfp4:dialect=fbgemm,scale=ceil",
+          "mxfp4:dialect=ggml", "mxfp4:dialect=modelopt", "mxfp4:dialect=amd-hip",
+          "mxfp8:dialect=amd-hip", "mxfp8_e5m2:dialect=amd-hip", "mxfp8:dialect=torchao",
+          "mxfp8:dialect=tetrajet"}) {
         const recipe r = mx::codec::parse_recipe(text);
         const auto p = mx::codec::params_of(r);
         CAPTURE(text);

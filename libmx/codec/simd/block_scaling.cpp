@@ -40,16 +40,18 @@ float floor_float(double b) {
 
 bool takes_general(const block_params& p) {
     const format::element_params& f = p.element;
-    if (p.plain || p.bumps || p.has_offset || !f.floating || !f.has_sign) return false;
+    if (p.plain || p.bumps || p.has_offset || !f.has_sign) return false;
     if (f.mantissa_bits == 0 || p.mode.round_fraction) return false;
     const dialect& by = *p.by;
     if (!p.scale_format->power_of_two()) {
+        if (!f.floating) return false;
         const bool chosen = p.select != four_over_six::none || scale::is_search(p.rule);
         const bool any_rounding = by.two_level.value == two_level_kind::exact && !chosen;
         return by.two_level.value != two_level_kind::ggml &&
                (any_rounding || p.mode.how == format::rounding::rtne);
     }
-    if (p.rule == scale::rule_id::stochastic) return false;
+    const bool searches = scale::is_search(p.rule);
+    if (p.rule == scale::rule_id::stochastic || (searches && !f.floating)) return false;
     const element_kind element = by.arithmetic.value;
     switch (p.mode.how) {
         case format::rounding::rtne:
@@ -63,7 +65,7 @@ bool takes_general(const block_params& p) {
         default:
             if (element != element_kind::exact) return false;
     }
-    return !scale::is_search(p.rule);
+    return !searches;
 }
 
 quotient_kind quotient_of(const block_params& p) {

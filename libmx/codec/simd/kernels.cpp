@@ -386,6 +386,14 @@ void leave_small_numbers(const element_grid& grid, const block_run& run, workspa
     }
 }
 
+// Integers under the power-of-two scales of a dialect: the kernels for plain blocks do these.
+void scale_as_plain(const block_run& run, workspace& space) {
+    for (std::size_t b = 0; b < run.blocks + batch; ++b) {
+        space.scales.reciprocal.data()[b] = static_cast<float>(space.general.inverse.data()[b]);
+        space.scales.scale.data()[b] = static_cast<float>(space.general.scale.data()[b]);
+    }
+}
+
 // Dequantized values of general blocks as their dialect returns them, if codes do not determine
 // them.
 void put_values(const block_params& p, const block_run& run, const general_scales& general,
@@ -406,8 +414,11 @@ void put_values(const block_params& p, const block_run& run, const general_scale
             continue;
         }
         const auto s = static_cast<float>(general.scale.data()[b]);
+        const bool keeps_minus = !p.element.floating && p.by->sign_of_zero.value != zero_sign::plus;
         for (std::size_t i = first; i < first + size; ++i) {
-            to.values[i] = s * p.value[to.codes[i]];
+            const float value = s * p.value[to.codes[i]];
+            // Codes of integers have no -0.
+            to.values[i] = value == 0 && keeps_minus && run.x[i] < 0 ? -0.0f : value;
         }
     }
 }
@@ -520,7 +531,7 @@ void write_codes(const kernels& k, const block_params& p, const element_grid& gr
     std::uint8_t* const codes = details.results.codes;
     const centred_blocks* const centred = p.has_offset ? &space.centred : nullptr;
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
-    if (p.plain) {
+    if (p.plain || grid.fixed) {
         k.codes(grid, run, centred != nullptr ? centred->offset.data() : nullptr, space.scales,
                 codes);
     } else {
@@ -764,16 +775,17 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     std::uint8_t* const codes = details.results.codes;
     element_grid grid = grid_of(p);
     grid.least = std::max(least_of(grid, range_of(p), run.precision), least_quotient(p));
-    const bool general = !p.plain;
+    const bool general = !p.plain && !grid.fixed;
     block_extremes extremes{run.amax.data(), run.amax.data(), run.amin.data(), run.nonzero.data()};
     if (p.has_offset) {
         const centred_blocks& c = space.centred;
         k.centre(run, p.range, space.centred);
         extremes = {c.ruled.data(), c.amax.data(), c.amin.data(), c.nonzero.data()};
     }
-    if (general) {
+    if (!p.plain) {
         find_scales(k, grid, p, run, space);
         leave_small_numbers(grid, run, space);
+        if (grid.fixed) scale_as_plain(run, space);
     } else {
         k.scale(grid, extremes, run.blocks, space.scales);
     }
