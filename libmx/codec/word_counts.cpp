@@ -402,7 +402,7 @@ std::uint16_t word_counts::find_table(std::uint16_t largest) {
         nan = from;
     }
     const auto number = static_cast<std::uint16_t>(tables_.size());
-    tables_.push_back({.count = room_.table((number - 1u) * (raises_ ? 2u : 1u)),
+    tables_.push_back({.count = room_.table(std::size_t{number - 1u} * (raises_ ? 2 : 1)),
                        .near = nan != 0 ? std::uint16_t{0} : near_of(first, last),
                        .least = 0xffff,
                        .largest = 0,
