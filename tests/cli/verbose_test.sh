@@ -39,7 +39,7 @@ for backend in $("$mx" version | sed -n '/not here/d; s/^backend \([a-z0-9]*\) .
     neon | sse4 | avx2 | avx512)
         says "$first" analyze tiny.safetensors --recipe nvfp4 --recipe fp8_1x128 \
             --recipe mxfp4:dialect=torchao --recipe nvfp4:four_over_six=mse $run
-        recipe=mxfp4:dialect=microxcaling
+        recipe=mxfp4:dialect=microxcaling-bf16
         others="mx: recipe $recipe: $instead $backend has no kernels for it
 "
         says "$first$others" analyze tiny.safetensors --recipe $recipe --recipe mxfp4 $run

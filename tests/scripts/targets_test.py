@@ -100,7 +100,7 @@ class Targets(unittest.TestCase):
         with mock.patch.object(targets.Targets, "rows", lambda _: iter(
                 [("what", ">= 0.2", *targets.least(roads, 0.2)), ("one", ">= 0.12", *targets.least(roads, 0.12))])):
             table = targets.Targets(Path("mx"), Path("base"), 19, 0).table()
-        self.assertIn("| what | >= 0.2 | 0.1 | `b` (2 of 3 below) | missed |", table)
+        self.assertIn("| what | >= 0.2 | 0.1 | `b`; 2 of 3 below: also `c` 0.15 | missed |", table)
         self.assertIn("| one | >= 0.12 | 0.1 | `b` | missed |", table)
 
     def test_files(self):
