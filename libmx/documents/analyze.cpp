@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -16,11 +15,6 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     request.blocks_path = o.blocks;
     const measured_model m(o, request, around);
     request.decompose = o.decompose || o.page || o.parts.page_sums;
-    if (!o.blocks.empty() && m.control.notices && m.control.chosen_backend().takes != nullptr) {
-        m.control.notices->detail(fmt::format(
-            "--blocks: by backend scalar, as backend {} has no kernels for what it writes",
-            m.control.chosen_backend().name));
-    }
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
     if (!m.is_part()) engine::require_any(analysis::has_elements(a.results), a.skipped);
     if (o.recompute) o.recompute(a, m.opened.tensors, request, m.control);

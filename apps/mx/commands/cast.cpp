@@ -46,11 +46,6 @@ int run_cast(const cast_options& o) {
     const convert::cast_request request = request_of(o);
     const engine::model model = open_inputs(o.in, {o.out});
     const engine::run_control control = control_of(o.run);
-    if (!control.backend->is_device() && control.backend->name != "scalar") {
-        control.notices->detail(
-            fmt::format("casts: by backend scalar, as backend {} has no kernels for them",
-                        control.backend->name));
-    }
     const auto done = convert::cast(model.select(o.in.globs), request, o.out, control);
     report_conversion(done, o.out, o.run.quiet);
     return exit_code::fine;

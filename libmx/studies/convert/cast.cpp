@@ -79,6 +79,10 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
                 const destination& out, const engine::run_control& control) {
     const target to = find_target(request);
     const codec::backend& backend = control.chosen_backend();
+    if (control.notices && backend.takes_cast != nullptr && !backend.takes_cast(to.cast)) {
+        control.notices->detail(fmt::format(
+            "casts: by backend scalar, as backend {} has no kernels for them", backend.name));
+    }
     output o;
     std::vector<engine::tensor_ref> chosen = tensors;
     std::erase_if(chosen, [&](const engine::tensor_ref& t) { return !o.converts(t); });
