@@ -14,6 +14,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "libmx/base/status.hpp"
@@ -80,6 +81,13 @@ void run_team(int threads, const std::function<void(int)>& body) {
 
 void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
                   const std::function<void(std::uint64_t, int)>& body) {
+    parallel_for_ahead(
+        count, threads, cancel,
+        [&](std::uint64_t index, int thread, const index_taker&) { body(index, thread); });
+}
+
+void parallel_for_ahead(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
+                        const std::function<void(std::uint64_t, int, const index_taker&)>& body) {
     std::mutex guard;
     std::exception_ptr failure;
     std::uint64_t failed_at = std::numeric_limits<std::uint64_t>::max();
@@ -89,12 +97,18 @@ void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* can
     const int team = static_cast<int>(wanted < count ? wanted : count);
 
     const auto work = [&](int thread) {
-        while (!stop.load(std::memory_order_relaxed)) {
-            if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) return;
+        std::optional<std::uint64_t> ahead;
+        const index_taker take = [&]() -> std::optional<std::uint64_t> {
+            if (ahead || stop.load(std::memory_order_relaxed)) return std::nullopt;
             const std::uint64_t index = next.fetch_add(1, std::memory_order_relaxed);
-            if (index >= count) return;
+            if (index < count) ahead = index;
+            return ahead;
+        };
+        while (ahead || take()) {
+            if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) return;
+            const std::uint64_t index = *std::exchange(ahead, std::nullopt);
             try {
-                body(index, thread);
+                body(index, thread, take);
             } catch (...) {
                 const std::lock_guard lock(guard);
                 if (index < failed_at) {
@@ -102,6 +116,7 @@ void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* can
                     failure = std::current_exception();
                 }
                 stop.store(true, std::memory_order_relaxed);
+                return;
             }
         }
     };

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 namespace mx::base {
 
@@ -24,6 +25,15 @@ void run_team(int threads, const std::function<void(int thread)>& body);
 /// calls.
 void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
                   const std::function<void(std::uint64_t index, int thread)>& body);
+
+/// Takes the index of the calling thread's next call ahead, once per call; nothing if there is none
+/// left. The call follows even if another thread's throws, so that the first exception is the same.
+using index_taker = std::function<std::optional<std::uint64_t>()>;
+
+/// The same; `body` may take an index ahead, to prepare for its next call.
+void parallel_for_ahead(
+    std::uint64_t count, int threads, const std::atomic<bool>* cancel,
+    const std::function<void(std::uint64_t index, int thread, const index_taker& take)>& body);
 
 /// Throws base::error (cancelled) if `cancel`, which may be null, is raised.
 void stop_if(const std::atomic<bool>* cancel);

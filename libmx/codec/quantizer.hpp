@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "libmx/base/notices.hpp"
 #include "libmx/base/status.hpp"
@@ -18,7 +19,7 @@
 
 namespace mx::codec {
 
-/// Rows of values that are passed together.
+/// Rows of values that are passed together, of a type that the quantizer reads.
 struct value_rectangle {
     stored_values values;
     std::uint64_t rows = 0, cols = 0;
@@ -103,6 +104,18 @@ class quantizer {
         cancel_ = cancel;
     }
 
+    /// Whether values may be of this type; others must be widened to f32 first.
+    virtual bool reads(tensor::dtype type) const { return is_stored(type); }
+
+    /// Memory `which`, 0 or 1, for `bytes` of values, from which a device receives them without a
+    /// further copy on the host; null if there is none, and any memory is as good. The next call
+    /// with the same number frees it.
+    virtual std::byte* room_for_values(std::size_t which, std::size_t bytes);
+
+    /// `work` is called at most once, during a run, when this thread would otherwise wait for a
+    /// device. It must not throw, nor change values of the run. An empty function: nothing.
+    void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
+
     /// Quantizes all segments, which must have the same block extents, under all recipes, and calls
     /// `visit` for each of them in order. Throws base::error: unavailable if a device fails,
     /// cancelled.
@@ -112,6 +125,9 @@ class quantizer {
   protected:
     base::notices* notices() const { return notices_; }
     const std::atomic<bool>* cancel() const { return cancel_; }
+    void work_meanwhile() {
+        if (meanwhile_) std::exchange(meanwhile_, {})();
+    }
     void stop_if_cancelled() const {
         if (cancel_ == nullptr || !cancel_->load(std::memory_order_relaxed)) return;
         throw base::error(base::error_kind::cancelled, "stopped before the end");
@@ -120,6 +136,7 @@ class quantizer {
   private:
     base::notices* notices_ = nullptr;
     const std::atomic<bool>* cancel_ = nullptr;
+    std::function<void()> meanwhile_;
 };
 
 }  // namespace mx::codec

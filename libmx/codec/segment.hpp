@@ -13,7 +13,7 @@ namespace mx::codec {
 
 /// Rows of stored numbers, the first element of the first row at `data`.
 struct stored_values {
-    tensor::dtype type = tensor::dtype::f32;  ///< f32, bf16 or f16: see is_stored
+    tensor::dtype type = tensor::dtype::f32;  ///< see is_stored and quantizer::reads
     const std::byte* data = nullptr;          ///< aligned to the element's size
     std::uint64_t stride = 0;                 ///< elements from one row to the next
 
@@ -24,7 +24,8 @@ struct stored_values {
     }
 };
 
-/// Whether backends read this type directly; others are widened to f32 first.
+/// f32, bf16 and f16, which every backend reads directly; others are widened to f32 first, unless a
+/// quantizer reads them.
 constexpr bool is_stored(tensor::dtype type) {
     return type == tensor::dtype::f32 || type == tensor::dtype::bf16 || type == tensor::dtype::f16;
 }

@@ -41,6 +41,8 @@ class panel_quantizer {
     /// Uses the backend of `control`, which must outlive it.
     explicit panel_quantizer(const run_control& control) : quantizer_(control.make_quantizer()) {}
 
+    codec::quantizer& by() const { return *quantizer_; }
+
     /// Calls `visit` for every segment of `g` in `where`, in a fixed order. `values` begins at the
     /// panel's first element; matrices are where.rows * values.stride elements apart.
     void run(const block::grid& g, const panel& where, const codec::stored_values& values,

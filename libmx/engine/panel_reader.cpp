@@ -20,33 +20,28 @@ std::uint64_t stored_bytes(tensor::dtype type, std::uint64_t elements) {
 codec::stored_values load(const io::byte_source& source, tensor::dtype type, const block::view& v,
                           const panel& p, panel_form form, panel_room& room,
                           std::uint64_t& inexact) {
-    const bool as_stored = form == panel_form::stored && codec::is_stored(type);
-    const auto bytes = static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
+    const bool as_stored = form == panel_form::stored && room.reads(type);
+    const tensor::dtype to = as_stored ? type : tensor::dtype::f32;
+    const auto bytes = static_cast<std::uint64_t>(tensor::row_of(to).bits / 8);
     const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
     if (const std::byte* all = source.in_memory(); as_stored && all != nullptr) {
         return {type, all + start * bytes, v.cols};
     }
+    std::byte* const memory = room.room_for(static_cast<std::size_t>(p.elements() * bytes));
     const auto read = [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
         if (as_stored) {
-            source.read(first * bytes, std::span(room.bytes).subspan(at * bytes, count * bytes));
+            source.read(first * bytes, {memory + at * bytes, count * bytes});
         } else {
-            const std::span<float> out = std::span(room.x).subspan(at, count);
-            inexact += io::read_f32(source, type, first, out, room.bytes);
+            const std::span<float> out(reinterpret_cast<float*>(memory) + at, count);
+            inexact += io::read_f32(source, type, first, out, room.scratch);
         }
     };
-    if (as_stored) {
-        room.bytes.resize(p.elements() * bytes);
-        room.x.clear();
-    } else {
-        room.x.resize(p.elements());
-    }
     if (p.cols == v.cols) {
         read(start, 0, p.elements());
     } else {
         for (std::uint64_t r = 0; r < p.rows; ++r) read(start + r * v.cols, r * p.cols, p.cols);
     }
-    if (as_stored) return {type, room.bytes.data(), p.cols};
-    return {tensor::dtype::f32, std::as_bytes(std::span(room.x)).data(), p.cols};
+    return {to, memory, p.cols};
 }
 
 // Bytes per second: the system's cache is several times faster, a single disk is slower.

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <vector>
 
+#include "libmx/base/aligned.hpp"
+#include "libmx/codec/quantizer.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/io/reader.hpp"
@@ -36,9 +38,30 @@ class read_ahead {
 };
 
 /// A panel in the memory of one thread, reused for all panels.
-struct panel_room {
-    std::vector<float> x;          ///< widened values
-    std::vector<std::byte> bytes;  ///< what is stored
+class panel_room {
+  public:
+    /// Memory and types are those of `by` (non-owning), if it is not null: see
+    /// quantizer::room_for_values.
+    void serve(codec::quantizer* by, std::size_t which) {
+        by_ = by;
+        which_ = which;
+    }
+    /// Whether values of this type may stay as stored.
+    bool reads(tensor::dtype type) const {
+        return by_ != nullptr ? by_->reads(type) : codec::is_stored(type);
+    }
+    /// Memory for a panel; the last one is lost.
+    std::byte* room_for(std::size_t bytes) {
+        std::byte* const given = by_ != nullptr ? by_->room_for_values(which_, bytes) : nullptr;
+        return given != nullptr ? given : own_.room_for(bytes);
+    }
+
+    std::vector<std::byte> scratch;  ///< what is stored, in pieces to be widened
+
+  private:
+    codec::quantizer* by_ = nullptr;
+    std::size_t which_ = 0;
+    base::aligned_buffer<std::byte> own_;
 };
 
 /// Reads each panel of some passes once. Thread-safe.

@@ -112,6 +112,7 @@ class tensor_run {
         }
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
             spaces_.emplace_back(control_, models.size());
+            if (models.size() == 1) quantizers_.push_back(&spaces_.back().quantizer.by());
         }
     }
 
@@ -208,7 +209,7 @@ class tensor_run {
         plan_counting(b);
         sweep(
             b.tensors, b.passes, part_of(control_, finished_, elements, elements_), form(),
-            [&](const loaded_panel& p) { work(b, p); }, b.before.kept);
+            [&](const loaded_panel& p) { work(b, p); }, b.before.kept, quantizers_);
         finished_ += elements;
         b.inexact.assign(b.rounded.begin(), b.rounded.end());
         if (request_.share) save(b);
@@ -600,7 +601,8 @@ class tensor_run {
     std::vector<bool> needs_facts_;                                   // by recipe
     std::vector<std::unique_ptr<given_scales>> given_;                // by recipe; null: none
     std::uint64_t panel_target_ = panel_target;
-    std::deque<workspace> spaces_;  // by thread
+    std::deque<workspace> spaces_;               // by thread
+    std::vector<codec::quantizer*> quantizers_;  // those of one model's panels, else none
     count_pool counts_;
     std::vector<tensor_piece> pieces_;  // the pieces to run, by tensor
     std::uint64_t elements_ = 0, finished_ = 0;

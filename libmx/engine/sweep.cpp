@@ -2,9 +2,13 @@
 #include "libmx/engine/sweep.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/engine/panel_reader.hpp"
@@ -42,16 +46,39 @@ std::uint64_t stored_size(tensor::dtype type) {
 
 // The rows of a panel as float32, contiguous in `room`.
 codec::stored_values widened(const codec::stored_values& values, const panel& where,
-                             std::vector<float>& room) {
-    room.resize(where.elements());
+                             panel_room& room) {
+    std::byte* const memory = room.room_for(where.elements() * sizeof(float));
+    const std::span<float> x(reinterpret_cast<float*>(memory), where.elements());
     const auto cols = static_cast<std::size_t>(where.cols);
     for (std::uint64_t r = 0; r < where.batches * where.rows; ++r) {
         io::widen(values.type,
                   {values.from(r * values.stride).data, cols * stored_size(values.type)}, 0,
-                  std::span(room).subspan(r * cols, cols));
+                  x.subspan(r * cols, cols));
     }
-    return {tensor::dtype::f32, std::as_bytes(std::span(room)).data(), where.cols};
+    return {tensor::dtype::f32, memory, where.cols};
 }
+
+// The panel of a thread, and the next one, which is read while a device works on the first.
+struct panel_pair {
+    std::array<panel_room, 2> rooms;
+    std::size_t at_work = 0;
+    std::optional<loaded_panel> next;
+    std::exception_ptr failure;  // to read the next one
+};
+
+// What a quantizer does meanwhile, during the lifetime of this object.
+class reading_ahead {
+  public:
+    reading_ahead(codec::quantizer& by, std::function<void()> read) : by_(by) {
+        by.meanwhile(std::move(read));
+    }
+    reading_ahead(const reading_ahead&) = delete;
+    reading_ahead& operator=(const reading_ahead&) = delete;
+    ~reading_ahead() { by_.meanwhile({}); }
+
+  private:
+    codec::quantizer& by_;
+};
 
 }  // namespace
 
@@ -112,7 +139,7 @@ codec::stored_values kept_values::from(std::uint64_t first, std::uint64_t stride
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
            const std::function<void(const loaded_panel&)>& body,
-           const std::vector<kept_values>& kept) {
+           const std::vector<kept_values>& kept, std::span<codec::quantizer* const> quantizers) {
     // ends[i]: number of panels in passes 0..i; a global panel index finds its pass by bisection.
     std::vector<std::uint64_t> ends;
     std::uint64_t panels = 0;
@@ -124,32 +151,58 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
     }
     panel_reader reader(tensors, passes);
     reporter report(control, work);
-    std::vector<panel_room> rooms(static_cast<std::size_t>(base::thread_count(control.threads)));
+    std::vector<panel_pair> pairs(static_cast<std::size_t>(base::thread_count(control.threads)));
+    for (std::size_t t = 0; t < quantizers.size() && t < pairs.size(); ++t) {
+        for (std::size_t k = 0; k < 2; ++k) pairs[t].rooms[k].serve(quantizers[t], k);
+    }
 
-    base::parallel_for(panels, control.threads, control.cancel, [&](std::uint64_t i, int thread) {
+    const auto load = [&](std::uint64_t i, int thread, panel_room& room) {
         const auto at = std::upper_bound(ends.begin(), ends.end(), i);
         const auto pass_index = static_cast<std::size_t>(at - ends.begin());
         const pass& p = passes[pass_index];
         const std::uint64_t before = pass_index == 0 ? 0 : ends[pass_index - 1];
         const panel where = p.panels.at(i - before);
-        panel_room& room = rooms[static_cast<std::size_t>(thread)];
+        loaded_panel loaded{&p, pass_index, where, {}, {}, 0, thread};
+        codec::stored_values& values = loaded.values;
         if (p.tensor < kept.size() && kept[p.tensor].size() != 0) {
             const block::view& v = p.panels.over();
             const std::uint64_t start = (where.batch * v.rows + where.row) * v.cols + where.col;
-            codec::stored_values values = kept[p.tensor].from(start, v.cols);
-            room.x.clear();
+            values = kept[p.tensor].from(start, v.cols);
             if (form == panel_form::widened && values.type != tensor::dtype::f32) {
-                values = widened(values, where, room.x);
+                values = widened(values, where, room);
             }
-            body({&p, pass_index, where, room.x, values, 0, thread});
         } else {
-            std::uint64_t inexact = 0;
-            const codec::stored_values values =
-                reader.read(p, pass_index, where, form, room, inexact);
-            body({&p, pass_index, where, room.x, values, inexact, thread});
+            values = reader.read(p, pass_index, where, form, room, loaded.inexact);
         }
-        report.add(where.elements() * p.jobs.size());
-    });
+        if (values.type == tensor::dtype::f32 && values.stride == where.cols) {
+            loaded.x = {reinterpret_cast<const float*>(values.data), where.elements()};
+        }
+        return loaded;
+    };
+    const auto each = [&](std::uint64_t i, int thread, const base::index_taker& take) {
+        panel_pair& own = pairs[static_cast<std::size_t>(thread)];
+        if (own.failure) std::rethrow_exception(std::exchange(own.failure, nullptr));
+        const loaded_panel p = own.next ? *std::exchange(own.next, std::nullopt)
+                                        : load(i, thread, own.rooms[own.at_work]);
+        if (quantizers.empty()) {
+            body(p);
+        } else {
+            panel_room& room = own.rooms[1 - own.at_work];
+            const reading_ahead until(*quantizers[static_cast<std::size_t>(thread)], [&] {
+                const std::optional<std::uint64_t> next = take();
+                if (!next) return;
+                try {
+                    own.next = load(*next, thread, room);
+                } catch (...) {
+                    own.failure = std::current_exception();
+                }
+            });
+            body(p);
+        }
+        if (own.next) own.at_work = 1 - own.at_work;
+        report.add(p.where.elements() * p.of->jobs.size());
+    };
+    base::parallel_for_ahead(panels, control.threads, control.cancel, each);
 }
 
 void sweep_values(const std::vector<tensor_ref>& tensors, run_control control,

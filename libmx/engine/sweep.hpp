@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "libmx/codec/quantizer.hpp"
 #include "libmx/codec/segment.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/geometry.hpp"
@@ -47,13 +48,14 @@ struct loaded_panel {
     const pass* of;
     std::size_t pass_index;
     panel where;
-    std::span<const float> x;     ///< batches x rows x cols, when widened and not kept so
-    codec::stored_values values;  ///< the same as stored or widened
+    codec::stored_values values;  ///< batches x rows x cols, as stored or widened
+    std::span<const float> x;     ///< the same if they are float32 without gaps
     std::uint64_t inexact;        ///< values that widening rounded
     int thread;
 };
 
-/// The form of values for bodies: float32, or as stored if backends read that directly.
+/// The form of values for bodies: float32, or as stored if backends or the thread's quantizer read
+/// that directly.
 enum class panel_form : std::uint8_t { widened, stored };
 
 /// All values of a tensor in C order, as stored if backends read that directly, else float32.
@@ -71,11 +73,14 @@ struct kept_values {
 
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).
 /// Progress counts elements times jobs. Tensors with values in `kept` (by tensor) are not read
-/// again; their panels count no inexact values.
+/// again; their panels count no inexact values. Panels are read into memory of `quantizers` (by
+/// thread; empty: there are none), which `body` uses, and, while these wait for a device, the next
+/// ones.
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,
            const run_control& control, panel_form form,
            const std::function<void(const loaded_panel&)>& body,
-           const std::vector<kept_values>& kept = {});
+           const std::vector<kept_values>& kept = {},
+           std::span<codec::quantizer* const> quantizers = {});
 
 /// Calls `body` for panels of all tensors, by flat_passes, widened. Does not report progress.
 void sweep_values(const std::vector<tensor_ref>& tensors, run_control control,

@@ -2,15 +2,13 @@
 #include "libmx/io/widen.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <string_view>
 
 #include "libmx/base/half.hpp"
-#include "libmx/format/decode.hpp"
+#include "libmx/block/stored_codes.hpp"
 
 namespace mx::io {
 namespace {
@@ -19,53 +17,6 @@ using tensor::dtype;
 
 // Bytes of stored data widened at a time: fits the second-level cache with its result.
 constexpr std::size_t widened_piece = 128 << 10;
-
-using code_table = std::array<float, 256>;
-
-// The element format that the safetensors dtype `name` stores.
-const format::element_format& stored_format(std::string_view name) {
-    for (const format::element_format& f : format::element_formats) {
-        if (f.safetensors == name) return f;
-    }
-    assert(false);
-    return format::element_formats[0];
-}
-
-code_table table_of(dtype type) {
-    code_table table{};
-    if (type == dtype::f8_e8m0) {
-        for (std::size_t code = 0; code < table.size(); ++code) {
-            table[code] = static_cast<float>(format::decode_e8m0(static_cast<int>(code)));
-        }
-        return table;
-    }
-    std::string_view name = tensor::row_of(type).name;
-    const bool fnuz = name.ends_with("FNUZ");
-    if (fnuz) name.remove_suffix(4);
-    format::element_format f = stored_format(name);
-    // FNUZ: one more in the bias, no infinity, and the code of -0 is the only NaN.
-    if (fnuz) {
-        f.bias += 1;
-        f.special = format::specials::none;
-    }
-    for (int code = 0; code < f.codes(); ++code) {
-        table[static_cast<std::size_t>(code)] = format::decode(f, static_cast<std::uint32_t>(code));
-    }
-    if (fnuz) table[0x80] = std::numeric_limits<float>::quiet_NaN();
-    return table;
-}
-
-const code_table& table_for(dtype type) {
-    static const auto tables = [] {
-        std::array<code_table, tensor::dtypes.size()> all{};
-        for (const tensor::dtype_row& row : tensor::dtypes) {
-            if (row.bits > 8 || row.name.front() != 'F') continue;
-            all[static_cast<std::size_t>(row.id)] = table_of(row.id);
-        }
-        return all;
-    }();
-    return tables[static_cast<std::size_t>(type)];
-}
 
 template <class T>
 T load(const std::byte* bytes, std::size_t i) {
@@ -119,7 +70,7 @@ std::uint64_t round_integers(const std::byte* bytes, std::span<float> out) {
 }
 
 // Codes of 4 or 6 bits, least significant first.
-void widen_packed(const code_table& table, unsigned bits, std::span<const std::byte> bytes,
+void widen_packed(const block::code_table& table, unsigned bits, std::span<const std::byte> bytes,
                   std::size_t bit, std::span<float> out) {
     const unsigned mask = (1u << bits) - 1u;
     for (float& value : out) {
@@ -139,7 +90,8 @@ std::uint64_t widen(dtype type, std::span<const std::byte> bytes, unsigned first
     const tensor::dtype_row& row = tensor::row_of(type);
     assert(row.to_f32 != tensor::widening::none);
     if (row.bits < 8) {
-        widen_packed(table_for(type), static_cast<unsigned>(row.bits), bytes, first_bit, out);
+        widen_packed(block::numbers_of(type), static_cast<unsigned>(row.bits), bytes, first_bit,
+                     out);
         return 0;
     }
     const std::byte* const from = bytes.data() + first_bit / 8;
@@ -180,7 +132,7 @@ std::uint64_t widen(dtype type, std::span<const std::byte> bytes, unsigned first
                 return (value == value) & (static_cast<double>(f) != value);
             });
         default: {
-            const code_table& table = table_for(type);
+            const block::code_table& table = block::numbers_of(type);
             widen_each<std::uint8_t>(from, out,
                                      [&table](std::uint8_t code) { return table[code]; });
             return 0;

@@ -22,7 +22,13 @@ host_stream::~host_stream() {
 }
 
 void host_stream::copy_there(std::byte* device, const std::byte* host, std::size_t bytes) {
+    if (observe_) observe_(host, bytes);
     queue([=] { std::memcpy(device, host, bytes); });
+}
+
+void host_stream::copy_rows_there(std::byte* device, const std::byte* host, std::size_t bytes,
+                                  std::size_t rows, std::size_t pitch) {
+    for (std::size_t r = 0; r < rows; ++r) copy_there(device + r * bytes, host + r * pitch, bytes);
 }
 
 void host_stream::copy_back(std::byte* host, const std::byte* device, std::size_t bytes) {
@@ -60,7 +66,7 @@ void host_device::give_back(memory_kind kind, std::byte* memory, std::size_t byt
 std::unique_ptr<stream> host_device::make_stream() {
     const std::lock_guard lock(guard_);
     if (refused()) throw no_room("the card has no room for a stream");
-    return std::make_unique<host_stream>();
+    return std::make_unique<host_stream>(observe_);
 }
 
 memory_room host_device::room() noexcept {

@@ -16,15 +16,21 @@ namespace mx::base::cuda {
 /// still to be copied, gives wrong bytes.
 class host_stream final : public stream {
   public:
+    /// `observe` is called when a copy to the device is queued, with its source; it may be empty.
+    explicit host_stream(std::function<void(const std::byte*, std::size_t)> observe = {})
+        : observe_(std::move(observe)) {}
     ~host_stream() override;
     void queue(std::function<void()> work) { queued_.push_back(std::move(work)); }
     void copy_there(std::byte* device, const std::byte* host, std::size_t bytes) override;
+    void copy_rows_there(std::byte* device, const std::byte* host, std::size_t bytes,
+                         std::size_t rows, std::size_t pitch) override;
     void copy_back(std::byte* host, const std::byte* device, std::size_t bytes) override;
     void wait() override;
     void* handle() override { return this; }
 
   private:
     std::vector<std::function<void()>> queued_;
+    std::function<void(const std::byte*, std::size_t)> observe_;
 };
 
 /// Memory is filled with arbitrary bytes on allocation.
@@ -40,6 +46,11 @@ class host_device final : public device {
     /// 0; it may be empty.
     explicit host_device(const limits& most, std::function<bool(std::size_t)> refuses = {})
         : most_{most.device, most.pinned}, refuses_(std::move(refuses)) {}
+
+    /// For streams that are made afterwards: see host_stream.
+    void observe(std::function<void(const std::byte* host, std::size_t bytes)> copies) {
+        observe_ = std::move(copies);
+    }
 
     std::byte* take(memory_kind kind, std::size_t bytes) override;
     void give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept override;
@@ -61,6 +72,7 @@ class host_device final : public device {
     std::array<std::size_t, 2> held_{}, peak_{};
     std::size_t asked_ = 0;
     std::function<bool(std::size_t)> refuses_;
+    std::function<void(const std::byte*, std::size_t)> observe_;
 };
 
 }  // namespace mx::base::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/host_device/host_quantizer.hpp"
 
+#include "libmx/codec/cuda/code_values.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
 #include "tests/host_device/host_device.hpp"
 #include "tests/host_device/instruction_stand_in.hpp"
@@ -12,6 +13,7 @@ namespace {
 template <typename Converter>
 void start(const launch& l, base::cuda::stream& on) {
     static_cast<base::cuda::host_stream&>(on).queue([l] {
+        for (std::uint64_t i = 0; i < l.codes.groups(); ++i) widen_codes(l.codes, i);
         plain_on_host<Converter>(l);
         general_on_host(l);
     });

@@ -69,6 +69,16 @@ TEST_CASE("kernels on the host leave the bytes of the reference, panel by panel"
     CHECK(compared == 90);
 }
 
+TEST_CASE("bodies leave the bytes of the reference for values stored as codes") {
+    std::size_t compared = 0;
+    mx::tests::compare_codes(lanes, [&](const std::string& what, const std::string& difference) {
+        CAPTURE(what);
+        CHECK(difference == "");
+        ++compared;
+    });
+    CHECK(compared == 49);
+}
+
 TEST_CASE("files quantized by kernels on the host are those of the reference") {
     mx::tests::memory_model model;
     std::vector<float> values(70 * 333);

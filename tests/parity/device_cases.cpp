@@ -8,6 +8,7 @@
 
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/block/stored_codes.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/scale/scale_rules.hpp"
@@ -304,6 +305,37 @@ void compare_rows(const codec::backend& d,
                             codec::to_string(some[r]),
                         bytes_of(got[r]) == bytes_of(expected[r]) ? "" : "totals differ");
             }
+        }
+    }
+}
+
+void compare_codes(const codec::backend& d,
+                   const std::function<void(const std::string&, const std::string&)>& on_case) {
+    for (const tensor::dtype_row& row : tensor::dtypes) {
+        if (!block::stores_codes(row.id)) continue;
+        stored_matrix stored{row.id, 7, 32 * 40 + 9, {}};
+        stored_matrix widened{dtype::f32, stored.rows, stored.cols, {}};
+        std::mt19937_64 random(8);
+        for (std::uint64_t i = 0; i < stored.rows * stored.cols; ++i) {
+            // Blocks of small numbers, and some of any.
+            const std::uint64_t any = random();
+            const std::uint64_t code =
+                i / 32 % 5 == 0 ? any & 255u : (any & 0x80u) | (any >> 8) % 60u;
+            stored.bytes.push_back(static_cast<std::byte>(code));
+            const float x = block::numbers_of(row.id)[code];
+            const auto* const bytes = reinterpret_cast<const std::byte*>(&x);
+            widened.bytes.insert(widened.bytes.end(), bytes, bytes + sizeof x);
+        }
+        int turn = 0;
+        for (const char* text : {"mxfp4", "mxfp8:block=4x4,round=stochastic", "mxfp6:offset=fp16",
+                                 "nvfp4", "mxfp4:dialect=quark",
+                                 "mxint8:dialect=microxcaling,block=7x1", "mxfp8:element=e5m2"}) {
+            const recipe r = codec::parse_recipe(text);
+            const auto wanted = turn % 2 == 0 ? detail::codes : detail::none;
+            const bool parts = turn++ % 3 == 0;
+            const auto expected = everything(*backends_here().front(), widened, r, wanted, parts);
+            on_case(codec::to_string(r) + " of " + std::string(row.name),
+                    everything(d, stored, r, wanted, parts) == expected ? "" : "differs");
         }
     }
 }

@@ -36,4 +36,8 @@ void compare_rows(const codec::backend& d,
                   const std::function<void(const std::string&, const std::string&)>& on_case,
                   std::uint64_t every = 1);
 
+/// Values stored as codes of 8 bits, which the device widens, with the float32 of the reference.
+void compare_codes(const codec::backend& d,
+                   const std::function<void(const std::string&, const std::string&)>& on_case);
+
 }  // namespace mx::tests

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -67,6 +69,38 @@ TEST_CASE("the first exception comes through, and a raised flag stops a loop") {
                                      if (i == 5) cancel = true;
                                  }),
                     mx::base::error);
+}
+
+TEST_CASE("an index that was taken ahead is the next of its thread, whatever else happens") {
+    using mx::base::index_taker;
+    for (const int threads : {1, 2, 7}) {
+        std::vector<std::atomic<int>> seen(1000);
+        std::vector<std::optional<std::uint64_t>> due(static_cast<std::size_t>(threads));
+        std::atomic<bool> kept{true};
+        mx::base::parallel_for_ahead(seen.size(), threads, nullptr,
+                                     [&](std::uint64_t i, int thread, const index_taker& take) {
+                                         ++seen[i];
+                                         std::optional<std::uint64_t>& next =
+                                             due[static_cast<std::size_t>(thread)];
+                                         if (next && *next != i) kept = false;
+                                         next = i % 3 == 0 ? take() : std::nullopt;
+                                         if (next && (*next <= i || take())) kept = false;
+                                     });
+        CHECK(kept);
+        for (const auto& count : seen) CHECK(count == 1);
+        // The first index that fails was taken ahead by a thread that another one's failure would
+        // have stopped.
+        for (int round = 0; round < 50; ++round) {
+            CHECK_THROWS_WITH(
+                mx::base::parallel_for_ahead(1000, threads, nullptr,
+                                             [&](std::uint64_t i, int, const index_taker& take) {
+                                                 take();
+                                                 if (i >= 10)
+                                                     throw std::runtime_error(std::to_string(i));
+                                             }),
+                "10");
+        }
+    }
 }
 
 #ifdef MX_THREADS_STD

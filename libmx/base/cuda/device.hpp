@@ -46,6 +46,9 @@ class stream {
     virtual ~stream() = default;  ///< waits
 
     virtual void copy_there(std::byte* device, const std::byte* host, std::size_t bytes) = 0;
+    /// Rows of `bytes` that begin `pitch` bytes apart on the host, one after another.
+    virtual void copy_rows_there(std::byte* device, const std::byte* host, std::size_t bytes,
+                                 std::size_t rows, std::size_t pitch) = 0;
     virtual void copy_back(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
     /// Throws when anything that was queued has failed.
     virtual void wait() = 0;

@@ -26,6 +26,12 @@ class runtime_stream final : public stream {
         check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_),
               "copying to the GPU");
     }
+    void copy_rows_there(std::byte* device, const std::byte* host, std::size_t bytes,
+                         std::size_t rows, std::size_t pitch) override {
+        check(cudaMemcpy2DAsync(device, bytes, host, pitch, bytes, rows, cudaMemcpyHostToDevice,
+                                stream_),
+              "copying to the GPU");
+    }
     void copy_back(std::byte* host, const std::byte* device, std::size_t bytes) override {
         check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_),
               "copying from the GPU");

@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/block/stored_codes.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/segment_kernel.hpp"
 
@@ -24,6 +27,18 @@ struct pointed_at {
     dialect by;
     format::scale_format scales;
 };
+
+// bf16 by code.
+using bf16_table = std::array<std::uint16_t, 256>;
+
+bf16_table table_of(tensor::dtype type) {
+    bf16_table table{};
+    const block::code_table& numbers = block::numbers_of(type);
+    for (std::size_t code = 0; code < table.size(); ++code) {
+        table[code] = static_cast<std::uint16_t>(base::bits_of(numbers[code]) >> 16);
+    }
+    return table;
+}
 
 class part_layout {
   public:
@@ -109,11 +124,15 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     l.general = there.take(l.general_count * sizeof(general_recipe));
     l.pointed_at = there.take(l.general_count * sizeof(pointed_at));
     l.segments = there.take(segments.size() * sizeof(device_segment));
-    l.values = there.take(static_cast<std::size_t>(values.rows * values.cols) *
-                          bytes_of(values.values.type));
+    const bool codes = !is_stored(values.values.type);
+    if (codes) l.table = there.take(sizeof(bf16_table));
     l.there_bytes = there.bytes();
 
     part_layout back, scratch;
+    const auto elements = static_cast<std::size_t>(values.rows * values.cols);
+    l.value_bytes = elements * bytes_of(values.values.type);
+    l.values = scratch.take(l.value_bytes);
+    if (codes) l.widened = scratch.take(elements * sizeof(std::uint16_t));
     if (l.general_count != 0) l.x = scratch.take(blocks * l.stride * sizeof(float));
     l.raises = raises;
     if (raises) l.raised = scratch.take(blocks * l.stride);
@@ -180,16 +199,14 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
             device_segment_of(segments[s], values.cols, layout.first_blocks[s]);
         store(there + layout.segments + s * sizeof d, d);
     }
-    const std::size_t row = static_cast<std::size_t>(values.cols) * bytes_of(values.values.type);
-    if (values.values.stride == values.cols) {
-        std::memcpy(there + layout.values, values.values.data, values.rows * row);
-    } else {
-        for (std::uint64_t r = 0; r < values.rows; ++r) {
-            std::memcpy(there + layout.values + r * row,
-                        values.values.from(r * values.values.stride).data, row);
-        }
+    l.values = {device_scratch + layout.values, values.cols, values.values.type};
+    if (!is_stored(values.values.type)) {
+        store(there + layout.table, table_of(values.values.type));
+        l.codes = {at<code_group>(device_scratch, layout.values), values.rows * values.cols,
+                   at<std::uint16_t>(device_there, layout.table),
+                   at<value_group>(device_scratch, layout.widened)};
+        l.values = {device_scratch + layout.widened, values.cols, tensor::dtype::bf16};
     }
-    l.values = {device_there + layout.values, values.cols, values.values.type};
     l.segments = at<device_segment>(device_there, layout.segments);
     l.segment_count = static_cast<std::uint32_t>(segment_count);
     l.recipes = at<device_recipe>(device_there, layout.recipes);

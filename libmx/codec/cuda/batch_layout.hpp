@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of a batch in two memory blocks, one sent to the device and one received from it, so
-// that each is a single copy.
+// The layout of a batch in three memory blocks: one sent to the device and one received from it, so
+// that each is a single copy, and one of the device, with the values.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ struct recipe_layout {
 
 struct batch_layout {
     // Sent to the device.
-    std::size_t recipes, general, pointed_at, segments, values;
+    std::size_t recipes, general, pointed_at, segments;
+    std::size_t table;  ///< of values stored as codes
     std::size_t plain_count, general_count;
     std::size_t there_bytes;
     // Received from the device. The sums come first: they are initialized with zeros, sent together
@@ -35,7 +36,10 @@ struct batch_layout {
     std::size_t sent_bytes;
     std::vector<recipe_layout> by_recipe;
     std::size_t back_bytes;
-    // Device only; undefined before and after a launch.
+    // Device only. The values are copied there apart from the above; the rest is undefined before
+    // and after a launch.
+    std::size_t values, value_bytes;
+    std::size_t widened;  ///< values stored as codes: the same as bf16
     std::size_t x, raised;
     bool raises;  ///< whether a recipe requests raised exponents
     std::size_t scratch_bytes;
@@ -50,7 +54,8 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
                      std::span<const recipe_request> recipes);
 
 /// Writes the data for the device (sent_bytes) to `there`, for pieces at `device_there`, at
-/// `device_back` directly after it, and at `device_scratch` for temporary data. Returns the launch.
+/// `device_back` directly after it, and at `device_scratch` for values and temporary data. Returns
+/// the launch, for values that are stored row by row without gaps.
 launch fill(const batch_layout& layout, const value_rectangle& values,
             std::span<const placed_segment> segments, std::span<const recipe_request> recipes,
             std::byte* there, std::byte* device_there, std::byte* device_back,

@@ -7,8 +7,10 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 
 #include "libmx/base/aligned.hpp"
+#include "libmx/block/stored_codes.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/cuda/batch_layout.hpp"
@@ -38,6 +40,21 @@ bounds bounds_of(std::span<const placed_segment> segments) {
 value_rectangle inside(const value_rectangle& values, const bounds& b) {
     return {values.values.from(b.row * values.values.stride + b.col), b.row_end - b.row,
             b.col_end - b.col};
+}
+
+std::size_t row_bytes(const value_rectangle& v) {
+    return static_cast<std::size_t>(v.cols) *
+           static_cast<std::size_t>(tensor::row_of(v.values.type).bits / 8);
+}
+
+// Calls row(data) for each row, once for all of them if they are stored without gaps.
+template <typename Row>
+void for_each_row(const value_rectangle& v, Row&& row) {
+    const bool whole = v.values.stride == v.cols;
+    const std::size_t bytes = row_bytes(v) * (whole ? static_cast<std::size_t>(v.rows) : 1);
+    for (std::uint64_t r = 0; r < (whole ? 1 : v.rows); ++r) {
+        row(std::span(v.values.from(r * v.values.stride).data, bytes));
+    }
 }
 
 void write_counts(const segment_tally& from, block::segment_stats& to) {
@@ -76,7 +93,25 @@ struct slot {
 class device_quantizer final : public quantizer {
   public:
     device_quantizer(device& on, starter kernel, const slice_limits& limits)
-        : device_(on), start_(kernel), limits_(limits) {}
+        : device_(on), start_(kernel), limits_(limits), panel_limit_(limits.bytes / 2) {}
+
+    bool reads(tensor::dtype type) const override {
+        return is_stored(type) || block::stores_codes(type);
+    }
+
+    std::byte* room_for_values(std::size_t which, std::size_t bytes) override {
+        held_memory& panel = panels_[which];
+        if (bytes > panel_limit_ || instead_) {
+            panel.release();
+            return nullptr;
+        }
+        try {
+            grow(panel, bytes, panel_limit_);
+        } catch (const no_room&) {
+            return nullptr;
+        }
+        return panel.data();
+    }
 
     void run(const value_rectangle& values, std::span<const placed_segment> segments,
              std::span<const recipe_request> recipes, const segment_visitor& visit) override {
@@ -92,9 +127,12 @@ class device_quantizer final : public quantizer {
                                 "no outer scales of rows, columns and tiles",
                                 best_backend().name));
             }
-            return by_cpu_->run(values, segments, recipes, visit);
+            return by_cpu_->run(for_cpu(values), segments, recipes, visit);
         }
         stats_.assign(recipes.size(), {});
+        const bool inputs =
+            std::ranges::any_of(recipes, [](const recipe_request& r) { return r.inputs; });
+        const stored_values shown = inputs ? for_cpu(values).values : values.values;
         for (std::size_t first = 0; first < segments.size();) {
             const std::size_t end = part_end(segments, recipes, first);
             const auto part = segments.subspan(first, end - first);
@@ -102,7 +140,7 @@ class device_quantizer final : public quantizer {
             if (instead_) {
                 instead_->steer(notices(), cancel());
                 return instead_->run(
-                    values, segments.subspan(first), recipes,
+                    for_cpu(values), segments.subspan(first), recipes,
                     [&](std::size_t s, auto results) { visit(first + s, results); });
             }
             for (std::size_t s = 0; s < part.size(); ++s) {
@@ -111,8 +149,7 @@ class device_quantizer final : public quantizer {
                     results_.push_back(result(s, r));
                     if (!recipes[r].inputs) continue;
                     const placed_segment& at = part[s];
-                    pack_blocks(values.values.from(at.row * values.values.stride + at.col),
-                                at.place, laid_out_);
+                    pack_blocks(shown.from(at.row * shown.stride + at.col), at.place, laid_out_);
                     results_.back().of_blocks.inputs = laid_out_.x;
                 }
                 visit(first + s, results_);
@@ -126,6 +163,29 @@ class device_quantizer final : public quantizer {
     // blocks.
     static bool is_for_cpu(const recipe_request& r) {
         return r.params->outer_areas || r.wanted == detail::stats || r.wanted == detail::scales;
+    }
+
+    // The CPU reads no codes.
+    value_rectangle for_cpu(const value_rectangle& v) {
+        if (is_stored(v.values.type)) return v;
+        const block::code_table& numbers = block::numbers_of(v.values.type);
+        float* const x = numbers_.room_for(static_cast<std::size_t>(v.rows * v.cols));
+        float* to = x;
+        for_each_row(v, [&](std::span<const std::byte> row) {
+            to = std::ranges::transform(row, to, [&](std::byte code) {
+                     return numbers[std::to_integer<std::size_t>(code)];
+                 }).out;
+        });
+        return {
+            {tensor::dtype::f32, reinterpret_cast<const std::byte*>(x), v.cols}, v.rows, v.cols};
+    }
+
+    // Whether values are in memory that a device can copy from.
+    bool is_pinned(const stored_values& v) const {
+        return std::ranges::any_of(panels_, [&](const held_memory& m) {
+            const std::less<> before;
+            return !before(v.data, m.data()) && before(v.data, m.data() + m.size());
+        });
     }
 
     static std::uint64_t kept_bytes(const segment_place& s, const recipe_request& r) {
@@ -193,7 +253,7 @@ class device_quantizer final : public quantizer {
         places_.clear();
         used_ = 0;
         if (recipes.empty()) return;
-        const slicer cuts(values, segments, recipes, limits_);
+        const slicer cuts(values, segments, recipes, limits_, is_pinned(values.values));
         while (places_.size() < segments.size()) {
             slice s = cuts.from(places_.size());
             places_.insert(places_.end(), s.segments, {used_, s.recipes});
@@ -207,6 +267,7 @@ class device_quantizer final : public quantizer {
                 start(next, s, part, recipes.subspan(s.recipe, s.recipes));
             }
         }
+        work_meanwhile();
         for (slot& s : slots_) finish(s);
     }
 
@@ -215,7 +276,7 @@ class device_quantizer final : public quantizer {
         return *pieces_[used_++];
     }
 
-    // Packs a slice and queues it.
+    // Queues a slice.
     void start(slot& to, const slice& what, const slice_values& part,
                std::span<const recipe_request> recipes) {
         piece& p = next_piece();
@@ -224,8 +285,9 @@ class device_quantizer final : public quantizer {
         const batch_layout& l = p.layout;  // its pieces end at offsets aligned for any type
         asked_ = {l.there_bytes + l.back_bytes + l.scratch_bytes,
                   what.segments == 1 && what.recipes == 1};
-        grow(to.pinned, l.there_bytes + l.back_bytes);
-        grow(to.card, asked_.bytes);
+        const std::size_t staged = is_pinned(part.values.values) ? 0 : l.value_bytes;
+        grow(to.pinned, l.there_bytes + l.back_bytes + staged, limits_.bytes / 2);
+        grow(to.card, asked_.bytes, limits_.bytes);
         if (!to.work) to.work = device_.make_stream();
         std::byte* const there = to.pinned.data();
         std::byte* const device_there = to.card.data();
@@ -234,8 +296,30 @@ class device_quantizer final : public quantizer {
                                    device_back, device_back + l.back_bytes);
         to.under_way = &p;
         to.work->copy_there(device_there, there, l.sent_bytes);
+        copy_values(part.values, device_back + l.back_bytes + l.values,
+                    staged != 0 ? there + l.there_bytes + l.back_bytes : nullptr, *to.work);
         start_(kernel, *to.work);
         to.work->copy_back(there + l.there_bytes, device_back, l.back_bytes);
+    }
+
+    // Queues the copy of values to the device, by way of `staging` unless it is null.
+    static void copy_values(const value_rectangle& v, std::byte* device, std::byte* staging,
+                            base::cuda::stream& on) {
+        const std::size_t row = row_bytes(v);
+        const auto rows = static_cast<std::size_t>(v.rows);
+        if (staging != nullptr) {
+            std::byte* to = staging;
+            for_each_row(v, [&](std::span<const std::byte> stored) {
+                to = std::ranges::copy(stored, to).out;
+            });
+            on.copy_there(device, staging, rows * row);
+        } else if (v.values.stride == v.cols) {
+            on.copy_there(device, v.values.data, rows * row);
+        } else {
+            const auto pitch =
+                static_cast<std::size_t>(v.values.from(v.values.stride).data - v.values.data);
+            on.copy_rows_there(device, v.values.data, row, rows, pitch);
+        }
     }
 
     // Waits for the slot's slice and stores its results, which frees the slot.
@@ -249,9 +333,9 @@ class device_quantizer final : public quantizer {
     }
 
     // Slices differ in size: sizes are powers of two, so that reallocations are rare.
-    void grow(held_memory& m, std::size_t bytes) const {
+    static void grow(held_memory& m, std::size_t bytes, std::size_t limit) {
         if (bytes <= m.size()) return;
-        m.room_for(std::max(bytes, std::min(limits_.bytes, std::bit_ceil(bytes))));
+        m.room_for(std::max(bytes, std::min(limit, std::bit_ceil(bytes))));
     }
 
     // Frees the slots, after waiting for their work.
@@ -290,6 +374,10 @@ class device_quantizer final : public quantizer {
     device& device_;
     starter start_;
     slice_limits limits_;
+    std::size_t panel_limit_;
+    // Destroyed after the slots, whose streams copy from them.
+    std::array<held_memory, 2> panels_{held_memory(device_, memory_kind::pinned),
+                                       held_memory(device_, memory_kind::pinned)};
     std::array<slot, 2> slots_{slot(device_), slot(device_)};
     std::size_t slots_in_use_ = slots_.size();
     std::vector<place> places_;                   // by segment
@@ -303,8 +391,9 @@ class device_quantizer final : public quantizer {
     std::vector<segment_result> results_;      // of a segment
     std::vector<block::segment_stats> stats_;  // referred to by results_
     block_run laid_out_;
-    std::unique_ptr<quantizer> instead_;  // set once the device was out of memory
-    std::unique_ptr<quantizer> by_cpu_;   // see is_for_cpu
+    base::aligned_buffer<float> numbers_;  // see for_cpu
+    std::unique_ptr<quantizer> instead_;   // set once the device was out of memory
+    std::unique_ptr<quantizer> by_cpu_;    // see is_for_cpu
 };
 
 }  // namespace
@@ -355,7 +444,8 @@ std::size_t slicer::bytes_of(const slice& s) const {
     const auto segments = segments_.subspan(s.segment, s.segments);
     const batch_layout l = lay_out(inside(values_, bounds_of(segments)), segments,
                                    recipes_.subspan(s.recipe, s.recipes));
-    return l.there_bytes + l.back_bytes + l.scratch_bytes;
+    const std::size_t pinned = l.there_bytes + l.back_bytes + (pinned_values_ ? 0 : l.value_bytes);
+    return std::max(l.there_bytes + l.back_bytes + l.scratch_bytes, 2 * pinned);
 }
 
 std::size_t slicer::row_end(std::size_t first) const {

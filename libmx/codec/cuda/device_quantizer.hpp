@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches on a device. Two slices of the work are in flight, so that one is packed and copied while
-// the other is computed. Device memory is limited; if even that is not available, the CPU takes
-// over.
+// Batches on a device. Two slices of the work are in flight, so that one is copied while the other
+// is computed. Device memory is limited; if even that is not available, the CPU takes over.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,8 @@ namespace mx::codec::cuda {
 /// The limits of a slice. A segment under one recipe is never divided, even if it exceeds them.
 struct slice_limits {
     /// On the device: sent data, received data and temporary data. A thread has two slices there at
-    /// a time: with 16 threads, a gigabyte.
+    /// a time: with 16 threads, a gigabyte. A slice takes at most half of it in pinned memory, as
+    /// does each of the two panels of quantizer::room_for_values.
     std::size_t bytes = std::size_t{32} << 20;
     /// A quarter of a panel of a device (panels.hpp), so that copies overlap with computation; some
     /// 250 segments under each recipe for a launch.
@@ -48,9 +48,14 @@ slice_values cut_out(const value_rectangle& values, std::span<const placed_segme
 /// they fit.
 class slicer {
   public:
+    /// `pinned_values`: slices take no pinned memory for values.
     slicer(const value_rectangle& values, std::span<const placed_segment> segments,
-           std::span<const recipe_request> recipes, const slice_limits& limits)
-        : values_(values), segments_(segments), recipes_(recipes), limits_(limits) {}
+           std::span<const recipe_request> recipes, const slice_limits& limits, bool pinned_values)
+        : values_(values),
+          segments_(segments),
+          recipes_(recipes),
+          limits_(limits),
+          pinned_values_(pinned_values) {}
 
     /// The slice that begins with segment `first`, with as many recipes as fit together, from the
     /// first one on. `first` must be a segment of the batch, and there must be recipes.
@@ -59,6 +64,7 @@ class slicer {
   private:
     bool fits(const slice& s) const;
     std::uint64_t elements_of(const slice& s) const;
+    // To compare with limits_.bytes.
     std::size_t bytes_of(const slice& s) const;
     std::size_t row_end(std::size_t first) const;
 
@@ -66,6 +72,7 @@ class slicer {
     std::span<const placed_segment> segments_;
     std::span<const recipe_request> recipes_;
     slice_limits limits_;
+    bool pinned_values_;
 };
 
 /// Queues the kernel on a stream of the device. Throws base::error (unavailable), or no_room if

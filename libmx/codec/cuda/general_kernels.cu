@@ -54,7 +54,8 @@ int enqueue_general(const launch& l, void* stream_handle) {
 }
 
 int enqueue(const launch& l, void* stream) {
-    const int code = enqueue_plain(l, stream);
+    int code = enqueue_codes(l, stream);
+    if (code == cudaSuccess) code = enqueue_plain(l, stream);
     return code != cudaSuccess ? code : enqueue_general(l, stream);
 }
 

@@ -36,6 +36,25 @@ struct device_values {
     tensor::dtype type;
 };
 
+/// Codes of a thread, which loads and stores them together.
+inline constexpr std::uint64_t codes_at_once = 4;
+struct alignas(codes_at_once) code_group {
+    std::uint8_t code[codes_at_once];
+};
+struct alignas(2 * codes_at_once) value_group {
+    std::uint16_t value[codes_at_once];
+};
+
+/// Values on the device that are stored as codes of 8 bits. They are widened to bf16 first.
+struct device_codes {
+    const code_group* data;
+    std::uint64_t count;         ///< of codes; 0: values are not stored so
+    const std::uint16_t* table;  ///< 256 bf16, by code
+    value_group* to;             ///< device_values::data
+
+    MX_HD std::uint64_t groups() const { return (count + codes_at_once - 1) / codes_at_once; }
+};
+
 /// Counts and maxima of a segment: block::segment_stats without its sums.
 struct segment_tally {
     double max_error;
@@ -91,6 +110,7 @@ struct general_recipe {
 /// a thread for each block. Results per block do not include block::block_stats.
 struct launch {
     device_values values;
+    device_codes codes;
     const device_segment* segments;
     std::uint32_t segment_count;
     const device_recipe* recipes;  ///< the plain ones
@@ -111,7 +131,8 @@ struct launch {
 /// Queues everything on `stream` (a cudaStream_t). Returns the runtime's error code, 0 on success.
 int enqueue(const launch& l, void* stream);
 
-/// The plain recipes of a launch, and the others.
+/// The widening of a launch, its plain recipes, and the others.
+int enqueue_codes(const launch& l, void* stream);
 int enqueue_plain(const launch& l, void* stream);
 int enqueue_general(const launch& l, void* stream);
 

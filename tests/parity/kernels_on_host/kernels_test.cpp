@@ -88,6 +88,12 @@ TEST_CASE("kernels of rows leave the bytes of the reference, by arithmetic and b
     CHECK(one.count > 100);
 }
 
+TEST_CASE("kernels widen values that are stored as codes of 8 bits") {
+    judge one;
+    mx::tests::compare_codes(arithmetic, std::ref(one));
+    CHECK(one.count == 49);
+}
+
 TEST_CASE("kernels leave the bytes of the reference, panel by panel") {
     judge one;
     mx::tests::compare_matrices(instructions, std::ref(one), 5);
@@ -102,6 +108,33 @@ TEST_CASE("the kernel of casts leaves the bytes of the host") {
     const auto long_batch = cuda::make_streamed_elements(host(), start_elements, nullptr);
     mx::tests::compare_long_cast(*long_batch, 2048 * 256 + 777, std::ref(one));
     CHECK(one.count > 500);
+}
+
+TEST_CASE("the kernel of codes widens as many as there are") {
+    std::array<std::uint16_t, 256> table;
+    for (std::size_t code = 0; code < table.size(); ++code) {
+        table[code] = static_cast<std::uint16_t>(code * 257u + 3u);
+    }
+    for (const std::uint64_t count : {1u, 3u, 4u, 1023u, 1024u, 1025u, 5002u}) {
+        CAPTURE(count);
+        const std::uint64_t groups = count / cuda::codes_at_once + 1;
+        std::vector<cuda::code_group> codes(groups);
+        std::vector<cuda::value_group> values(groups);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            codes[i / cuda::codes_at_once].code[i % cuda::codes_at_once] =
+                static_cast<std::uint8_t>(i * 7);
+        }
+        cuda::launch l{};
+        l.codes = {codes.data(), count, table.data(), values.data()};
+        host_stream on;
+        check(card::enqueue_segments(&l, on.handle()));
+        on.wait();
+        for (std::uint64_t i = 0; i < groups * cuda::codes_at_once; ++i) {
+            const std::uint16_t expected =
+                i < count ? table[static_cast<std::uint8_t>(i * 7)] : std::uint16_t{0};
+            CHECK(values[i / cuda::codes_at_once].value[i % cuda::codes_at_once] == expected);
+        }
+    }
 }
 
 TEST_CASE("conversions are compared word by word") {
