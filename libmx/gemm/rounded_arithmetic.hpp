@@ -93,29 +93,30 @@ MX_HD inline int larger_half(std::uint32_t pair) {
     return larger(static_cast<std::int16_t>(pair), static_cast<std::int32_t>(pair) >> 16);
 }
 
-/// 2^n with n limited to the exponents of normal floats.
-MX_HD inline float clamped_power(int n) {
-    const int field = smaller(larger(n + 127, 1), 254);
-    return base::float_from_bits(static_cast<std::uint32_t>(field) << 23);
+/// 2^n for -126 <= n <= 127. Any float for others; their products with zero are truncated() to 0.
+MX_HD inline float power_of_two(int n) {
+    return base::float_from_bits((static_cast<std::uint32_t>(n) + 127u) << 23);
 }
 
-/// The alignment exponent of an accumulator: at least `least`; `floor` for zero.
+/// The alignment exponent of an accumulator, at least `least`; `floor` for zero.
 MX_HD inline int alignment_of(float c, int least, int floor) {
-    const auto field = static_cast<int>(base::bits_of(c) >> 23 & 0xffu);
-    return c == 0 ? floor : larger(larger(field - 127, least), floor);
+    const auto field = static_cast<int>(base::bits_of(c) << 1 >> 24);
+    return c == 0 ? floor : larger(field - 127, least);
 }
 
-/// c * 2^n if that is at least 1/2 in magnitude and finite, or c is zero; otherwise below 1.
+/// c * 2^n for an accumulator c below 2^(128 - n) with n <= 252; exact from 1/2 on in magnitude,
+/// and below 1 otherwise. truncated() is 0 for c = 0 with any n.
 MX_HD inline float raised(float c, int n) {
     const int within = larger(n, -252);
     const int half = within >> 1;
-    return c * clamped_power(half) * clamped_power(within - half);
+    return c * power_of_two(half) * power_of_two(within - half);
 }
 
-/// x * 2^n for an x of zero or at least 2^64, rounded toward zero below the normal floats;
+/// x * 2^n for an x of zero or from 2^64 to 2^126, rounded toward zero below the normal floats;
 /// infinite from 2^128 on.
 MX_HD inline float raised_toward_zero(float x, int n) {
-    return product_toward_zero(x * clamped_power(n), clamped_power(smaller(n + 126, 0)));
+    const float most = x * power_of_two(smaller(larger(n, -126), 127));
+    return product_toward_zero(most, power_of_two(larger(smaller(n + 126, 0), -126)));
 }
 
 }  // namespace mx::gemm

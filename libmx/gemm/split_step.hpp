@@ -59,10 +59,9 @@ inline constexpr int split_range = 48;
 /// The exponent of zero: below every other, even with any exponent added.
 inline constexpr std::int16_t split_zero = -16384;
 
-/// The base of an unusual row: one with NaN, infinity or more than split_range exponents. The sum
-/// of two bases is above split_usual if one is unusual.
+/// The base of an unusual row: one with NaN, infinity or exponents of a wider range. Larger than
+/// every other base.
 inline constexpr std::int32_t split_unusual = 1 << 20;
-inline constexpr std::int32_t split_usual = 1 << 19;
 
 /// Bytes of a row's factors of a step: floats, exponents of 16 bits, the base. A multiple of 16.
 MX_HD constexpr unsigned split_bytes(int length) {
@@ -175,20 +174,46 @@ MX_HD inline std::uint32_t split_result(const split_sum& total, int unit) {
         const float below = sum_downward(total.upper(), 0x1p80F, total.lower());
         const float above = sum_upward(total.upper(), 0x1p80F, total.lower());
         const float odd = (base::bits_of(below) & 1u) != 0 ? below : above;
-        return half_of_float(odd * clamped_power(unit - 64));
+        return half_of_float(odd * power_of_two(smaller(larger(unit - 64, -126), 127)));
     }
     const float sum = sum_toward_zero(total.upper(), 0x1p80F, total.lower());
     const std::uint32_t bits = base::bits_of(raised_toward_zero(sum, unit - 64));
     return convert == conversion::rz_e8m13 ? bits & ~0x3ffu : bits;
 }
 
-/// The step for `rows` rows of A, `a_next` bytes apart, and `cols` rows of B. Leaves outputs of
-/// unusual rows as they are, and returns their set: bit i * cols + j is that of c[i][j].
+/// fused_step for split rows.
+template <int length>
+MX_HD_CALL std::uint32_t step_of_split(const step_rule& r, const std::byte* a, const std::byte* b,
+                                       std::uint32_t c) {
+    return fused_step(r, split_row<length>(a), split_row<length>(b), c);
+}
+
+/// The step for `rows` rows of A, `a_next` bytes apart, and `cols` rows of B.
 template <conversion convert, int length, int rows, int cols>
-MX_HD inline std::uint32_t split_step(const step_rule& r, const std::byte* a, unsigned a_next,
-                                      const std::byte* b, unsigned b_next,
-                                      std::uint32_t (&c)[rows][cols]) {
+MX_HD inline void split_step(const step_rule& r, const std::byte* a, unsigned a_next,
+                             const std::byte* b, unsigned b_next, std::uint32_t (&c)[rows][cols]) {
     using row = split_row<length>;
+    int base_a[rows], base_b[cols], most = 0;
+    MX_UNROLL
+    for (unsigned i = 0; i < rows; ++i) {
+        base_a[i] = row(a + i * a_next).base();
+        most = larger(most, base_a[i]);
+    }
+    MX_UNROLL
+    for (unsigned j = 0; j < cols; ++j) {
+        base_b[j] = row(b + j * b_next).base();
+        most = larger(most, base_b[j]);
+    }
+    if (most == split_unusual) {  // rare
+        MX_UNROLL
+        for (unsigned i = 0; i < rows; ++i) {
+            MX_UNROLL
+            for (unsigned j = 0; j < cols; ++j) {
+                c[i][j] = step_of_split<length>(r, a + i * a_next, b + j * b_next, c[i][j]);
+            }
+        }
+        return;
+    }
     std::uint32_t pair_top[rows][cols];
     MX_UNROLL
     for (int i = 0; i < rows; ++i) {
@@ -213,17 +238,17 @@ MX_HD inline std::uint32_t split_step(const step_rule& r, const std::byte* a, un
         }
     }
     constexpr int least = target_of(convert).least_exponent;
+    const int raise = r.fraction_bits - r.product_fraction_bits;
     int top[rows][cols];
     float power[rows][cols];
     MX_UNROLL
-    for (unsigned i = 0; i < rows; ++i) {
-        const int base_a = row(a + i * a_next).base() + r.fraction_bits - r.product_fraction_bits;
+    for (int i = 0; i < rows; ++i) {
         MX_UNROLL
-        for (unsigned j = 0; j < cols; ++j) {
+        for (int j = 0; j < cols; ++j) {
             const int own =
                 alignment_of(split_accumulator<convert>(c[i][j]), least, r.exponent_floor);
-            top[i][j] = larger(larger_half(pair_top[i][j]), own);
-            power[i][j] = clamped_power(base_a + row(b + j * b_next).base() - top[i][j]);
+            top[i][j] = larger(larger(larger_half(pair_top[i][j]), r.exponent_floor), own);
+            power[i][j] = power_of_two(larger(base_a[i] + base_b[j] + raise - top[i][j], -126));
         }
     }
     split_sum total[rows][cols];
@@ -254,26 +279,18 @@ MX_HD inline std::uint32_t split_step(const step_rule& r, const std::byte* a, un
             for (int j = 0; j < cols; ++j) total[i][j].add(static_cast<std::int32_t>(sum[i][j]));
         }
     }
-    std::uint32_t left = 0;
     MX_UNROLL
-    for (unsigned i = 0; i < rows; ++i) {
+    for (int i = 0; i < rows; ++i) {
         MX_UNROLL
-        for (unsigned j = 0; j < cols; ++j) {
+        for (int j = 0; j < cols; ++j) {
             const float start = split_accumulator<convert>(c[i][j]);
             const int unit = top[i][j] - r.fraction_bits;
             total[i][j].add(truncated(raised(start, -unit)));
             const std::uint32_t next = split_result<convert>(total[i][j], unit);
-            const bool usual =
-                row(a + i * a_next).base() + row(b + j * b_next).base() < split_usual;
-            if (!usual) left |= 1u << (i * cols + j);
-            if (base::is_nan(start)) {
-                c[i][j] = canonical_nan(convert);
-            } else if (usual && base::is_finite(start)) {
-                c[i][j] = next;
-            }
+            const std::uint32_t kept = base::is_nan(start) ? canonical_nan(convert) : c[i][j];
+            c[i][j] = base::is_finite(start) ? next : kept;
         }
     }
-    return left;
 }
 
 }  // namespace mx::gemm

@@ -68,19 +68,29 @@ constexpr unsigned lane_rows = panel_rows / panel_warps;
 // rows have no bank conflicts.
 constexpr unsigned pitch_of(unsigned bytes) { return (bytes / 16 | 1u) * 16; }
 
-// Queues the copy of a panel's rows.
+// Copies panels of rows of `bytes` to shared memory, a part of 16 bytes per thread at a time.
 template <unsigned bytes>
-__device__ inline void copy_panel(std::byte* to, const std::byte* from) {
-    constexpr unsigned parts = bytes / 16;
-    constexpr unsigned pitch = pitch_of(bytes) / 16;
-#pragma unroll
-    for (unsigned first = 0; first < panel_rows * parts; first += panel_threads) {
-        const unsigned i = first + threadIdx.x;
-        if (first + panel_threads > panel_rows * parts && i >= panel_rows * parts) break;
-        const unsigned place = pitch == parts ? i : i / parts * pitch + i % parts;
-        __pipeline_memcpy_async(to + 16 * place, from + 16 * i, 16);
+struct panel_copy {
+    static constexpr unsigned parts = bytes / 16;
+    static constexpr unsigned pitch = pitch_of(bytes) / 16;
+    static constexpr unsigned all_parts = panel_rows * parts;
+    static_assert(pitch == parts || panel_threads % parts == 0);
+
+    static __device__ std::size_t from() { return 16 * threadIdx.x; }
+    static __device__ std::size_t to() {
+        return 16 * (threadIdx.x / parts * pitch + threadIdx.x % parts);
     }
-}
+    // Queues the thread's parts of a panel; addresses are those of its first part.
+    static __device__ void queue(std::byte* to, const std::byte* from) {
+#pragma unroll
+        for (unsigned first = 0; first < all_parts; first += panel_threads) {
+            if (first + panel_threads <= all_parts || threadIdx.x < all_parts - first) {
+                __pipeline_memcpy_async(to + 16 * (first / parts * pitch + first % parts),
+                                        from + 16 * first, 16);
+            }
+        }
+    }
+};
 
 // The position of a block's panels, and the outputs of a thread: lane_rows rows, lane_cols columns
 // that are panels apart.
@@ -119,37 +129,40 @@ template <unsigned bytes, unsigned lane_cols, typename Take>
 __device__ inline void walk_panels(const tile_launch& l, std::byte* tiles, Take take) {
     constexpr unsigned panel_bytes = panel_rows * pitch_of(bytes);
     constexpr unsigned tile_bytes = (1 + lane_cols) * panel_bytes;
-    const panel_place<lane_cols> here(l);
-    const auto copy = [&](std::uint64_t n) {
-        const std::uint64_t step = l.steps.at(n);
-        std::byte* const to = tiles + n % 2 * tile_bytes;
-        copy_panel<bytes>(to, l.a.panel(here.panel_a, step, bytes));
+    using parts = panel_copy<bytes>;
+    const panel_place<lane_cols> place(l);
+    std::uint32_t sum[lane_rows][lane_cols] = {};
+    place.each(l, sum, [](std::uint32_t& s, std::uint32_t at) { s = at; });
+    if (l.steps.count == 0) return;
+    const std::byte* from[1 + lane_cols];
+    const std::uint64_t first = l.steps.at(0);
+    from[0] = l.a.panel(place.panel_a, first, bytes) + parts::from();
 #pragma unroll
-        for (unsigned j = 0; j < lane_cols; ++j) {
-            copy_panel<bytes>(to + (1 + j) * panel_bytes, l.b.panel(here.panel_b + j, step, bytes));
+    for (unsigned j = 0; j < lane_cols; ++j) {
+        from[1 + j] = l.b.panel(place.panel_b + j, first, bytes) + parts::from();
+    }
+    constexpr std::ptrdiff_t panel_size = panel_rows * bytes;
+    const std::ptrdiff_t next = l.steps.descending ? -panel_size : panel_size;
+    const auto copy = [&](std::byte* to) {
+#pragma unroll
+        for (unsigned p = 0; p < 1 + lane_cols; ++p) {
+            parts::queue(to + p * panel_bytes + parts::to(), from[p]);
+            from[p] += next;
         }
         __pipeline_commit();
     };
-    std::uint32_t sum[lane_rows][lane_cols] = {};
-    here.each(l, sum, [](std::uint32_t& s, std::uint32_t at) { s = at; });
-    if (l.steps.count != 0) copy(0);
+    copy(tiles);
     for (std::uint64_t n = 0; n < l.steps.count; ++n) {
         __pipeline_wait_prior(0);
         // All threads have copied step n, and none reads step n - 1 any more.
         __syncthreads();
-        if (n + 1 < l.steps.count) copy(n + 1);
-        const std::byte* const tile = tiles + n % 2 * tile_bytes;
-        take(tile + here.my_row * pitch_of(bytes),
-             tile + panel_bytes + here.lane * pitch_of(bytes), sum);
+        const unsigned turn = n % 2;
+        if (n + 1 < l.steps.count) copy(tiles + (1 - turn) * tile_bytes);
+        const std::byte* const tile = tiles + turn * tile_bytes;
+        take(tile + place.my_row * pitch_of(bytes),
+             tile + panel_bytes + place.lane * pitch_of(bytes), sum);
     }
-    here.each(l, sum, [](std::uint32_t s, std::uint32_t& at) { at = s; });
-}
-
-// Not inlined: rare, and long.
-template <int length>
-__device__ __noinline__ std::uint32_t unusual_step(const step_rule& r, const std::byte* a,
-                                                   const std::byte* b, std::uint32_t c) {
-    return fused_step(r, split_row<length>(a), split_row<length>(b), c);
+    place.each(l, sum, [](std::uint32_t s, std::uint32_t& at) { at = s; });
 }
 
 template <int length, conversion convert>
@@ -157,23 +170,11 @@ __global__ void __launch_bounds__(panel_threads, 2)
     walk_split(const __grid_constant__ tile_launch l) {
     constexpr unsigned lane_cols = 2;
     constexpr unsigned pitch = pitch_of(split_bytes(length));
-    constexpr unsigned b_next = panel_rows * pitch;
     __shared__ uint4 tiles[2 * (1 + lane_cols) * panel_rows * pitch / sizeof(uint4)];
     walk_panels<split_bytes(length), lane_cols>(
         l, reinterpret_cast<std::byte*>(tiles),
         [&](const std::byte* a, const std::byte* b, std::uint32_t(&sum)[lane_rows][lane_cols]) {
-            const std::uint32_t left =
-                split_step<convert, length>(l.kind.rule, a, pitch, b, b_next, sum);
-            if (left == 0) return;
-#pragma unroll
-            for (unsigned i = 0; i < lane_rows; ++i) {
-#pragma unroll
-                for (unsigned j = 0; j < lane_cols; ++j) {
-                    if ((left >> (i * lane_cols + j) & 1u) == 0) continue;
-                    sum[i][j] = unusual_step<length>(l.kind.rule, a + i * pitch, b + j * b_next,
-                                                     sum[i][j]);
-                }
-            }
+            split_step<convert, length>(l.kind.rule, a, pitch, b, panel_rows * pitch, sum);
         });
 }
 
