@@ -31,6 +31,8 @@ ARCHITECTURES = ("90", "100f")
 SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/narrow_instructions",
            "codec/cuda/kernels", "codec/cuda/general_kernels", "gemm/cuda/kernels")
 ROW_SIZE = 32  # elements of a block, which a lane processes
+PRODUCTS = re.compile(r"walk_splitILi(\d+)E.*?conversionE(\d)|walk_packed")
+LANE_OUTPUTS, LANE_PACKED_OUTPUTS, PACKED_STEP = 8, 4, 64  # multiply-adds of a lane a step
 NEVER = 10 ** 9
 
 
@@ -46,11 +48,11 @@ def family_of(name):
         return (2, "other plain recipes", "all", "all")
     if "quantize_general" in name or "quantize_blocks" in name:
         return (3, "NVFP4, FP8 blocks and tiles, dialects", "all", "all")
-    product = re.search(r"walk_splitILi(\d+)E.*?conversionE(\d)", name)
-    if product:
+    product = PRODUCTS.search(name)
+    if product and product[1]:
         rounding = {"0": "rz-fp32", "1": "rz-e8m13", "2": "rne-fp16"}[product[2]]
         return (4, f"products, steps of {int(product[1]):2}", rounding, "")
-    if "walk_packed" in name:
+    if product:
         return (5, "products of 4-bit operands", "rz-fp32", "")
     return (6, "products, plain steps", "all", "") if re.search(r"cuda\d*\w*4walkE", name) else None
 
@@ -83,17 +85,31 @@ def shortest(blocks, after, start, end):
     return NEVER
 
 
-def slots_of(graph):
-    """Issue slots an element on the cheapest way around the loop that reads a block by wide loads
-    and multiplies its integers; None where there is no such loop."""
+def around(graph, load, sum_up, least):
+    """Instructions on the cheapest way around the loop of a block with the instruction `load` and the
+    one with the most of `sum_up`, at least `least`; None where there is no such loop."""
     blocks, after = blocks_of(graph)
     count = lambda name, what: sum(what in line for line in blocks[name])
-    loads = [name for name in blocks if count(name, "LDG.E.128") > 0]
-    sums = max(blocks, key=lambda name: count(name, "IMAD.WIDE"))
-    if not loads or count(sums, "IMAD.WIDE") < ROW_SIZE:
+    loads = [name for name in blocks if count(name, load) > 0]
+    sums = max(blocks, key=lambda name: count(name, sum_up))
+    if not loads or count(sums, sum_up) < least:
         return None
-    around = min(shortest(blocks, after, load, sums) + shortest(blocks, after, sums, load) for load in loads)
-    return round(around / ROW_SIZE, 1) if around < NEVER else None
+    ways = [shortest(blocks, after, name, sums) + (0 if name == sums else shortest(blocks, after, sums, name))
+            for name in loads]
+    return min(ways) if min(ways) < NEVER else None
+
+
+def slots_of(name, graph):
+    """Issue slots an element: of a loop that reads a block by wide loads and multiplies its integers, or
+    of one that copies the next step to shared memory and truncates or multiplies the terms of another."""
+    products = PRODUCTS.search(name)
+    if not products:
+        work, found = ROW_SIZE, around(graph, "LDG.E.128", "IMAD.WIDE", ROW_SIZE)
+    elif products[1]:
+        work, found = LANE_OUTPUTS * int(products[1]), around(graph, "LDGSTS", "F2I", 1)
+    else:
+        work, found = LANE_PACKED_OUTPUTS * PACKED_STEP, around(graph, "LDGSTS", "IDP.4A", 1)
+    return None if found is None else round(found / work, 1)
 
 
 def figures_of(nvcc, nvdisasm, source, architecture, folder):
@@ -114,7 +130,7 @@ def figures_of(nvcc, nvdisasm, source, architecture, folder):
             continue
         stores, loads = map(int, re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", entry).groups())
         registers = int(re.search(r"Used (\d+) registers", entry)[1])
-        slots = slots_of(graphs[name]) if name in graphs else None
+        slots = slots_of(name, graphs[name]) if name in graphs else None
         figures[family] = (slots, registers, stores + loads)
     return figures
 

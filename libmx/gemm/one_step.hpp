@@ -17,8 +17,9 @@ namespace mx::gemm {
 
 /// L products and the accumulator `c` (bits as r.convert gives them). Power-of-two block scales are
 /// part of the factors' exponents. 2^(F+2) bounds a term, so L terms fit 64 bits up to F = 48 and
-/// L = 1024 (validate() in accumulators.hpp).
-MX_HD inline std::uint32_t fused_step(const step_rule& r, const factor* a, const factor* b,
+/// L = 1024 (validate() in accumulators.hpp). a[k] and b[k] are factors.
+template <typename Row>
+MX_HD inline std::uint32_t fused_step(const step_rule& r, const Row& a, const Row& b,
                                       std::uint32_t c) {
     const factor accumulated = unpack_accumulator(r.convert, c);
     special_terms special;

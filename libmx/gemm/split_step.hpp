@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// fused_step for several outputs at a time in 32-bit arithmetic, which has the highest throughput
-// on GPUs. Factors are split into magnitude, exponent and sign; a term is a product, a right shift
-// and a multiplication by the sign. Same bits as fused_step for every rule that takes_split()
-// accepts.
+// fused_step for several outputs at a time, as GPUs take it: a term is the product of two floats
+// and a power of two, truncated to a 32-bit integer. Operands are split once: into floats relative
+// to the row's largest exponent in the step, and exponents. Same bits as fused_step for every rule
+// that takes_split() accepts.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/gemm/one_step.hpp"
-#include "libmx/gemm/terms.hpp"
+#include "libmx/gemm/rounded_arithmetic.hpp"
 
 // Arrays indexed by output stay in registers only if the loops over them are unrolled.
 #if defined(__CUDA_ARCH__)
@@ -19,131 +23,252 @@
 
 namespace mx::gemm {
 
-/// Four consecutive factors along k, loaded at once.
-struct alignas(16) split_words {
-    std::uint32_t v[4];
+/// The steps that are split.
+struct split_shape {
+    int length;
+    conversion convert;
 };
-
-/// Rows of split factors, `pitch` split_words apart.
-struct split_rows {
-    const split_words* magnitude;
-    const split_words* exponent;  ///< as signed numbers
-    const split_words* sign;      ///< 1 or -1
-    unsigned pitch;
+inline constexpr std::array split_shapes{
+    split_shape{32, conversion::rz_fp32},  split_shape{32, conversion::rz_e8m13},
+    split_shape{32, conversion::rne_fp16}, split_shape{16, conversion::rz_fp32},
+    split_shape{16, conversion::rz_e8m13}, split_shape{16, conversion::rne_fp16},
+    split_shape{8, conversion::rz_fp32},   split_shape{8, conversion::rne_fp16},
+    split_shape{4, conversion::rz_fp32},
 };
-
-/// Splits one factor. Magnitudes of a left operand are shifted to the position of a term with
-/// exponent E.
-struct split_factor {
-    std::uint32_t magnitude;
-    std::int32_t exponent;
-    std::int32_t sign;
-};
-
-/// The exponent of zero: below every floor, even with any other exponent added.
-inline constexpr std::int32_t split_zero = -16384;
 
 /// The number of terms that a 32-bit sum can hold: each is below 2^(F + 2).
 inline constexpr int split_sum_terms = 16;
 
-/// Whether products of `r`, below 2^(their fraction bits + 2), and 16 of its terms fit in 32 bits,
-/// and steps consist of whole split_words.
-MX_HD inline bool takes_split(const step_rule& r) {
-    return r.fraction_bits <= 25 && r.product_fraction_bits <= 25 && r.length % 4 == 0 &&
-           r.zero == zero_sign::plus;
+/// Whether there is a shape for `r`, products of two significands fit in a float, and 16 terms in
+/// 32 bits.
+constexpr bool takes_split(const step_rule& r) {
+    if (r.fraction_bits > 25 || r.product_fraction_bits > 22 || r.zero != zero_sign::plus ||
+        r.underflow != zero_sign::kept) {
+        return false;
+    }
+    for (const split_shape& s : split_shapes) {
+        if (r.length == s.length && r.convert == s.convert) return true;
+    }
+    return false;
 }
 
-/// The bits by which magnitudes of a left operand are shifted left, and by which terms are shifted
-/// right at the alignment exponent; one of them is 0.
-MX_HD inline int split_raise(const step_rule& r) {
-    const int raise = r.fraction_bits - r.product_fraction_bits;
-    return raise > 0 ? raise : 0;
-}
-MX_HD inline int split_lower(const step_rule& r) {
-    const int lower = r.product_fraction_bits - r.fraction_bits;
-    return lower > 0 ? lower : 0;
+/// Exponents below the largest of a row that a float relative to it may have: products of two, and
+/// the power of two that raises them to terms, stay normal.
+inline constexpr int split_range = 48;
+
+/// The exponent of zero: below every other, even with any exponent added.
+inline constexpr std::int16_t split_zero = -16384;
+
+/// The base of an unusual row: one with NaN, infinity or exponents of a wider range. Larger than
+/// every other base.
+inline constexpr std::int32_t split_unusual = 1 << 20;
+
+/// Bytes of a row's factors of a step: floats, exponents of 16 bits, the base. A multiple of 16.
+MX_HD constexpr unsigned split_bytes(int length) {
+    return (6 * static_cast<unsigned>(length) + 4 + 15) / 16 * 16;
 }
 
-/// `raise` is split_raise() for the left operand and 0 for the right. `x` must not be NaN or Inf.
-MX_HD inline split_factor split(const factor& f, int raise) {
-    const std::int32_t s = f.significand;
-    const auto magnitude = static_cast<std::uint32_t>(s < 0 ? -s : s);
-    return {magnitude << raise, s == 0 ? split_zero : std::int32_t{f.exponent}, s < 0 ? -1 : 1};
+/// The split factors of a row in a step of `length` products, at an address that 16 divides. In a
+/// usual row, factor k is value(k) * 2^base with the fraction bits of the operand, in others
+/// value(k) * 2^exponent(k).
+template <int length>
+class split_row {
+  public:
+    MX_HD explicit split_row(const std::byte* at) : at_(at) {}
+
+    /// Four values, or as many exponents as fit in as many bytes, from `k` on.
+    struct alignas(16) values {
+        float v[4];
+    };
+    static constexpr unsigned exponents_at_once = length < 8 ? 4 : 8;
+    struct alignas(2 * exponents_at_once) exponent_pairs {
+        std::uint32_t v[exponents_at_once / 2];
+    };
+    MX_HD values values_from(unsigned k) const {
+        return *reinterpret_cast<const values*>(at_ + 4 * k);
+    }
+    MX_HD exponent_pairs exponents_from(unsigned k) const {
+        return *reinterpret_cast<const exponent_pairs*>(at_ + 4 * length + 2 * k);
+    }
+    MX_HD std::int32_t base() const {
+        return *reinterpret_cast<const std::int32_t*>(at_ + 6 * length);
+    }
+
+    /// The factor itself; the sign of zero is lost.
+    MX_HD factor operator[](int k) const {
+        const float value = reinterpret_cast<const float*>(at_)[k];
+        factor f;
+        f.exponent = reinterpret_cast<const std::int16_t*>(at_ + 4 * length)[k];
+        f.negative = value < 0;
+        if (base::is_nan(value)) {
+            f.what = value_class::nan;
+        } else if (!base::is_finite(value)) {
+            f.what = value_class::infinite;
+            f.significand = f.negative ? -1 : 1;
+        } else if (value != 0) {
+            const int up = this->base() == split_unusual ? 0 : this->base() - f.exponent;
+            f.significand = static_cast<std::int32_t>(value * base::exact_pow2f(up));
+        }
+        return f;
+    }
+
+  private:
+    const std::byte* at_;
+};
+
+/// Splits the factors of a row in a step of `length` products into split_bytes(length) bytes.
+inline void split(const factor* f, int length, std::byte* to) {
+    std::int32_t top = 2 * split_zero, least = -top;
+    bool unusual = false;
+    for (int k = 0; k < length; ++k) {
+        unusual = unusual || f[k].what != value_class::finite;
+        if (f[k].significand == 0) continue;
+        top = top < f[k].exponent ? f[k].exponent : top;
+        least = least > f[k].exponent ? f[k].exponent : least;
+    }
+    const bool zeros = top < least;
+    unusual = unusual || (!zeros && top - least > split_range);
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    auto* const value = reinterpret_cast<float*>(to);
+    auto* const exponent = reinterpret_cast<std::int16_t*>(to + 4 * length);
+    for (int k = 0; k < length; ++k) {
+        const auto significand = static_cast<float>(f[k].significand);
+        const bool zero = f[k].significand == 0;
+        value[k] = f[k].what == value_class::nan        ? base::quiet_nan()
+                   : f[k].what == value_class::infinite ? significand * infinity
+                   : zero || unusual                    ? significand
+                                     : significand * base::exact_pow2f(f[k].exponent - top);
+        exponent[k] = zero ? split_zero : f[k].exponent;
+    }
+    *reinterpret_cast<std::int32_t*>(to + 6 * length) = unusual ? split_unusual : zeros ? 0 : top;
 }
 
-/// x / 2^shift; 0 for shifts of 32 and more.
-MX_HD inline std::uint32_t shifted_right(std::uint32_t x, std::uint32_t shift) {
-#if defined(__CUDA_ARCH__)
-    std::uint32_t y;
-    asm("shr.u32 %0, %1, %2;" : "=r"(y) : "r"(x), "r"(shift));
-    return y;
-#else
-    return shift < 32 ? x >> shift : 0;
-#endif
+/// The value of accumulator bits.
+template <conversion convert>
+MX_HD inline float split_accumulator(std::uint32_t bits) {
+    if constexpr (convert == conversion::rne_fp16) return float_of_half(bits);
+    return base::float_from_bits(bits);
 }
 
-/// The step of `length` products (at most r.length) for `rows` rows of A from row `a_row` on, and
-/// `cols` rows of B, `b_next` rows apart, from `b_row` on. No factor may be NaN or Inf.
-template <int rows, int cols, int length>
-MX_HD inline void split_step(const step_rule& r, const split_rows& a, unsigned a_row,
-                             const split_rows& b, unsigned b_row, unsigned b_next,
-                             std::uint32_t (&c)[rows][cols]) {
-    std::int32_t top[rows][cols];
+/// An exact sum of integers: high * 2^16 + low.
+struct split_sum {
+    std::int32_t high = 0;
+    std::uint32_t low = 0;  ///< at most 16 bits of each term
+
+    MX_HD void add(std::int32_t x) {
+        high += x >> 16;
+        low += static_cast<std::uint32_t>(x) & 0xffffu;
+    }
+    /// `high`, and `low` times 2^64: as last bits of a power of two, minus that.
+    MX_HD float upper() const {
+        return base::float_from_bits(0x4b400000u + static_cast<std::uint32_t>(high)) - 0x1.8p23F;
+    }
+    MX_HD float lower() const { return base::float_from_bits(0x6b000000u + low) - 0x1p87F; }
+};
+
+/// The accumulator for a sum times 2^unit.
+template <conversion convert>
+MX_HD inline std::uint32_t split_result(const split_sum& total, int unit) {
+    if constexpr (convert == conversion::rne_fp16) {
+        // Rounded to odd first, so that the second rounding is as good as the only one.
+        const float below = sum_downward(total.upper(), 0x1p80F, total.lower());
+        const float above = sum_upward(total.upper(), 0x1p80F, total.lower());
+        const float odd = (base::bits_of(below) & 1u) != 0 ? below : above;
+        return half_of_float(odd * power_of_two(smaller(larger(unit - 64, -126), 127)));
+    }
+    const float sum = sum_toward_zero(total.upper(), 0x1p80F, total.lower());
+    const std::uint32_t bits = base::bits_of(raised_toward_zero(sum, unit - 64));
+    return convert == conversion::rz_e8m13 ? bits & ~0x3ffu : bits;
+}
+
+/// fused_step for split rows.
+template <int length>
+MX_HD_CALL std::uint32_t step_of_split(const step_rule& r, const std::byte* a, const std::byte* b,
+                                       std::uint32_t c) {
+    return fused_step(r, split_row<length>(a), split_row<length>(b), c);
+}
+
+/// The step for `rows` rows of A, `a_next` bytes apart, and `cols` rows of B.
+template <conversion convert, int length, int rows, int cols>
+MX_HD inline void split_step(const step_rule& r, const std::byte* a, unsigned a_next,
+                             const std::byte* b, unsigned b_next, std::uint32_t (&c)[rows][cols]) {
+    using row = split_row<length>;
+    int base_a[rows], base_b[cols], most = 0;
+    MX_UNROLL
+    for (unsigned i = 0; i < rows; ++i) {
+        base_a[i] = row(a + i * a_next).base();
+        most = larger(most, base_a[i]);
+    }
+    MX_UNROLL
+    for (unsigned j = 0; j < cols; ++j) {
+        base_b[j] = row(b + j * b_next).base();
+        most = larger(most, base_b[j]);
+    }
+    if (most == split_unusual) {  // rare
+        MX_UNROLL
+        for (unsigned i = 0; i < rows; ++i) {
+            MX_UNROLL
+            for (unsigned j = 0; j < cols; ++j) {
+                c[i][j] = step_of_split<length>(r, a + i * a_next, b + j * b_next, c[i][j]);
+            }
+        }
+        return;
+    }
+    std::uint32_t pair_top[rows][cols];
     MX_UNROLL
     for (int i = 0; i < rows; ++i) {
         MX_UNROLL
-        for (int j = 0; j < cols; ++j) {
-            const factor start = unpack_accumulator(r.convert, c[i][j]);
-            top[i][j] = r.exponent_floor;
-            if (start.significand != 0 && start.exponent > top[i][j]) top[i][j] = start.exponent;
-        }
+        for (int j = 0; j < cols; ++j) pair_top[i][j] = 0x80008000u;
     }
-    for (unsigned q = 0; q < length / 4; ++q) {
-        split_words eb[cols];
+    MX_UNROLL
+    for (unsigned k = 0; k < length; k += row::exponents_at_once) {
+        typename row::exponent_pairs eb[cols];
         MX_UNROLL
-        for (unsigned j = 0; j < cols; ++j) eb[j] = b.exponent[(b_row + j * b_next) * b.pitch + q];
+        for (unsigned j = 0; j < cols; ++j) eb[j] = row(b + j * b_next).exponents_from(k);
         MX_UNROLL
         for (unsigned i = 0; i < rows; ++i) {
-            const split_words ea = a.exponent[(a_row + i) * a.pitch + q];
+            const typename row::exponent_pairs ea = row(a + i * a_next).exponents_from(k);
             MX_UNROLL
             for (int j = 0; j < cols; ++j) {
                 MX_UNROLL
-                for (int k = 0; k < 4; ++k) {
-                    const auto e = static_cast<std::int32_t>(ea.v[k] + eb[j].v[k]);
-                    top[i][j] = e > top[i][j] ? e : top[i][j];
+                for (unsigned p = 0; p < row::exponents_at_once / 2; ++p) {
+                    pair_top[i][j] = larger_of_sums(ea.v[p], eb[j].v[p], pair_top[i][j]);
                 }
             }
         }
     }
-    const int lower = split_lower(r);
-    std::int64_t total[rows][cols] = {};
-    for (unsigned first = 0; first < length / 4; first += split_sum_terms / 4) {
-        std::int32_t sum[rows][cols] = {};
-        for (unsigned q = first; q < first + split_sum_terms / 4 && q < length / 4; ++q) {
-            split_words mb[cols], eb[cols], sb[cols];
+    constexpr int least = target_of(convert).least_exponent;
+    const int raise = r.fraction_bits - r.product_fraction_bits;
+    int top[rows][cols];
+    float power[rows][cols];
+    MX_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        MX_UNROLL
+        for (int j = 0; j < cols; ++j) {
+            const int own =
+                alignment_of(split_accumulator<convert>(c[i][j]), least, r.exponent_floor);
+            top[i][j] = larger(larger(larger_half(pair_top[i][j]), r.exponent_floor), own);
+            power[i][j] = power_of_two(larger(base_a[i] + base_b[j] + raise - top[i][j], -126));
+        }
+    }
+    split_sum total[rows][cols];
+    MX_UNROLL
+    for (unsigned first = 0; first < length; first += split_sum_terms) {
+        std::uint32_t sum[rows][cols] = {};
+        MX_UNROLL
+        for (unsigned k = first; k < first + split_sum_terms && k < length; k += 4) {
+            typename row::values vb[cols];
             MX_UNROLL
-            for (unsigned j = 0; j < cols; ++j) {
-                const unsigned at = (b_row + j * b_next) * b.pitch + q;
-                mb[j] = b.magnitude[at];
-                eb[j] = b.exponent[at];
-                sb[j] = b.sign[at];
-            }
+            for (unsigned j = 0; j < cols; ++j) vb[j] = row(b + j * b_next).values_from(k);
             MX_UNROLL
             for (unsigned i = 0; i < rows; ++i) {
-                const unsigned at = (a_row + i) * a.pitch + q;
-                const split_words ma = a.magnitude[at];
-                const split_words ea = a.exponent[at];
-                const split_words sa = a.sign[at];
+                const typename row::values va = row(a + i * a_next).values_from(k);
                 MX_UNROLL
                 for (int j = 0; j < cols; ++j) {
-                    const auto down = static_cast<std::uint32_t>(top[i][j] + lower);
                     MX_UNROLL
-                    for (int k = 0; k < 4; ++k) {
-                        const std::uint32_t product = ma.v[k] * mb[j].v[k];
-                        const std::uint32_t shift = down - ea.v[k] - eb[j].v[k];
-                        const std::uint32_t sign = sa.v[k] * sb[j].v[k];
-                        sum[i][j] +=
-                            static_cast<std::int32_t>(shifted_right(product, shift) * sign);
+                    for (int n = 0; n < 4; ++n) {
+                        const float product = va.v[n] * vb[j].v[n];
+                        sum[i][j] += static_cast<std::uint32_t>(truncated(product * power[i][j]));
                     }
                 }
             }
@@ -151,21 +276,19 @@ MX_HD inline void split_step(const step_rule& r, const split_rows& a, unsigned a
         MX_UNROLL
         for (int i = 0; i < rows; ++i) {
             MX_UNROLL
-            for (int j = 0; j < cols; ++j) total[i][j] += sum[i][j];
+            for (int j = 0; j < cols; ++j) total[i][j].add(static_cast<std::int32_t>(sum[i][j]));
         }
     }
     MX_UNROLL
     for (int i = 0; i < rows; ++i) {
         MX_UNROLL
         for (int j = 0; j < cols; ++j) {
-            const factor start = unpack_accumulator(r.convert, c[i][j]);
-            special_terms special;
-            special.add(start);
+            const float start = split_accumulator<convert>(c[i][j]);
             const int unit = top[i][j] - r.fraction_bits;
-            const std::int64_t own = shifted_toward_zero(
-                start.significand, start.exponent - accumulator_fraction_bits(r.convert) - unit);
-            c[i][j] = special.any() ? special.result(r.convert)
-                                    : convert_sum(r, total[i][j] + own, unit, false);
+            total[i][j].add(truncated(raised(start, -unit)));
+            const std::uint32_t next = split_result<convert>(total[i][j], unit);
+            const std::uint32_t kept = base::is_nan(start) ? canonical_nan(convert) : c[i][j];
+            c[i][j] = base::is_finite(start) ? next : kept;
         }
     }
 }

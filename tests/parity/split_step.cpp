@@ -3,6 +3,7 @@
 #include "libmx/gemm/split_step.hpp"
 
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "libmx/gemm/accumulators.hpp"
@@ -20,77 +21,103 @@ using namespace mx::tests;
 constexpr int rows = 4;
 constexpr int cols = 2;
 
-// A row's factors split, and rows with one unused split_words between them.
+// Rows of a step, split, `pitch` bytes apart: more than they take.
 struct split_operand {
-    std::vector<split_words> magnitude, exponent, sign;
+    struct alignas(16) part {
+        std::byte bytes[16];
+    };
+    std::vector<part> memory;
     unsigned pitch;
 
-    split_operand(const unpacked_operand& x, std::size_t count, int length, int raise)
-        : pitch(static_cast<unsigned>(length / 4 + 1)) {
-        const split_words none{{~0u, ~0u, ~0u, ~0u}};
-        magnitude.assign(count * pitch, none);
-        exponent = sign = magnitude;
-        for (std::size_t r = 0; r < count; ++r) {
-            for (int k = 0; k < length; ++k) {
-                const split_factor f = split(x.row(r)[k], raise);
-                const std::size_t at = r * pitch + static_cast<std::size_t>(k / 4);
-                magnitude[at].v[k % 4] = f.magnitude;
-                exponent[at].v[k % 4] = static_cast<std::uint32_t>(f.exponent);
-                sign[at].v[k % 4] = static_cast<std::uint32_t>(f.sign);
-            }
-        }
+    split_operand(const unpacked_operand& x, std::size_t count, int length)
+        : pitch(split_bytes(length) + 16) {
+        memory.assign(count * pitch / 16, {});
+        for (std::size_t r = 0; r < count; ++r) split(x.row(r), length, row(r));
     }
-    split_rows view() const { return {magnitude.data(), exponent.data(), sign.data(), pitch}; }
+    std::byte* row(std::size_t r) { return memory[r * pitch / 16].bytes; }
 };
 
-bool finite(const unpacked_operand& x) {
-    for (const factor& f : x.factors) {
-        if (f.what != value_class::finite) return false;
-    }
-    return true;
+bool same(const factor& x, const factor& y) {
+    if (x.what != y.what) return false;
+    if (x.what == value_class::nan) return true;
+    if (x.what == value_class::infinite) return x.negative == y.negative;
+    return x.significand == y.significand && (x.significand == 0 || x.exponent == y.exponent);
 }
 
-template <int length>
-std::size_t compare(const accumulator& m, const operand& a, const operand& b,
-                    const std::vector<std::uint32_t>& start) {
-    const step_kind kind = kind_of(a, b, m);
-    const unpacked_operand x = unpack_operand(a, m);
-    const unpacked_operand y = unpack_operand(b, m);
-    if (!finite(x) || !finite(y)) return 0;
-    const split_operand left(x, rows, length, split_raise(kind.rule));
-    const split_operand right(y, 2 * cols, length, 0);
+struct outputs {
+    std::size_t usual = 0, unusual = 0;
+};
+
+template <int length, conversion convert>
+void compare(const step_kind& kind, const unpacked_operand& x, const unpacked_operand& y,
+             const std::vector<std::uint32_t>& start, outputs& compared) {
+    split_operand left(x, rows, length);
+    split_operand right(y, 2 * cols, length);
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < rows; ++i) {
+        const split_row<length> own(left.row(i));
+        for (int k = 0; k < length; ++k) different += same(own[k], x.row(i)[k]) ? 0u : 1u;
+    }
+    CHECK(different == 0);
     std::uint32_t c[rows][cols];
     for (int i = 0; i < rows; ++i) {
         for (int j = 0; j < cols; ++j) c[i][j] = start[static_cast<std::size_t>(i * cols + j)];
     }
     // Columns 1 and 3.
-    split_step<rows, cols, length>(kind.rule, left.view(), 0, right.view(), 1, 2, c);
-    std::size_t different = 0;
+    const std::uint32_t left_out = split_step<convert, length>(kind.rule, left.row(0), left.pitch,
+                                                               right.row(1), 2 * right.pitch, c);
     for (std::size_t i = 0; i < rows; ++i) {
         for (std::size_t j = 0; j < cols; ++j) {
-            const std::uint32_t want =
-                fused_step(kind.rule, x.row(i), y.row(1 + 2 * j), start[i * cols + j]);
-            different += want != c[i][j] ? 1u : 0u;
+            const std::uint32_t before = start[i * cols + j];
+            const split_row<length> one(left.row(i)), other(right.row(1 + 2 * j));
+            const bool unusual = (left_out >> (i * cols + j) & 1u) != 0;
+            different += unusual == (one.base() + other.base() < split_usual) ? 1u : 0u;
+            const std::uint32_t got =
+                unusual ? fused_step(kind.rule, one, other, c[i][j]) : c[i][j];
+            different += got != fused_step(kind.rule, x.row(i), y.row(1 + 2 * j), before) ? 1u : 0u;
+            (unusual ? compared.unusual : compared.usual) += 1;
         }
     }
     CHECK(different == 0);
-    return rows * cols;
+}
+
+template <std::size_t... shape>
+void compare(const accumulator& m, const operand& a, const operand& b,
+             const std::vector<std::uint32_t>& start, outputs& compared,
+             std::index_sequence<shape...>) {
+    const step_kind kind = kind_of(a, b, m);
+    const unpacked_operand x = unpack_operand(a, m);
+    const unpacked_operand y = unpack_operand(b, m);
+    const auto compare_as = [&]<std::size_t s>() {
+        constexpr split_shape one = split_shapes[s];
+        if (kind.rule.length != one.length || kind.rule.convert != one.convert) return;
+        compare<one.length, one.convert>(kind, x, y, start, compared);
+    };
+    (compare_as.template operator()<shape>(), ...);
 }
 
 }  // namespace
 
 TEST_CASE("outputs of split_step are those of fused_step, for every model that it takes") {
     std::mt19937_64 random(3);
-    std::size_t compared = 0, models = 0;
-    for (const accumulator& m : accumulators()) {
-        if (m.how != algorithm::fused) continue;
+    outputs compared;
+    std::size_t models = 0;
+    for (const accumulator& row : accumulators()) {
+        if (row.how != algorithm::fused) continue;
         bool taken = false;
         for (const operand_format& fa : operand_formats) {
             for (const operand_format& fb : operand_formats) {
                 for (const std::uint32_t scaling : {0u, std::uint32_t{scales_e8m0_32}}) {
-                    if ((scaling != 0) != (m.scales != 0) || !takes(m, fa, fb, scaling)) continue;
+                    if ((scaling != 0) != (row.scales != 0) || !takes(row, fa, fb, scaling)) {
+                        continue;
+                    }
                     for (const operand_kind kind : operand_kinds) {
                         for (int round = 0; round < 8; ++round) {
+                            accumulator m = row;
+                            // What no row has: a floor below all exponents, and subnormals that
+                            // spread exponents.
+                            if (round == 6) m.exponent_floor = -1000;
+                            if (round == 7) m.subnormals = subnormal_alignment::leading_bit;
                             const auto depth = static_cast<std::size_t>(m.fused_length);
                             const operand a =
                                 make_operand(fa, kind, side::left, scaling, rows, depth, random);
@@ -99,12 +126,10 @@ TEST_CASE("outputs of split_step are those of fused_step, for every model that i
                             const auto c =
                                 make_accumulators(gives_f16(m), kind, rows * cols, random);
                             if (!takes_split(kind_of(a, b, m).rule)) continue;
-                            CAPTURE(m.name, fa.name, fb.name, name_of(kind));
+                            CAPTURE(m.name, fa.name, fb.name, name_of(kind), round);
                             taken = true;
-                            if (depth == 32) compared += compare<32>(m, a, b, c);
-                            if (depth == 16) compared += compare<16>(m, a, b, c);
-                            if (depth == 8) compared += compare<8>(m, a, b, c);
-                            if (depth == 4) compared += compare<4>(m, a, b, c);
+                            compare(m, a, b, c, compared,
+                                    std::make_index_sequence<split_shapes.size()>());
                         }
                     }
                 }
@@ -113,7 +138,8 @@ TEST_CASE("outputs of split_step are those of fused_step, for every model that i
         models += taken ? 1u : 0u;
     }
     CHECK(models > 25);
-    CHECK(compared > 40000);
+    CHECK(compared.usual > 40000);
+    CHECK(compared.unusual > 4000);
 }
 
 TEST_CASE("outputs of packed_step are those of grouped_step, for every model that it takes") {
@@ -136,15 +162,11 @@ TEST_CASE("outputs of packed_step are those of grouped_step, for every model tha
                 REQUIRE(takes_packed(kind.rule, kind.element_fraction_bits));
                 const unpacked_operand x = unpack_operand(a, m);
                 const unpacked_operand y = unpack_operand(b, m);
-                packed_group left[packed_groups] = {};
-                packed_group right[packed_groups] = {};
-                for (int k = 0; k < 64; ++k) {
-                    pack(left[k / 16], k % 16, x.row(0)[k], kind.least_exponent / 2);
-                    pack(right[k / 16], k % 16, y.row(0)[k], kind.least_exponent / 2);
-                }
+                const int least = kind.least_exponent / 2;
+                const packed_row left = pack(x.row(0), x.scale_row(0), least);
+                const packed_row right = pack(y.row(0), y.scale_row(0), least);
                 CAPTURE(m.name, scale.format, name_of(how));
-                CHECK(packed_step(kind.rule, kind.least_exponent, left, right, x.scale_row(0),
-                                  y.scale_row(0), c) ==
+                CHECK(packed_step(kind.rule, kind.least_exponent, left, right, c) ==
                       one_step(kind, x.row(0), y.row(0), x.scale_row(0), y.scale_row(0), c));
                 ++compared;
             }

@@ -28,19 +28,31 @@ std::uint64_t times(std::uint64_t a, std::uint64_t b) {
 }
 std::uint64_t plus(std::uint64_t a, std::uint64_t b) { return a > all - b ? all : a + b; }
 
-// Factors and scales of a row.
-struct row_shape {
-    std::uint64_t depth, groups;
+// The form and the size of an operand on the device.
+struct operand_shape {
+    operand_form form;
+    step_kind kind;
+    std::uint64_t length, steps, panels;
 
-    row_shape(const operand& x, const accumulator& m) {
-        const std::uint64_t length = step_length(m);
-        const std::uint64_t steps = x.depth / length + (x.depth % length != 0 ? 1 : 0);
-        depth = times(steps, length);
-        groups =
-            m.how == algorithm::grouped ? depth / static_cast<std::uint64_t>(m.group_length) : 0;
+    operand_shape(const operand& x, const step_kind& k)
+        : form(form_of(k)), kind(k), length(static_cast<std::uint64_t>(k.rule.length)) {
+        steps = x.depth / length + (x.depth % length != 0 ? 1 : 0);
+        panels = x.rows / panel_rows + (x.rows % panel_rows != 0 ? 1 : 0);
     }
-    std::uint64_t bytes() const {
-        return plus(times(depth, sizeof(factor)), times(groups, sizeof(scale_factor)));
+    bool in_panels() const { return form != operand_form::plain; }
+    // Of a row in a step.
+    std::uint64_t row_bytes() const {
+        if (form == operand_form::split) return split_bytes(kind.rule.length);
+        if (form == operand_form::packed) return sizeof(packed_row);
+        return length * sizeof(factor);
+    }
+    std::uint64_t scale_bytes() const {
+        return in_panels() ? 0 : groups_of(kind) * sizeof(scale_factor);
+    }
+    // Of as many rows as are stored together: a panel, or one.
+    std::uint64_t rows_at_once() const { return in_panels() ? panel_rows : 1; }
+    std::uint64_t bytes_at_once() const {
+        return times(times(steps, row_bytes() + scale_bytes()), rows_at_once());
     }
 };
 
@@ -73,43 +85,73 @@ struct lane {
     std::unique_ptr<base::cuda::stream> work;
 };
 
-// The factors and scales of an operand, on the device for the lifetime of the engine. Rows are
-// unpacked while earlier ones are copied.
+// Rows of a panel as they are on the device.
+void fill_panels(const operand_shape& shape, const unpacked_operand& x, std::size_t rows,
+                 int least_exponent, std::byte* to) {
+    const std::size_t length = shape.length, bytes = shape.row_bytes();
+    const std::size_t groups = groups_of(shape.kind);
+    for (std::size_t r = 0; r < rows; ++r) {
+        std::byte* const panel = to + r / panel_rows * shape.bytes_at_once();
+        for (std::size_t s = 0; s < shape.steps; ++s) {
+            std::byte* const row = panel + (s * panel_rows + r % panel_rows) * bytes;
+            const factor* const f = x.row(r) + s * length;
+            if (shape.form == operand_form::split) {
+                split(f, shape.kind.rule.length, row);
+            } else {
+                const packed_row packed = pack(f, x.scale_row(r) + s * groups, least_exponent);
+                std::memcpy(row, &packed, sizeof packed);
+            }
+        }
+    }
+}
+
+// An operand, on the device for the lifetime of the engine. Rows are unpacked, and split or packed,
+// while earlier ones are copied.
 class resident_operand {
   public:
-    resident_operand(device& on, const operand& x, const accumulator& m)
-        : row_(x, m), factors_(on, memory_kind::device), scales_(on, memory_kind::device) {
-        const std::size_t factors = row_.depth * sizeof(factor);
-        const std::size_t scales = row_.groups * sizeof(scale_factor);
-        if (x.rows == 0 || factors == 0) return;
-        factors_.room_for(x.rows * factors);
-        if (scales != 0) scales_.room_for(x.rows * scales);
-        const std::size_t step =
-            std::min(x.rows, std::max<std::size_t>(1, part_bytes / (factors + scales)));
+    resident_operand(device& on, const operand& x, const accumulator& m, const step_kind& kind)
+        : shape_(x, kind), rows_(on, memory_kind::device), scales_(on, memory_kind::device) {
+        if (x.rows == 0 || shape_.steps == 0) return;
+        const std::size_t at_once = shape_.rows_at_once();
+        const std::size_t units = (x.rows + at_once - 1) / at_once;
+        const std::size_t scales = shape_.steps * shape_.scale_bytes();
+        const std::size_t bytes = shape_.bytes_at_once() - scales;
+        rows_.room_for(units * bytes);
+        if (scales != 0) scales_.room_for(units * scales);
+        const std::size_t part =
+            std::min(units, std::max<std::size_t>(1, part_bytes / shape_.bytes_at_once()));
         std::array<lane, 2> lanes{lane(on), lane(on)};
-        for (std::size_t first = 0, turn = 0; first < x.rows; first += step, ++turn) {
+        for (std::size_t first = 0, turn = 0; first < units; first += part, ++turn) {
             lane& l = lanes[turn % lanes.size()];
             l.work->wait();
-            const std::size_t rows = std::min(step, x.rows - first);
-            std::byte* const here = l.pinned.room_for(step * (factors + scales));
-            const unpacked_operand part = unpack_operand(rows_of(x, first, rows), m);
-            std::memcpy(here, part.factors.data(), rows * factors);
-            l.work->copy_there(factors_.data() + first * factors, here, rows * factors);
-            if (scales == 0) continue;
-            std::memcpy(here + rows * factors, part.scales.data(), rows * scales);
-            l.work->copy_there(scales_.data() + first * scales, here + rows * factors,
-                               rows * scales);
+            const std::size_t count = std::min(part, units - first);
+            const std::size_t rows = std::min(count * at_once, x.rows - first * at_once);
+            std::byte* const here = l.pinned.room_for(part * (bytes + scales));
+            const unpacked_operand unpacked = unpack_operand(rows_of(x, first * at_once, rows), m);
+            if (shape_.in_panels()) {
+                // Rows that fill up the last panel are zeros.
+                if (rows % at_once != 0) std::memset(here + (count - 1) * bytes, 0, bytes);
+                fill_panels(shape_, unpacked, rows, kind.least_exponent / 2, here);
+            } else {
+                std::memcpy(here, unpacked.factors.data(), count * bytes);
+                if (scales != 0) {
+                    std::memcpy(here + count * bytes, unpacked.scales.data(), count * scales);
+                    l.work->copy_there(scales_.data() + first * scales, here + count * bytes,
+                                       count * scales);
+                }
+            }
+            l.work->copy_there(rows_.data() + first * bytes, here, count * bytes);
         }
         for (lane& l : lanes) l.work->wait();
     }
     device_operand view() const {
-        return {reinterpret_cast<const factor*>(factors_.data()),
-                reinterpret_cast<const scale_factor*>(scales_.data()), row_.depth, row_.groups};
+        return {rows_.data(), reinterpret_cast<const scale_factor*>(scales_.data()), shape_.steps,
+                shape_.panels};
     }
 
   private:
-    row_shape row_;
-    held_memory factors_, scales_;
+    operand_shape shape_;
+    held_memory rows_, scales_;
 };
 
 // A pool of tile buffers. The first one always exists; if there is no memory for more, threads wait
@@ -205,8 +247,8 @@ class device_engine final : public engine {
                   const accumulator& m)
         : start_(start),
           kind_(kind_of(a, b, m)),
-          a_(on, a, m),
-          b_(on, b, m),
+          a_(on, a, m, kind_),
+          b_(on, b, m, kind_),
           lanes_(on, std::min(a.rows, tile_side) * std::min(b.rows, tile_side) *
                          sizeof(std::uint32_t)) {}
 
@@ -237,12 +279,17 @@ class device_engine final : public engine {
 }  // namespace
 
 std::uint64_t resident_bytes(const operand& a, const operand& b, const accumulator& m) {
-    return plus(times(a.rows, row_shape(a, m).bytes()), times(b.rows, row_shape(b, m).bytes()));
+    const step_kind kind = kind_of(a, b, m);
+    const auto bytes = [&](const operand& x) {
+        const operand_shape shape(x, kind);
+        return times(shape.in_panels() ? shape.panels : x.rows, shape.bytes_at_once());
+    };
+    return plus(bytes(a), bytes(b));
 }
 
 std::unique_ptr<engine> make_device_engine(device& on, starter start, const operand& a,
                                            const operand& b, const accumulator& m) {
-    // Checked before unpacking: factors are many times as large as codes.
+    // Checked before unpacking: factors take several times the memory of codes.
     require_room(on, resident_bytes(a, b, m));
     return std::make_unique<device_engine>(on, start, a, b, m);
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 
 #include "tests/parity/kernels_on_host/fibres.hpp"
 
@@ -90,23 +91,15 @@ inline std::uint32_t atomicMin(std::uint32_t* to, std::uint32_t value) {
     return before;
 }
 
-// Numbers.
-inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-inline int __dp4a(int a, int b, int c) {
-    for (int i = 0; i < 32; i += 8) {
-        c += static_cast<std::int8_t>(a >> i & 0xff) * static_cast<std::int8_t>(b >> i & 0xff);
-    }
-    return c;
-}
-
 namespace card {
 
-/// PTX's shr.u32.
-inline std::uint32_t shifted_right(std::uint32_t x, std::uint32_t by) {
-    return by < 32 ? x >> by : 0;
+/// The float next to `exact` toward zero, or in a direction.
+inline float rounded(double exact, float toward) {
+    const auto nearest = static_cast<float>(exact);
+    if (nearest == exact) return nearest;
+    const float other = std::nextafter(nearest, nearest < exact ? HUGE_VALF : -HUGE_VALF);
+    return toward == 0 ? (std::fabs(nearest) < std::fabs(exact) ? nearest : other)
+                       : ((nearest < exact) == (toward < 0) ? nearest : other);
 }
 
 /// Two operations on the halves of words, as numbers without sign.
@@ -123,11 +116,48 @@ inline std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return std::min
 
 }  // namespace card
 
+// Numbers.
+inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float __fmul_rz(float a, float b) { return card::rounded(double{a} * b, 0); }
+inline float __fmaf_rz(float a, float b, float c) { return card::rounded(double{a} * b + c, 0); }
+inline float __fmaf_rd(float a, float b, float c) {
+    return card::rounded(double{a} * b + c, -HUGE_VALF);
+}
+inline float __fmaf_ru(float a, float b, float c) {
+    return card::rounded(double{a} * b + c, HUGE_VALF);
+}
+inline float __ll2float_rz(long long x) { return card::rounded(static_cast<double>(x), 0); }
+template <typename Integer>
+Integer integer_toward_zero(float x) {
+    if (std::isnan(x)) return 0;
+    const double least = std::numeric_limits<Integer>::min();
+    if (x < least) return std::numeric_limits<Integer>::min();
+    return x >= -least ? std::numeric_limits<Integer>::max() : static_cast<Integer>(x);
+}
+inline int __float2int_rz(float x) { return integer_toward_zero<int>(x); }
+inline long long __float2ll_rz(float x) { return integer_toward_zero<long long>(x); }
+inline int __dp4a(int a, int b, int c) {
+    for (int i = 0; i < 32; i += 8) {
+        c += static_cast<std::int8_t>(a >> i & 0xff) * static_cast<std::int8_t>(b >> i & 0xff);
+    }
+    return c;
+}
+
 inline unsigned __vimax3_u16x2(unsigned a, unsigned b, unsigned c) {
     return card::by_halves(card::by_halves(a, b, card::larger), c, card::larger);
 }
 inline unsigned __vimin3_u16x2(unsigned a, unsigned b, unsigned c) {
     return card::by_halves(card::by_halves(a, b, card::smaller), c, card::smaller);
+}
+inline unsigned __viaddmax_s16x2(unsigned a, unsigned b, unsigned c) {
+    const auto larger = [](std::uint32_t x, std::uint32_t y) {
+        return std::max(static_cast<std::int16_t>(x), static_cast<std::int16_t>(y));
+    };
+    const auto sum = [](std::uint32_t x, std::uint32_t y) { return x + y; };
+    return card::by_halves(card::by_halves(a, b, sum), c, larger);
 }
 inline unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) {
     const auto sum = [](std::uint32_t x, std::uint32_t y) { return x + y; };

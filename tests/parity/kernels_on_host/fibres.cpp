@@ -30,10 +30,18 @@ struct meeting {
     std::uint32_t value[2][warp_size];
 };
 
+struct queued_copy {
+    void* to;
+    const void* from;
+    std::size_t bytes, group;
+};
+
 struct fibre {
     ucontext_t context;
     std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
     position at;
+    std::vector<queued_copy> copies;
+    std::size_t groups = 0;
     bool done = true;
 };
 
@@ -50,6 +58,7 @@ std::string text_of(const extent& e) {
 class machine {
   public:
     void run_block(const grid& g, const extent& block, const std::function<void()>& thread);
+    fibre& own() { return *fibres_[current_]; }
     const position& here() const { return fibres_[current_]->at; }
     const std::uint32_t* meet(meeting& m, const char* what, std::uint32_t own);
     meeting& own_warp() { return warps_[current_ / warp_size]; }
@@ -107,6 +116,8 @@ void machine::prepare(const grid& g, const extent& block) {
         const extent thread(i % g.threads.x, i / g.threads.x % g.threads.y,
                             i / g.threads.x / g.threads.y);
         fibres_[i]->at = {thread, block, g.threads, g.blocks, i % warp_size};
+        fibres_[i]->copies.clear();
+        fibres_[i]->groups = 0;
         fibres_[i]->done = false;
     }
     warps_.assign((count_ + warp_size - 1) / warp_size, {});
@@ -218,6 +229,25 @@ const std::uint32_t* exchange(const char* what, std::uint32_t lanes, std::uint32
     machine& m = own_machine();
     if (lanes != ~std::uint32_t{0}) m.fail(std::string(what) + " of a part of a warp");
     return m.meet(m.own_warp(), what, own);
+}
+
+void queue_copy(void* to, const void* from, std::size_t bytes) {
+    fibre& f = own_machine().own();
+    const auto address =
+        reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+    if ((bytes != 4 && bytes != 8 && bytes != 16) || address % bytes != 0) {
+        own_machine().fail("an asynchronous copy that no device has");
+    }
+    f.copies.push_back({to, from, bytes, f.groups});
+}
+void commit_copies() { ++own_machine().own().groups; }
+void wait_for_copies(std::size_t groups) {
+    fibre& f = own_machine().own();
+    std::erase_if(f.copies, [&](const queued_copy& c) {
+        if (c.group + groups >= f.groups) return false;
+        std::memcpy(c.to, c.from, c.bytes);
+        return true;
+    });
 }
 
 void* shared_memory(unsigned line, std::size_t bytes) { return own_machine().shared(line, bytes); }

@@ -60,6 +60,11 @@ void sync_block();
 /// `what` and `lanes` must be the same for all lanes, and `lanes` must name all.
 const std::uint32_t* exchange(const char* what, std::uint32_t lanes, std::uint32_t own);
 
+/// Copies of a thread: executed when it waits for all groups but the last `groups`.
+void queue_copy(void* to, const void* from, std::size_t bytes);
+void commit_copies();
+void wait_for_copies(std::size_t groups);
+
 /// The block's variable that is declared in this line: nonsense at first.
 void* shared_memory(unsigned line, std::size_t bytes);
 template <typename T>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Translates a CUDA source to C++: cmake -DFROM=FILE -DTO=FILE -P translate.cmake. Rewrites what a
-# macro cannot express: starts of kernels, variables in shared memory, one instruction.
+# macro cannot express: starts of kernels, variables in shared memory.
 file(READ "${FROM}" text)
 set(name "[A-Za-z_0-9:]+")
 string(REGEX REPLACE "(${name}(<[A-Za-z_0-9:, ]+>)?)[ \n]*<<<([^;]*)>>>\\(([^;]*)\\);"
@@ -9,9 +9,6 @@ string(REGEX REPLACE "extern __shared__ unsigned char (${name})\\[\\];"
   "unsigned char* const \\1 = ::card::dynamic_shared();" text "${text}")
 string(REGEX REPLACE "__shared__ (${name}) (${name})([^;]*);"
   "auto& \\2 = ::card::shared<\\1\\3>(__LINE__);" text "${text}")
-string(REGEX REPLACE
-  "asm\\(\"shr.u32 %0, %1, %2;\" : \"=r\"\\((${name})\\) : \"r\"\\((${name})\\), \"r\"\\((${name})\\)\\);"
-  "\\1 = ::card::shifted_right(\\2, \\3);" text "${text}")
 string(REGEX MATCH "<<<|__shared__|asm *(volatile)? *\\(" left "${text}")
 if(left)
   message(FATAL_ERROR "${FROM}: tests/parity/kernels_on_host/translate.cmake does not know this "
