@@ -29,8 +29,9 @@ DOCUMENT = ROOT / "docs/design/cuda.md"
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fmad=false", "--expt-relaxed-constexpr", "-Xptxas", "-v", "-cubin"]
 ARCHITECTURES = ("90", "100f")
 SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/narrow_instructions",
-           "codec/cuda/kernels", "codec/cuda/general_kernels", "gemm/cuda/kernels")
+           "codec/cuda/kernels", "codec/cuda/general_kernels", "gemm/cuda/kernels", "lab/cuda/kernels")
 ROW_SIZE = 32  # elements of a block, which a lane processes
+SLICE_SIZE = 512  # multiply-adds of a slice of operands, which a lane processes
 NEVER = 10 ** 9
 
 
@@ -52,6 +53,9 @@ def family_of(name):
         return (4, f"products, steps of {int(product[1]):2}", rounding, "")
     if "walk_packed" in name:
         return (5, "products of 4-bit operands", "rz-fp32", "")
+    chain = re.search(r"lab\d*\w*4cuda\w*8multiplyILj(\d+)E", name)
+    if chain:
+        return (7, f"products of trainings, tiles of {int(chain[1]):3}", "f32", "")
     return (6, "products, plain steps", "all", "") if re.search(r"cuda\d*\w*4walkE", name) else None
 
 
@@ -84,16 +88,20 @@ def shortest(blocks, after, start, end):
 
 
 def slots_of(graph):
-    """Issue slots an element on the cheapest way around the loop that reads a block by wide loads
-    and multiplies its integers; None where there is no such loop."""
+    """Issue slots an element on the cheapest way around the loop that reads a block by wide loads and
+    multiplies its integers, or slots a multiply-add around the one that copies a slice of operands and
+    multiplies another; None where there is no such loop."""
     blocks, after = blocks_of(graph)
     count = lambda name, what: sum(what in line for line in blocks[name])
-    loads = [name for name in blocks if count(name, "LDG.E.128") > 0]
-    sums = max(blocks, key=lambda name: count(name, "IMAD.WIDE"))
-    if not loads or count(sums, "IMAD.WIDE") < ROW_SIZE:
-        return None
-    around = min(shortest(blocks, after, load, sums) + shortest(blocks, after, sums, load) for load in loads)
-    return round(around / ROW_SIZE, 1) if around < NEVER else None
+    for read, multiplied, size, digits in ("LDG.E.128", "IMAD.WIDE", ROW_SIZE, 1), ("LDGSTS", "FFMA", SLICE_SIZE, 2):
+        loads = [name for name in blocks if count(name, read) > 0]
+        sums = max(blocks, key=lambda name: count(name, multiplied))
+        if not loads or count(sums, multiplied) < size:
+            continue
+        around = min(shortest(blocks, after, load, sums) + shortest(blocks, after, sums, load) for load in loads)
+        if around < NEVER:
+            return round(around / size, digits)
+    return None
 
 
 def figures_of(nvcc, nvdisasm, source, architecture, folder):

@@ -41,6 +41,9 @@ struct alignas(16) uint4 {
 struct float2 {
     float x, y;
 };
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 template <typename T>
 T __ldg(const T* from) {
@@ -94,7 +97,14 @@ inline std::uint32_t atomicMin(std::uint32_t* to, std::uint32_t value) {
 inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+// A GPU has one NaN as result.
+inline float __fmaf_rn(float a, float b, float c) {
+    const float sum = std::fma(a, b, c);
+    const std::uint32_t nan = 0x7fffffff;
+    float to = 0;
+    std::memcpy(&to, &nan, sizeof to);
+    return sum == sum ? sum : to;
+}
 inline int __dp4a(int a, int b, int c) {
     for (int i = 0; i < 32; i += 8) {
         c += static_cast<std::int8_t>(a >> i & 0xff) * static_cast<std::int8_t>(b >> i & 0xff);
