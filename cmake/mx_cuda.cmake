@@ -198,3 +198,12 @@ function(mx_cuda_library target)
   target_link_libraries(${target} PUBLIC CUDA::cudart_static)
   mx_cuda_sources(${target} ${ARGN})
 endfunction()
+
+# mx_kernels(ROOM FILE...): the kernels of a room, for every GPU. PTX is for devices between those
+# named and later ones: Thor, and future ones.
+function(mx_kernels room)
+  mx_cuda_library(mx_${room}_kernels ARCHITECTURES 80 90 100 120 100-virtual FILES ${ARGN})
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS --expt-relaxed-constexpr)
+  set_property(GLOBAL APPEND PROPERTY MX_ROOMS mx_${room}_kernels)
+  target_link_libraries(mx_${room} PRIVATE mx_${room}_kernels)
+endfunction()

@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,11 +30,34 @@ DOCUMENT = ROOT / "docs/design/cuda.md"
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fmad=false", "--expt-relaxed-constexpr", "-Xptxas", "-v", "-cubin"]
 ARCHITECTURES = ("90", "100f")
 SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/narrow_instructions",
-           "codec/cuda/kernels", "codec/cuda/general_kernels", "gemm/cuda/kernels")
-ROW_SIZE = 32  # elements of a block, which a lane processes
+           "codec/cuda/kernels", "codec/cuda/general_kernels", "gemm/cuda/kernels", "lab/cuda/kernels")
 PRODUCTS = re.compile(r"walk_splitILi(\d+)E.*?conversionE(\d)|walk_packed")
-LANE_OUTPUTS, LANE_PACKED_OUTPUTS, PACKED_STEP = 8, 4, 64  # multiply-adds of a lane a step
 NEVER = 10 ** 9
+
+
+@dataclass
+class Loop:
+    """A loop of a kernel: the instruction by which it reads, the one that its sums have most of, how many
+    at least, and the elements or multiply-adds of a lane in one round."""
+    read: str
+    sum_up: str
+    least: int
+    work: int
+    every: bool = False  # the loop reads in several places, and leaves out none
+    digits: int = 1
+
+
+def loop_of(name):
+    """The loop of a kernel whose cost an element the table has."""
+    product = PRODUCTS.search(name)
+    if product and product[1]:
+        work = 8 * int(product[1])  # outputs of a lane, and a step
+        return Loop("LDGSTS", "F2I", work, work, every=True)
+    if product:
+        return Loop("LDGSTS", "IDP.4A", 64, 256, every=True)
+    if "multiplyILj" in name:
+        return Loop("LDGSTS", "FFMA", 512, 512, digits=2)
+    return Loop("LDG.E.128", "IMAD.WIDE", 32, 32)
 
 
 def family_of(name):
@@ -54,6 +78,9 @@ def family_of(name):
         return (4, f"products, steps of {int(product[1]):2}", rounding, "")
     if product:
         return (5, "products of 4-bit operands", "rz-fp32", "")
+    chain = re.search(r"lab\d*\w*4cuda\w*8multiplyILj(\d+)E", name)
+    if chain:
+        return (7, f"products of trainings, tiles of {int(chain[1]):3}", "f32", "")
     return (6, "products, plain steps", "all", "") if re.search(r"cuda\d*\w*4walkE", name) else None
 
 
@@ -85,31 +112,23 @@ def shortest(blocks, after, start, end):
     return NEVER
 
 
-def around(graph, load, sum_up, least):
-    """Instructions on the cheapest way around the loop of a block with the instruction `load` and the
-    one with the most of `sum_up`, at least `least`; None where there is no such loop."""
+def slots_of(graph, loop):
+    """Issue slots an element, or a multiply-add of a product, on the cheapest way around a loop; None where
+    there is no such loop."""
     blocks, after = blocks_of(graph)
     count = lambda name, what: sum(what in line for line in blocks[name])
-    loads = [name for name in blocks if count(name, load) > 0]
-    sums = max(blocks, key=lambda name: count(name, sum_up))
-    if not loads or count(sums, sum_up) < least:
+    sums = max(blocks, key=lambda name: count(name, loop.sum_up))
+    if count(sums, loop.sum_up) < loop.least:
         return None
-    ways = [shortest(blocks, after, name, sums) + (0 if name == sums else shortest(blocks, after, sums, name))
-            for name in loads]
-    return min(ways) if min(ways) < NEVER else None
-
-
-def slots_of(name, graph):
-    """Issue slots an element: of a loop that reads a block by wide loads and multiplies its integers, or
-    of one that copies the next step to shared memory and truncates or multiplies the terms of another."""
-    products = PRODUCTS.search(name)
-    if not products:
-        work, found = ROW_SIZE, around(graph, "LDG.E.128", "IMAD.WIDE", ROW_SIZE)
-    elif products[1]:
-        work, found = LANE_OUTPUTS * int(products[1]), around(graph, "LDGSTS", "F2I", 1)
-    else:
-        work, found = LANE_PACKED_OUTPUTS * PACKED_STEP, around(graph, "LDGSTS", "IDP.4A", 1)
-    return None if found is None else round(found / work, 1)
+    # The ways through a block, which the loop returns to.
+    reads = [name for name in blocks if count(name, loop.read) > 0
+             and shortest(blocks, after, sums, name) + shortest(blocks, after, name, sums) < NEVER]
+    ways = [reads] if loop.every and reads else [[name] for name in reads]
+    around = NEVER
+    for through in ways:
+        stops = [name for name in blocks if name == sums or name in through]
+        around = min(around, sum(shortest(blocks, after, *pair) for pair in zip(stops, stops[1:] + stops[:1])))
+    return round(around / loop.work, loop.digits) if around < NEVER else None
 
 
 def figures_of(nvcc, nvdisasm, source, architecture, folder):
@@ -130,7 +149,7 @@ def figures_of(nvcc, nvdisasm, source, architecture, folder):
             continue
         stores, loads = map(int, re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", entry).groups())
         registers = int(re.search(r"Used (\d+) registers", entry)[1])
-        slots = slots_of(name, graphs[name]) if name in graphs else None
+        slots = slots_of(graphs[name], loop_of(name)) if name in graphs else None
         figures[family] = (slots, registers, stores + loads)
     return figures
 

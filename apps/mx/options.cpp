@@ -25,15 +25,19 @@ void declare_run(parser& cmd, run_options& run, bool with_verbose) {
     cmd.add_flag("-q,--quiet", run.quiet, "no table and no progress; errors only");
 }
 
+std::shared_ptr<base::notices> notices_of(const run_options& run) {
+    return std::make_shared<base::notices>(
+        run.quiet && !run.verbose ? std::function<void(const std::string&)>() : remark,
+        run.verbose);
+}
+
 engine::run_control control_of(const run_options& run, std::span<const codec::recipe> recipes) {
     engine::run_control control;
     control.threads = run.threads;
     control.backend = &chosen_backend(run.backend);
     control.cancel = &interrupted();
     control.on_progress = progress_bar(run.quiet);
-    control.notices = std::make_shared<base::notices>(
-        run.quiet && !run.verbose ? std::function<void(const std::string&)>() : remark,
-        run.verbose);
+    control.notices = notices_of(run);
     if (run.verbose) say_backend(*control.backend, run.threads, recipes);
     return control;
 }

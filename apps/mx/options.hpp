@@ -34,6 +34,9 @@ struct run_options {
 /// `with_verbose`: for commands that quantize or multiply, which use a backend.
 void declare_run(parser& cmd, run_options& run, bool with_verbose = true);
 
+/// Notices of the library, on stderr; with --quiet none.
+std::shared_ptr<base::notices> notices_of(const run_options& run);
+
 /// Thread count, backend, cancel flag, progress bar and notices for the library. With --verbose,
 /// prints the backend and which of `recipes` another one quantizes. Throws base::error if the
 /// requested backend is unknown or unavailable.

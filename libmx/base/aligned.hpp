@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 namespace mx::base {
 
@@ -17,6 +18,8 @@ class aligned_buffer {
     aligned_buffer() = default;
     aligned_buffer(const aligned_buffer&) = delete;
     aligned_buffer& operator=(const aligned_buffer&) = delete;
+    aligned_buffer(aligned_buffer&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
     ~aligned_buffer() { ::operator delete(data_, alignment); }
 
     /// Makes space for `count` elements; keeps the contents only if it was large enough.

@@ -5,13 +5,41 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/backends.hpp"
+#include "libmx/lab/cuda/device_products.hpp"
 
 namespace mx::lab {
 
-machine::machine(int threads, std::string_view backend)
-    : kernels_(&simd::named(backend)), threads_(base::thread_count(threads)) {
+namespace {
+
+bool is_device(std::string_view backend) {
+    return !backend.empty() && base::backends[base::backend_named(backend)].is_device();
+}
+
+}  // namespace
+
+machine::machine(int threads, std::string_view backend, base::notices* notices)
+    : kernels_(&simd::best()), threads_(base::thread_count(threads)), notices_(notices) {
+    if (is_device(backend)) {
+        device_ = cuda::make_products();
+    } else {
+        kernels_ = &simd::named(backend);
+    }
     const codec::backend& by = codec::backend_named(kernels_->name);
     for (int i = 0; i < threads_; ++i) quantizers_.push_back(by.make_quantizer());
+}
+
+machine::machine(int threads, std::unique_ptr<cuda::device_products> device, base::notices* notices)
+    : machine(threads, std::string_view(), notices) {
+    device_ = std::move(device);
+}
+
+machine::machine(machine&&) noexcept = default;
+machine::~machine() = default;
+
+void machine::leave_device(const base::cuda::no_room& short_of) {
+    if (notices_ == nullptr) throw short_of;
+    notices_->once("training", base::cuda::went_elsewhere(short_of, kernels_->name));
+    device_.reset();
 }
 
 void machine::split(std::size_t count, std::size_t grain,

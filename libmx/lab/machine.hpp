@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels, threads and per-thread quantizers of a training run. None of them affects results.
+// Kernels, threads, per-thread quantizers and the device of a training run. None of them affects
+// results.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +10,30 @@
 #include <vector>
 
 #include "libmx/base/aligned.hpp"
+#include "libmx/base/cuda/device.hpp"
+#include "libmx/base/notices.hpp"
 #include "libmx/codec/quantizer.hpp"
 #include "libmx/lab/simd/kernels.hpp"
 
 namespace mx::lab {
 
+namespace cuda {
+class device_products;
+}
+
 /// Used by one training run at a time.
 class machine {
   public:
-    /// `threads` as in base::thread_count; `backend` as in simd::named, "" selects the fastest.
-    explicit machine(int threads = 1, std::string_view backend = {});
+    /// `threads` as in base::thread_count; `backend` as in base::backend_named, "" selects the
+    /// fastest of the CPU. A device computes large products; all else is computed by the fastest
+    /// backend of the CPU. `notices` (non-owning) is called if the device lacks memory and the CPU
+    /// replaces it; null: that is an error.
+    explicit machine(int threads = 1, std::string_view backend = {},
+                     base::notices* notices = nullptr);
+    /// With that device.
+    machine(int threads, std::unique_ptr<cuda::device_products> device, base::notices* notices);
+    machine(machine&&) noexcept;
+    ~machine();
 
     const simd::kernels& kernels() const { return *kernels_; }
     int threads() const { return threads_; }
@@ -30,6 +45,10 @@ class machine {
         const std::function<void(std::size_t begin, std::size_t end, int thread)>& body) const;
 
     codec::quantizer& quantizer(int thread);
+    /// Null without a device.
+    cuda::device_products* device() { return device_.get(); }
+    /// Continues without the device, which lacks memory. Throws `short_of` if there are no notices.
+    void leave_device(const base::cuda::no_room& short_of);
     /// Scratch memory of a product; its contents are undefined afterwards.
     base::aligned_buffer<float>& packed() { return packed_; }
 
@@ -37,6 +56,8 @@ class machine {
     const simd::kernels* kernels_;
     int threads_;
     std::vector<std::unique_ptr<codec::quantizer>> quantizers_;
+    std::unique_ptr<cuda::device_products> device_;
+    base::notices* notices_;
     base::aligned_buffer<float> packed_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "libmx/lab/cuda/device_products.hpp"
+
 namespace mx::lab {
 namespace {
 
@@ -82,11 +84,24 @@ struct tile_maker {
     }
 };
 
+bool multiply_on_device(machine& on, const operand_view& a, const operand_view& b, float* c) {
+    if (on.device() == nullptr || !on.device()->takes(a, b)) return false;
+    try {
+        on.device()->multiply(a, b, c);
+        return true;
+    } catch (const base::cuda::no_room& short_of) {
+        on.leave_device(short_of);
+        return false;
+    }
+}
+
 }  // namespace
 
 void multiply(machine& on, const operand_view& a, const operand_view& b, float* c) {
-    const simd::kernels& by = on.kernels();
+    if (a.rows == 0 || b.rows == 0) return;
     if (a.depth == 0) return std::fill_n(c, a.rows * b.rows, 0.0f), void();
+    if (multiply_on_device(on, a, b, c)) return;
+    const simd::kernels& by = on.kernels();
     const std::size_t panels = (b.rows + by.tile_columns - 1) / by.tile_columns;
     float* const packed = on.packed().room_for(panels * b.depth * by.tile_columns);
     // Threads only where each has some tenths of a millisecond to do.

@@ -16,8 +16,9 @@ struct operand_view {
 };
 
 /// c[i * b.rows + j] = a[i] . b[j]. Each output is one chain of float32 std::fma(a, b, sum) from +0
-/// in ascending k, for any number of threads. NaN and Inf propagate as in IEEE 754. Both operands
-/// must have the same depth.
+/// in ascending k, for any number of threads and on any device. NaN and Inf propagate as in IEEE
+/// 754; every NaN result is base::quiet_nan(). Both operands must have the same depth. Throws
+/// base::error (unavailable) if the device of `on` fails, or lacks memory and there are no notices.
 void multiply(machine& on, const operand_view& a, const operand_view& b, float* c);
 
 }  // namespace mx::lab

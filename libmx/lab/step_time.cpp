@@ -13,7 +13,7 @@ namespace {
 constexpr double enough_flop = 2e9;  // of the smaller batch
 
 double least_seconds(const run_request& r, int threads, std::string_view backend) {
-    training t(r, threads, backend);
+    training t(r, machine(threads, backend));
     t.step();  // the first step allocates buffers
     double least = INFINITY;
     for (int i = 0; i < 2 && !t.finished(); ++i) {

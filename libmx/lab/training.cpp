@@ -68,15 +68,15 @@ bool is_random(const precision& how) {
 
 }  // namespace
 
-training::training(unfilled how, const run_request& request, int threads, std::string_view backend)
-    : request_(request), on_(threads, backend) {
+training::training(unfilled how, const run_request& request, machine on)
+    : request_(request), on_(std::move(on)) {
     check(request_);
     model_ = make_model(request_, on_);
     if (how.fresh && !request_.init_file.empty()) read_initial_values();
 }
 
-training::training(const run_request& request, int threads, std::string_view backend)
-    : training(unfilled{true}, request, threads, backend) {
+training::training(const run_request& request, machine on)
+    : training(unfilled{true}, request, std::move(on)) {
     if (values_.empty()) values_ = model_->initial_values();
 }
 
@@ -105,8 +105,8 @@ run_request request_in(const tensor_file& file) {
 
 }  // namespace
 
-training::training(const std::string& checkpoint, int threads, std::string_view backend)
-    : training(unfilled{false}, request_in(tensor_file(checkpoint)), threads, backend) {
+training::training(const std::string& checkpoint, machine on)
+    : training(unfilled{false}, request_in(tensor_file(checkpoint)), std::move(on)) {
     const tensor_file file(checkpoint);
     values_.assign(model_->parameters().size(), 0.0f);
     const bool adam = request_.by == optimizer::adam;

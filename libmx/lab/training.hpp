@@ -28,10 +28,10 @@ class training {
   public:
     /// Starts a run. Throws base::error: usage for a contradictory request, input for files that do
     /// not fit it.
-    training(const run_request& request, int threads, std::string_view backend = {});
+    training(const run_request& request, machine on);
     /// Continues from a checkpoint. Throws base::error (input) if the file is not a checkpoint of
     /// this version.
-    training(const std::string& checkpoint, int threads, std::string_view backend = {});
+    training(const std::string& checkpoint, machine on);
 
     const run_request& request() const { return request_; }
     /// Sets the total number of updates and appends interventions. Past updates stay as they are.
@@ -69,7 +69,7 @@ class training {
     struct unfilled {
         bool fresh;
     };
-    training(unfilled how, const run_request& request, int threads, std::string_view backend);
+    training(unfilled how, const run_request& request, machine on);
     void read_initial_values();
     const precision& precision_now();
     void apply_nudge();

@@ -225,7 +225,7 @@ void try_vectors(const given& in) {
 }
 
 void try_checkpoints(const given& in) {
-    attempt([&] { lab::training(in.path, 1).step(); });
+    attempt([&] { lab::training(in.path, lab::machine()).step(); });
 }
 
 /// THE LIST of these programs; CMakeLists.txt reads the names.

@@ -360,10 +360,10 @@ TEST_CASE("a language model that is resumed ends in the bits of one that was not
     r.probe_every = 2;
     const auto whole = done_with(r);
     for (const std::uint64_t stop : {0u, 1u, 3u, 5u}) {
-        training first(r, 1);
+        training first(r, machine());
         while (first.done() < stop) first.step();
         first.save(dir / "half.safetensors");
-        training second(dir / "half.safetensors", 2);
+        training second(dir / "half.safetensors", machine(2));
         while (!second.finished()) second.step();
         INFO("stopped after " << stop);
         CHECK(alike(*whole, second));
@@ -413,7 +413,7 @@ TEST_CASE("clipping, warm-up and weight decay do what they say") {
     r.steps = 1;
     r.cosine_steps = r.warmup_steps = 0;
     r.clip = 1e-3;
-    training t(r, 1);
+    training t(r, machine());
     const std::vector<float> before = t.values();
     t.step();
     double moved = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/lab/product.hpp"
 #include "tests/catch.hpp"
 
@@ -26,7 +27,7 @@ std::vector<float> chains(const operand_view& a, const operand_view& b) {
         for (std::size_t j = 0; j < b.rows; ++j) {
             float sum = 0;
             for (std::size_t k = 0; k < a.depth; ++k) sum = std::fma(at(a, i, k), at(b, j, k), sum);
-            c.push_back(sum);
+            c.push_back(std::isnan(sum) ? base::quiet_nan() : sum);
         }
     }
     return c;
@@ -38,7 +39,10 @@ TEST_CASE("every output of a product is one ascending chain of fused multiply-ad
     };
     for (const shape s : {shape{1, 1, 1}, shape{7, 5, 3}, shape{64, 33, 300}, shape{101, 64, 700},
                           shape{13, 257, 31}}) {
-        const std::vector<float> a = numbers(1, s.m * s.k), b = numbers(2, s.n * s.k);
+        const std::vector<float> a = numbers(1, s.m * s.k);
+        std::vector<float> b = numbers(2, s.n * s.k);
+        // NaN in column 0 of C, of one bit pattern whatever those of the operand are.
+        b[0] = base::float_from_bits(0xffc12345);
         for (const bool ta : {false, true}) {
             for (const bool tb : {false, true}) {
                 const operand_view va{a.data(), s.m, s.k, ta}, vb{b.data(), s.n, s.k, tb};

@@ -47,7 +47,7 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 
 std::unique_ptr<training> finished(const run_request& r, int threads = 1,
                                    const std::string& backend = {}) {
-    auto t = std::make_unique<training>(r, threads, backend);
+    auto t = std::make_unique<training>(r, machine(threads, backend));
     while (!t->finished()) t->step();
     return t;
 }
@@ -87,16 +87,16 @@ TEST_CASE("a training resumed at any step leaves the same checkpoint") {
     r.nudge = 2;
     r.nudge_after = 4;
     r.probe_every = 2;
-    training whole(r, 1);
+    training whole(r, machine());
     while (!whole.finished()) whole.step();
     const std::string expected = dir / "whole.safetensors";
     whole.save(expected);
     for (std::uint64_t stop = 0; stop <= r.steps; ++stop) {
         const std::string half = dir / "half.safetensors";
-        training first(r, 1);
+        training first(r, machine());
         while (first.done() < stop) first.step();
         first.save(half);
-        training second(half, 2);
+        training second(half, machine(2));
         while (!second.finished()) second.step();
         const std::string end = dir / "end.safetensors";
         second.save(end);
@@ -207,7 +207,7 @@ TEST_CASE("a rate that diverges ends the run in order") {
     r.by = optimizer::sgd;
     r.rate = 1e6;
     r.steps = 100;
-    training t(r, 1);
+    training t(r, machine());
     run_plan plan;
     plan.folder = dir / "run";
     plan.head = {{"schema", std::string("mx.run/1")}};
@@ -234,14 +234,14 @@ TEST_CASE("a curve is unstable where it leaves ten times its running median") {
 TEST_CASE("probes measure the gradient beside float32's") {
     run_request r = small("scheme=fp32");
     r.probe_every = 1;
-    training t(r, 1);
+    training t(r, machine());
     t.step();
     const report::record& exact = t.probes().front();
     CHECK(std::get<double>(*report::find(exact, "zeta")) == 0);
     CHECK(std::get<double>(*report::find(exact, "cosine")) > 1 - 1e-12);
     r.settings = parse_settings("all=mxfp4:round=stochastic");
     r.probe_draws = 8;
-    training q(r, 1);
+    training q(r, machine());
     q.step();
     const report::record& p = q.probes().front();
     const double zeta = std::get<double>(*report::find(p, "zeta"));
@@ -254,7 +254,7 @@ TEST_CASE("probes measure the gradient beside float32's") {
     CHECK(bias < spread);
     CHECK(bias > spread / 8);
     // A probe's computations do not affect the training.
-    training plain(small("all=mxfp4:round=stochastic"), 1);
+    training plain(small("all=mxfp4:round=stochastic"), machine());
     plain.step();
     CHECK(same(plain.values(), q.values()));
 }
@@ -264,7 +264,7 @@ TEST_CASE("probes say where gains are beside the clamp zone") {
     r.probe_every = 1;
     r.least_gain = 0.85f;
     r.most_gain = 0.9f;
-    training t(r, 1);
+    training t(r, machine());
     t.step();
     const auto gains_of = [](const training& of) {
         const auto& all = std::get<report::record>(*report::find(of.probes().front(), "gains"));
@@ -281,7 +281,7 @@ TEST_CASE("probes say where gains are beside the clamp zone") {
     const auto& block = std::get<report::record>(*report::find(blocks, "layers.0.ln.weight"));
     CHECK(report::number_of(block, "saturated_share") == 1.0);
     r.settings = parse_settings("ln-gain=mxfp8:scale=rceil");
-    training mended(r, 1);
+    training mended(r, machine());
     mended.step();
     CHECK_FALSE(report::number_of(gains_of(mended), "clamp_zone_from"));
     // Magnitudes, for either sign; nothing for non-finite values.
@@ -307,7 +307,7 @@ TEST_CASE("requests that contradict themselves are refused") {
     const test::scratch_dir dir;
     const std::string path = dir / "no.safetensors";
     std::ofstream(path) << "nothing";
-    CHECK_THROWS_AS(training(path, 1), base::error);
+    CHECK_THROWS_AS(training(path, machine()), base::error);
 }
 
 TEST_CASE("a request survives its way through text") {

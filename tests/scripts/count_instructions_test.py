@@ -27,9 +27,14 @@ TABLE = "| kernel | values | output | slots | spills |\n|---|---|---|---:|---:|\
 
 class Count(unittest.TestCase):
     def test_the_cheapest_way_that_does_the_work_is_counted(self):
-        self.assertEqual(count.slots_of(LOOP), 2.0)  # 4 + 40 + 20 of 32 elements
-        self.assertIsNone(count.slots_of(LOOP.replace("IMAD.WIDE", "IADD3")))
-        self.assertIsNone(count.slots_of(LOOP.replace("LDG.E.128", "LDG.E")))
+        rows = count.loop_of("quantize_row_segments")
+        self.assertEqual(count.slots_of(LOOP, rows), 2.0)  # 4 + 40 + 20 of 32 elements
+        self.assertIsNone(count.slots_of(LOOP.replace("IMAD.WIDE", "IADD3"), rows))
+        self.assertIsNone(count.slots_of(LOOP.replace("LDG.E.128", "LDG.E"), rows))
+
+    def test_products_leave_out_no_place_where_they_read(self):
+        loop = LOOP.replace("LDG.E.128", "LDGSTS").replace("IMAD.WIDE", "IDP.4A").replace("CALL", "LDGSTS")
+        self.assertIsNone(count.slots_of(loop, count.loop_of("walk_packed")))  # not enough sums
 
     def test_kernels_have_families(self):
         row = "_ZN2mx5codec4cuda21quantize_row_segmentsILb{}ENS1_10{}ENS1_14grid_converterEEEvNS1_6launchEj"

@@ -86,6 +86,7 @@ int run_study(const study_options& o) {
     plan.run_head = pages::document_head("mx.run/1");
     plan.threads = base::thread_count(o.run.threads);
     plan.backend = std::string(chosen_backend(o.run.backend).name);
+    plan.notices = notices_of(o.run);
     plan.cancel = &interrupted();
     const std::string command = fmt::format("mx study {} --on {}{}", s.name, o.model,
                                             experiments::options_of(plan.request, plan.seeds));

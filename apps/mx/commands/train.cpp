@@ -414,14 +414,16 @@ int run_train(const train_options& o) {
     const int side_by_side =
         static_cast<int>(std::min<std::size_t>(jobs.size(), static_cast<std::size_t>(threads)));
     const int within = jobs.size() == 1 ? threads : 1;
+    const std::shared_ptr<base::notices> notices = notices_of(o.run);
     std::vector<report::record> rows(jobs.size());
     std::optional<report::section> curve;
     {
         progress_line line(o.run.quiet, jobs.size());
         base::parallel_for(jobs.size(), side_by_side, nullptr, [&](std::uint64_t i, int) {
             const job& j = jobs[i];
-            lab::training t = j.request ? lab::training(*j.request, within, backend)
-                                        : lab::training(j.checkpoint, within, backend);
+            lab::machine on(within, backend, notices.get());
+            lab::training t = j.request ? lab::training(*j.request, std::move(on))
+                                        : lab::training(j.checkpoint, std::move(on));
             if (!j.request) {
                 const std::string& steps = o.request.at("steps");
                 t.extend(steps.empty() ? t.request().steps : whole_number("--steps", steps),

@@ -63,7 +63,8 @@ struct kernels {
     std::string_view name;
     /// Extents of product_tile.
     std::size_t tile_rows, tile_columns;
-    /// C += A B: each output is one chain of fused multiply-adds in ascending k.
+    /// C += A B: each output is one chain of fused multiply-adds in ascending k, and
+    /// base::quiet_nan() if it is NaN.
     void (*product)(const product_tile&);
 
     /// y = x rounded; y may be x.

@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/lab/simd/kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -66,9 +67,11 @@ HWY_ATTR void product(const product_tile& t) {
             right[r] = fused(x, b_right, right[r]);
         }
     }
+    const floats nan = hn::Set(d, base::quiet_nan());
     for (std::size_t r = 0; r < rows; ++r) {
-        hn::StoreU(left[r], d, t.c + r * t.c_row);
-        hn::StoreU(right[r], d, t.c + r * t.c_row + lanes);
+        hn::StoreU(hn::IfThenElse(hn::IsNaN(left[r]), nan, left[r]), d, t.c + r * t.c_row);
+        hn::StoreU(hn::IfThenElse(hn::IsNaN(right[r]), nan, right[r]), d,
+                   t.c + r * t.c_row + lanes);
     }
 }
 

@@ -22,7 +22,7 @@ void product(const product_tile& t) {
             for (std::size_t k = 0; k < t.depth; ++k) {
                 sum = std::fma(t.a[r * t.a_row + k * t.a_depth], t.b[k * columns + j], sum);
             }
-            t.c[r * t.c_row + j] = sum;
+            t.c[r * t.c_row + j] = base::is_nan(sum) ? base::quiet_nan() : sum;
         }
     }
 }

@@ -42,6 +42,9 @@ struct alignas(16) uint4 {
 struct float2 {
     float x, y;
 };
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 template <typename T>
 T __ldg(const T* from) {
@@ -120,7 +123,14 @@ inline std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return std::min
 inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+// A GPU has one NaN as result.
+inline float __fmaf_rn(float a, float b, float c) {
+    const float sum = std::fma(a, b, c);
+    const std::uint32_t nan = 0x7fffffff;
+    float to = 0;
+    std::memcpy(&to, &nan, sizeof to);
+    return sum == sum ? sum : to;
+}
 inline float __fmul_rz(float a, float b) { return card::rounded(double{a} * b, 0); }
 inline float __fmaf_rz(float a, float b, float c) { return card::rounded(double{a} * b + c, 0); }
 inline float __fmaf_rd(float a, float b, float c) {

@@ -7,6 +7,7 @@
 #include "libmx/codec/cuda/meter_kernels.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
 #include "libmx/gemm/cuda/kernels.hpp"
+#include "libmx/lab/cuda/kernels.hpp"
 
 namespace card {
 namespace {
@@ -30,6 +31,9 @@ int enqueue_elements(const void* launch, void* stream) {
 }
 int enqueue_products(const void* launch, void* stream) {
     return mx::gemm::cuda::enqueue(copy_of<mx::gemm::cuda::tile_launch>(launch), stream);
+}
+int enqueue_chains(const void* launch, void* stream) {
+    return mx::lab::cuda::enqueue(copy_of<mx::lab::cuda::product_launch>(launch), stream);
 }
 int enqueue_read(const std::byte* from, std::uint64_t bytes, std::uint32_t* sum, void* stream) {
     return mx::codec::cuda::enqueue_read(from, bytes, sum, stream);

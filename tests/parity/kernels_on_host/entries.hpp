@@ -7,10 +7,11 @@
 
 namespace card {
 
-/// Like the enqueue functions of the kernels of codec/cuda, its elements, and gemm/cuda.
+/// Like the enqueue functions of the kernels of codec/cuda, its elements, gemm/cuda and lab/cuda.
 int enqueue_segments(const void* launch, void* stream);
 int enqueue_elements(const void* launch, void* stream);
 int enqueue_products(const void* launch, void* stream);
+int enqueue_chains(const void* launch, void* stream);
 
 int enqueue_read(const std::byte* from, std::uint64_t bytes, std::uint32_t* sum, void* stream);
 int enqueue_copy(std::byte* to, const std::byte* from, std::uint64_t bytes, void* stream);

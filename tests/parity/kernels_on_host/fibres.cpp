@@ -4,6 +4,7 @@
 #include <ucontext.h>
 
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,18 +31,17 @@ struct meeting {
     std::uint32_t value[2][warp_size];
 };
 
-struct queued_copy {
+struct copy {
     void* to;
     const void* from;
-    std::size_t bytes, group;
+    std::size_t bytes;
 };
 
 struct fibre {
     ucontext_t context;
+    std::deque<std::vector<copy>> copies{1};  // by group; the last one is open
     std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
     position at;
-    std::vector<queued_copy> copies;
-    std::size_t groups = 0;
     bool done = true;
 };
 
@@ -64,6 +64,9 @@ class machine {
     meeting& own_warp() { return warps_[current_ / warp_size]; }
     meeting& whole_block() { return block_; }
     std::byte* shared(unsigned line, std::size_t bytes);
+    void start_copy(const copy& c);
+    void end_group() { fibres_[current_]->copies.emplace_back(); }
+    void wait_for_groups(std::size_t but);
     [[noreturn]] void fail(const std::string& what);
 
   private:
@@ -116,9 +119,8 @@ void machine::prepare(const grid& g, const extent& block) {
         const extent thread(i % g.threads.x, i / g.threads.x % g.threads.y,
                             i / g.threads.x / g.threads.y);
         fibres_[i]->at = {thread, block, g.threads, g.blocks, i % warp_size};
-        fibres_[i]->copies.clear();
-        fibres_[i]->groups = 0;
         fibres_[i]->done = false;
+        fibres_[i]->copies.assign(1, {});
     }
     warps_.assign((count_ + warp_size - 1) / warp_size, {});
     for (meeting& w : warps_) w.members = warp_size;
@@ -197,6 +199,26 @@ std::byte* machine::shared(unsigned line, std::size_t bytes) {
     return shared_.back().memory.get();
 }
 
+void machine::start_copy(const copy& c) {
+    const bool sized = c.bytes == 4 || c.bytes == 8 || c.bytes == 16;
+    if (!sized || reinterpret_cast<std::uintptr_t>(c.to) % c.bytes != 0 ||
+        reinterpret_cast<std::uintptr_t>(c.from) % c.bytes != 0) {
+        fail("an asynchronous copy of another size, or not aligned");
+    }
+    if (here().block.x % 2 == 0) {
+        std::memcpy(c.to, c.from, c.bytes);
+    } else {
+        fibres_[current_]->copies.back().push_back(c);
+    }
+}
+
+void machine::wait_for_groups(std::size_t but) {
+    auto& copies = fibres_[current_]->copies;
+    for (; copies.size() > but + 1; copies.pop_front()) {
+        for (const copy& c : copies.front()) std::memcpy(c.to, c.from, c.bytes);
+    }
+}
+
 thread_local int refused = 0;
 
 }  // namespace
@@ -231,24 +253,11 @@ const std::uint32_t* exchange(const char* what, std::uint32_t lanes, std::uint32
     return m.meet(m.own_warp(), what, own);
 }
 
-void queue_copy(void* to, const void* from, std::size_t bytes) {
-    fibre& f = own_machine().own();
-    const auto address =
-        reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
-    if ((bytes != 4 && bytes != 8 && bytes != 16) || address % bytes != 0) {
-        own_machine().fail("an asynchronous copy that no device has");
-    }
-    f.copies.push_back({to, from, bytes, f.groups});
+void start_copy(void* to, const void* from, std::size_t bytes) {
+    own_machine().start_copy({to, from, bytes});
 }
-void commit_copies() { ++own_machine().own().groups; }
-void wait_for_copies(std::size_t groups) {
-    fibre& f = own_machine().own();
-    std::erase_if(f.copies, [&](const queued_copy& c) {
-        if (c.group + groups >= f.groups) return false;
-        std::memcpy(c.to, c.from, c.bytes);
-        return true;
-    });
-}
+void end_group() { own_machine().end_group(); }
+void wait_for_groups(std::size_t but) { own_machine().wait_for_groups(but); }
 
 void* shared_memory(unsigned line, std::size_t bytes) { return own_machine().shared(line, bytes); }
 unsigned char* dynamic_shared() {

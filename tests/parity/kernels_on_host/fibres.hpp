@@ -60,11 +60,6 @@ void sync_block();
 /// `what` and `lanes` must be the same for all lanes, and `lanes` must name all.
 const std::uint32_t* exchange(const char* what, std::uint32_t lanes, std::uint32_t own);
 
-/// Copies of a thread: executed when it waits for all groups but the last `groups`.
-void queue_copy(void* to, const void* from, std::size_t bytes);
-void commit_copies();
-void wait_for_copies(std::size_t groups);
-
 /// The block's variable that is declared in this line: nonsense at first.
 void* shared_memory(unsigned line, std::size_t bytes);
 template <typename T>
@@ -74,6 +69,13 @@ T& shared(unsigned line) {
 }
 /// Shared memory of the size that the launch requests.
 unsigned char* dynamic_shared();
+
+/// Copies of 4, 8 or 16 aligned bytes that a thread starts, in groups. Made at once in some blocks,
+/// when the thread waits for their group in others: code that depends on either is wrong.
+void start_copy(void* to, const void* from, std::size_t bytes);
+void end_group();
+/// Waits for all groups of the thread but the last `but`.
+void wait_for_groups(std::size_t but);
 
 /// PTX's cvt by the emulator: one value to a code, saturated to nearest even, and a code to the
 /// bits of a binary16. The format is the one that the instruction names.

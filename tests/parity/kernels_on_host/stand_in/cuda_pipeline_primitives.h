@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous copies to shared memory, which arrive as late as allowed: when they are waited for.
+// Asynchronous copies to shared memory.
 #pragma once
 
 inline void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
-    card::queue_copy(to, from, bytes);
+    card::start_copy(to, from, bytes);
 }
-inline void __pipeline_commit() { card::commit_copies(); }
-inline void __pipeline_wait_prior(std::size_t groups) { card::wait_for_copies(groups); }
+inline void __pipeline_commit() { card::end_group(); }
+inline void __pipeline_wait_prior(std::size_t but) { card::wait_for_groups(but); }
