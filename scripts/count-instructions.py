@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the CUDA kernels of rows, of other recipes and of products, disassembles them, and prints
-what they cost: issue slots an element, registers, spills. docs/design/cuda.md has the table.
+"""Compiles the CUDA kernels of rows, of other recipes, of counting and of products, disassembles them, and
+prints what they cost: issue slots an element, registers, spills. docs/design/cuda.md has the table.
 
   count-instructions.py                    prints the table
   count-instructions.py --update           writes it into the document
@@ -29,8 +29,10 @@ DOCUMENT = ROOT / "docs/design/cuda.md"
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fmad=false", "--expt-relaxed-constexpr", "-Xptxas", "-v", "-cubin"]
 ARCHITECTURES = ("90", "100f")
 SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/narrow_instructions",
-           "codec/cuda/kernels", "codec/cuda/general_kernels", "gemm/cuda/kernels")
-ROW_SIZE = 32  # elements of a block, which a lane processes
+           "codec/cuda/kernels", "codec/cuda/general_kernels", "codec/cuda/word_kernels", "gemm/cuda/kernels")
+# Of a loop: the elements that a lane processes, and the instruction that it has for each of them.
+ROWS = (32, "IMAD.WIDE")
+COUNTS = (16, "ATOMS")
 NEVER = 10 ** 9
 
 
@@ -46,6 +48,8 @@ def family_of(name):
         return (2, "other plain recipes", "all", "all")
     if "quantize_general" in name or "quantize_blocks" in name:
         return (3, "NVFP4, FP8 blocks and tiles, dialects", "all", "all")
+    if "count_blocks" in name:
+        return (7, "counting, any number of recipes", "bf16, f16", "counts")
     product = re.search(r"walk_splitILi(\d+)E.*?conversionE(\d)", name)
     if product:
         rounding = {"0": "rz-fp32", "1": "rz-e8m13", "2": "rne-fp16"}[product[2]]
@@ -83,17 +87,18 @@ def shortest(blocks, after, start, end):
     return NEVER
 
 
-def slots_of(graph):
-    """Issue slots an element on the cheapest way around the loop that reads a block by wide loads
-    and multiplies its integers; None where there is no such loop."""
+def slots_of(graph, loop):
+    """Issue slots an element on the cheapest way around the loop that reads its elements by wide loads
+    and has an instruction for each; None where there is no such loop."""
+    size, instruction = loop
     blocks, after = blocks_of(graph)
     count = lambda name, what: sum(what in line for line in blocks[name])
     loads = [name for name in blocks if count(name, "LDG.E.128") > 0]
-    sums = max(blocks, key=lambda name: count(name, "IMAD.WIDE"))
-    if not loads or count(sums, "IMAD.WIDE") < ROW_SIZE:
+    sums = max(blocks, key=lambda name: count(name, instruction))
+    if not loads or count(sums, instruction) < size:
         return None
     around = min(shortest(blocks, after, load, sums) + shortest(blocks, after, sums, load) for load in loads)
-    return round(around / ROW_SIZE, 1) if around < NEVER else None
+    return round(around / size, 1) if around < NEVER else None
 
 
 def figures_of(nvcc, nvdisasm, source, architecture, folder):
@@ -114,7 +119,8 @@ def figures_of(nvcc, nvdisasm, source, architecture, folder):
             continue
         stores, loads = map(int, re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", entry).groups())
         registers = int(re.search(r"Used (\d+) registers", entry)[1])
-        slots = slots_of(graphs[name]) if name in graphs else None
+        loop = COUNTS if family[0] == 7 else ROWS
+        slots = slots_of(graphs[name], loop) if name in graphs else None
         figures[family] = (slots, registers, stores + loads)
     return figures
 
