@@ -373,8 +373,11 @@ class tensor_run {
         if (counts_.empty() || models_.size() > 1 || options_.values || !j.how.nothing()) {
             return false;
         }
+        // A device that quantizes for the sake of blocks computes the sums as well.
+        const bool alone = control_.chosen_backend().make_word_device != nullptr;
         for (const visitor* v : visitors_) {
-            if (!v->beside_counts(j)) return false;
+            const std::optional<codec::recipe_request> beside = v->beside_counts(j);
+            if (!beside || (alone && !is_nothing(*beside))) return false;
         }
         return wanted(j).sums && codec::counts_words(*j.params[0], b.info(j).type);
     }

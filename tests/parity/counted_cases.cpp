@@ -65,7 +65,7 @@ std::string difference(const block::segment_stats& a, const block::segment_stats
     return a.counted_max == b.counted_max ? "" : "largest magnitude";
 }
 
-void compare_counts(const codec::backend& d, std::uint64_t rows,
+void compare_counts(const codec::backend& d, std::uint64_t rows, bool histograms,
                     const std::function<void(const std::string&, const std::string&)>& on_case,
                     const std::shared_ptr<base::notices>& notices) {
     const auto recipes = codec::parse_recipes(
@@ -79,7 +79,8 @@ void compare_counts(const codec::backend& d, std::uint64_t rows,
         control.notices = notices;
         std::vector<std::string> out;
         const analysis::matrix whole{m.type, m.bytes.data(), m.rows, m.cols, "m"};
-        for (const auto& one : analysis::analyze_matrix(whole, recipes, false, control, true)) {
+        for (const auto& one :
+             analysis::analyze_matrix(whole, recipes, histograms, control, true)) {
             metrics::totals totals = one.totals;
             base::tally_text text;
             totals.exchange(text);

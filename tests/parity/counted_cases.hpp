@@ -35,9 +35,9 @@ std::vector<block::segment_stats> by_reference(const laid_out& job);
 std::string difference(const block::segment_stats& a, const block::segment_stats& b);
 
 /// Analyses of matrices of `rows` rows on a device that counts, under recipes that it counts and
-/// others, compared with those of the reference. Calls `on_case` with a description and the
-/// difference, "" if there is none.
-void compare_counts(const codec::backend& d, std::uint64_t rows,
+/// others, without histograms or with them, compared with those of the reference. Calls `on_case`
+/// with a description and the difference, "" if there is none.
+void compare_counts(const codec::backend& d, std::uint64_t rows, bool histograms,
                     const std::function<void(const std::string&, const std::string&)>& on_case,
                     const std::shared_ptr<base::notices>& notices = nullptr);
 

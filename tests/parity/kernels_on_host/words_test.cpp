@@ -258,10 +258,13 @@ TEST_CASE("an analysis on a device that counts has the figures of the reference"
             CHECK(difference == "");
             ++cases;
         };
-        compare_counts(counting, 96, on_case, listener);
+        compare_counts(counting, 96, false, on_case, listener);
         CHECK(cases == 16);
         CHECK((launches != 0) == (room != 0));
         CHECK(lines.size() == (room != 0 ? 0 : 1));
+        launches = 0;
+        if (room != 0) compare_counts(counting, 96, true, on_case, listener);
+        CHECK(launches == 0);
     }
 }
 
