@@ -206,6 +206,27 @@ TEST_CASE("any bit pattern, and more classes than a device has tables") {
     }
 }
 
+TEST_CASE("blocks whose smallest magnitude is about to have the code of the largest") {
+    stored_matrix m{dtype::bf16, 128 * 65, 16, {}};
+    for (std::uint64_t row = 0; row < m.rows; ++row) {
+        const auto largest = static_cast<std::uint16_t>(0x3f80 + row % 128);
+        const auto least = static_cast<std::uint16_t>(largest - row / 128);
+        for (std::uint64_t col = 0; col < m.cols; ++col) {
+            const std::uint16_t word = col == row % m.cols ? largest : least;
+            m.bytes.push_back(static_cast<std::byte>(word & 0xff));
+            m.bytes.push_back(static_cast<std::byte>(word >> 8));
+        }
+    }
+    for (const codec::recipe& r : recipes_in("1x16")) {
+        CAPTURE(codec::to_string(r));
+        const laid_out job = lay_out(m, {r});
+        host_device device;
+        const auto counts = counts_on(device, job, dtype::bf16, small);
+        add(*counts, job);
+        compare(*counts, job);
+    }
+}
+
 TEST_CASE("without room on the device, the host counts") {
     const stored_matrix m = matrix_of(dtype::bf16, 40, 1056, usual_kinds);
     const laid_out job = lay_out(m, recipes_in("1x32"));
