@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the CUDA kernels of rows, of other recipes and of products, disassembles them, and prints
-what they cost: issue slots an element, registers, spills. docs/design/cuda.md has the table.
+"""Compiles the CUDA kernels of rows, of other recipes, of counting and of products, disassembles them, and
+prints what they cost: issue slots an element, registers, spills. docs/design/cuda.md has the table.
 
   count-instructions.py                    prints the table
   count-instructions.py --update           writes it into the document
@@ -30,7 +30,8 @@ DOCUMENT = ROOT / "docs/design/cuda.md"
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fmad=false", "--expt-relaxed-constexpr", "-Xptxas", "-v", "-cubin"]
 ARCHITECTURES = ("90", "100f")
 SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/narrow_instructions",
-           "codec/cuda/kernels", "codec/cuda/general_kernels", "gemm/cuda/kernels", "lab/cuda/kernels")
+           "codec/cuda/kernels", "codec/cuda/general_kernels", "codec/cuda/word_kernels",
+           "gemm/cuda/kernels", "lab/cuda/kernels")
 PRODUCTS = re.compile(r"walk_splitILi(\d+)E.*?conversionE(\d)|walk_packed")
 NEVER = 10 ** 9
 
@@ -55,6 +56,8 @@ def loop_of(name):
         return Loop("LDGSTS", "F2I", work, work, every=True)
     if product:
         return Loop("LDGSTS", "IDP.4A", 64, 256, every=True)
+    if "count_blocks" in name:
+        return Loop("LDG.E.128", "ATOMS", 16, 16)
     if "multiplyILj" in name:
         return Loop("LDGSTS", "FFMA", 512, 512, digits=2)
     return Loop("LDG.E.128", "IMAD.WIDE", 32, 32)
@@ -72,6 +75,8 @@ def family_of(name):
         return (2, "other plain recipes", "all", "all")
     if "quantize_general" in name or "quantize_blocks" in name:
         return (3, "NVFP4, FP8 blocks and tiles, dialects", "all", "all")
+    if "count_blocks" in name:
+        return (8, "counting, any number of recipes", "bf16, f16", "counts")
     product = PRODUCTS.search(name)
     if product and product[1]:
         rounding = {"0": "rz-fp32", "1": "rz-e8m13", "2": "rne-fp16"}[product[2]]

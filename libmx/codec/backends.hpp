@@ -28,6 +28,9 @@ struct backend : base::backend {
     bool (*takes_cast)(const element_cast& to) = nullptr;  ///< the same for casts
     /// The passes that count words. Null: this backend always quantizes.
     word_passes (*counts)() = nullptr;
+    /// Counts words of a type on a device; `host` counts what it does not. Null for CPU backends.
+    std::unique_ptr<word_device> (*make_word_device)(tensor::dtype type, word_pass host,
+                                                     base::notices* notices) = nullptr;
 };
 
 /// In the order of base::backends.

@@ -143,10 +143,11 @@ std::size_t hash_of_extremes::operator()(const word_extremes& e) const {
 }
 
 word_counts::word_counts(tensor::dtype type, std::span<const recipe_request> recipes,
-                         word_pass pass)
+                         word_pass pass, std::unique_ptr<word_device> device)
     : type_(type),
       recipes_(recipes.begin(), recipes.end()),
       pass_(pass),
+      device_(std::move(device)),
       signs_matter_(!std::ranges::all_of(
           recipes, [](const recipe_request& r) { return has_even_signs(*r.params); })),
       raises_(
@@ -162,10 +163,16 @@ word_counts::word_counts(tensor::dtype type, std::span<const recipe_request> rec
     tables_.push_back({});
     table_of = numbers_.data();
     tables = tables_.data();
+    table_count = tables_.size();
 }
 
 bool word_counts::full() const {
-    return tables_.size() > most || recorded_.size() > most_recorded || elements_ > most_elements;
+    return tables_.size() > most || recorded_.size() > most_recorded || elements_ > most_elements ||
+           (device_ && device_->full());
+}
+
+void word_counts::settle() {
+    if (device_) device_->settle(*this);
 }
 
 void word_counts::clear() {
@@ -185,6 +192,7 @@ void word_counts::clear() {
     // Other values may need others.
     if (tables_.size() > most / 2) {
         tables_.erase(tables_.begin() + 1, tables_.end());
+        table_count = tables_.size();
         std::ranges::fill(numbers_, std::uint16_t{0});
     }
     zero_blocks_ = zero_elements_ = elements_ = 0;
@@ -223,8 +231,13 @@ void word_counts::add_rows(const std::uint16_t* at, std::uint64_t stride,
 // The last block may be smaller.
 void word_counts::add_row(const std::uint16_t* at, std::size_t words, std::size_t size) {
     const std::size_t whole = words / size, rest = words % size;
-    if (whole != 0) pass_(at, size, whole, *this);
-    if (rest != 0) pass_(at + whole * size, rest, 1, *this);
+    if (whole != 0) add_blocks(at, size, whole);
+    if (rest != 0) add_blocks(at + whole * size, rest, 1);
+}
+
+void word_counts::add_blocks(const std::uint16_t* words, std::size_t size, std::size_t blocks) {
+    if (device_ && word_device::takes(size)) return device_->count(words, size, blocks, *this);
+    pass_(words, size, blocks, *this);
 }
 
 void word_counts::add_raised_row(const std::uint16_t* at, std::size_t words, std::size_t size) {
@@ -286,8 +299,8 @@ void word_counts::add_tiles(const std::uint16_t* at, std::uint64_t stride,
             }
             std::copy_n(from + whole * wide, rest, tiles_.data() + whole * size + r * rest);
         }
-        if (whole != 0) pass_(tiles_.data(), size, whole, *this);
-        if (rest != 0) pass_(tiles_.data() + whole * size, tall * rest, 1, *this);
+        if (whole != 0) add_blocks(tiles_.data(), size, whole);
+        if (rest != 0) add_blocks(tiles_.data() + whole * size, tall * rest, 1);
     }
 }
 
@@ -411,6 +424,7 @@ std::uint16_t word_counts::find_table(std::uint16_t largest) {
                        .blocks = 0,
                        .single = 0,
                        .nan_from = nan});
+    table_count = tables_.size();
     std::fill(numbers_.begin() + first, numbers_.begin() + last + 1, number);
     return number;
 }

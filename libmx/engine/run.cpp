@@ -87,7 +87,7 @@ class tensor_run {
           visitors_(visitors),
           control_(control),
           options_(options),
-          counts_(control.chosen_backend()) {
+          counts_(control) {
         for (const codec::recipe& r : request.recipes) {
             params_.push_back(std::make_shared<codec::block_params>(
                 codec::params_of(r, options.facts.value_or(codec::tensor_facts{}))));
@@ -358,14 +358,15 @@ class tensor_run {
                         c.recipes.push_back({params, codec::detail::none, wanted(b.jobs[i]).parts});
                         c.lasting &= b.jobs[i].params[0] == params_[b.jobs[i].recipe];
                     }
-                    if (!is_counted(control_, p.panels.elements(), c.recipes)) return;
+                    const block::grid& grid = b.jobs[same.front()].layout.grid;
+                    if (!is_counted(control_, grid, p.panels.elements(), c.recipes)) return;
                     c.by_thread.resize(spaces_.size());
                     b.counted.push_back(std::move(c));
                     for (const std::size_t i : same) b.counted_with[i] = &b.counted.back();
                     counted.push_back(&b.counted.back());
-                    grids.push_back(b.jobs[same.front()].layout.grid);
+                    grids.push_back(grid);
                 });
-            join_halves(counted, grids);
+            if (counts_.joins()) join_halves(counted, grids);
         }
     }
 
@@ -373,8 +374,11 @@ class tensor_run {
         if (counts_.empty() || models_.size() > 1 || options_.values || !j.how.nothing()) {
             return false;
         }
+        // A device that quantizes for the sake of blocks computes the sums as well.
+        const bool alone = control_.chosen_backend().make_word_device != nullptr;
         for (const visitor* v : visitors_) {
-            if (!v->beside_counts(j)) return false;
+            const std::optional<codec::recipe_request> beside = v->beside_counts(j);
+            if (!beside || (alone && !is_nothing(*beside))) return false;
         }
         return wanted(j).sums && codec::counts_words(*j.params[0], b.info(j).type);
     }

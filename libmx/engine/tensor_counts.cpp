@@ -3,18 +3,25 @@
 
 #include <algorithm>
 
+#include "libmx/base/parallel.hpp"
+
 namespace mx::engine {
 namespace {
 
-// Nanoseconds on one of the machines in docs/design/counting.md; only their ratios matter.
-constexpr double counting = 0.55;  // per element, for any number of recipes
+// Nanoseconds per element. On the CPU, those of one of the machines in docs/design/counting.md;
+// only their ratios matter. On a device, estimates from the instructions of its kernels.
+struct element_costs {
+    double counting;                               // for any number of recipes
+    double plain, general, own_scales, reference;  // for each recipe
+};
+constexpr element_costs on_cpu{0.55, 0.9, 1.6, 2, 30};
+constexpr element_costs on_device{0.0006, 0.0015, 0.02, 0.02, 0.02};
 
-// Per element and recipe.
-double quantizing(const codec::backend& b, const codec::block_params& p) {
-    constexpr double vectors = 0.9, general = 1.6, own_scales = 2, reference = 30;
-    if (b.takes != nullptr && !b.takes(p)) return reference;
-    if (p.plain) return vectors;
-    return codec::scales_have_codes(p) ? general : own_scales;
+double quantizing(const codec::backend& b, const element_costs& each,
+                  const codec::block_params& p) {
+    if (b.takes != nullptr && !b.takes(p)) return each.reference;
+    if (p.plain) return each.plain;
+    return codec::scales_have_codes(p) ? each.general : each.own_scales;
 }
 
 // If scales have no codes, nearly every largest magnitude needs its own table.
@@ -30,14 +37,22 @@ bool are_alike(std::span<const codec::recipe_request> a, std::span<const codec::
 
 }  // namespace
 
-bool is_counted(const run_control& control, std::uint64_t elements,
+bool is_counted(const run_control& control, const block::grid& g, std::uint64_t elements,
                 std::span<const codec::recipe_request> recipes) {
+    const codec::backend& by = control.chosen_backend();
+    const bool device = by.make_word_device != nullptr;
+    const std::uint64_t size =
+        std::min(g.block_rows, g.over.rows) * std::min(g.block_cols, g.over.cols);
+    if (device && (g.whole_rows || !codec::word_device::takes(size))) return false;
     if (control.counted_elements) return elements >= *control.counted_elements;
-    double saved = -counting, spent = 0;
+    const element_costs& each = device ? on_device : on_cpu;
+    double saved = -each.counting, spent = 0;
     for (const codec::recipe_request& r : recipes) {
-        saved += quantizing(control.chosen_backend(), *r.params);
+        saved += quantizing(by, each, *r.params);
         spent += evaluating(*r.params);
     }
+    // Threads evaluate several tensors at a time beside a device, which does one pass at a time.
+    if (device) spent /= base::thread_count(control.threads);
     return static_cast<double>(elements) * saved > spent;
 }
 
@@ -71,7 +86,12 @@ codec::word_counts& count_pool::of(counted_jobs& jobs, std::size_t thread) {
             return *own;
         }
     }
-    own = std::make_unique<codec::word_counts>(jobs.type, jobs.recipes, passes_.one);
+    std::unique_ptr<codec::word_device> device;
+    if (backend_.make_word_device != nullptr) {
+        device = backend_.make_word_device(jobs.type, passes_.one, notices_);
+    }
+    own = std::make_unique<codec::word_counts>(jobs.type, jobs.recipes, passes_.one,
+                                               std::move(device));
     return *own;
 }
 
@@ -102,7 +122,9 @@ void count_pool::settle(counted_jobs& blocks) {
 std::vector<block::segment_stats> count_pool::finish(counted_jobs& jobs) {
     std::vector<const codec::word_counts*> parts;
     for (const auto& c : jobs.by_thread) {
-        if (c) parts.push_back(c.get());
+        if (!c) continue;
+        c->settle();
+        parts.push_back(c.get());
     }
     std::vector<block::segment_stats> totals;
     if (!parts.empty()) totals = codec::counted_totals(parts);

@@ -6,6 +6,7 @@
 #include "libmx/codec/cuda/cuda_backend.hpp"
 #include "tests/gpu/card_test.hpp"
 #include "tests/gpu/thinning.hpp"
+#include "tests/parity/counted_cases.hpp"
 #include "tests/parity/device_cases.hpp"
 
 namespace {
@@ -28,6 +29,7 @@ int compare(std::uint64_t every) {
     mx::tests::compare_matrices(device, on_case);
     mx::tests::compare_rows(device, on_case, every);
     mx::tests::compare_codes(device, on_case);
+    mx::tests::compare_counts(device, 1200, false, on_case);
     std::cout << cases << " cases, " << different << " differ\n";
     return cases > 1000 / every && different == 0 ? 0 : 1;
 }

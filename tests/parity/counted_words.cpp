@@ -9,12 +9,10 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/counted_totals.hpp"
-#include "libmx/codec/segment_kernel.hpp"
 #include "libmx/codec/simd/words.hpp"
-#include "libmx/engine/geometry.hpp"
-#include "libmx/engine/panels.hpp"
 #include "libmx/engine/tensor_counts.hpp"
 #include "tests/catch.hpp"
+#include "tests/parity/counted_cases.hpp"
 #include "tests/parity/segments.hpp"
 
 namespace {
@@ -63,59 +61,6 @@ const std::vector<std::string> elements_and_roundings{"",
                                                       ",element=int4,round=away",
                                                       ",element=e4m3"};
 
-struct laid_out {
-    mx::codec::value_rectangle values;
-    std::vector<mx::codec::placed_segment> segments;
-    std::vector<mx::codec::block_params> params;
-    std::vector<mx::codec::recipe_request> asked;
-};
-
-// The recipes, all of one block shape, that are counted.
-laid_out lay_out(const stored_matrix& m, const std::vector<recipe>& recipes) {
-    std::string reason;
-    const mx::block::grid grid =
-        mx::engine::lay_out({m.rows, m.cols}, recipes.front(), reason).value().grid;
-    const mx::block::view& v = grid.over;
-    laid_out out;
-    out.values = {{m.type, m.bytes.data(), v.cols}, v.rows, v.cols};
-    mx::engine::for_each_segment(
-        grid, {0, 1, 0, v.rows, 0, v.cols}, [&](const mx::engine::segment_in_panel& s) {
-            out.segments.push_back(
-                {{77, s.first, v.cols, s.rows, s.cols, std::min(grid.block_rows, v.rows),
-                  std::min(grid.block_cols, v.cols)},
-                 s.row,
-                 s.col});
-        });
-    for (const recipe& r : recipes) {
-        mx::codec::block_params p = mx::codec::params_of(r, facts_of(m));
-        if (mx::codec::counts_words(p, m.type)) out.params.push_back(std::move(p));
-    }
-    for (const auto& p : out.params) {
-        mx::codec::recipe_request request;
-        request.params = &p;
-        request.parts = out.asked.size() % 2 == 0;
-        out.asked.push_back(request);
-    }
-    return out;
-}
-
-std::vector<segment_stats> by_reference(const laid_out& job) {
-    const auto quantizer = mx::codec::make_cpu_quantizer(mx::codec::scalar::kernel);
-    std::vector<segment_stats> out(job.asked.size());
-    quantizer->run(job.values, job.segments, job.asked,
-                   [&](std::size_t, std::span<const mx::codec::segment_result> results) {
-                       for (std::size_t r = 0; r < out.size(); ++r) {
-                           const segment_stats& s = *results[r].stats;
-                           out[r].count += s.count;
-                           out[r].block += s.block;
-                           out[r].sum.merge(s.sum);
-                           out[r].max_error = std::max(out[r].max_error, s.max_error);
-                           out[r].counted_max = std::max(out[r].counted_max, s.counted_max);
-                       }
-                   });
-    return out;
-}
-
 // In `cuts` parts, each counted separately.
 std::vector<segment_stats> by_counting(const laid_out& job, dtype type, std::size_t cuts,
                                        mx::codec::word_pass pass) {
@@ -138,14 +83,6 @@ std::vector<mx::codec::word_pass> passes_here() {
         if (mx::base::simd::supported(t)) out.push_back(mx::codec::simd::word_passes_for(t).one);
     }
     return out;
-}
-
-std::string difference(const segment_stats& a, const segment_stats& b) {
-    if (std::memcmp(&a.count, &b.count, sizeof a.count) != 0) return "counts of elements";
-    if (std::memcmp(&a.block, &b.block, sizeof a.block) != 0) return "counts of blocks";
-    if (!(a.sum == b.sum)) return "sums";
-    if (a.max_error != b.max_error) return "largest error";
-    return a.counted_max == b.counted_max ? "" : "largest magnitude";
 }
 
 std::size_t compare(const stored_matrix& m, const std::vector<recipe>& recipes, std::size_t cuts,
@@ -397,7 +334,8 @@ TEST_CASE("counts: large tensors under several recipes are counted", "[parity]")
         std::vector<mx::codec::recipe_request> asked(params.size());
         for (std::size_t r = 0; r < asked.size(); ++r) asked[r].params = &params[r];
         mx::engine::run_control control;
-        return mx::engine::is_counted(control, elements, asked);
+        const mx::block::grid rows{.over = {1, elements >> 12, 1u << 12}, .block_cols = 32};
+        return mx::engine::is_counted(control, rows, elements, asked);
     };
     const std::vector<std::string> four{"mxfp4", "mxfp8", "mxfp6", "mxint8"};
     CHECK(counted(four, 1u << 24));

@@ -59,9 +59,14 @@ template <typename Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel*) {
     return cudaSuccess;
 }
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
-inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-    *value = 3;
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrMaxSharedMemoryPerBlockOptin };
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+    *value = which == cudaDevAttrMultiProcessorCount ? 3 : static_cast<int>(card::most_shared);
+    return cudaSuccess;
+}
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+template <typename Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
     return cudaSuccess;
 }
 template <typename Kernel>
@@ -80,6 +85,12 @@ inline std::uint32_t __shfl_xor_sync(std::uint32_t lanes, std::uint32_t own, int
 inline int __any_sync(std::uint32_t lanes, int own) {
     const std::uint32_t* const all = card::exchange("__any_sync", lanes, own != 0 ? 1u : 0u);
     return std::any_of(all, all + card::warp_size, [](std::uint32_t one) { return one != 0; });
+}
+inline std::uint32_t __ballot_sync(std::uint32_t lanes, int own) {
+    const std::uint32_t* const all = card::exchange("__ballot_sync", lanes, own != 0 ? 1u : 0u);
+    std::uint32_t ballot = 0;
+    for (unsigned i = 0; i < card::warp_size; ++i) ballot |= all[i] << i;
+    return ballot;
 }
 // Fibres of a stream switch only where they wait.
 template <typename T>
@@ -122,6 +133,7 @@ inline std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return std::min
 // Numbers.
 inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 // A GPU has one NaN as result.
 inline float __fmaf_rn(float a, float b, float c) {
@@ -155,7 +167,22 @@ inline int __dp4a(int a, int b, int c) {
     }
     return c;
 }
-
+inline unsigned __vmaxu2(unsigned a, unsigned b) { return card::by_halves(a, b, card::larger); }
+inline unsigned __vminu2(unsigned a, unsigned b) { return card::by_halves(a, b, card::smaller); }
+inline unsigned __vmins2(unsigned a, unsigned b) {
+    return card::by_halves(a, b, [](std::uint32_t x, std::uint32_t y) {
+        return std::min(static_cast<std::int16_t>(x), static_cast<std::int16_t>(y));
+    });
+}
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+    const std::uint64_t bytes = std::uint64_t{b} << 32 | a;
+    unsigned out = 0;
+    for (int i = 0; i < 4; ++i) {
+        const unsigned from = selector >> 4 * i & 7u;
+        out |= static_cast<unsigned>(bytes >> 8 * from & 0xffu) << 8 * i;
+    }
+    return out;
+}
 inline unsigned __vimax3_u16x2(unsigned a, unsigned b, unsigned c) {
     return card::by_halves(card::by_halves(a, b, card::larger), c, card::larger);
 }

@@ -15,8 +15,7 @@
 namespace card {
 namespace {
 
-// The limits of every device since sm_50: for a block without an attribute, and for grids.
-constexpr std::size_t most_shared = 48 * 1024;
+// The limits of every device since sm_50.
 constexpr unsigned most_threads = 1024;
 constexpr unsigned most_rows = 65535;
 constexpr int invalid_configuration = 9;

@@ -12,6 +12,8 @@
 namespace card {
 
 inline constexpr unsigned warp_size = 32;
+/// The limit of every device since sm_50 for a block without an attribute.
+inline constexpr std::size_t most_shared = 48 * 1024;
 
 struct extent {
     unsigned x = 1, y = 1, z = 1;
