@@ -200,6 +200,12 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
     out.own = s.value;
     out.code = s.code;
     set_scale(fractional_encoder(p_, s, {}).scale(), out);
+    if (kind_ == quotient_kind::exact) {
+        // Far from the limits of float32 (sure_quotients).
+        const bool usual = out.inverse == 0 || (out.inverse > 0x1p-120 && out.inverse < 0x1p120);
+        if (!usual) return left_to_reference;
+        out.factor = static_cast<float>(out.inverse);
+    }
     const auto factor = static_cast<double>(s.factor);
     if (kind_ == quotient_kind::division) out.largest = floor_float(largest_quotient * factor);
     if (kind_ == quotient_kind::product && factor > 0) {

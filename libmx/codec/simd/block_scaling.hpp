@@ -32,7 +32,7 @@ quotient_kind quotient_of(const block_params& p);
 struct block_scaling {
     double scale;    ///< S, exact, of the block and the tensor; 0: every element becomes a zero
     double inverse;  ///< a little more than 1 / S (exact_quotients), 0 for a zero S
-    float factor;    ///< for the dialect's float32 arithmetic
+    float factor;    ///< for the dialect's float32 arithmetic, or in exact arithmetic the inverse
     /// The smallest |x| beyond the largest value, and the smallest one that rounds beyond it, in
     /// exact arithmetic. Inf: none.
     float overflow, clamp;

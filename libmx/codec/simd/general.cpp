@@ -31,8 +31,9 @@ class general_kernel : public element_rounder<false, how, with_codes> {
           clamped_(hn::Zero(bits_tag())) {}
 
     HWY_INLINE void set_block(std::size_t block) {
-        quotients_.set_scale(scales_.scale.data()[block], scales_.inverse.data()[block]);
-        factor_ = hn::Set(float_tag(), scales_.factor.data()[block]);
+        const float factor = scales_.factor.data()[block];
+        quotients_.set_scale(scales_.scale.data()[block], scales_.inverse.data()[block], factor);
+        factor_ = hn::Set(float_tag(), factor);
         overflow_from_ = hn::Set(float_tag(), scales_.overflow.data()[block]);
         clamp_from_ = hn::Set(float_tag(), scales_.clamp.data()[block]);
     }

@@ -595,11 +595,11 @@ void leave_wide_blocks(const block_params& p, const block_run& run, block_scales
 
 product_plan plan_of(const block_params& p, const element_grid& grid, const block_run& run,
                      workspace& space) {
-    double* const scale = space.scale.data();
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const double s = p.plain ? static_cast<double>(space.scales.scale.data()[b])
-                                 : space.general.scale.data()[b];
-        scale[b] = space.scales.slow.data()[b] != 0 ? 0 : s;
+    // Those of general blocks are 0 for slow ones already.
+    double* const scale = p.plain ? space.scale.data() : space.general.scale.data();
+    for (std::size_t b = 0; b < run.blocks && p.plain; ++b) {
+        const bool slow = space.scales.slow.data()[b] != 0;
+        scale[b] = slow ? 0 : static_cast<double>(space.scales.scale.data()[b]);
     }
     std::fill_n(scale + run.blocks, batch, 0.0);
     return {range_of(p),
