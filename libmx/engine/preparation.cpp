@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/engine/preparation.hpp"
 
+#include <algorithm>
+
+#include "libmx/codec/simd/values.hpp"
 #include "libmx/io/widen.hpp"
 
 namespace mx::engine {
 namespace {
+
+// Elements that stay in the core's first cache from one step of a preparation to the next.
+constexpr std::uint64_t cached_elements = 8192;
+
+void widen_values(const codec::stored_values& from, std::span<float> to) {
+    if (from.type == tensor::dtype::bf16) {
+        codec::simd::from_bf16(reinterpret_cast<const std::uint16_t*>(from.data), to.data(),
+                               to.size());
+        return;
+    }
+    const auto bytes = static_cast<std::size_t>(tensor::row_of(from.type).bits / 8);
+    io::widen(from.type, {from.data, to.size() * bytes}, 0, to);
+}
 
 transform::run axis_of(const block::grid& g) {
     return g.joint_rows > 1 ? transform::run::column : transform::run::row;
@@ -45,14 +61,27 @@ void prepare(const preparation& how, const block::grid& g, const panel& where, s
 codec::stored_values prepare(const preparation& how, const block::grid& g, const panel& where,
                              const codec::stored_values& from, base::aligned_buffer<float>& room) {
     const std::span<float> x(room.room_for(where.elements()), where.elements());
-    const auto bytes = static_cast<std::uint64_t>(tensor::row_of(from.type).bits / 8);
-    const bool whole = from.stride == where.cols;
-    const std::uint64_t count = whole ? where.elements() : where.cols;
-    for (std::uint64_t r = 0; r * count < where.elements(); ++r) {
-        const std::span<const std::byte> stored(from.from(r * from.stride).data, count * bytes);
-        io::widen(from.type, stored, 0, x.subspan(r * count, count));
+    const auto widen = [&](std::uint64_t first, std::uint64_t rows) {
+        const bool whole = from.stride == where.cols;
+        const std::uint64_t count = whole ? rows * where.cols : where.cols;
+        for (std::uint64_t r = first; r < first + rows; r += count / where.cols) {
+            widen_values(from.from(r * from.stride), x.subspan(r * where.cols, count));
+        }
+    };
+    const std::uint64_t rows = where.batches * where.rows;
+    if (axis_of(g) == transform::run::column) {
+        widen(0, rows);
+        prepare(how, g, where, x);
+    } else {
+        const std::uint64_t step = std::max<std::uint64_t>(1, cached_elements / where.cols);
+        for (std::uint64_t r = 0; r < rows; r += step) {
+            panel some = where;
+            some.batches = 1;
+            some.rows = std::min(step, rows - r);
+            widen(r, some.rows);
+            prepare(how, g, some, x.subspan(r * where.cols, some.elements()));
+        }
     }
-    prepare(how, g, where, x);
     return {tensor::dtype::f32, std::as_bytes(x).data(), where.cols};
 }
 

@@ -6,8 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "libmx/base/bits.hpp"
-#include "libmx/base/half.hpp"
+#include "libmx/codec/simd/values.hpp"
 #include "libmx/engine/sweep.hpp"
 
 namespace mx::engine {
@@ -64,36 +63,13 @@ std::vector<grid_job> jobs_of(const tensor_searches& of, bool rotating) {
     return jobs;
 }
 
-// The largest finite magnitude of 16-bit words of which those below `infinity` are finite.
-std::uint16_t finite_word(const std::byte* data, std::size_t count, std::int16_t infinity) {
-    const auto* const words = reinterpret_cast<const std::int16_t*>(data);
-    std::int16_t most = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto magnitude = static_cast<std::int16_t>(words[i] & 0x7fff);
-        const std::int16_t finite = magnitude < infinity ? magnitude : std::int16_t{0};
-        most = most < finite ? finite : most;
-    }
-    return static_cast<std::uint16_t>(most);
-}
-
-// For values in one row, without widening them.
-std::uint32_t stored_amax(const codec::stored_values& values, std::size_t count) {
-    if (values.type == tensor::dtype::bf16) {
-        return std::uint32_t{finite_word(values.data, count, 0x7f80)} << 16;
-    }
-    if (values.type == tensor::dtype::f16) {
-        return base::bits_of(base::float_from_half(finite_word(values.data, count, 0x7c00)));
-    }
-    return finite_amax(std::span(reinterpret_cast<const float*>(values.data), count));
-}
-
 // Processes a panel for the searches of its pass.
 void look(const tensor_searches& of, const loaded_panel& p) {
     base::aligned_buffer<float> room;
     for (const grid_job& j : p.of->jobs) {
         search& s = *of[j.job];
         if (s.what.how.nothing()) {
-            s.raise(stored_amax(p.values, static_cast<std::size_t>(p.where.elements())));
+            s.raise(codec::simd::finite_amax(p.values, p.where.elements()));
             continue;
         }
         prepare(s.what.how, s.what.grid, p.where, p.values, room);
@@ -103,17 +79,9 @@ void look(const tensor_searches& of, const loaded_panel& p) {
 
 }  // namespace
 
-// In signed integers, because every CPU has vector instructions for their maximum.
 std::uint32_t finite_amax(std::span<const float> x) {
-    constexpr auto infinity = static_cast<std::int32_t>(base::f32_infinity);
-    std::int32_t amax = 0;
-    for (const float v : x) {
-        const auto magnitude =
-            static_cast<std::int32_t>(base::bits_of(v) & base::f32_magnitude_mask);
-        const std::int32_t finite = magnitude < infinity ? magnitude : 0;
-        amax = amax < finite ? finite : amax;
-    }
-    return static_cast<std::uint32_t>(amax);
+    return codec::simd::finite_amax({tensor::dtype::f32, std::as_bytes(x).data(), x.size()},
+                                    x.size());
 }
 
 std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
@@ -141,10 +109,10 @@ prologue run_prologue(const std::vector<tensor_ref>& tensors,
     for (std::size_t t = 0; t < tensors.size(); ++t) {
         const io::tensor_info& info = tensors[t].info();
         if (info.elements == 0) continue;
-        if (is_kept(info, control)) found.kept[t].make_room(info.type, info.elements);
+        if (is_kept(info, control)) found.kept[t].keep(tensors[t]);
         const block::grid grid{{1, 1, info.elements}, 1, 1};
         std::vector<grid_job> jobs = jobs_of(all.of[t], false);
-        if (!jobs.empty() || is_kept(info, control)) {
+        if (!jobs.empty() || found.kept[t].copies()) {
             flat.push_back(pass{t, std::move(jobs), panel_plan(grid.over, std::span(&grid, 1))});
         }
         for (pass& p : plan_passes(t, jobs_of(all.of[t], true))) rotated.push_back(std::move(p));
@@ -154,7 +122,7 @@ prologue run_prologue(const std::vector<tensor_ref>& tensors,
     sweep(tensors, flat, quiet, panel_form::stored, [&](const loaded_panel& p) {
         const std::size_t t = p.of->tensor;
         look(all.of[t], p);
-        if (found.kept[t].size() == 0) return;
+        if (!found.kept[t].copies()) return;
         inexact[t] += p.inexact;
         found.kept[t].put(p.where.col, p.values, p.where.elements());
     });

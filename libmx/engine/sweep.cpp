@@ -121,19 +121,30 @@ std::vector<pass> flat_passes(const std::vector<tensor_ref>& tensors, std::uint6
     return passes;
 }
 
-void kept_values::make_room(tensor::dtype stored, std::uint64_t count) {
-    type = codec::is_stored(stored) ? stored : tensor::dtype::f32;
-    elements = count;
-    bytes.resize(static_cast<std::size_t>(count * stored_size(type)));
+void kept_values::keep(const tensor_ref& tensor) {
+    const io::tensor_info& info = tensor.info();
+    const bool as_stored = codec::is_stored(info.type);
+    type_ = as_stored ? info.type : tensor::dtype::f32;
+    elements_ = info.elements;
+    if (as_stored) {
+        source_ = tensor.file->open(tensor.index);
+        data_ = source_->in_memory();
+    }
+    if (data_ != nullptr) return;
+    source_ = nullptr;
+    room_ = std::make_unique_for_overwrite<std::byte[]>(
+        static_cast<std::size_t>(elements_ * stored_size(type_)));
+    data_ = room_.get();
 }
 
 void kept_values::put(std::uint64_t first, const codec::stored_values& values,
                       std::uint64_t count) {
-    std::memcpy(bytes.data() + first * stored_size(type), values.data, count * stored_size(type));
+    if (!copies()) return;
+    std::memcpy(room_.get() + first * stored_size(type_), values.data, count * stored_size(type_));
 }
 
 codec::stored_values kept_values::from(std::uint64_t first, std::uint64_t stride) const {
-    return codec::stored_values{type, bytes.data(), stride}.from(first);
+    return codec::stored_values{type_, data_, stride}.from(first);
 }
 
 void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes,

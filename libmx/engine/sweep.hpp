@@ -2,6 +2,7 @@
 // One sweep over many tensors: plans passes, reads and widens panels, distributes them to threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,17 +59,26 @@ struct loaded_panel {
 /// that directly.
 enum class panel_form : std::uint8_t { widened, stored };
 
-/// All values of a tensor in C order, as stored if backends read that directly, else float32.
-struct kept_values {
-    tensor::dtype type = tensor::dtype::f32;
-    std::uint64_t elements = 0;
-    std::vector<std::byte> bytes;
-
-    std::uint64_t size() const { return elements; }  ///< 0: nothing is kept
-    void make_room(tensor::dtype stored, std::uint64_t count);
-    /// Copies a one-row panel that begins with element `first`.
+/// All values of a tensor in C order, as stored if backends read that directly, else float32: a
+/// copy, or those of a source in memory.
+class kept_values {
+  public:
+    std::uint64_t size() const { return elements_; }  ///< 0: nothing is kept
+    /// Refers to the values of a source that has them in memory as stored; else makes room for a
+    /// copy.
+    void keep(const tensor_ref& tensor);
+    /// Whether put() is needed.
+    bool copies() const { return room_ != nullptr; }
+    /// Copies a one-row panel that begins with element `first`; does nothing without a copy.
     void put(std::uint64_t first, const codec::stored_values& values, std::uint64_t count);
     codec::stored_values from(std::uint64_t first, std::uint64_t stride) const;
+
+  private:
+    tensor::dtype type_ = tensor::dtype::f32;
+    std::uint64_t elements_ = 0;
+    std::shared_ptr<const io::byte_source> source_;
+    std::unique_ptr<std::byte[]> room_;
+    const std::byte* data_ = nullptr;
 };
 
 /// Reads every panel of every pass and calls `body` (concurrently, in no particular order).

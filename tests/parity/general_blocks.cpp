@@ -224,6 +224,36 @@ TEST_CASE("searched scales of values with many ties") {
     }
 }
 
+// Where one scale is 1.5 times the other, they share numbers, and the decision is that of a few
+// elements halfway between numbers under the larger scale.
+TEST_CASE("four-over-six of elements that become the same number under both scales") {
+    std::mt19937_64 random(11);
+    constexpr std::array halfway{0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f};
+    for (const char* text :
+         {"nvfp4:four_over_six=abs_max", "nvfp4:four_over_six=mae", "nvfp4:four_over_six=mse"}) {
+        const recipe r = mx::codec::parse_recipe(text);
+        for (int turn = 0; turn < 40; ++turn) {
+            const float outer = 1.0f + std::ldexp(static_cast<float>(random() % 4096), -12);
+            std::vector<float> x(16, 2688.0f * outer);
+            while (x.size() < 4096) {
+                const auto six = std::ldexp(static_cast<float>(8 + 2 * (random() % 4)),
+                                            static_cast<int>(random() % 9) - 4);
+                std::vector<float> block(16, 0.0f);
+                block[random() % 8] = 6 * six * outer;
+                for (std::size_t i = 8; i < 8 + random() % 4; ++i) {
+                    const float at = halfway[random() % halfway.size()] * 1.5f * six * outer;
+                    block[i] = mx::base::float_from_bits(mx::base::bits_of(at) - 4 +
+                                                         static_cast<std::uint32_t>(random() % 9));
+                }
+                x.insert(x.end(), block.begin(), block.end());
+            }
+            CAPTURE(text, outer);
+            CHECK(disagreement(of_floats(4096, x), r, detail::codes, true) == "");
+            CHECK(disagreement(of_floats(4096, x), r, detail::none, false) == "");
+        }
+    }
+}
+
 TEST_CASE("elements at every decision under every block scale of NVFP4") {
     std::mt19937_64 random(7);
     for (const char* text :

@@ -129,6 +129,13 @@ bool scaling_table::enter_area(const block_params& p, float target) {
     return true;
 }
 
+const block_scaling& scaling_table::without_cell(std::uint32_t amax_bits) {
+    if (amax_bits == 0) return zero_;
+    if (amax_bits >= base::f32_infinity) return left_to_reference;
+    if (!in_area_.empty()) return by_area(amax_bits);
+    return last_ = asked(amax_bits);
+}
+
 // In an area, a code determines the rest.
 const block_scaling& scaling_table::by_area(std::uint32_t amax_bits) {
     const fractional_scale s = choose_scale(p_, amax_bits, source_.target);
@@ -200,6 +207,12 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
     out.own = s.value;
     out.code = s.code;
     set_scale(fractional_encoder(p_, s, {}).scale(), out);
+    if (kind_ == quotient_kind::exact) {
+        // Far from the limits of float32 (sure_quotients).
+        const bool usual = out.inverse == 0 || (out.inverse > 0x1p-120 && out.inverse < 0x1p120);
+        if (!usual) return left_to_reference;
+        out.factor = static_cast<float>(out.inverse);
+    }
     const auto factor = static_cast<double>(s.factor);
     if (kind_ == quotient_kind::division) out.largest = floor_float(largest_quotient * factor);
     if (kind_ == quotient_kind::product && factor > 0) {
@@ -214,16 +227,13 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
     return out;
 }
 
-const block_scaling& scaling_table::of_code(int code) {
-    if (by_code_.empty()) {
-        for (int c = 0; c < 256; ++c) {
-            by_code_.push_back(
-                p_.scale_format->power_of_two()
-                    ? of_power(dialect_steps::code_of(c))
-                    : of_number(fractional_steps::coded(p_, static_cast<std::uint8_t>(c))));
-        }
+void scaling_table::fill_codes() {
+    for (int c = 0; c < 256; ++c) {
+        by_code_.push_back(
+            p_.scale_format->power_of_two()
+                ? of_power(dialect_steps::code_of(c))
+                : of_number(fractional_steps::coded(p_, static_cast<std::uint8_t>(c))));
     }
-    return by_code_[static_cast<std::size_t>(code)];
 }
 
 const scaling_table::float_scales& scaling_table::in_float() {
@@ -253,10 +263,9 @@ void scaling_table::fill(cell& c, std::uint32_t first) {
         const std::uint32_t middle = first + (last - first) / 2;
         (equal(asked(middle), low) ? first : last) = middle;
     }
-    c.below = static_cast<std::int32_t>(found_.size());
     c.from = last;
-    found_.push_back(low);
-    found_.push_back(high);
+    c.either[0] = &found_.emplace_back(low);
+    c.either[1] = &found_.emplace_back(high);
 }
 
 scaling_table& table_of(const block_params& p, float target) {

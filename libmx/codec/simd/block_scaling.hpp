@@ -32,7 +32,7 @@ quotient_kind quotient_of(const block_params& p);
 struct block_scaling {
     double scale;    ///< S, exact, of the block and the tensor; 0: every element becomes a zero
     double inverse;  ///< a little more than 1 / S (exact_quotients), 0 for a zero S
-    float factor;    ///< for the dialect's float32 arithmetic
+    float factor;    ///< for the dialect's float32 arithmetic, or in exact arithmetic the inverse
     /// The smallest |x| beyond the largest value, and the smallest one that rounds beyond it, in
     /// exact arithmetic. Inf: none.
     float overflow, clamp;
@@ -57,7 +57,10 @@ class scaling_table {
     /// Takes the outer scale of another area; false if `p` differs in more than that.
     bool enter_area(const block_params& p, float target);
     /// The scaling of a scale code, if scales have codes.
-    const block_scaling& of_code(int code);
+    const block_scaling& of_code(int code) {
+        if (by_code_.empty()) fill_codes();
+        return by_code_[static_cast<std::size_t>(code)];
+    }
 
     /// All codes of finite scales in float32, if scales have codes.
     struct float_scales {
@@ -69,20 +72,15 @@ class scaling_table {
     /// The scaling for a maximum, given as bits, for as long as the table or until it enters
     /// another area; `lone` receives it if the table does not keep it.
     const block_scaling* lasting(std::uint32_t amax_bits, std::deque<block_scaling>& lone) {
-        const block_scaling& s = of(amax_bits);
+        if (const block_scaling* kept = found(amax_bits)) return kept;
+        const block_scaling& s = without_cell(amax_bits);
         return &s == &last_ ? &lone.emplace_back(s) : &s;
     }
 
     /// The same, valid until the next call.
     const block_scaling& of(std::uint32_t amax_bits) {
-        if (amax_bits == 0) return zero_;
-        if (amax_bits >= base::f32_infinity) return left_to_reference;
-        if (!in_area_.empty()) return by_area(amax_bits);
-        // Among subnormals a cell may contain more than one change of code.
-        if (!coded_ || amax_bits < 1u << 23) return last_ = asked(amax_bits);
-        cell& c = cells_[amax_bits >> cell_bits];
-        if (c.below < 0) fill(c, amax_bits >> cell_bits << cell_bits);
-        return found_[static_cast<std::size_t>(c.below + (amax_bits >= c.from ? 1 : 0))];
+        const block_scaling* const kept = found(amax_bits);
+        return kept != nullptr ? *kept : without_cell(amax_bits);
     }
 
   private:
@@ -103,10 +101,23 @@ class scaling_table {
     // Maxima with the same exponent and top four mantissa bits. The code of a scale changes at most
     // once among them: E4M3 has a code for every eighth of a binade.
     struct cell {
-        std::int32_t below = -1;  // in found_, the one above follows; < 0: not yet computed
-        std::uint32_t from = 0;   // maxima from here on use the one above
+        const block_scaling* either[2] = {};  // in found_; null: not yet computed
+        std::uint32_t from = 0;               // maxima from here on use the second
     };
     static constexpr int cell_bits = 19;
+    static constexpr std::uint32_t least_normal = 1u << 23;
+
+    // The scaling for a maximum that has a cell, else null: among subnormals a cell may contain
+    // more than one change of code.
+    const block_scaling* found(std::uint32_t amax_bits) {
+        if (amax_bits - least_normal >= base::f32_infinity - least_normal || !coded_)
+            return nullptr;
+        cell& c = cells_[amax_bits >> cell_bits];
+        if (c.either[0] == nullptr) fill(c, amax_bits >> cell_bits << cell_bits);
+        // Without a branch that nothing predicts.
+        return c.either[amax_bits >= c.from ? 1 : 0];
+    }
+    const block_scaling& without_cell(std::uint32_t amax_bits);
 
     static source source_of(const block_params& p, float target);
     block_scaling asked(std::uint32_t amax_bits) const;
@@ -118,6 +129,7 @@ class scaling_table {
     void set_scale(double scale, block_scaling& to) const;
     void bound(block_scaling& s) const;
     void fill(cell& c, std::uint32_t first);
+    void fill_codes();
 
     block_params p_;
     source source_;

@@ -144,8 +144,9 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
     const bool kept = g.sign_of_zero == zero_sign::kept;
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (scales.slow.data()[b] != 0) continue;
-        quotients.set_scale(general.scale.data()[b], general.inverse.data()[b]);
-        const floats factor = hn::Set(df, general.factor.data()[b]);
+        const float by = general.factor.data()[b];
+        quotients.set_scale(general.scale.data()[b], general.inverse.data()[b], by);
+        const floats factor = hn::Set(df, by);
         const std::size_t end = (b + 1) * run.stride;
         for (std::size_t i = b * run.stride; i < end; i += float_lanes) {
             const floats x = hn::LoadU(df, run.x + i);

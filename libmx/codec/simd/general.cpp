@@ -31,8 +31,9 @@ class general_kernel : public element_rounder<false, how, with_codes> {
           clamped_(hn::Zero(bits_tag())) {}
 
     HWY_INLINE void set_block(std::size_t block) {
-        quotients_.set_scale(scales_.scale.data()[block], scales_.inverse.data()[block]);
-        factor_ = hn::Set(float_tag(), scales_.factor.data()[block]);
+        const float factor = scales_.factor.data()[block];
+        quotients_.set_scale(scales_.scale.data()[block], scales_.inverse.data()[block], factor);
+        factor_ = hn::Set(float_tag(), factor);
         overflow_from_ = hn::Set(float_tag(), scales_.overflow.data()[block]);
         clamp_from_ = hn::Set(float_tag(), scales_.clamp.data()[block]);
     }
@@ -107,6 +108,10 @@ HWY_INLINE floats with_term(floats terms, floats term) {
     return by == four_over_six::abs_max ? hn::Max(terms, term) : hn::Add(terms, term);
 }
 
+// Under both scales many elements become the same number, and largest errors are often theirs. Such
+// an error does not decide for the smaller scale, so it is left out under the larger one: that is
+// then no better. Only if the number is surely the nearest under the smaller scale, because the
+// error must not be less there. Scales have four bits and numbers two, so their products are exact.
 template <four_over_six by, std::size_t chunk>
 HWY_ATTR void measure_chunks(const element_grid& g, const block_run& run, trial_scales& trials) {
     using fold = std::conditional_t<by == four_over_six::abs_max, max_op, add_op>;
@@ -116,15 +121,20 @@ HWY_ATTR void measure_chunks(const element_grid& g, const block_run& run, trial_
     HWY_ALIGN float of_four[batch * float_lanes];
     const std::size_t per_block = run.stride / chunk;
     const std::size_t chunks = run.blocks * per_block;
-    const auto measured = [&](floats x, floats inverse) HWY_ATTR {
+    struct measured {
+        floats y, q, error;
+    };
+    const auto measure = [&](floats x, floats inverse) HWY_ATTR __attribute__((always_inline)) {
         const floats y = hn::Abs(hn::Mul(x, inverse));
         const floats rounded = grid.round(y, y, hn::Zero(bits_tag()));
-        return error_term<by>(hn::Sub(hn::Min(rounded, grid.max_positive), y));
+        const floats q = hn::Min(rounded, grid.max_positive);
+        return measured{y, q, error_term<by>(hn::Sub(q, y))};
     };
+    const floats below_half = hn::Set(df, 0x1.fp-25f);  // of a quantum's 2^23 fold
     std::size_t block = 0;
     std::size_t left = 0;  // chunks left in the block
     floats six = hn::Zero(df);
-    floats four = six;
+    floats four = six, own_six = six, own_four = six;
     for (std::size_t first = 0; first < chunks; first += batch) {
         const std::size_t count = std::min(batch, chunks - first);
         for (std::size_t i = 0; i < count; ++i) {
@@ -132,6 +142,8 @@ HWY_ATTR void measure_chunks(const element_grid& g, const block_run& run, trial_
                 left = per_block;
                 six = hn::Set(df, trials.inverse_six.data()[block]);
                 four = hn::Set(df, trials.inverse_four.data()[block]);
+                own_six = hn::Set(df, trials.own_six.data()[block]);
+                own_four = hn::Set(df, trials.own_four.data()[block]);
                 ++block;
             }
             --left;
@@ -140,8 +152,17 @@ HWY_ATTR void measure_chunks(const element_grid& g, const block_run& run, trial_
             const float* const from = run.x + (first + i) * chunk;
             for (std::size_t v = 0; v < chunk; v += float_lanes) {
                 const floats x = hn::LoadU(df, from + v);
-                terms_six = with_term<by>(terms_six, measured(x, six));
-                terms_four = with_term<by>(terms_four, measured(x, four));
+                measured by_six = measure(x, six);
+                const measured by_four = measure(x, four);
+                if constexpr (by == four_over_six::abs_max) {
+                    const auto sure =
+                        hn::Lt(by_four.error, hn::Mul(grid.magic(by_four.y), below_half));
+                    const auto same =
+                        hn::Eq(hn::Mul(by_six.q, own_six), hn::Mul(by_four.q, own_four));
+                    by_six.error = hn::IfThenZeroElse(hn::And(sure, same), by_six.error);
+                }
+                terms_six = with_term<by>(terms_six, by_six.error);
+                terms_four = with_term<by>(terms_four, by_four.error);
             }
             hn::Store(terms_six, df, of_six + i * float_lanes);
             hn::Store(terms_four, df, of_four + i * float_lanes);

@@ -123,8 +123,8 @@ struct workspace {
         const std::size_t pieces = pieces_of(run) + batch;
         fit_all(pieces, sums.q, sums.q2, sums.q2_low, sums.xq, sums.xq_low);
         fit_all(blocks, trials.six, trials.four, trials.inverse_six, trials.inverse_four,
-                trials.taken, tried.code, tried.doubtful, tried.six.scale, tried.six.factor,
-                tried.four.scale, tried.four.factor);
+                trials.own_six, trials.own_four, trials.taken, tried.code, tried.doubtful,
+                tried.six.scale, tried.six.factor, tried.four.scale, tried.four.factor);
         fit_all(pieces, trials.error_six, trials.error_four);
         fit_all(run.blocks * run.stride, q);
         if (with_parts) fit_all(run.blocks * run.stride, parts);
@@ -223,14 +223,18 @@ bool takes_four(const block_params& p, const block_run& run, std::size_t block,
 // The two scalings of every block for four-over-six.
 class both_scalings {
   public:
-    both_scalings(const block_params& p, const block_run& run, trial_scales& room)
+    // Calls each(b, six, four) for every block.
+    template <typename Each>
+    both_scalings(const block_params& p, const block_run& run, trial_scales& room, Each&& each)
         : run_(run), six_(room.six.data()), four_(room.four.data()) {
         room.lone.clear();
         scaling_table& of_six = table_of(p, p.largest);
         scaling_table& of_four = table_of(p, target_four);
+        const std::uint32_t* const amax = run.amax.data();
         for (std::size_t b = 0; b < run.blocks; ++b) {
-            six_[b] = of_six.lasting(run.amax.data()[b], room.lone);
-            four_[b] = of_four.lasting(run.amax.data()[b], room.lone);
+            six_[b] = of_six.lasting(amax[b], room.lone);
+            four_[b] = of_four.lasting(amax[b], room.lone);
+            each(b, *six_[b], *four_[b]);
         }
     }
 
@@ -239,10 +243,11 @@ class both_scalings {
 
     // Returns the number of blocks left to the reference, like the functions below.
     template <typename TakesFour>
-    std::size_t choose(const scaling_rows& rows, TakesFour&& takes) const {
+    std::size_t choose(scaling_rows rows, TakesFour&& takes) const {
         std::size_t slow = 0;
+        const std::uint32_t* const all = run_.amax.data();
         for (std::size_t b = 0; b < run_.blocks; ++b) {
-            const std::uint32_t amax = run_.amax.data()[b];
+            const std::uint32_t amax = all[b];
             const bool fast = is_fast(six(b), amax) && is_fast(four(b), amax);
             // Without a branch that nothing predicts.
             const block_scaling* const either[] = {six_[b], four_[b]};
@@ -261,31 +266,36 @@ class both_scalings {
 std::size_t find_four_over_six(const kernels& k, const element_grid& grid, const block_params& p,
                                const block_run& run, const scaling_rows& rows,
                                trial_scales& trials) {
-    const both_scalings of(p, run, trials);
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        trials.inverse_six.data()[b] = static_cast<float>(of.six(b).inverse);
-        trials.inverse_four.data()[b] = static_cast<float>(of.four(b).inverse);
-    }
+    float *const to_six = trials.inverse_six.data(), *const to_four = trials.inverse_four.data();
+    float *const own_six = trials.own_six.data(), *const own_four = trials.own_four.data();
+    const both_scalings of(p, run, trials,
+                           [&](std::size_t b, const block_scaling& six, const block_scaling& four) {
+                               to_six[b] = static_cast<float>(six.inverse);
+                               to_four[b] = static_cast<float>(four.inverse);
+                               own_six[b] = six.own;
+                               own_four[b] = four.own;
+                           });
     k.compare_trials(grid, p.select, run, trials);
+    const std::uint8_t* const taken = trials.taken.data();
     return of.choose(rows, [&](std::size_t b, bool fast) {
-        const std::uint8_t taken = trials.taken.data()[b];
-        return taken == 2 ? fast && takes_four(p, run, b, of.six(b), of.four(b)) : taken != 0;
+        return taken[b] == 2 ? fast && takes_four(p, run, b, of.six(b), of.four(b)) : taken[b] != 0;
     });
 }
 
 // Four-over-six of dialect te: the kernel's sums are those of the reference.
 std::size_t find_te_choice(const kernels& k, const element_grid& grid, const block_params& p,
                            const block_run& run, const scaling_rows& rows, workspace& space) {
-    const both_scalings of(p, run, space.trials);
     block_trials& trials = space.tried;
-    const auto set = [&](std::size_t b, const block_scaling& s, te_candidates& to) {
-        to.scale.data()[b] = s.own;
-        to.factor.data()[b] = s.factor;
-    };
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        set(b, of.six(b), trials.six);
-        set(b, of.four(b), trials.four);
-    }
+    float *const six_scale = trials.six.scale.data(), *const six_factor = trials.six.factor.data();
+    float *const four_scale = trials.four.scale.data(), *const four_factor =
+                                                            trials.four.factor.data();
+    const both_scalings of(p, run, space.trials,
+                           [&](std::size_t b, const block_scaling& six, const block_scaling& four) {
+                               six_scale[b] = six.own;
+                               six_factor[b] = six.factor;
+                               four_scale[b] = four.own;
+                               four_factor[b] = four.factor;
+                           });
     const std::size_t size = run.place.block_size();
     std::size_t cols = static_cast<std::size_t>(run.place.block_cols);
     if (size > cols * te_rows) cols = size;
@@ -306,15 +316,16 @@ std::size_t find_te_choice(const kernels& k, const element_grid& grid, const blo
 
 // Searched scales: by the kernel where float32 arithmetic can determine the best one.
 std::size_t find_best(const kernels& k, const element_grid& grid, const block_params& p,
-                      const block_run& run, const scaling_rows& rows, workspace& space) {
+                      const block_run& run, scaling_rows rows, workspace& space) {
     scaling_table& table = table_of(p, p.largest);
     const std::uint32_t* const amax = run.amax.data();
     block_trials& trials = space.tried;
     const bool power = p.scale_format->power_of_two();
     const int highest = power ? format::e8m0_max : static_cast<int>(p.scale_number.max_positive);
     const int lowest = power ? 0 : 1;
+    std::int32_t* const code = trials.code.data();
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        trials.code.data()[b] = std::clamp<std::int32_t>(table.of(amax[b]).code, lowest, highest);
+        code[b] = std::clamp<std::int32_t>(table.of(amax[b]).code, lowest, highest);
     }
     const scaling_table::float_scales& scales = table.in_float();
     const bool tried = run.stride <= largest_tried && scales.least <= scales.most;
@@ -325,14 +336,14 @@ std::size_t find_best(const kernels& k, const element_grid& grid, const block_pa
              highest, scales.least, scales.most, p.reach, 1 << p.scale_number.mantissa_bits},
             run, trials);
     }
+    const std::uint8_t* const doubtful = trials.doubtful.data();
     std::size_t slow = 0;
     for (std::size_t b = 0; b < run.blocks; ++b) {
-        int best = trials.code.data()[b];
-        const bool found = tried && trials.doubtful.data()[b] == 0;
-        const block_scaling* s = found ? &table.of_code(best) : &table.of(amax[b]);
+        const bool found = tried && doubtful[b] == 0;
+        const block_scaling* s = found ? &table.of_code(code[b]) : &table.of(amax[b]);
         if (!found && is_fast(*s, amax[b]) && amax[b] != 0 && p.tensor.decode > 0) {
             const std::size_t size = extent_of(run.place, b).size();
-            best = scale_search(p, {run.x + b * run.stride, size}).best(s->code);
+            const int best = scale_search(p, {run.x + b * run.stride, size}).best(s->code);
             s = &table.of_code(best);
         }
         const bool fast = is_fast(*s, amax[b]);
@@ -342,11 +353,12 @@ std::size_t find_best(const kernels& k, const element_grid& grid, const block_pa
     return slow;
 }
 
-std::size_t find_by_maximum(const block_params& p, const block_run& run, const scaling_rows& rows) {
+std::size_t find_by_maximum(const block_params& p, const block_run& run, scaling_rows rows) {
     scaling_table& table = table_of(p, p.largest);
     std::size_t slow = 0;
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const std::uint32_t amax = run.amax.data()[b];
+    const std::uint32_t* const all = run.amax.data();
+    for (std::size_t b = 0, blocks = run.blocks; b < blocks; ++b) {
+        const std::uint32_t amax = all[b];
         const block_scaling& s = table.of(amax);
         const bool fast = is_fast(s, amax);
         rows.put(b, s, fast);
@@ -595,11 +607,11 @@ void leave_wide_blocks(const block_params& p, const block_run& run, block_scales
 
 product_plan plan_of(const block_params& p, const element_grid& grid, const block_run& run,
                      workspace& space) {
-    double* const scale = space.scale.data();
-    for (std::size_t b = 0; b < run.blocks; ++b) {
-        const double s = p.plain ? static_cast<double>(space.scales.scale.data()[b])
-                                 : space.general.scale.data()[b];
-        scale[b] = space.scales.slow.data()[b] != 0 ? 0 : s;
+    // Those of general blocks are 0 for slow ones already.
+    double* const scale = p.plain ? space.scale.data() : space.general.scale.data();
+    for (std::size_t b = 0; b < run.blocks && p.plain; ++b) {
+        const bool slow = space.scales.slow.data()[b] != 0;
+        scale[b] = slow ? 0 : static_cast<double>(space.scales.scale.data()[b]);
     }
     std::fill_n(scale + run.blocks, batch, 0.0);
     return {range_of(p),

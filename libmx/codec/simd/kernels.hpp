@@ -154,13 +154,14 @@ struct general_scales {
     base::aligned_buffer<float> factor, overflow, clamp;
 };
 
-/// Four-over-six, per block: both scalings, 1 / S in float32, the approximate size of a chunk's
-/// errors in units of S, and the choice: 0 for the larger scale, 1 for the smaller one, 2 where the
-/// errors differ by less than their uncertainty.
+/// Four-over-six, per block: both scalings, 1 / S in float32, the block's own scale, the
+/// approximate size of a chunk's errors in units of S, and the choice: 0 for the larger scale, 1
+/// for the smaller one, 2 where the errors differ by less than their uncertainty.
 struct trial_scales {
     base::aligned_buffer<const block_scaling*> six, four;
     std::deque<block_scaling> lone;  ///< those that no table keeps
-    base::aligned_buffer<float> inverse_six, inverse_four, error_six, error_four;
+    base::aligned_buffer<float> inverse_six, inverse_four, own_six, own_four;
+    base::aligned_buffer<float> error_six, error_four;
     base::aligned_buffer<std::uint8_t> taken;
 };
 
@@ -237,7 +238,7 @@ struct kernels {
     /// Values without a scale to codes, numbers of the grid or both, see cast_by.
     std::size_t (*cast)(const element_grid& g, bool saturate, const stored_values& from,
                         std::size_t count, std::uint8_t* to, float* values);
-    /// Chooses between the two scales of four-over-six, from their inverses.
+    /// Chooses between the two scales of four-over-six.
     void (*compare_trials)(const element_grid& g, four_over_six by, const block_run& run,
                            trial_scales& trials);
     /// scale=search for blocks of at most largest_tried elements.

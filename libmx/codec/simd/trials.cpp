@@ -183,7 +183,8 @@ class lane_search {
     HWY_INLINE floats error_under(ints code, float_mask active) const {
         const float_tag df;
         const floats inverse = hn::GatherIndex(df, plan_.inverse, code);
-        const floats unit = term(in_first(code));
+        // The scale in units of the first, as exact as by another gather, which takes longer.
+        const floats unit = term(hn::Div(to_first_, inverse));
         floats all = hn::Zero(df);
         for (std::size_t i = 0; i < stride_;) {
             for (const std::size_t end = i + step; i < end; ++i) {
@@ -416,11 +417,12 @@ class lane_search {
             active = within(twice, first_, most, active);
             const floats inverse = hn::GatherIndex(df, plan_.inverse, usable(code_));
             for (std::size_t i = 0; i < stride_; ++i) {
-                if (i % step == 0 && hn::AllFalse(df, active)) return;
+                if (i % (step / 2) == 0 && hn::AllFalse(df, active)) return;
                 const floats y = hn::Mul(hn::Load(df, x_ + i * float_lanes), inverse);
                 const floats more = hn::Sub(hn::AbsDiff(doubled(y), y), hn::AbsDiff(rounded(y), y));
                 active = hn::AndNot(hn::Gt(more, hn::Mul(y, set(0x1p-20f))), active);
             }
+            if (hn::AllFalse(df, active)) return;
             auto sure = active;
             for (std::size_t i = 0; i < stride_; ++i) {
                 const floats y = hn::Mul(hn::Load(df, x_ + i * float_lanes), inverse);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of codes, and float32 as bfloat16, in vectors; the same bits as the scalar code.
+// Values of codes, conversions between float32 and bfloat16, and maxima, in vectors; the same bits
+// as the scalar code.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "libmx/codec/block_params.hpp"
+#include "libmx/codec/segment.hpp"
 
 namespace mx::codec::simd {
 
@@ -16,5 +18,12 @@ void scaled_values(const plain_params& p, const float* scales, std::size_t block
 
 /// bfloat16 bits, to nearest even; NaN becomes the quiet NaN of its sign.
 void to_bf16(const float* from, std::uint16_t* to, std::size_t count);
+
+/// The numbers of bfloat16 bits.
+void from_bf16(const std::uint16_t* from, float* to, std::size_t count);
+
+/// The float32 bits of the largest finite magnitude among `count` consecutive values; 0 if there
+/// is none.
+std::uint32_t finite_amax(const stored_values& values, std::size_t count);
 
 }  // namespace mx::codec::simd

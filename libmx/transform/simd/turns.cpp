@@ -142,6 +142,22 @@ HWY_INLINE void turn_neighbours(const Way& way, std::size_t n, const float* sign
     }
 }
 
+// The same in one or two vectors, without memory.
+template <std::size_t vectors, class Way>
+HWY_INLINE void turn_vectors(const Way& way, std::size_t n, const float* signs, float* x) {
+    constexpr std::size_t lanes = lanes_of<Way>;
+    const typename Way::tag d;
+    const auto sign = hn::LoadU(float_tag_of<Way>(), signs);
+    auto a = within<1>(d, way.load(x, sign), n);
+    if constexpr (vectors == 2) {
+        const auto second_sign = hn::LoadU(float_tag_of<Way>(), signs + lanes);
+        const auto b = within<1>(d, way.load(x + lanes, second_sign), n);
+        way.store(hn::Sub(a, b), second_sign, x + lanes);
+        a = hn::Add(a, b);
+    }
+    way.store(a, sign, x);
+}
+
 template <class Way>
 void turn_rows(const groups& g) {
     constexpr std::size_t lanes = lanes_of<Way>;
@@ -151,10 +167,14 @@ void turn_rows(const groups& g) {
     for (std::size_t i = 0; i < count; ++i) signs[i] = g.signs[i % g.size];
     for (std::size_t r = 0; r < g.x.rows; ++r) {
         float* const row = g.x.data + r * g.x.stride;
+        const std::size_t whole = g.x.cols / count * count;
         std::size_t at = 0;
-        for (; at + count <= g.x.cols; at += count) {
-            turn_neighbours(way, g.size, signs, count, row + at);
+        if (count == lanes) {
+            for (; at < whole; at += lanes) turn_vectors<1>(way, g.size, signs, row + at);
+        } else if (count == 2 * lanes) {
+            for (; at < whole; at += 2 * lanes) turn_vectors<2>(way, g.size, signs, row + at);
         }
+        for (; at < whole; at += count) turn_neighbours(way, g.size, signs, count, row + at);
         if (at == g.x.cols) continue;
         float rest[lanes] = {};
         std::copy(row + at, row + g.x.cols, rest);
