@@ -264,7 +264,8 @@ class Check:
             choice = [] if backend == "processor" else ["--backend", "cuda"]
             self.step(f"{name} by {backend}", 1200, self.mx,
                       *(str(a).replace("OUT", str(out)) for a in arguments), *choice, "--quiet")
-            sums[backend] = "".join(f"{sha256(file)}  {file.name}\n" for file in sorted(out.iterdir()))
+            files = (file for file in sorted(out.rglob("*")) if file.is_file())
+            sums[backend] = "".join(f"{sha256(file)}  {file.relative_to(out)}\n" for file in files)
             (self.work / f"{name}.{backend}.sha256").write_text(sums[backend])
             out.rename(self.scratch / backend)
         if not sums["processor"]:
@@ -300,6 +301,8 @@ class Check:
         for name, recipe, unit in ("sm100", "mxfp8", "sm100.mxf8f6f4"), ("sm90", "e4m3", "sm90.wgmma.fp8"):
             self.same(f"gemm-{name}", "gemm", a, b, "--transpose-b", "-r", recipe, "-m", unit, "-o",
                       "OUT/d.safetensors", *json_out)
+        self.same("train", "train", "proxy", "--width", 512, "--depth", 4, "--batch", 2048, "--recipe", "mxfp8",
+                  "--steps", self.size(20, 3), "--seeds", "1..8", "-o", "OUT/runs", *json_out)
 
     def bench(self):
         model = "model.safetensors"
@@ -313,6 +316,8 @@ class Check:
                        processors(), "--accumulate", "sm90.wgmma.fp8", "--accumulate", "sm100.mxf8f6f4", "--mnk",
                        self.size("8192,8192,4096", "4096,4096,2048"), "--seconds", self.size(60, 4), "--json",
                        self.work / "products.json")
+        self.on_device("bench trainings", 1800, self.mx, "bench", "--train", "--backend", "cuda", "--threads",
+                       f"1,{processors()}", "--seconds", self.size(60, 4), "--json", self.work / "trainings.json")
 
     def run(self):
         if not self.built:

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "libmx/base/notices.hpp"
 #include "libmx/experiments/budget.hpp"
 #include "libmx/experiments/operand_error.hpp"
 #include "libmx/experiments/statistics.hpp"

@@ -2,6 +2,7 @@
 #include "libmx/lab/machine.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/codec/backends.hpp"

@@ -325,7 +325,7 @@ run_request little(const char* model, const std::string& settings) {
 
 std::unique_ptr<training> done_with(const run_request& r, int threads = 1,
                                     const std::string& backend = {}) {
-    auto t = std::make_unique<training>(r, threads, backend);
+    auto t = std::make_unique<training>(r, machine(threads, backend));
     while (!t->finished()) t->step();
     return t;
 }

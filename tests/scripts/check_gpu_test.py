@@ -33,7 +33,9 @@ esac
 text=${text-$1}
 [ "$1" != cast ] || case "$*" in *cuda*) text=other ;; esac
 while [ $# -gt 0 ]; do
-    case $1 in -o | --json | --csv) echo "$text" >"$2" ;; esac
+    case $1 in -o | --json | --csv)
+        case $2 in */runs) mkdir "$2" && echo "$text" >"$2/run.json" ;; *) echo "$text" >"$2" ;; esac ;;
+    esac
     shift
 done
 """
@@ -108,6 +110,7 @@ class CheckGpu(unittest.TestCase):
         text = self.summary(folder)
         self.says(text, "^device +passed +NVIDIA Made Up$", "^memcheck parity +skipped",
                   "^capture verified +passed", "^analyze: same bytes +passed", "^gemm-sm90: same bytes +passed",
+                  "^train: same bytes +passed",
                   "^cast: same bytes +failed +they differ",
                   "^compare by cuda +failed +exit code 4: no such thing", "^compare: same bytes +failed",
                   r"^mxfp4, values on the card.*0\.7 +0\.25 +missed$",
@@ -115,6 +118,7 @@ class CheckGpu(unittest.TestCase):
         self.assertIn("==", (folder / "log.txt").read_text())
         self.assertEqual(len((folder / "cast.cuda.sha256").read_text().splitlines()), 2)
         self.assertTrue((folder / "cast.cuda.json").is_file())
+        self.says((folder / "train.cuda.sha256").read_text(), "^[0-9a-f]{64}  runs/run.json$")
         self.assertEqual(list(self.folder.glob(".gpu-check-*")), [])
 
     def test_what_is_stopped_stops_at_once(self):

@@ -36,10 +36,18 @@ class Count(unittest.TestCase):
         loop = LOOP.replace("LDG.E.128", "LDGSTS").replace("IMAD.WIDE", "IDP.4A").replace("CALL", "LDGSTS")
         self.assertIsNone(count.slots_of(loop, count.loop_of("walk_packed")))  # not enough sums
 
+    def test_chains_are_counted_by_multiply_add(self):
+        chains = LOOP.replace("LDG.E.128", "LDGSTS.E").replace(
+            block("sums", ["IMAD.WIDE"] * 40), block("sums", ["FFMA"] * 512 + ["LDS.128"] * 40))
+        self.assertEqual(count.slots_of(chains), 1.12)  # 4 + 552 + 20 of 512
+        self.assertIsNone(count.slots_of(chains.replace("LDGSTS", "LDG")))
+
     def test_kernels_have_families(self):
         row = "_ZN2mx5codec4cuda21quantize_row_segmentsILb{}ENS1_10{}ENS1_14grid_converterEEEvNS1_6launchEj"
         self.assertEqual(count.family_of(row.format(1, "bf16_block"))[2:], ("bf16", "codes and figures"))
         self.assertEqual(count.family_of(row.format(0, "float_block"))[2:], ("f32, f16", "figures"))
+        chain = "_ZN2mx3lab4cuda43_GLOBAL__N__6889e9e6_10_kernels_cu_41e58ecd8multiplyILj64EEEvNS1_14product_launchE"
+        self.assertEqual(count.family_of(chain)[1], "products of trainings, tiles of  64")
         self.assertIsNone(count.family_of("_ZN2mx4base4cuda5probeEv"))
 
     def test_what_grows_is_found(self):
