@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE LIST of backends, from the reference to the fastest: what quantizes, casts and computes
-// emulated products. Their implementations: codec/backends.cpp, gemm/backends.cpp.
+// emulated products and training runs. Their implementations: codec/backends.cpp,
+// gemm/backends.cpp, lab/machine.cpp.
 #pragma once
 
 #include <array>

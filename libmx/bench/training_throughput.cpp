@@ -58,8 +58,7 @@ class contestant {
         const int within = w.runs == 1 ? threads : 1;
         for (std::uint64_t seed = 1; seed <= w.runs; ++seed) {
             r.seed = seed;
-            runs_.push_back(
-                std::make_unique<lab::training>(r, lab::machine(within, backend)));
+            runs_.push_back(std::make_unique<lab::training>(r, lab::machine(within, backend)));
         }
         // Three products per layer of the student, one per layer of the teacher.
         const double width = static_cast<double>(w.columns);

@@ -141,9 +141,10 @@ inline constexpr std::array confined_libraries{
     confined_library{"CLI/", "apps/mx/cli apps/mx_capture/main", ".cpp"},
     confined_library{"zip.h", "libmx/files/", ""},
     confined_library{"zlib.h", "libmx/files/", ".cpp"},
-    confined_library{"cuda_runtime",
-                     "libmx/base/cuda/ libmx/codec/cuda/ libmx/gemm/cuda/ apps/mx_capture/cuda/",
-                     ""},
+    confined_library{
+        "cuda_runtime",
+        "libmx/base/cuda/ libmx/codec/cuda/ libmx/gemm/cuda/ libmx/lab/cuda/ apps/mx_capture/cuda/",
+        ""},
     confined_library{"mpi.h", "apps/mx/ranks", ".cpp"},
     confined_library{"nlopt", "libmx/optimize/minimize", ".cpp"},
     confined_library{"curl/", "libmx/remote/http", ".cpp"},

@@ -94,8 +94,8 @@ void compare_products(const products_maker& make, std::uint64_t every, const cas
     struct extents {
         std::size_t rows, columns, depth;
     };
-    constexpr extents shapes[] = {{1, 1, 1},    {1, 3, 8},      {7, 5, 9},    {64, 64, 16},
-                                  {65, 1, 700}, {3, 200, 33},   {70, 66, 7},  {128, 128, 40},
+    constexpr extents shapes[] = {{1, 1, 1},     {1, 3, 8},      {7, 5, 9},   {64, 64, 16},
+                                  {65, 1, 700},  {3, 200, 33},   {70, 66, 7}, {128, 128, 40},
                                   {257, 300, 8}, {300, 385, 61}, {2, 3, 1000}};
     const auto by = make();
     lab::machine on(1, make(), nullptr);

@@ -547,8 +547,8 @@ runner declare_train(parser& cmd) {
         "on every machine. A run can be stopped, changed at a step, and continued with all else "
         "equal, so every later difference is due to the change. Products are chains of float32 "
         "fused multiply-adds, or any accumulator model; layer norms, activations, loss and "
-        "optimizer are float32 by default. With --backend cuda a GPU computes the large ones of these "
-        "chains.");
+        "optimizer are float32 by default. With --backend cuda a GPU computes the large ones of "
+        "these chains.");
     cmd.examples(
         "mx train proxy --width 64 --steps 500 --lr 0.003 --scheme su.coded.e4m3 -o run\n"
         "mx train --resume run --steps 1000\n"

@@ -29,8 +29,8 @@ class device_products {
 
     /// Whether this product is for the device.
     bool takes(const operand_view& a, const operand_view& b) const;
-    /// As lab::multiply; no extent may be 0. Throws base::error: unavailable, or no_room unless both
-    /// operands, the result and the parts fit.
+    /// As lab::multiply; no extent may be 0. Throws base::error: unavailable, or no_room unless
+    /// both operands, the result and the parts fit.
     void multiply(const operand_view& a, const operand_view& b, float* c);
 
   private:
