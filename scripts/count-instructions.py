@@ -85,30 +85,46 @@ def shortest(blocks, after, start, end):
     return NEVER
 
 
-def around(graph, load, sum_up, least):
-    """Instructions on the cheapest way around the loop of a block with the instruction `load` and the
-    one with the most of `sum_up`, at least `least`; None where there is no such loop."""
+def count_in(block, what):
+    return sum(what in line for line in block)
+
+
+def around_rows(graph):
+    """Instructions on the cheapest way around the loop that reads a block by wide loads and multiplies its
+    integers; None where there is no such loop."""
     blocks, after = blocks_of(graph)
-    count = lambda name, what: sum(what in line for line in blocks[name])
-    loads = [name for name in blocks if count(name, load) > 0]
-    sums = max(blocks, key=lambda name: count(name, sum_up))
-    if not loads or count(sums, sum_up) < least:
+    loads = [name for name in blocks if count_in(blocks[name], "LDG.E.128") > 0]
+    sums = max(blocks, key=lambda name: count_in(blocks[name], "IMAD.WIDE"))
+    if not loads or count_in(blocks[sums], "IMAD.WIDE") < ROW_SIZE:
         return None
-    ways = [shortest(blocks, after, name, sums) + (0 if name == sums else shortest(blocks, after, sums, name))
-            for name in loads]
-    return min(ways) if min(ways) < NEVER else None
+    found = min(shortest(blocks, after, load, sums) + shortest(blocks, after, sums, load) for load in loads)
+    return found if found < NEVER else None
+
+
+def around_steps(graph, what, least):
+    """Instructions on the cheapest way around the loop of a product's steps that leaves out neither the block
+    with at least `least` instructions `what` nor one that copies to shared memory."""
+    blocks, after = blocks_of(graph)
+    sums = max(blocks, key=lambda name: count_in(blocks[name], what))
+    if count_in(blocks[sums], what) < least:
+        return None
+    stops = [name for name in blocks if name == sums or count_in(blocks[name], "LDGSTS") > 0
+             and shortest(blocks, after, sums, name) + shortest(blocks, after, name, sums) < NEVER]
+    found = sum(shortest(blocks, after, *pair) for pair in zip(stops, stops[1:] + stops[:1]))
+    return found if found < NEVER else None
 
 
 def slots_of(name, graph):
-    """Issue slots an element: of a loop that reads a block by wide loads and multiplies its integers, or
-    of one that copies the next step to shared memory and truncates or multiplies the terms of another."""
-    products = PRODUCTS.search(name)
-    if not products:
-        work, found = ROW_SIZE, around(graph, "LDG.E.128", "IMAD.WIDE", ROW_SIZE)
-    elif products[1]:
-        work, found = LANE_OUTPUTS * int(products[1]), around(graph, "LDGSTS", "F2I", 1)
+    """Issue slots an element, or a multiply-add of a product."""
+    product = PRODUCTS.search(name)
+    if not product:
+        work, found = ROW_SIZE, around_rows(graph)
+    elif product[1]:
+        work = LANE_OUTPUTS * int(product[1])
+        found = around_steps(graph, "F2I", work)
     else:
-        work, found = LANE_PACKED_OUTPUTS * PACKED_STEP, around(graph, "LDGSTS", "IDP.4A", 1)
+        work = LANE_PACKED_OUTPUTS * PACKED_STEP
+        found = around_steps(graph, "IDP.4A", work // 4)
     return None if found is None else round(found / work, 1)
 
 
