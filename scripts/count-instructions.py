@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the CUDA kernels of rows, of other recipes and of products, disassembles them, and prints
-what they cost: issue slots an element, registers, spills. docs/design/cuda.md has the table.
+what they cost: issue slots an element or a multiply-add, registers, spills. docs/design/cuda.md has the table.
 
   count-instructions.py                    prints the table
   count-instructions.py --update           writes it into the document
@@ -102,14 +102,14 @@ def around_rows(graph):
 
 
 def around_steps(graph, what, least):
-    """Instructions on the cheapest way around the loop of a product's steps that leaves out neither the block
-    with at least `least` instructions `what` nor one that copies to shared memory."""
+    """Instructions on the cheapest way around the loop of a product's steps that leaves out no block that
+    copies to shared memory or has an instruction `what`; None if fewer than `least` of these are on it."""
     blocks, after = blocks_of(graph)
     sums = max(blocks, key=lambda name: count_in(blocks[name], what))
-    if count_in(blocks[sums], what) < least:
-        return None
-    stops = [name for name in blocks if name == sums or count_in(blocks[name], "LDGSTS") > 0
+    stops = [name for name in blocks if count_in(blocks[name], what) + count_in(blocks[name], "LDGSTS") > 0
              and shortest(blocks, after, sums, name) + shortest(blocks, after, name, sums) < NEVER]
+    if sum(count_in(blocks[name], what) for name in stops) < least:
+        return None
     found = sum(shortest(blocks, after, *pair) for pair in zip(stops, stops[1:] + stops[:1]))
     return found if found < NEVER else None
 

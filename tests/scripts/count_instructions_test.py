@@ -27,9 +27,20 @@ TABLE = "| kernel | values | output | slots | spills |\n|---|---|---|---:|---:|\
 
 class Count(unittest.TestCase):
     def test_the_cheapest_way_that_does_the_work_is_counted(self):
-        self.assertEqual(count.slots_of(LOOP), 2.0)  # 4 + 40 + 20 of 32 elements
-        self.assertIsNone(count.slots_of(LOOP.replace("IMAD.WIDE", "IADD3")))
-        self.assertIsNone(count.slots_of(LOOP.replace("LDG.E.128", "LDG.E")))
+        self.assertEqual(count.slots_of("rows", LOOP), 2.0)  # 4 + 40 + 20 of 32 elements
+        self.assertIsNone(count.slots_of("rows", LOOP.replace("IMAD.WIDE", "IADD3")))
+        self.assertIsNone(count.slots_of("rows", LOOP.replace("LDG.E.128", "LDG.E")))
+
+    def test_no_part_of_a_products_step_is_left_out(self):
+        # The way by `skip` would miss the copies.
+        parts = {"begin": ["LDGSTS"] * 9, "wait": ["BAR"] * 8, "copy": ["LDGSTS"] * 8, "skip": ["BRA"],
+                 "sums": ["F2I"] * 256}
+        graph = "".join(block(name, lines) for name, lines in parts.items()) + "".join(
+            f'"{a}":exit0:e -> "{b}":entry:n;\n' for a, b in [
+                ("begin", "wait"), ("wait", "copy"), ("wait", "skip"), ("copy", "sums"), ("skip", "sums"),
+                ("sums", "wait")])
+        self.assertEqual(count.slots_of("walk_splitILi32ELNS0_10conversionE0", graph), 1.1)  # 272 of 256
+        self.assertIsNone(count.slots_of("walk_splitILi64ELNS0_10conversionE0", graph))
 
     def test_kernels_have_families(self):
         row = "_ZN2mx5codec4cuda21quantize_row_segmentsILb{}ENS1_10{}ENS1_14grid_converterEEEvNS1_6launchEj"
