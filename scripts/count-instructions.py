@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the CUDA kernels of rows, of other recipes, of counting and of products, disassembles them, and
-prints what they cost: issue slots an element, registers, spills. docs/design/cuda.md has the table.
+prints what they cost: issue slots an element or a multiply-add, registers, spills. docs/design/cuda.md has
+the table.
 
   count-instructions.py                    prints the table
   count-instructions.py --update           writes it into the document
@@ -44,7 +45,7 @@ class Loop:
     sum_up: str
     least: int
     work: int
-    every: bool = False  # the loop reads in several places, and leaves out none
+    every: bool = False  # a round leaves out no block that reads or sums up
     digits: int = 1
 
 
@@ -123,17 +124,19 @@ def slots_of(graph, loop):
     blocks, after = blocks_of(graph)
     count = lambda name, what: sum(what in line for line in blocks[name])
     sums = max(blocks, key=lambda name: count(name, loop.sum_up))
-    if count(sums, loop.sum_up) < loop.least:
+    round_by = lambda name: shortest(blocks, after, sums, name) + shortest(blocks, after, name, sums)
+    reads = [name for name in blocks if count(name, loop.read) > 0]
+    if loop.every:
+        stops = [name for name in blocks if count(name, loop.read) + count(name, loop.sum_up) > 0
+                 and round_by(name) < NEVER]
+        found = sum(count(name, loop.sum_up) for name in stops)
+        around = sum(shortest(blocks, after, *pair) for pair in zip(stops, stops[1:] + stops[:1]))
+    else:
+        found = count(sums, loop.sum_up)
+        around = min(map(round_by, reads), default=NEVER)
+    if found < loop.least or not reads or around >= NEVER:
         return None
-    # The ways through a block, which the loop returns to.
-    reads = [name for name in blocks if count(name, loop.read) > 0
-             and shortest(blocks, after, sums, name) + shortest(blocks, after, name, sums) < NEVER]
-    ways = [reads] if loop.every and reads else [[name] for name in reads]
-    around = NEVER
-    for through in ways:
-        stops = [name for name in blocks if name == sums or name in through]
-        around = min(around, sum(shortest(blocks, after, *pair) for pair in zip(stops, stops[1:] + stops[:1])))
-    return round(around / loop.work, loop.digits) if around < NEVER else None
+    return round(around / loop.work, loop.digits)
 
 
 def figures_of(nvcc, nvdisasm, source, architecture, folder):

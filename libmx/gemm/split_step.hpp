@@ -251,32 +251,25 @@ MX_HD inline void split_step(const step_rule& r, const std::byte* a, unsigned a_
             power[i][j] = power_of_two(larger(base_a[i] + base_b[j] + raise - top[i][j], -126));
         }
     }
-    split_sum total[rows][cols];
+    constexpr int sums = (length + split_sum_terms - 1) / split_sum_terms;
+    std::uint32_t sum[sums][rows][cols] = {};
     MX_UNROLL
-    for (unsigned first = 0; first < length; first += split_sum_terms) {
-        std::uint32_t sum[rows][cols] = {};
+    for (unsigned k = 0; k < length; k += 4) {
+        typename row::values vb[cols];
         MX_UNROLL
-        for (unsigned k = first; k < first + split_sum_terms && k < length; k += 4) {
-            typename row::values vb[cols];
+        for (unsigned j = 0; j < cols; ++j) vb[j] = row(b + j * b_next).values_from(k);
+        MX_UNROLL
+        for (unsigned i = 0; i < rows; ++i) {
+            const typename row::values va = row(a + i * a_next).values_from(k);
             MX_UNROLL
-            for (unsigned j = 0; j < cols; ++j) vb[j] = row(b + j * b_next).values_from(k);
-            MX_UNROLL
-            for (unsigned i = 0; i < rows; ++i) {
-                const typename row::values va = row(a + i * a_next).values_from(k);
+            for (int j = 0; j < cols; ++j) {
                 MX_UNROLL
-                for (int j = 0; j < cols; ++j) {
-                    MX_UNROLL
-                    for (int n = 0; n < 4; ++n) {
-                        const float product = va.v[n] * vb[j].v[n];
-                        sum[i][j] += static_cast<std::uint32_t>(truncated(product * power[i][j]));
-                    }
+                for (int n = 0; n < 4; ++n) {
+                    const float product = va.v[n] * vb[j].v[n];
+                    sum[k / split_sum_terms][i][j] +=
+                        static_cast<std::uint32_t>(truncated(product * power[i][j]));
                 }
             }
-        }
-        MX_UNROLL
-        for (int i = 0; i < rows; ++i) {
-            MX_UNROLL
-            for (int j = 0; j < cols; ++j) total[i][j].add(static_cast<std::int32_t>(sum[i][j]));
         }
     }
     MX_UNROLL
@@ -285,8 +278,11 @@ MX_HD inline void split_step(const step_rule& r, const std::byte* a, unsigned a_
         for (int j = 0; j < cols; ++j) {
             const float start = split_accumulator<convert>(c[i][j]);
             const int unit = top[i][j] - r.fraction_bits;
-            total[i][j].add(truncated(raised(start, -unit)));
-            const std::uint32_t next = split_result<convert>(total[i][j], unit);
+            split_sum total;
+            total.add(truncated(raised(start, -unit)));
+            MX_UNROLL
+            for (int n = 0; n < sums; ++n) total.add(static_cast<std::int32_t>(sum[n][i][j]));
+            const std::uint32_t next = split_result<convert>(total, unit);
             const std::uint32_t kept = base::is_nan(start) ? canonical_nan(convert) : c[i][j];
             c[i][j] = base::is_finite(start) ? next : kept;
         }

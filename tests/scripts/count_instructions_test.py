@@ -32,15 +32,23 @@ class Count(unittest.TestCase):
         self.assertIsNone(count.slots_of(LOOP.replace("IMAD.WIDE", "IADD3"), rows))
         self.assertIsNone(count.slots_of(LOOP.replace("LDG.E.128", "LDG.E"), rows))
 
-    def test_products_leave_out_no_place_where_they_read(self):
-        loop = LOOP.replace("LDG.E.128", "LDGSTS").replace("IMAD.WIDE", "IDP.4A").replace("CALL", "LDGSTS")
-        self.assertIsNone(count.slots_of(loop, count.loop_of("walk_packed")))  # not enough sums
-
     def test_chains_are_counted_by_multiply_add(self):
+        chain = count.loop_of("multiplyILj64E")
         chains = LOOP.replace("LDG.E.128", "LDGSTS.E").replace(
             block("sums", ["IMAD.WIDE"] * 40), block("sums", ["FFMA"] * 512 + ["LDS.128"] * 40))
-        self.assertEqual(count.slots_of(chains), 1.12)  # 4 + 552 + 20 of 512
-        self.assertIsNone(count.slots_of(chains.replace("LDGSTS", "LDG")))
+        self.assertEqual(count.slots_of(chains, chain), 1.12)  # 4 + 552 + 20 of 512
+        self.assertIsNone(count.slots_of(chains.replace("LDGSTS", "LDG"), chain))
+
+    def test_no_part_of_a_products_step_is_left_out(self):
+        # The way by `skip` would miss the copies.
+        parts = {"begin": ["LDGSTS"] * 9, "wait": ["BAR"] * 8, "copy": ["LDGSTS"] * 8, "skip": ["BRA"],
+                 "sums": ["F2I"] * 256}
+        graph = "".join(block(name, lines) for name, lines in parts.items()) + "".join(
+            f'"{a}":exit0:e -> "{b}":entry:n;\n' for a, b in [
+                ("begin", "wait"), ("wait", "copy"), ("wait", "skip"), ("copy", "sums"), ("skip", "sums"),
+                ("sums", "wait")])
+        self.assertEqual(count.slots_of(graph, count.loop_of("walk_splitILi32ELNS0_10conversionE0")), 1.1)  # 272 of 256
+        self.assertIsNone(count.slots_of(graph, count.loop_of("walk_splitILi64ELNS0_10conversionE0")))
 
     def test_kernels_have_families(self):
         row = "_ZN2mx5codec4cuda21quantize_row_segmentsILb{}ENS1_10{}ENS1_14grid_converterEEEvNS1_6launchEj"

@@ -92,36 +92,26 @@ struct panel_copy {
     }
 };
 
-// The position of a block's panels, and the outputs of a thread: lane_rows rows, lane_cols columns
-// that are panels apart.
-template <unsigned lane_cols>
-struct panel_place {
-    unsigned my_row = threadIdx.x / 32 * lane_rows;
-    unsigned lane = threadIdx.x % 32;
-    std::uint64_t panel_a, panel_b;
-    std::uint64_t row, col;  // of the first output, from those of the tile; wraps around before it
-
-    __device__ explicit panel_place(const tile_launch& l)
-        : panel_a(l.where.row / panel_rows + blockIdx.y),
-          panel_b(l.where.col / panel_rows + std::uint64_t{blockIdx.x} * lane_cols),
-          row(panel_a * panel_rows + my_row - l.where.row),
-          col(panel_b * panel_rows + lane - l.where.col) {}
-
-    // Calls use(sum, accumulator) for every output that the tile has.
-    template <typename Use>
-    __device__ void each(const tile_launch& l, std::uint32_t (&sum)[lane_rows][lane_cols],
-                         Use use) const {
+// The outputs of a thread: lane_rows rows, and lane_cols columns that are panels apart. Calls
+// use(sum, accumulator) for those that the tile has. The place of the first is 32 bits wide, so that
+// it takes few registers; before the tile, it wraps around.
+template <unsigned lane_cols, typename Use>
+__device__ inline void each_output(const tile_launch& l,
+                                   std::uint32_t (&sum)[lane_rows][lane_cols], Use use) {
+    const unsigned row = blockIdx.y * panel_rows + threadIdx.x / 32 * lane_rows -
+                         static_cast<unsigned>(l.where.row % panel_rows);
+    const unsigned col = blockIdx.x * lane_cols * panel_rows + threadIdx.x % 32 -
+                         static_cast<unsigned>(l.where.col % panel_rows);
 #pragma unroll
-        for (unsigned i = 0; i < lane_rows; ++i) {
+    for (unsigned i = 0; i < lane_rows; ++i) {
 #pragma unroll
-            for (unsigned j = 0; j < lane_cols; ++j) {
-                const std::uint64_t c = col + j * panel_rows;
-                if (row + i >= l.where.rows || c >= l.where.cols) continue;
-                use(sum[i][j], l.acc[(row + i) * l.where.cols + c]);
-            }
+        for (unsigned j = 0; j < lane_cols; ++j) {
+            const unsigned c = col + j * panel_rows;
+            if (row + i >= l.where.rows || c >= l.where.cols) continue;
+            use(sum[i][j], l.acc[(row + i) * l.where.cols + c]);
         }
     }
-};
+}
 
 // Calls take(rows of A, rows of B, sums) for every step, with the panels in shared memory, and
 // keeps the sums that it leaves.
@@ -130,16 +120,16 @@ __device__ inline void walk_panels(const tile_launch& l, std::byte* tiles, Take 
     constexpr unsigned panel_bytes = panel_rows * pitch_of(bytes);
     constexpr unsigned tile_bytes = (1 + lane_cols) * panel_bytes;
     using parts = panel_copy<bytes>;
-    const panel_place<lane_cols> place(l);
     std::uint32_t sum[lane_rows][lane_cols] = {};
-    place.each(l, sum, [](std::uint32_t& s, std::uint32_t at) { s = at; });
+    each_output(l, sum, [](std::uint32_t& s, std::uint32_t at) { s = at; });
     if (l.steps.count == 0) return;
-    const std::byte* from[1 + lane_cols];
     const std::uint64_t first = l.steps.at(0);
-    from[0] = l.a.panel(place.panel_a, first, bytes) + parts::from();
+    const std::byte* from[1 + lane_cols];
+    from[0] = l.a.panel(l.where.row / panel_rows + blockIdx.y, first, bytes) + parts::from();
 #pragma unroll
     for (unsigned j = 0; j < lane_cols; ++j) {
-        from[1 + j] = l.b.panel(place.panel_b + j, first, bytes) + parts::from();
+        const std::uint64_t panel = l.where.col / panel_rows + blockIdx.x * lane_cols + j;
+        from[1 + j] = l.b.panel(panel, first, bytes) + parts::from();
     }
     constexpr std::ptrdiff_t panel_size = panel_rows * bytes;
     const std::ptrdiff_t next = l.steps.descending ? -panel_size : panel_size;
@@ -152,17 +142,19 @@ __device__ inline void walk_panels(const tile_launch& l, std::byte* tiles, Take 
         __pipeline_commit();
     };
     copy(tiles);
-    for (std::uint64_t n = 0; n < l.steps.count; ++n) {
+    // No memory holds an operand of 2^32 steps.
+    const auto count = static_cast<unsigned>(l.steps.count);
+    for (unsigned n = 0; n < count; ++n) {
         __pipeline_wait_prior(0);
         // All threads have copied step n, and none reads step n - 1 any more.
         __syncthreads();
         const unsigned turn = n % 2;
-        if (n + 1 < l.steps.count) copy(tiles + (1 - turn) * tile_bytes);
+        if (n + 1 < count) copy(tiles + (1 - turn) * tile_bytes);
         const std::byte* const tile = tiles + turn * tile_bytes;
-        take(tile + place.my_row * pitch_of(bytes),
-             tile + panel_bytes + place.lane * pitch_of(bytes), sum);
+        take(tile + threadIdx.x / 32 * lane_rows * pitch_of(bytes),
+             tile + panel_bytes + threadIdx.x % 32 * pitch_of(bytes), sum);
     }
-    place.each(l, sum, [](std::uint32_t s, std::uint32_t& at) { at = s; });
+    each_output(l, sum, [](std::uint32_t s, std::uint32_t& at) { at = s; });
 }
 
 template <int length, conversion convert>
