@@ -74,20 +74,21 @@ TEST_CASE("recipes of rows have their body, and no others") {
 
 // Eight at a time in 32 bits: sixteen of the largest would not fit.
 TEST_CASE("the sum of a block's largest bf16 is exact") {
-    for (const float sign : {1.0f, -1.0f}) {
-        cuda::row_grid g{};
-        g.emax = 2;
-        const float y = sign * 255.0f * base::exact_pow2f(g.emax + 1 - 7);
-        cuda::row_sums<cuda::bf16_block> block(g);
-        for (int i = 0; i < cuda::row_size; ++i) block.add(y, 0);
-        mx::block::exact_totals all;
-        auto sums = cuda::no_totals<false>(all);
-        cuda::detail::set_units(sums, g.emax + 1);
-        block.add_to(sums, g, 0);
-        const int unit = g.emax + 1 - 51;
-        const double sum = 32.0 * static_cast<double>(y) * base::exact_pow2(-unit);
-        CHECK(sums.x.value().low == static_cast<std::uint64_t>(static_cast<std::int64_t>(sum)));
-        CHECK(sums.x.value().high == (sign < 0 ? -1 : 0));
+    using sums = cuda::row_sums<cuda::bf16_block>;
+    for (const std::int64_t sign : {1, -1}) {
+        const std::int64_t y = sign * 255 << (cuda::row_grid::place_bits + 1 - 7);
+        sums block;
+        for (int i = 0; i < cuda::row_size; ++i) block.add(static_cast<float>(y), 0);
+        sums::totals totals{};
+        block.add_to(totals, 3);
+        CHECK(totals.x == 32 * y << 3);
+        CHECK(totals.d == 0);
+        CHECK(totals.x2.low == static_cast<std::uint64_t>(y * y) << 11);
+        CHECK(totals.x2.high == (y * y) >> 53);
+        CHECK(totals.d2.low == 0);
+        CHECK(totals.d2.high == 0);
+        CHECK(totals.xd.low == 0);
+        CHECK(totals.xd.high == 0);
     }
 }
 
@@ -98,18 +99,19 @@ TEST_CASE("bounds and the rounding by arithmetic say what the encoder says of ev
         const cuda::row_grid g = cuda::row_grid_of(p);
         std::uint64_t different = 0, compared = 0;
         const auto one = [&](std::uint32_t bits, int exponent) {
-            const float y = base::float_from_bits(bits) * base::exact_pow2f(-exponent);
+            const float ones = base::float_from_bits(bits) * base::exact_pow2f(-exponent);
+            const float y = ones * g.per_unit;
             const std::uint32_t magnitude = bits & base::f32_magnitude_mask;
-            // Blocks that the body passes to the steps of the reference.
-            if (magnitude == 0 || !(std::abs(y) >= 0x1p-60f && std::abs(y) < g.far)) return;
+            // Blocks that the body leaves to the steps of the reference.
+            if (magnitude == 0 || !(std::abs(ones) >= 0x1p-60f && std::abs(y) < g.far)) return;
             const auto e = mx::format::encode_magnitude(p.element, {}, bits, exponent, 0);
             const auto code = mx::format::with_sign(p.element, e.magnitude, e.negative);
             const auto reaches = [&](std::uint32_t from) {
                 return (base::bits_of(y) & base::f32_magnitude_mask) >= from;
             };
             const bool same =
-                cuda::rounded(g, y) == p.value[code] &&
-                mx::format::cast_code(p.element, {}, base::bits_of(y), true, 0) == code &&
+                cuda::rounded(g, y) == p.value[code] * g.per_unit && cuda::code_of(g, y) == code &&
+                mx::format::cast_code(p.element, {}, base::bits_of(ones), true, 0) == code &&
                 reaches(g.kept) == (e.magnitude != 0) &&
                 reaches(g.normal) == (e.magnitude >= p.element.smallest_normal) &&
                 reaches(g.top) == (e.magnitude == p.element.max_positive) &&

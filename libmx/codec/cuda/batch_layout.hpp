@@ -36,8 +36,9 @@ struct batch_layout {
     std::vector<recipe_layout> by_recipe;
     std::size_t back_bytes;
     // Device only; undefined before and after a launch.
-    std::size_t x, raised;
-    bool raises;  ///< whether a recipe requests raised exponents
+    std::size_t x, raised, marks;
+    std::size_t marks_per_segment;  ///< see launch; 0 without a body of rows
+    bool raises;                    ///< whether a recipe requests raised exponents
     std::size_t scratch_bytes;
 
     std::size_t stride;                     ///< codes from one block to the next

@@ -25,20 +25,25 @@ __global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments
     const auto r = static_cast<std::uint32_t>(job % l.recipe_count);
     if (s >= l.segment_count) return;
     const device_recipe& recipe = l.recipes[r];
-    if (recipe.body != segment_body) return;
+    const std::uint64_t at = std::uint64_t{r} * l.segment_count + s;
+    const std::uint16_t* marks = nullptr;
+    if (recipe.body != segment_body) {
+        marks = l.marks + at * l.marks_per_segment;
+        if (!has_marks(l.segments[s], marks)) return;
+    }
     const auto* from = reinterpret_cast<const std::uint32_t*>(&recipe.params);
     auto* to = reinterpret_cast<std::uint32_t*>(&shared[warp]);
     for (unsigned i = lane; i < sizeof(plain_params) / sizeof(std::uint32_t); i += lane_count) {
         to[i] = from[i];
     }
     __syncwarp();
-    segment_tally& out = l.tallies[std::uint64_t{r} * l.segment_count + s];
+    segment_tally& out = l.tallies[at];
     if (recipe.parts) {
         quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks, *recipe.totals,
-                               out);
+                               out, marks);
     } else {
         quantize_segment<false>(shared[warp], l.segments[s], l.values, recipe.blocks,
-                                *recipe.totals, out);
+                                *recipe.totals, out, marks);
     }
 }
 
@@ -68,12 +73,11 @@ int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
 
 int enqueue_plain(const launch& l, void* stream) {
     if (l.segment_count == 0 || l.recipe_count == 0) return cudaSuccess;
-    constexpr std::uint32_t segments = 1u << segment_body;
+    const std::uint32_t rows = l.bodies & ~(1u << segment_body);
     int code = cudaSuccess;
-    if ((l.bodies & segments) != 0) code = enqueue_segments(l, stream);
-    const std::uint32_t rows = l.bodies & ~segments;
-    if (rows != 0 && code == cudaSuccess) code = enqueue_all_rows(l, rows, stream);
-    return code;
+    if (rows != 0) code = enqueue_all_rows(l, rows, stream);
+    // Also the blocks that rows marked.
+    return code == cudaSuccess ? enqueue_segments(l, stream) : code;
 }
 
 }  // namespace mx::codec::cuda

@@ -77,6 +77,21 @@ inline int __any_sync(std::uint32_t lanes, int own) {
     const std::uint32_t* const all = card::exchange("__any_sync", lanes, own != 0 ? 1u : 0u);
     return std::any_of(all, all + card::warp_size, [](std::uint32_t one) { return one != 0; });
 }
+inline std::uint32_t __ballot_sync(std::uint32_t lanes, int own) {
+    const std::uint32_t* const all = card::exchange("__ballot_sync", lanes, own != 0 ? 1u : 0u);
+    std::uint32_t bits = 0;
+    for (std::uint32_t lane = 0; lane < card::warp_size; ++lane) bits |= all[lane] << lane;
+    return bits;
+}
+inline int __reduce_max_sync(std::uint32_t lanes, int own) {
+    const auto word = static_cast<std::uint32_t>(own);
+    const std::uint32_t* const all = card::exchange("__reduce_max_sync", lanes, word);
+    int most = own;
+    for (std::uint32_t lane = 0; lane < card::warp_size; ++lane) {
+        most = std::max(most, static_cast<int>(all[lane]));
+    }
+    return most;
+}
 // Fibres of a stream switch only where they wait.
 template <typename T>
 T atomicAdd(T* to, T value) {
@@ -93,6 +108,12 @@ inline std::uint32_t atomicMin(std::uint32_t* to, std::uint32_t value) {
 // Numbers.
 inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
+    const std::uint64_t both = std::uint64_t{b} << 32 | a;
+    unsigned out = 0;
+    for (int i = 0; i < 4; ++i) out |= (both >> (which >> 4 * i & 7u) * 8 & 0xffu) << 8 * i;
+    return out;
+}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline int __dp4a(int a, int b, int c) {
