@@ -14,7 +14,7 @@ constexpr unsigned warps_per_block = 4;
 
 // The recipe is in shared memory: all lanes read its numbers at once, and each lane looks up its
 // own entry in the table of values.
-__global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments(launch l) {
+__global__ void __launch_bounds__(warps_per_block* lane_count, 3) quantize_segments(launch l) {
     __shared__ plain_params shared[warps_per_block];
     static_assert(sizeof(plain_params) % sizeof(std::uint32_t) == 0);
     const unsigned warp = threadIdx.x / lane_count;
@@ -57,7 +57,9 @@ int enqueue_segments(const launch& l, void* stream) {
 
 // Each body processes its own recipes of the launch.
 int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
-    const std::uint32_t instructions = bodies & with_codes(l.by_instruction);
+    std::uint32_t instructions = bodies & with_codes(l.by_instruction);
+    // The figures of bf16 take fewer instructions by arithmetic, in pairs.
+    if (l.values.type == tensor::dtype::bf16) instructions &= ~row_bodies;
     int code = cudaSuccess;
     if (bodies != instructions) code = enqueue_rows(l, bodies & ~instructions, stream);
     for (const auto& paths : {fp8_paths(), narrow_paths()}) {

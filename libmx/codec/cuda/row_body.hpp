@@ -138,24 +138,20 @@ MX_HD inline void count_row(const row_grid& g, const Values& y, float least, flo
     tally.dead += underflow == nonzero ? 1u : 0u;
 }
 
-// The codes of a scaled block, sixteen at a time if there are 32.
-template <typename Values, typename Converter>
-MX_HD inline void write_codes(const rounded_block<Values, Converter>& on_grid, std::uint32_t size,
-                              std::uint8_t* codes) {
+// The codes of a block, sixteen at a time if there are 32.
+MX_HD inline void write_codes(const row_codes& from, std::uint32_t size, std::uint8_t* codes) {
+    if (size == row_size) {
+        MX_UNROLL
+        for (int i = 0; i < 8; i += 4) {
+            store_sixteen(codes + 4 * i,
+                          {{from.word[i], from.word[i + 1], from.word[i + 2], from.word[i + 3]}});
+        }
+        return;
+    }
     MX_UNROLL
-    for (int i = 0; i < row_size; i += 16) {
-        sixteen_bytes out;
-        MX_UNROLL
-        for (int k = 0; k < 4; ++k) out.word[k] = on_grid.codes(i + 4 * k);
-        if (size == row_size) {
-            store_sixteen(codes + i, out);
-            continue;
-        }
-        MX_UNROLL
-        for (int k = 0; k < 16; ++k) {
-            if (i + k >= static_cast<int>(size)) continue;
-            codes[i + k] = static_cast<std::uint8_t>(out.word[k / 4] >> (k % 4 * 8));
-        }
+    for (int i = 0; i < row_size; ++i) {
+        if (i >= static_cast<int>(size)) continue;
+        codes[i] = static_cast<std::uint8_t>(from.word[i / 4] >> (i % 4 * 8));
     }
 }
 
@@ -209,16 +205,18 @@ MX_HD inline void add_row(const row_grid& g, const Converter& convert, const row
     const row_scale& s = b.scale;
     Values& y = b.values;
     y.scale(s.reciprocal);
-    const rounded_block<Values, Converter> q(g, convert, y, base::bits_of(s.most));
+    count_row(g, y, s.least, s.most, b.range.least == 0, at.size(), tally);
+    // Last: values leave their registers as they are added up.
     row_sums<Values> sum;
-    const float error = q.add_to(sum);
+    row_codes codes;
+    const float error =
+        add_rounded<coded>(g, convert, y, base::bits_of(s.most) >= g.clamp, sum, codes);
     sum.add_to(sums, largest == 0 ? 0 : s.code - lowest);
     tally.add_error(error, s.code - format::e8m0_bias + g.unit);
     tally.counted_max = larger{}(tally.counted_max, largest);
-    count_row(g, y, s.least, s.most, b.range.least == 0, at.size(), tally);
     if constexpr (coded) {
         const std::uint64_t index = first_block + at.block;
-        write_codes(q, at.size(), to.codes + index * to.stride);
+        write_codes(codes, at.size(), to.codes + index * to.stride);
         // A block of zeros has the least scale under every rule.
         to.scale_code[index] = static_cast<std::uint8_t>(largest == 0 ? 0 : s.code);
         to.offset[index] = 0;

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/row_body.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
@@ -36,12 +38,15 @@ void start_rows(const launch& l, std::uint32_t bodies, void* stream) {
         <<<blocks, row_warps * lane_count, 0, static_cast<cudaStream_t>(stream)>>>(l, bodies);
 }
 
+// Another converter is not used for the figures of bf16 (kernels.cu).
 template <typename Converter>
 int enqueue_rows_by(const launch& l, std::uint32_t bodies, void* stream) {
     const std::uint32_t without = bodies & row_bodies;
     const std::uint32_t coded = bodies & row_bodies << coded_rows;
     if (l.values.type == tensor::dtype::bf16) {
-        start_rows<false, bf16_block, Converter>(l, without, stream);
+        if constexpr (std::is_same_v<Converter, grid_converter>) {
+            start_rows<false, bf16_block, Converter>(l, without, stream);
+        }
         start_rows<true, bf16_block, Converter>(l, coded, stream);
     } else {
         start_rows<false, float_block, Converter>(l, without, stream);

@@ -472,95 +472,71 @@ class row_sums<float_block> {
     std::uint64_t high2_ = 0, both_ = 0, low2_ = 0, q2_ = 0, high_q_ = 0, low_q_ = 0;
 };
 
-/// The elements of a scaled block, rounded by `convert`. `most`: the largest magnitude, float32
-/// bits.
-template <typename Values, typename Converter>
-class rounded_block {
-  public:
-    MX_HD rounded_block(const row_grid& g, const Converter& convert, const Values& y,
-                        std::uint32_t /*most*/)
-        : g_(g), convert_(convert), y_(y) {}
-    /// Adds up the block; returns the largest |y - q|.
-    MX_HD float add_to(row_sums<Values>& sum) const {
-        float most = 0;
-        MX_UNROLL
-        for (int i = 0; i < row_size; i += 2) {
-            const value_pair q = convert_.values(g_, y_[i], y_[i + 1]);
-            sum.add(y_[i], q.first);
-            sum.add(y_[i + 1], q.second);
-            most = larger_of(
-                most, larger_of(std::fabs(q.first - y_[i]), std::fabs(q.second - y_[i + 1])));
-        }
-        return most;
-    }
-    /// The codes of elements i to i + 3.
-    MX_HD std::uint32_t codes(int i) const {
-        return convert_.codes(g_, y_[i], y_[i + 1]) | convert_.codes(g_, y_[i + 2], y_[i + 3])
-                                                          << 16;
-    }
-
-  private:
-    const row_grid& g_;
-    const Converter& convert_;
-    const Values& y_;
+/// The codes of a block, four to a word.
+struct row_codes {
+    std::uint32_t word[row_size / 4];
 };
+
+/// Rounds a scaled block by `convert`, adds it up, and, with `coded`, returns its codes. Returns
+/// the largest |y - q|. `beyond`: elements may round beyond the largest number.
+template <bool coded, typename Values, typename Converter>
+MX_HD inline float add_rounded(const row_grid& g, const Converter& convert, const Values& y,
+                               bool /*beyond*/, row_sums<Values>& sum, row_codes& codes) {
+    float most = 0;
+    MX_UNROLL
+    for (int i = 0; i < row_size; i += 2) {
+        const value_pair q = convert.values(g, y[i], y[i + 1]);
+        sum.add(y[i], q.first);
+        sum.add(y[i + 1], q.second);
+        most =
+            larger_of(most, larger_of(std::fabs(q.first - y[i]), std::fabs(q.second - y[i + 1])));
+        if constexpr (coded) {
+            const std::uint32_t two = convert.codes(g, y[i], y[i + 1]);
+            codes.word[i / 4] = i % 4 == 0 ? two : codes.word[i / 4] | two << 16;
+        }
+    }
+    return most;
+}
 
 /// bf16 by arithmetic: in pairs.
-template <>
-class rounded_block<bf16_block, grid_converter> {
-  public:
-    MX_HD rounded_block(const row_grid& g, const grid_converter&, const bf16_block& y,
-                        std::uint32_t most)
-        : g_(g), y_(y), beyond_(most >= g.clamp) {}
-    MX_HD float add_to(row_sums<bf16_block>& sum) const {
-        std::uint32_t q[row_size / 2];
+template <bool coded>
+MX_HD inline float add_rounded(const row_grid& g, const grid_converter&, const bf16_block& y,
+                               bool beyond, row_sums<bf16_block>& sum, row_codes& codes) {
+    constexpr int words = row_size / 2;
+    constexpr std::uint32_t signs = 0x80008000u;
+    std::uint32_t q[words];
+    std::uint32_t before = 0;  // two codes, each in a half
+    MX_UNROLL
+    for (int i = 0; i < words; ++i) {
+        const std::uint32_t w = y.word(i);
+        const std::uint32_t magic = larger_of_sum(w & 0x7f807f80u, g.to_magics, g.least_magics);
+        q[i] = pair_difference(pair_sum(w, magic), magic);
+        if constexpr (coded) {
+            // As code_of().
+            const std::uint32_t binades = (magic - g.least_magics) >> (g.code_shift - 16);
+            const std::uint32_t code = (pair_sum(w & ~signs, magic) - magic) + binades;
+            const std::uint32_t two = smaller_halves(code, g.largest_codes, g.largest_codes) |
+                                      (w & signs) >> (15 - g.sign_shift);
+            if (i % 2 == 1) codes.word[i / 2] = bytes_of(before, two);
+            before = two;
+        }
+    }
+    if (beyond) {
         MX_UNROLL
-        for (int i = 0; i < row_size / 2; ++i) {
-            const std::uint32_t m = magics(y_.word(i));
-            q[i] = pair_difference(pair_sum(y_.word(i), m), m);
-        }
-        if (beyond_) {
-            MX_UNROLL
-            for (int i = 0; i < row_size / 2; ++i) {
-                q[i] = pair_between(q[i], g_.largests | signs, g_.largests);
-            }
-        }
-        std::uint32_t most = 0;
-        MX_UNROLL
-        for (int i = 0; i < row_size / 2; i += 2) {
-            most = larger_halves(most, pair_difference(q[i], y_.word(i)) & ~signs,
-                                 pair_difference(q[i + 1], y_.word(i + 1)) & ~signs);
-        }
-        MX_UNROLL
-        for (int i = 0; i < row_size / 2; ++i) {
-            sum.add(low_of(y_.word(i)), low_of(q[i]));
-            sum.add(high_of(y_.word(i)), high_of(q[i]));
-        }
-        return larger_of(low_of(most), high_of(most));
+        for (int i = 0; i < words; ++i) q[i] = pair_between(q[i], g.largests | signs, g.largests);
     }
-    MX_HD std::uint32_t codes(int i) const {
-        // Bytes 0 and 2 of two words.
-        return bytes_of(pair_of_codes(y_.word(i / 2)), pair_of_codes(y_.word(i / 2 + 1)));
+    std::uint32_t most = 0;
+    MX_UNROLL
+    for (int i = 0; i < words; i += 2) {
+        most = larger_halves(most, pair_difference(q[i], y.word(i)) & ~signs,
+                             pair_difference(q[i + 1], y.word(i + 1)) & ~signs);
     }
-
-  private:
-    static constexpr std::uint32_t signs = 0x80008000u;
-
-    MX_HD std::uint32_t magics(std::uint32_t y) const {
-        return larger_of_sum(y & 0x7f807f80u, g_.to_magics, g_.least_magics);
+    MX_UNROLL
+    for (int i = 0; i < words; ++i) {
+        sum.add(low_of(y.word(i)), low_of(q[i]));
+        sum.add(high_of(y.word(i)), high_of(q[i]));
     }
-    /// As code_of().
-    MX_HD std::uint32_t pair_of_codes(std::uint32_t y) const {
-        const std::uint32_t m = magics(y);
-        const std::uint32_t sum = pair_sum(y & ~signs, m);
-        const std::uint32_t code = (sum - m) + ((m - g_.least_magics) >> (g_.code_shift - 16));
-        return smaller_halves(code, g_.largest_codes, g_.largest_codes) |
-               (y & signs) >> (15 - g_.sign_shift);
-    }
-
-    const row_grid& g_;
-    const bf16_block& y_;
-    bool beyond_;
-};
+    return larger_of(low_of(most), high_of(most));
+}
 
 }  // namespace mx::codec::cuda
