@@ -11,13 +11,17 @@ namespace mx::codec::cuda {
 class instruction_stand_in {
   public:
     explicit MX_HD instruction_stand_in(const plain_params& p) : p_(p) {}
-    MX_HD value_pair operator()(const row_grid&, float first, float second) const {
-        return {value_of(first), value_of(second)};
+    MX_HD value_pair values(const row_grid& g, float first, float second) const {
+        return {p_.value[code_of(first * g.in_ones)] * g.per_unit,
+                p_.value[code_of(second * g.in_ones)] * g.per_unit};
+    }
+    MX_HD std::uint32_t codes(const row_grid& g, float first, float second) const {
+        return code_of(first * g.in_ones) | code_of(second * g.in_ones) << 8;
     }
 
   private:
-    MX_HD float value_of(float y) const {
-        return p_.value[format::cast_code(p_.element, {}, base::bits_of(y), true, 0)];
+    MX_HD std::uint32_t code_of(float y) const {
+        return format::cast_code(p_.element, {}, base::bits_of(y), true, 0);
     }
     const plain_params& p_;
 };

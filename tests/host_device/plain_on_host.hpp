@@ -2,8 +2,6 @@
 // The kernels' work for the plain recipes of a launch, on the host with its own pointers.
 #pragma once
 
-#include <algorithm>
-
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/row_body.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
@@ -17,37 +15,40 @@ void general_on_host(const launch& l);
 namespace detail {
 
 template <bool coded, typename Converter>
-void rows_on_host(const launch& l, const device_recipe& r, const device_segment* segments,
-                  std::uint32_t count, segment_tally* out) {
+void rows_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
+    const row_recipe shared = row_recipe_of(l.recipes[recipe]);
     if (l.values.type == tensor::dtype::bf16) {
-        quantize_rows<coded, bf16_block, Converter>(r.params, segments, count, l.values, r.blocks,
-                                                    *r.totals, out);
+        quantize_rows<coded, bf16_block, Converter>(shared, l, recipe, first);
     } else {
-        quantize_rows<coded, float_block, Converter>(r.params, segments, count, l.values, r.blocks,
-                                                     *r.totals, out);
+        quantize_rows<coded, float_block, Converter>(shared, l, recipe, first);
     }
 }
 
 template <typename Converter>
-void one_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
-    const device_recipe& r = l.recipes[recipe];
-    const device_segment* const segments = l.segments + first;
-    const std::uint32_t count = std::min(segments_at_once, l.segment_count - first);
-    segment_tally* const out = l.tallies + std::uint64_t{recipe} * l.segment_count + first;
-    if (r.body == segment_body) {
-        for (std::uint32_t i = 0; i < count; ++i) {
-            if (r.parts) {
-                quantize_segment<true>(r.params, segments[i], l.values, r.blocks, *r.totals,
-                                       out[i]);
-            } else {
-                quantize_segment<false>(r.params, segments[i], l.values, r.blocks, *r.totals,
-                                        out[i]);
-            }
-        }
-    } else if (r.body < first_row_body + coded_rows) {
-        rows_on_host<false, Converter>(l, r, segments, count, out);
+void rows_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
+    const int body = l.recipes[recipe].body;
+    if (body == segment_body) return;
+    if (body < first_row_body + coded_rows) {
+        rows_on_host<false, Converter>(l, first, recipe);
     } else {
-        rows_on_host<true, Converter>(l, r, segments, count, out);
+        rows_on_host<true, Converter>(l, first, recipe);
+    }
+}
+
+inline void segment_on_host(const launch& l, std::uint32_t segment, std::uint32_t recipe) {
+    const device_recipe& r = l.recipes[recipe];
+    const std::uint64_t at = std::uint64_t{recipe} * l.segment_count + segment;
+    const std::uint16_t* marks = nullptr;
+    if (r.body != segment_body) {
+        marks = l.marks + at * l.marks_per_segment;
+        if (!has_marks(l.segments[segment], marks)) return;
+    }
+    if (r.parts) {
+        quantize_segment<true>(r.params, l.segments[segment], l.values, r.blocks, *r.totals,
+                               l.tallies[at], marks);
+    } else {
+        quantize_segment<false>(r.params, l.segments[segment], l.values, r.blocks, *r.totals,
+                                l.tallies[at], marks);
     }
 }
 
@@ -56,8 +57,11 @@ void one_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
 /// Converter: rounds the elements in the body of rows.
 template <typename Converter>
 void plain_on_host(const launch& l) {
-    for (std::uint32_t s = 0; s < l.segment_count; s += segments_at_once) {
-        for (std::uint32_t r = 0; r < l.recipe_count; ++r) detail::one_on_host<Converter>(l, s, r);
+    for (std::uint32_t r = 0; r < l.recipe_count; ++r) {
+        for (std::uint32_t s = 0; s < l.segment_count; s += segments_at_once) {
+            detail::rows_on_host<Converter>(l, s, r);
+        }
+        for (std::uint32_t s = 0; s < l.segment_count; ++s) detail::segment_on_host(l, s, r);
     }
 }
 

@@ -3,6 +3,7 @@
 // device's conversion instructions.
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
@@ -10,8 +11,11 @@
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/format/cast.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_device/host_device.hpp"
 #include "tests/host_device/host_quantizer.hpp"
+#include "tests/host_device/plain_on_host.hpp"
 #include "tests/parity/device_cases.hpp"
+#include "tests/parity/segments.hpp"
 
 namespace {
 
@@ -33,7 +37,94 @@ const std::array backends{
                    codec::make_host_caster,
                    no_meter}};
 
+// Counts the blocks that rows leave to the steps of the reference.
+std::uint64_t marked = 0, blocks = 0;
+
+void counted_start(const cuda::launch& l, base::cuda::stream& on) {
+    static_cast<base::cuda::host_stream&>(on).queue([l] {
+        cuda::plain_on_host<cuda::grid_converter>(l);
+        for (std::uint32_t s = 0; s < l.segment_count; ++s) {
+            const std::uint32_t own = cuda::blocks_of(l.segments[s]);
+            for (std::uint32_t b = 0; b < own; ++b) {
+                const std::uint16_t word =
+                    l.marks[s * l.marks_per_segment + b / cuda::blocks_per_mark];
+                marked += word >> b % cuda::blocks_per_mark & 1u;
+            }
+            blocks += own;
+        }
+    });
+}
+
+std::unique_ptr<codec::quantizer> make_counted() {
+    static base::cuda::host_device one;
+    return cuda::make_device_quantizer(one, counted_start);
+}
+
+const codec::backend counted{
+    {"counted", "rows, with the marked blocks counted", nothing_missing, true},
+    make_counted,
+    codec::make_host_caster,
+    no_meter};
+
+// Normally distributed blocks of 32, then changed by `change(element, bits)`, bits in the upper
+// half for bf16.
+template <typename Change>
+mx::tests::stored_matrix changed(mx::tensor::dtype type, Change change) {
+    const auto& f = *mx::format::find_element_format("e2m1");
+    auto m = mx::tests::make_matrix(type, 3, 32 * 41, {mx::tests::block_kind::gaussian}, f, 5);
+    const std::size_t size = type == mx::tensor::dtype::f32 ? 4 : 2;
+    for (std::size_t i = 0; i < m.bytes.size() / size; ++i) {
+        std::uint32_t bits = 0;
+        std::byte* const at = m.bytes.data() + i * size;
+        std::memcpy(reinterpret_cast<std::byte*>(&bits) + (4 - size), at, size);
+        change(i, bits);
+        std::memcpy(at, reinterpret_cast<std::byte*>(&bits) + (4 - size), size);
+    }
+    return m;
+}
+
 }  // namespace
+
+TEST_CASE("blocks that rows leave to the steps of the reference") {
+    using mx::tensor::dtype;
+    for (const dtype type : {dtype::f32, dtype::bf16}) {
+        // From 2^-1 to 1.
+        const auto one_binade = [](std::uint32_t bits) {
+            return (bits & 0x807fffffu) | 0x3f000000u;
+        };
+        // An Inf, a NaN, a subnormal number, or numbers too far apart in every block.
+        const auto all = changed(type, [&](std::size_t i, std::uint32_t& bits) {
+            constexpr std::array<std::uint32_t, 4> first{0x7f800000u, 0xffc00000u, 0x00010000u,
+                                                         0x20000000u};
+            bits = i % 32 == 0 ? first[i / 32 % 4] : one_binade(bits);
+        });
+        const auto none =
+            changed(type, [&](std::size_t, std::uint32_t& bits) { bits = one_binade(bits); });
+        // Every other block is too small for the sums of its warp.
+        const auto half = changed(type, [&](std::size_t i, std::uint32_t& bits) {
+            bits = one_binade(bits) - (i / 32 % 2 == 0 ? 40u << 23 : 0u);
+        });
+        for (const char* text : {"mxfp4", "mxfp8", "mxfp8:element=e5m2,scale=rceil"}) {
+            const codec::recipe r = codec::parse_recipe(text);
+            for (const auto wanted : {codec::detail::none, codec::detail::codes}) {
+                const auto same = [&](const mx::tests::stored_matrix& m) {
+                    marked = blocks = 0;
+                    const auto expected = mx::tests::everything(*mx::tests::backends_here().front(),
+                                                                m, r, wanted, false);
+                    return mx::tests::everything(counted, m, r, wanted, false) == expected;
+                };
+                CAPTURE(text, static_cast<int>(type), static_cast<int>(wanted));
+                CHECK(same(all));
+                CHECK(blocks == 3 * 41);
+                CHECK(marked == blocks);
+                CHECK(same(half));
+                CHECK(marked == (blocks + 1) / 2);
+                CHECK(same(none));
+                CHECK(marked == 0);
+            }
+        }
+    }
+}
 
 TEST_CASE("a lane for a block leaves the bytes of the reference") {
     for (const codec::backend& d : backends) {
@@ -74,20 +165,21 @@ TEST_CASE("recipes of rows have their body, and no others") {
 
 // Eight at a time in 32 bits: sixteen of the largest would not fit.
 TEST_CASE("the sum of a block's largest bf16 is exact") {
-    for (const float sign : {1.0f, -1.0f}) {
-        cuda::row_grid g{};
-        g.emax = 2;
-        const float y = sign * 255.0f * base::exact_pow2f(g.emax + 1 - 7);
-        cuda::row_sums<cuda::bf16_block> block(g);
-        for (int i = 0; i < cuda::row_size; ++i) block.add(y, 0);
-        mx::block::exact_totals all;
-        auto sums = cuda::no_totals<false>(all);
-        cuda::detail::set_units(sums, g.emax + 1);
-        block.add_to(sums, g, 0);
-        const int unit = g.emax + 1 - 51;
-        const double sum = 32.0 * static_cast<double>(y) * base::exact_pow2(-unit);
-        CHECK(sums.x.value().low == static_cast<std::uint64_t>(static_cast<std::int64_t>(sum)));
-        CHECK(sums.x.value().high == (sign < 0 ? -1 : 0));
+    using sums = cuda::row_sums<cuda::bf16_block>;
+    for (const std::int64_t sign : {1, -1}) {
+        const std::int64_t y = sign * 255 << (cuda::row_grid::place_bits + 1 - 7);
+        sums block;
+        for (int i = 0; i < cuda::row_size; ++i) block.add(static_cast<float>(y), 0);
+        sums::totals totals{};
+        block.add_to(totals, 3);
+        CHECK(totals.x == 32 * y << 3);
+        CHECK(totals.d == 0);
+        CHECK(totals.x2.low == static_cast<std::uint64_t>(y * y) << 11);
+        CHECK(totals.x2.high == (y * y) >> 53);
+        CHECK(totals.d2.low == 0);
+        CHECK(totals.d2.high == 0);
+        CHECK(totals.xd.low == 0);
+        CHECK(totals.xd.high == 0);
     }
 }
 
@@ -98,18 +190,19 @@ TEST_CASE("bounds and the rounding by arithmetic say what the encoder says of ev
         const cuda::row_grid g = cuda::row_grid_of(p);
         std::uint64_t different = 0, compared = 0;
         const auto one = [&](std::uint32_t bits, int exponent) {
-            const float y = base::float_from_bits(bits) * base::exact_pow2f(-exponent);
+            const float ones = base::float_from_bits(bits) * base::exact_pow2f(-exponent);
+            const float y = ones * g.per_unit;
             const std::uint32_t magnitude = bits & base::f32_magnitude_mask;
-            // Blocks that the body passes to the steps of the reference.
-            if (magnitude == 0 || !(std::abs(y) >= 0x1p-60f && std::abs(y) < g.far)) return;
+            // Blocks that the body leaves to the steps of the reference.
+            if (magnitude == 0 || !(std::abs(ones) >= 0x1p-60f && std::abs(y) < g.far)) return;
             const auto e = mx::format::encode_magnitude(p.element, {}, bits, exponent, 0);
             const auto code = mx::format::with_sign(p.element, e.magnitude, e.negative);
             const auto reaches = [&](std::uint32_t from) {
                 return (base::bits_of(y) & base::f32_magnitude_mask) >= from;
             };
             const bool same =
-                cuda::rounded(g, y) == p.value[code] &&
-                mx::format::cast_code(p.element, {}, base::bits_of(y), true, 0) == code &&
+                cuda::rounded(g, y) == p.value[code] * g.per_unit && cuda::code_of(g, y) == code &&
+                mx::format::cast_code(p.element, {}, base::bits_of(ones), true, 0) == code &&
                 reaches(g.kept) == (e.magnitude != 0) &&
                 reaches(g.normal) == (e.magnitude >= p.element.smallest_normal) &&
                 reaches(g.top) == (e.magnitude == p.element.max_positive) &&

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -136,6 +137,16 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     if (l.general_count != 0) l.x = scratch.take(blocks * l.stride * sizeof(float));
     l.raises = raises;
     if (raises) l.raised = scratch.take(blocks * l.stride);
+    const bool rows = std::ranges::any_of(recipes, [&](const recipe_request& r) {
+        return r.params->plain && body_of(r, segments) != segment_body;
+    });
+    for (std::size_t s = 0; rows && s < segments.size(); ++s) {
+        const std::size_t words =
+            (segments[s].place.blocks() + blocks_per_mark - 1) / blocks_per_mark;
+        l.marks_per_segment = std::max(l.marks_per_segment, words);
+    }
+    l.marks =
+        scratch.take(l.plain_count * segments.size() * l.marks_per_segment * sizeof(std::uint16_t));
     l.sums = back.take(recipes.size() * sizeof(block::exact_totals));
     l.sent_bytes = l.there_bytes + back.bytes();
     l.tallies = back.take(recipes.size() * segments.size() * sizeof(segment_tally));
@@ -212,6 +223,8 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     l.recipes = at<device_recipe>(device_there, layout.recipes);
     l.recipe_count = static_cast<std::uint32_t>(layout.plain_count);
     l.tallies = tallies;
+    l.marks = at<std::uint16_t>(device_scratch, layout.marks);
+    l.marks_per_segment = static_cast<std::uint32_t>(layout.marks_per_segment);
     l.general = at<general_recipe>(device_there, layout.general);
     l.general_count = static_cast<std::uint32_t>(layout.general_count);
     l.block_count = layout.first_blocks.back();

@@ -40,8 +40,9 @@ struct batch_layout {
     // and after a launch.
     std::size_t values, value_bytes;
     std::size_t widened;  ///< values stored as codes: the same as bf16
-    std::size_t x, raised;
-    bool raises;  ///< whether a recipe requests raised exponents
+    std::size_t x, raised, marks;
+    std::size_t marks_per_segment;  ///< see launch; 0 without a body of rows
+    bool raises;                    ///< whether a recipe requests raised exponents
     std::size_t scratch_bytes;
 
     std::size_t stride;                     ///< codes from one block to the next

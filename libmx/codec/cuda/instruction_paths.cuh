@@ -4,10 +4,10 @@
 
 #include <cuda_fp16.h>
 
-#include "libmx/format/cast.hpp"
-#include "libmx/format/cuda/instructions.cuh"
 #include "libmx/codec/cuda/row_kernels.cuh"
 #include "libmx/codec/cuda/row_kernels.hpp"
+#include "libmx/format/cast.hpp"
+#include "libmx/format/cuda/instructions.cuh"
 
 namespace mx::codec::cuda {
 
@@ -16,14 +16,19 @@ template <typename Narrow, typename Widen>
 class instruction_converter {
   public:
     explicit MX_HD instruction_converter(const plain_params&) {}
-    MX_HD value_pair operator()([[maybe_unused]] const row_grid& g, float first,
-                                float second) const {
+    MX_HD value_pair values(const row_grid& g, float first, float second) const {
 #if defined(__CUDA_ARCH__)
-        const std::uint32_t codes = Narrow::codes(base::bits_of(second), base::bits_of(first));
-        const float2 values = __half22float2(values_of(codes));
-        return {values.x, values.y};
+        const float2 values = __half22float2(values_of(codes(g, first, second)));
+        return {values.x * g.per_unit, values.y * g.per_unit};
 #else
         return {rounded(g, first), rounded(g, second)};
+#endif
+    }
+    MX_HD std::uint32_t codes(const row_grid& g, float first, float second) const {
+#if defined(__CUDA_ARCH__)
+        return Narrow::codes(base::bits_of(second * g.in_ones), base::bits_of(first * g.in_ones));
+#else
+        return code_of(g, first) | code_of(g, second) << 8;
 #endif
     }
 

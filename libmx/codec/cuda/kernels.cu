@@ -14,7 +14,7 @@ constexpr unsigned warps_per_block = 4;
 
 // The recipe is in shared memory: all lanes read its numbers at once, and each lane looks up its
 // own entry in the table of values.
-__global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments(launch l) {
+__global__ void __launch_bounds__(warps_per_block* lane_count, 3) quantize_segments(launch l) {
     __shared__ plain_params shared[warps_per_block];
     static_assert(sizeof(plain_params) % sizeof(std::uint32_t) == 0);
     const unsigned warp = threadIdx.x / lane_count;
@@ -25,20 +25,25 @@ __global__ void __launch_bounds__(warps_per_block* lane_count) quantize_segments
     const auto r = static_cast<std::uint32_t>(job % l.recipe_count);
     if (s >= l.segment_count) return;
     const device_recipe& recipe = l.recipes[r];
-    if (recipe.body != segment_body) return;
+    const std::uint64_t at = std::uint64_t{r} * l.segment_count + s;
+    const std::uint16_t* marks = nullptr;
+    if (recipe.body != segment_body) {
+        marks = l.marks + at * l.marks_per_segment;
+        if (!has_marks(l.segments[s], marks)) return;
+    }
     const auto* from = reinterpret_cast<const std::uint32_t*>(&recipe.params);
     auto* to = reinterpret_cast<std::uint32_t*>(&shared[warp]);
     for (unsigned i = lane; i < sizeof(plain_params) / sizeof(std::uint32_t); i += lane_count) {
         to[i] = from[i];
     }
     __syncwarp();
-    segment_tally& out = l.tallies[std::uint64_t{r} * l.segment_count + s];
+    segment_tally& out = l.tallies[at];
     if (recipe.parts) {
         quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks, *recipe.totals,
-                               out);
+                               out, marks);
     } else {
         quantize_segment<false>(shared[warp], l.segments[s], l.values, recipe.blocks,
-                                *recipe.totals, out);
+                                *recipe.totals, out, marks);
     }
 }
 
@@ -52,7 +57,9 @@ int enqueue_segments(const launch& l, void* stream) {
 
 // Each body processes its own recipes of the launch.
 int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
-    const std::uint32_t instructions = bodies & with_codes(l.by_instruction);
+    std::uint32_t instructions = bodies & with_codes(l.by_instruction);
+    // The figures of bf16 take fewer instructions by arithmetic, in pairs.
+    if (l.values.type == tensor::dtype::bf16) instructions &= ~row_bodies;
     int code = cudaSuccess;
     if (bodies != instructions) code = enqueue_rows(l, bodies & ~instructions, stream);
     for (const auto& paths : {fp8_paths(), narrow_paths()}) {
@@ -68,12 +75,11 @@ int enqueue_all_rows(const launch& l, std::uint32_t bodies, void* stream) {
 
 int enqueue_plain(const launch& l, void* stream) {
     if (l.segment_count == 0 || l.recipe_count == 0) return cudaSuccess;
-    constexpr std::uint32_t segments = 1u << segment_body;
+    const std::uint32_t rows = l.bodies & ~(1u << segment_body);
     int code = cudaSuccess;
-    if ((l.bodies & segments) != 0) code = enqueue_segments(l, stream);
-    const std::uint32_t rows = l.bodies & ~segments;
-    if (rows != 0 && code == cudaSuccess) code = enqueue_all_rows(l, rows, stream);
-    return code;
+    if (rows != 0) code = enqueue_all_rows(l, rows, stream);
+    // Also the blocks that rows marked.
+    return code == cudaSuccess ? enqueue_segments(l, stream) : code;
 }
 
 }  // namespace mx::codec::cuda

@@ -64,6 +64,9 @@ struct segment_tally {
     std::uint32_t counted_max;
 };
 
+/// A word of marks has a bit for each of 16 consecutive blocks of a segment.
+inline constexpr int blocks_per_mark = 16;
+
 /// Adds a block to the tally of its segment.
 MX_HD inline void add_block(segment_tally& to, const block::block_stats& b) {
     block::each_count(block::plus{}, to, b.count);
@@ -119,6 +122,9 @@ struct launch {
     std::uint32_t by_instruction;  ///< bodies that may use the device's instructions: see
                                    ///< bodies_by_instruction
     segment_tally* tallies;        ///< of segment s under plain recipe r at r * segment_count + s
+    std::uint16_t* marks;  ///< the blocks that bodies of rows leave to the body of segments,
+                           ///< marks_per_segment words from the same index on
+    std::uint32_t marks_per_segment;
 
     const general_recipe* general;
     std::uint32_t general_count;

@@ -6,6 +6,7 @@
 // Values that a lane keeps from step to step are in a per_lane.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -49,6 +50,16 @@ __device__ __forceinline__ bool any(const per_lane<bool>& v) {
     return __any_sync(0xffffffffu, v.own ? 1 : 0) != 0;
 }
 
+/// A bit for every lane; the same word in all.
+__device__ __forceinline__ std::uint32_t ballot(const per_lane<bool>& v) {
+    return __ballot_sync(0xffffffffu, v.own ? 1 : 0);
+}
+
+/// The largest number of all lanes, in each of them.
+__device__ __forceinline__ int largest(const per_lane<int>& v) {
+    return __reduce_max_sync(0xffffffffu, v.own);
+}
+
 #else
 
 template <typename T>
@@ -76,6 +87,16 @@ MX_HD inline bool any(const per_lane<bool>& v) {
         if (v[lane]) return true;
     }
     return false;
+}
+
+MX_HD inline std::uint32_t ballot(const per_lane<bool>& v) {
+    std::uint32_t bits = 0;
+    for (int lane = 0; lane < lane_count; ++lane) bits |= (v[lane] ? 1u : 0u) << lane;
+    return bits;
+}
+
+MX_HD inline int largest(const per_lane<int>& v) {
+    return *std::max_element(v.all, v.all + lane_count);
 }
 
 #endif

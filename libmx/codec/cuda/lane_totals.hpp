@@ -61,6 +61,13 @@ class lane_sum {
     /// Sets the unit, 2^unit, of an empty sum.
     MX_HD void count_in(int unit) { unit_ = unit; }
 
+    /// A sum of `value` units.
+    MX_HD void start(base::exact_sum& all, const wide_integer& value, int unit) {
+        all_ = &all;
+        value_ = value;
+        unit_ = unit;
+    }
+
     /// Adds n * 2^exponent, |n| < 2^62.
     MX_HD void add(std::int64_t n, int exponent) {
         const int shift = exponent - unit_;
@@ -87,8 +94,6 @@ class lane_sum {
         const auto magnitude = static_cast<std::int64_t>(n);
         add((u >> 63) != 0 ? -magnitude : magnitude, exponent);
     }
-    /// Adds a sum with the same unit.
-    MX_HD void add(const lane_sum& other) { put(other.value_); }
 
     MX_HD const wide_integer& value() const { return value_; }
     /// Adds `n` units, the total of all lanes, to the digits.
@@ -120,28 +125,6 @@ struct lane_totals {
     MX_HD void add(float element, const block::exact_value& value, block::error_part part,
                    bool with_part) {
         block::add_element(*this, element, value, part, with_parts && with_part);
-    }
-    /// Resets the sums and keeps the units.
-    MX_HD void clear() {
-        x.clear();
-        x2.clear();
-        d.clear();
-        d2.clear();
-        xd.clear();
-        clamp.clear();
-        underflow.clear();
-    }
-    /// Adds another lane's sums with the same units.
-    MX_HD void add(const lane_totals& other) {
-        x.add(other.x);
-        x2.add(other.x2);
-        d.add(other.d);
-        d2.add(other.d2);
-        xd.add(other.xd);
-        if constexpr (with_parts) {
-            clamp.add(other.clamp);
-            underflow.add(other.underflow);
-        }
     }
 };
 
@@ -226,14 +209,12 @@ MX_HD inline void give_totals(per_lane<lane_totals<with_parts>>& t) {
 /// Chooses the units of the lanes of a warp: `exponent` is that of a lane's largest magnitude, |x|
 /// or |d|, up to a factor of four, or no_exponent. Units change only if they no longer suit.
 template <bool with_parts>
-MX_HD inline void aim(per_lane<lane_totals<with_parts>>& t, per_lane<int>& exponent) {
-    for (int mask = lane_count / 2; mask > 0; mask /= 2) exchange(exponent, mask, larger{});
-    // From here on the same in all lanes.
-    const int largest = exponent[0];
-    if (largest <= t[0].aimed + 3 && largest >= t[0].aimed - 6) return;
-    if (largest == no_exponent) return;
+MX_HD inline void aim(per_lane<lane_totals<with_parts>>& t, const per_lane<int>& exponent) {
+    const int most = largest(exponent);
+    if (most <= t[0].aimed + 3 && most >= t[0].aimed - 6) return;
+    if (most == no_exponent) return;
     give_totals(t);
-    each([&](int lane) { detail::set_units(t[lane], largest); });
+    each([&](int lane) { detail::set_units(t[lane], most); });
 }
 
 }  // namespace mx::codec::cuda

@@ -28,61 +28,74 @@ MX_HD inline bool takes_rows(const plain_params& p, std::uint64_t block_rows,
 /// The same bf16 in both halves of a word.
 MX_HD constexpr std::uint32_t twice(std::uint32_t half) { return half | half << 16; }
 
+/// The numbers of a recipe with its element format. Magnitudes are those of y = x / S in units of
+/// 2^(emax - place_bits), where 2^emax is the binade of the format's largest number: every bf16
+/// that row_sums (row_values.hpp) takes is an integer then.
 struct row_grid {
+    static constexpr int place_bits = 26;
+
     std::uint32_t to_magic;     ///< added to a float32 exponent field, in place; see rounded()
     std::uint32_t least_magic;  ///< of the lowest binade
     float largest;
-    int emax;    ///< exponent of the largest number
-    float near;  ///< non-zero |y| are at least this, 2^(emax - 19),
-    float far;   ///< and below this, 2^(emax + 2), so that row_sums (row_values.hpp) is exact
+    int unit;                 ///< exponent of the unit, emax - place_bits
+    float in_ones, per_unit;  ///< 2^unit and its reciprocal
+    float near;               ///< non-zero |y| are at least this, 2^(emax - 19),
+    float far;                ///< and below this, 2^(emax + 2), so that row_sums is exact
     /// Lower limits of magnitudes, as float32 bits, that become more than zero, a normal number,
     /// and the largest number; that overflow; that round beyond the largest number.
     std::uint32_t kept, normal, top, overflow, clamp;
     std::uint32_t rule_step;
     int rule_base;
+    /// Scales whose reciprocals, in units, are normal float32, as codes: not those at an end of
+    /// their range. And the exponent field of the reciprocal of scale 0.
+    int least_scale, most_scale, reciprocal;
 
-    // Magnitude code of a normal number: bits >> code_shift, less code_base; others are shifted
-    // into the lowest binade, `normals` codes higher.
+    // Codes: see code_of().
     int code_shift, sign_shift;
-    std::uint32_t code_base, normals;
-    float least_normal;
+    std::uint32_t largest_code;
 
     // The same for two bf16 in a word: they have room for a mantissa of three bits.
-    std::uint32_t to_magics, least_magics, largests;
+    std::uint32_t to_magics, least_magics, largests, largest_codes;
 };
 
 MX_HD inline row_grid row_grid_of(const plain_params& p) {
     const format::element_params& f = p.element;
     const int m = f.mantissa_bits;
     const int emax = f.emin + static_cast<int>(f.max_positive >> m) - 1;
-    const auto largest = static_cast<float>((f.max_positive & ((1u << m) - 1u)) | 1u << m) *
-                         base::exact_pow2f(emax - m);
-    const float low_half = base::exact_pow2f(f.quantum - 1);  // half a quantum at either end
-    const float top_half = base::exact_pow2f(emax - m - 1);
+    const int unit = emax - row_grid::place_bits;
+    const auto units = [unit](int exponent) { return base::exact_pow2f(exponent - unit); };
+    const float largest =
+        static_cast<float>((f.max_positive & ((1u << m) - 1u)) | 1u << m) * units(emax - m);
+    const float low_half = units(f.quantum - 1);  // half a quantum at either end
+    const float top_half = units(emax - m - 1);
     const bool even = (f.max_positive & 1u) == 0;  // ties at the largest code round to it
     row_grid g{};
     g.to_magic = (static_cast<std::uint32_t>(23 - m) << 23) + 0x00400000u;
-    g.least_magic = (static_cast<std::uint32_t>(f.emin + 127) << 23) + g.to_magic;
+    g.least_magic = base::bits_of(units(f.emin)) + g.to_magic;
     g.largest = largest;
-    g.emax = emax;
-    g.near = base::exact_pow2f(emax - 19);
-    g.far = base::exact_pow2f(emax + 2);
+    g.unit = unit;
+    g.in_ones = base::exact_pow2f(unit);
+    g.per_unit = base::exact_pow2f(-unit);
+    g.near = units(emax - 19);
+    g.far = units(emax + 2);
     g.kept = base::bits_of(low_half) + 1u;
-    g.normal = base::bits_of(base::exact_pow2f(f.emin) - low_half);
+    g.normal = base::bits_of(units(f.emin) - low_half);
     g.top = base::bits_of(largest - top_half) + (even ? 0u : 1u);
     g.overflow = base::bits_of(largest) + 1u;
     g.clamp = base::bits_of(largest + top_half) + (even ? 1u : 0u);
-    g.to_magics = twice((static_cast<std::uint32_t>(7 - m) << 7) + 0x40u);
-    g.least_magics = twice(static_cast<std::uint32_t>(f.emin + 127) << 7) + g.to_magics;
-    g.largests = twice(base::bits_of(largest) >> 16);
-    g.code_shift = 23 - m;
-    g.sign_shift = f.bits - 1;
-    g.code_base = static_cast<std::uint32_t>(f.emin + 126) << m;
-    g.normals = 1u << m;
-    g.least_normal = base::exact_pow2f(f.emin);
     const scale::rule_step step = scale::step_of(p.rule, p.facts);
     g.rule_step = scale::one_binade - step.from;
     g.rule_base = step.base;
+    g.reciprocal = 2 * 127 - unit;
+    g.least_scale = std::max(1, g.reciprocal - 254);
+    g.most_scale = std::min(253, g.reciprocal - 1);
+    g.code_shift = 23 - m;
+    g.sign_shift = f.bits - 1;
+    g.largest_code = f.max_positive;
+    g.to_magics = twice((static_cast<std::uint32_t>(7 - m) << 7) + 0x40u);
+    g.least_magics = twice(base::bits_of(units(f.emin)) >> 16) + g.to_magics;
+    g.largests = twice(base::bits_of(largest) >> 16);
+    g.largest_codes = twice(f.max_positive);
     return g;
 }
 
@@ -101,22 +114,28 @@ MX_HD inline float larger_of(float a, float b) {
 #endif
 }
 
-/// y on the grid, within its range; not for NaN. Adding and subtracting 1.5 * 2^23 quanta rounds to
-/// nearest even, for either sign: the sum has no bits below the quantum. A zero is +0.
+/// 1.5 * 2^23 quanta of the binade of y. A sum with it has no bits below the quantum.
+MX_HD inline std::uint32_t magic_of(const row_grid& g, float y) {
+    return std::max((base::bits_of(y) & base::f32_infinity) + g.to_magic, g.least_magic);
+}
+
+/// y on the grid, within its range; not for NaN. Adding and subtracting the magic number rounds to
+/// nearest even, for either sign. A zero is +0.
 MX_HD inline float rounded(const row_grid& g, float y) {
-    const std::uint32_t own = (base::bits_of(y) & base::f32_infinity) + g.to_magic;
-    const float magic = base::float_from_bits(std::max(own, g.least_magic));
+    const float magic = base::float_from_bits(magic_of(g, y));
     const float q = (y + magic) - magic;
     return smaller_of(larger_of(q, -g.largest), g.largest);
 }
 
-/// The code of a number of the grid, with the sign of `y`.
-MX_HD inline std::uint32_t code_of(const row_grid& g, float q, float y) {
-    const float magnitude = base::float_from_bits(base::bits_of(q) & base::f32_magnitude_mask);
-    const bool low = magnitude < g.least_normal;
-    const std::uint32_t bits = base::bits_of(low ? magnitude + g.least_normal : magnitude);
-    const std::uint32_t sign = base::bits_of(y) >> 31 << g.sign_shift;
-    return ((bits >> g.code_shift) - g.code_base - (low ? g.normals : 0u)) | sign;
+/// The code of y after rounding. Quanta beyond the magic number are the last bits of the sum;
+/// binades above the lowest one that has normal numbers add as many codes each as there are
+/// mantissas.
+MX_HD inline std::uint32_t code_of(const row_grid& g, float y) {
+    const std::uint32_t magic = magic_of(g, y);
+    const float magnitude = base::float_from_bits(base::bits_of(y) & base::f32_magnitude_mask);
+    const std::uint32_t sum = base::bits_of(magnitude + base::float_from_bits(magic));
+    const std::uint32_t code = (sum - magic) + ((magic - g.least_magic) >> g.code_shift);
+    return std::min(code, g.largest_code) | base::bits_of(y) >> 31 << g.sign_shift;
 }
 
 /// Two rounded elements.
@@ -124,13 +143,17 @@ struct value_pair {
     float first, second;
 };
 
-/// A converter rounds y = x / S to the element format, two at a time, under a recipe that
+/// A converter rounds y, in units, to the element format, two at a time, under a recipe that
 /// takes_rows() accepts. This one uses arithmetic and runs on every GPU and CPU.
 class grid_converter {
   public:
     explicit MX_HD grid_converter(const plain_params&) {}
-    MX_HD value_pair operator()(const row_grid& g, float first, float second) const {
+    MX_HD value_pair values(const row_grid& g, float first, float second) const {
         return {rounded(g, first), rounded(g, second)};
+    }
+    /// The codes, the first in bits 0 to 7, the second in bits 8 to 15.
+    MX_HD std::uint32_t codes(const row_grid& g, float first, float second) const {
+        return code_of(g, first) | code_of(g, second) << 8;
     }
 };
 

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/row_body.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
@@ -17,14 +19,14 @@ inline constexpr unsigned row_warps = 4;
 template <bool coded, typename Values, typename Converter>
 __global__ void __launch_bounds__(row_warps* lane_count, 4)
     quantize_row_segments(const __grid_constant__ launch l, std::uint32_t bodies) {
+    __shared__ row_recipe shared;
     const unsigned r = blockIdx.x % l.recipe_count;
     const unsigned pair = blockIdx.x / l.recipe_count * row_warps + threadIdx.x / lane_count;
     const std::uint32_t s = pair * segments_at_once;
-    const device_recipe& recipe = l.recipes[r];
-    if (s >= l.segment_count || (bodies >> recipe.body & 1u) == 0) return;
-    quantize_rows<coded, Values, Converter>(
-        recipe.params, l.segments + s, min(segments_at_once, l.segment_count - s), l.values,
-        recipe.blocks, *recipe.totals, l.tallies + std::uint64_t{r} * l.segment_count + s);
+    if ((bodies >> l.recipes[r].body & 1u) == 0) return;
+    if (threadIdx.x == 0) shared = row_recipe_of(l.recipes[r]);
+    __syncthreads();
+    if (s < l.segment_count) quantize_rows<coded, Values, Converter>(shared, l, r, s);
 }
 
 template <bool coded, typename Values, typename Converter>
@@ -36,12 +38,15 @@ void start_rows(const launch& l, std::uint32_t bodies, void* stream) {
         <<<blocks, row_warps * lane_count, 0, static_cast<cudaStream_t>(stream)>>>(l, bodies);
 }
 
+// Another converter is not used for the figures of bf16 (kernels.cu).
 template <typename Converter>
 int enqueue_rows_by(const launch& l, std::uint32_t bodies, void* stream) {
     const std::uint32_t without = bodies & row_bodies;
     const std::uint32_t coded = bodies & row_bodies << coded_rows;
     if (l.values.type == tensor::dtype::bf16) {
-        start_rows<false, bf16_block, Converter>(l, without, stream);
+        if constexpr (std::is_same_v<Converter, grid_converter>) {
+            start_rows<false, bf16_block, Converter>(l, without, stream);
+        }
         start_rows<true, bf16_block, Converter>(l, coded, stream);
     } else {
         start_rows<false, float_block, Converter>(l, without, stream);

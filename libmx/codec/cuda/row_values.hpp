@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -112,6 +113,15 @@ MX_HD inline std::uint32_t larger_of_sum(std::uint32_t a, std::uint32_t b, std::
 
 #endif
 
+/// The lower bytes of four halves, those of `a` first.
+MX_HD inline std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+    return __byte_perm(a, b, 0x6420);
+#else
+    return (a & 0xffu) | (a >> 8 & 0xff00u) | (b & 0xffu) << 16 | (b >> 16 & 0xffu) << 24;
+#endif
+}
+
 /// The largest number of values in a block.
 inline constexpr int row_size = 32;
 
@@ -150,6 +160,9 @@ MX_HD inline void store_sixteen(std::uint8_t* to, const sixteen_bytes& v) {
 
 class bf16_block {
   public:
+    /// Whether there are registers to load a block while the one before it is processed.
+    static constexpr bool ahead = true;
+
     MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t size) {
         if (size == 32 && at % 8 == 0) {
             MX_UNROLL
@@ -193,9 +206,9 @@ class bf16_block {
         return ((least + 1u) & 0xffffu) << 16;
     }
 
-    /// Divides by a power of two, given its reciprocal; results are normal or zero.
-    MX_HD void scale(float reciprocal) {
-        const std::uint32_t factor = twice(base::bits_of(reciprocal) >> 16);
+    /// Multiplies by a power of two; results are normal or zero.
+    MX_HD void scale(float by) {
+        const std::uint32_t factor = twice(base::bits_of(by) >> 16);
         MX_UNROLL
         for (int i = 0; i < 16; ++i) word_[i] = pair_product(word_[i], factor);
     }
@@ -205,41 +218,28 @@ class bf16_block {
         return i % 2 == 0 ? low_of(word_[i / 2]) : high_of(word_[i / 2]);
     }
 
-    /// The values rounded as in rounded(), two at a time; `beyond`: some may leave the range.
-    MX_HD bf16_block on_grid(const row_grid& g, bool beyond) const {
-        bf16_block q;
-        MX_UNROLL
-        for (int i = 0; i < 16; ++i) {
-            const std::uint32_t magic =
-                larger_of_sum(word_[i] & 0x7f807f80u, g.to_magics, g.least_magics);
-            q.word_[i] = pair_difference(pair_sum(word_[i], magic), magic);
-        }
-        if (!beyond) return q;
-        MX_UNROLL
-        for (int i = 0; i < 16; ++i) {
-            q.word_[i] = pair_between(q.word_[i], g.largests | 0x80008000u, g.largests);
-        }
-        return q;
-    }
+    /// Values 2 * i and 2 * i + 1.
+    MX_HD std::uint32_t word(int i) const { return word_[i]; }
 
     /// Counts the magnitudes >= each of `from`, float32 bits of non-zero numbers of at most 8 bits,
     /// or one more than such bits.
     template <int n>
     MX_HD void reaching(const std::uint32_t (&from)[n], std::uint32_t (&count)[n]) const {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-        // Two comparisons and two additions of ones per instruction.
-        __nv_bfloat162 ones[n];
-        for (int k = 0; k < n; ++k) ones[k] = as_pair(0);
+        // Two comparisons per instruction, each of them all ones in its half. The sum of such words
+        // is 65536 * (lower - upper) - lower.
+        std::uint32_t sum[n] = {};
         MX_UNROLL
         for (int i = 0; i < 16; ++i) {
-            const __nv_bfloat162 magnitude = as_pair(word_[i] & 0x7fff7fffu);
+            const __nv_bfloat162 magnitude = __habs2(as_pair(word_[i]));
             for (int k = 0; k < n; ++k) {
-                const __nv_bfloat162 bound = as_pair(twice((from[k] + 0xffffu) >> 16));
-                ones[k] = __hadd2(ones[k], __hge2(magnitude, bound));
+                sum[k] += __hge2_mask(magnitude, as_pair(twice((from[k] + 0xffffu) >> 16)));
             }
         }
         for (int k = 0; k < n; ++k) {
-            count[k] = static_cast<std::uint32_t>(__low2float(ones[k]) + __high2float(ones[k]));
+            const std::uint32_t lower = -sum[k] & 0xffffu;
+            count[k] = 2 * lower - ((sum[k] + lower) >> 16);
+            count[k] &= 0xffffu;
         }
 #else
         for (int k = 0; k < n; ++k) {
@@ -271,6 +271,8 @@ class bf16_block {
 
 class float_block {
   public:
+    static constexpr bool ahead = false;
+
     MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t size) {
         if (values.type == tensor::dtype::f32 && size == 32 && at % 4 == 0) {
             MX_UNROLL
@@ -324,150 +326,217 @@ class float_block {
     float value_[32];
 };
 
-/// The elements of a scaled block, rounded by `convert`: two that are sixteen apart. `most`: the
-/// largest magnitude, float32 bits.
-template <typename Values, typename Converter>
-class rounded_block {
-  public:
-    MX_HD rounded_block(const row_grid& g, const Converter& convert, const Values& y,
-                        std::uint32_t /*most*/)
-        : g_(g), convert_(convert), y_(y) {}
-    MX_HD value_pair operator()(int i) const { return convert_(g_, y_[i], y_[i + 16]); }
-
-  private:
-    const row_grid& g_;
-    const Converter& convert_;
-    const Values& y_;
-};
-
-/// bf16 by arithmetic: all at once, in pairs.
-template <>
-class rounded_block<bf16_block, grid_converter> {
-  public:
-    MX_HD rounded_block(const row_grid& g, const grid_converter&, const bf16_block& y,
-                        std::uint32_t most)
-        : q_(y.on_grid(g, most >= g.clamp)) {}
-    MX_HD value_pair operator()(int i) const { return {q_[i], q_[i + 16]}; }
-
-  private:
-    bf16_block q_;
-};
-
-// The exact sums of a block, in integers. |y| is zero or between 2^(emax - 19) and 2^(emax + 2), q
+// The exact sums of a block, in integers: |y| is zero or between 2^(emax - 19) and 2^(emax + 2), q
 // below 2^(emax + 1), so q is a multiple of 2^(emax - 21): of its last place, or of the last place
-// of the format.
+// of the format. All in the units of row_grid, of which q is a multiple of 2^q_place.
 
-/// Sums of squares of 22 bits are multiplied by 2^8: lane_sum::add shifts by at most 63.
-inline constexpr int squares = 8;
-
-/// x in units, |x| <= 2^22 units, with magic = 1.5 * 2^23 units; rounds to an integer.
-MX_HD inline int units_of(float x, float magic) {
-    return static_cast<int>(base::bits_of(x + magic) - base::bits_of(magic));
-}
-MX_HD inline float magic_of(int unit) { return 1.5f * base::exact_pow2f(23 + unit); }
-
-MX_HD inline std::int64_t product(int a, int b) {
-    return static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b);
-}
-
-/// Sums of q and q^2, in units of 2^(emax - 21).
-class grid_sums {
-  public:
-    explicit MX_HD grid_sums(const row_grid& g) : magic_(magic_of(unit(g))) {}
-    static MX_HD int unit(const row_grid& g) { return g.emax - 21; }
-
-    /// Returns q in these units.
-    MX_HD int add(float q) {
-        const int n = units_of(q, magic_);
-        q_ += n;
-        q2_ += product(n, n);
-        return n;
-    }
-    /// `exponent`: that of the scale.
-    MX_HD void add_to(lane_totals<false>& sums, const row_grid& g, int exponent) const {
-        const int at = exponent + unit(g);
-        sums.d.add(std::int64_t{q_}, at);
-        sums.d2.add(q2_ << squares, 2 * at - squares);
-    }
-
-  private:
-    float magic_;
-    int q_ = 0;
-    std::int64_t q2_ = 0;
+/// The sums of a lane over several blocks, in places of their own: those of x in 2^x_place units
+/// (see row_sums) at a scale that all blocks reach, those of d in 2^q_place units, those of
+/// products in products of these.
+template <typename X>
+struct row_totals {
+    X x;
+    std::int64_t d;
+    wide_integer x2, d2, xd;
 };
+
+inline constexpr int q_place = 5;
+
+MX_HD inline std::uint64_t product(int a, int b) {
+    return static_cast<std::uint64_t>(std::int64_t{a} * std::int64_t{b});
+}
+
+/// Integers that a float32 addition makes: the sum of x, |x| <= 2^22 places, and a magic number of
+/// 1.5 * 2^23 places has in its last bits that of the integer. As a whole the bits are the integer
+/// plus those of the magic number, which is subtracted from sums at the end, modulo 2^32 or 2^64.
+struct biased {
+    std::uint32_t sum = 0;
+    MX_HD int add(float x, float magic) {
+        const std::uint32_t n = base::bits_of(x + magic);
+        sum += n;
+        return static_cast<int>(n);
+    }
+    MX_HD int total(float magic) const {
+        return static_cast<int>(sum - row_size * base::bits_of(magic));
+    }
+};
+
+/// The sum of a * b, given that of biased numbers, and the sums of a and b.
+MX_HD inline std::int64_t unbiased(std::uint64_t sum, std::int64_t a, float magic_a, std::int64_t b,
+                                   float magic_b) {
+    const std::uint64_t bias_a = base::bits_of(magic_a), bias_b = base::bits_of(magic_b);
+    return static_cast<std::int64_t>(sum - static_cast<std::uint64_t>(a) * bias_b -
+                                     static_cast<std::uint64_t>(b) * bias_a -
+                                     row_size * bias_a * bias_b);
+}
+
+inline constexpr float q_magic = 0x1.8p28f;
+static_assert(q_magic == 1.5f * (1 << 23) * (1 << q_place));
+
+/// Adds n * 2^shift, shift <= 63.
+MX_HD inline void add_shifted(wide_integer& to, std::int64_t n, int shift) {
+    to = to + wide_integer{static_cast<std::uint64_t>(n) << shift, (n >> 1) >> (63 - shift)};
+}
+
+MX_HD inline wide_integer widened(const wide_integer& n) { return n; }
+MX_HD inline wide_integer widened(std::int64_t n) {
+    return {static_cast<std::uint64_t>(n), n < 0 ? -1 : 0};
+}
 
 template <typename Values>
 class row_sums;
 
-/// The last place of a bf16 is 2^(emax - 26) or more: y is below 2^28 of these, and eight of them
-/// are added up in 32 bits. Additions of 64 bits would take three instructions for each.
+/// y is below 2^28, and eight of them are added up in 32 bits. Additions of 64 bits would take
+/// three instructions for each.
 template <>
 class row_sums<bf16_block> {
   public:
-    explicit MX_HD row_sums(const row_grid& g)
-        : factor_(base::exact_pow2f(26 - g.emax)), grid_(g) {}
+    static constexpr int x_place = 0;
+    using totals = row_totals<std::int64_t>;
+    /// Exponents of scales from that of the totals on: no sum is shifted by more than 63 bits, and
+    /// those of 32 lanes with `rounds` blocks each do not overflow.
+    static constexpr int span = 20;
+    static constexpr int rounds = 32;
+
     MX_HD void add(float y, float q) {
-        const int n = static_cast<int>(y * factor_);
-        const int m = grid_.add(q);
+        const int n = static_cast<int>(y);
+        const int m = q_.add(q, q_magic);
         x_[added_++ / 8] += n;
         x2_ += product(n, n);
+        q2_ += product(m, m);
         xd_ += product(n, m);
     }
-    MX_HD void add_to(lane_totals<false>& sums, const row_grid& g, int exponent) const {
-        const int at = exponent + g.emax - 26;
-        sums.x.add(std::int64_t{x_[0]} + x_[1] + x_[2] + x_[3], at);
-        sums.x2.add(x2_, 2 * at);
-        sums.xd.add(xd_, at + exponent + grid_sums::unit(g));
-        grid_.add_to(sums, g, exponent);
+    /// `shift`: the exponent of the block's scale, less that of the totals.
+    MX_HD void add_to(totals& to, int shift) const {
+        const std::int64_t x = std::int64_t{x_[0]} + x_[1] + x_[2] + x_[3];
+        const int q = q_.total(q_magic);
+        to.x += x << shift;
+        to.d += std::int64_t{q} << shift;
+        add_shifted(to.x2, static_cast<std::int64_t>(x2_), 2 * shift);
+        add_shifted(to.d2, unbiased(q2_, q, q_magic, q, q_magic), 2 * shift);
+        add_shifted(
+            to.xd,
+            static_cast<std::int64_t>(xd_ - static_cast<std::uint64_t>(x) * base::bits_of(q_magic)),
+            2 * shift);
     }
 
   private:
-    float factor_;
-    grid_sums grid_;
     int added_ = 0;  // a constant where loops are unrolled
     int x_[row_size / 8] = {};
-    std::int64_t x2_ = 0, xd_ = 0;
+    biased q_;
+    std::uint64_t x2_ = 0, q2_ = 0, xd_ = 0;
 };
 
-/// The last place of a float32 is at least 2^(emax - 42): y = high * 2^(emax - 20) + low * 2^(emax
-/// - 42), both below 2^22.
+/// The last place of a float32 is at least 2^-16: y = high * 2^6 + low * 2^-16, both integers of at
+/// most 2^22.
 template <>
 class row_sums<float_block> {
   public:
-    explicit MX_HD row_sums(const row_grid& g)
-        : high_magic_(magic_of(g.emax - 20)), low_magic_(magic_of(g.emax - 42)), grid_(g) {}
+    static constexpr int x_place = -16;
+    using totals = row_totals<wide_integer>;
+    static constexpr int span = 9;
+    static constexpr int rounds = 32;
+
     MX_HD void add(float y, float q) {
-        const int high = units_of(y, high_magic_);
-        const float rest = y - ((y + high_magic_) - high_magic_);
-        const int low = units_of(rest, low_magic_);
-        const int m = grid_.add(q);
-        high_ += high;
-        low_ += low;
+        const int high = high_.add(y, high_magic);
+        const float rest = y - ((y + high_magic) - high_magic);
+        const int low = low_.add(rest, low_magic);
+        const int m = q_.add(q, q_magic);
         high2_ += product(high, high);
         both_ += product(high, low);
         low2_ += product(low, low);
-        high_d_ += product(high, m);
-        low_d_ += product(low, m);
+        q2_ += product(m, m);
+        high_q_ += product(high, m);
+        low_q_ += product(low, m);
     }
-    MX_HD void add_to(lane_totals<false>& sums, const row_grid& g, int exponent) const {
-        const int high_at = exponent + g.emax - 20;
-        const int low_at = exponent + g.emax - 42;
-        const int grid_at = exponent + grid_sums::unit(g);
-        sums.x.add(std::int64_t{high_}, high_at);
-        sums.x.add(std::int64_t{low_}, low_at);
-        sums.x2.add(high2_ << squares, 2 * high_at - squares);
-        sums.x2.add(both_, high_at + low_at + 1);
-        sums.x2.add(low2_, 2 * low_at);
-        sums.xd.add(high_d_ << squares, high_at + grid_at - squares);
-        sums.xd.add(low_d_, low_at + grid_at);
-        grid_.add_to(sums, g, exponent);
+    MX_HD void add_to(totals& to, int shift) const {
+        const int high = high_.total(high_magic);
+        const int low = low_.total(low_magic);
+        const int q = q_.total(q_magic);
+        add_shifted(to.x, std::int64_t{high} * (1 << digit) + low, shift);
+        to.d += std::int64_t{q} << shift;
+        add_shifted(to.x2, unbiased(high2_, high, high_magic, high, high_magic),
+                    2 * (shift + digit));
+        add_shifted(to.x2, unbiased(both_, high, high_magic, low, low_magic),
+                    2 * shift + digit + 1);
+        add_shifted(to.x2, unbiased(low2_, low, low_magic, low, low_magic), 2 * shift);
+        add_shifted(to.d2, unbiased(q2_, q, q_magic, q, q_magic), 2 * shift);
+        add_shifted(to.xd, unbiased(high_q_, high, high_magic, q, q_magic), 2 * shift + digit);
+        add_shifted(to.xd, unbiased(low_q_, low, low_magic, q, q_magic), 2 * shift);
     }
 
   private:
-    float high_magic_, low_magic_;
-    grid_sums grid_;
-    int high_ = 0, low_ = 0;
-    std::int64_t high2_ = 0, both_ = 0, low2_ = 0, high_d_ = 0, low_d_ = 0;
+    static constexpr int digit = 22;
+    static constexpr float high_magic = 0x1.8p29f, low_magic = 0x1.8p7f;
+    biased high_, low_, q_;
+    std::uint64_t high2_ = 0, both_ = 0, low2_ = 0, q2_ = 0, high_q_ = 0, low_q_ = 0;
 };
+
+/// The codes of a block, four to a word.
+struct row_codes {
+    std::uint32_t word[row_size / 4];
+};
+
+/// Rounds a scaled block by `convert`, adds it up, and, with `coded`, returns its codes. Returns
+/// the largest |y - q|. `beyond`: elements may round beyond the largest number.
+template <bool coded, typename Values, typename Converter>
+MX_HD inline float add_rounded(const row_grid& g, const Converter& convert, const Values& y,
+                               bool /*beyond*/, row_sums<Values>& sum, row_codes& codes) {
+    float most = 0;
+    MX_UNROLL
+    for (int i = 0; i < row_size; i += 2) {
+        const value_pair q = convert.values(g, y[i], y[i + 1]);
+        sum.add(y[i], q.first);
+        sum.add(y[i + 1], q.second);
+        most =
+            larger_of(most, larger_of(std::fabs(q.first - y[i]), std::fabs(q.second - y[i + 1])));
+        if constexpr (coded) {
+            const std::uint32_t two = convert.codes(g, y[i], y[i + 1]);
+            codes.word[i / 4] = i % 4 == 0 ? two : codes.word[i / 4] | two << 16;
+        }
+    }
+    return most;
+}
+
+/// bf16 by arithmetic: in pairs.
+template <bool coded>
+MX_HD inline float add_rounded(const row_grid& g, const grid_converter&, const bf16_block& y,
+                               bool beyond, row_sums<bf16_block>& sum, row_codes& codes) {
+    constexpr int words = row_size / 2;
+    constexpr std::uint32_t signs = 0x80008000u;
+    std::uint32_t q[words];
+    std::uint32_t before = 0;  // two codes, each in a half
+    MX_UNROLL
+    for (int i = 0; i < words; ++i) {
+        const std::uint32_t w = y.word(i);
+        const std::uint32_t magic = larger_of_sum(w & 0x7f807f80u, g.to_magics, g.least_magics);
+        q[i] = pair_difference(pair_sum(w, magic), magic);
+        if constexpr (coded) {
+            // As code_of().
+            const std::uint32_t binades = (magic - g.least_magics) >> (g.code_shift - 16);
+            const std::uint32_t code = (pair_sum(w & ~signs, magic) - magic) + binades;
+            const std::uint32_t two = smaller_halves(code, g.largest_codes, g.largest_codes) |
+                                      (w & signs) >> (15 - g.sign_shift);
+            if (i % 2 == 1) codes.word[i / 2] = bytes_of(before, two);
+            before = two;
+        }
+    }
+    if (beyond) {
+        MX_UNROLL
+        for (int i = 0; i < words; ++i) q[i] = pair_between(q[i], g.largests | signs, g.largests);
+    }
+    std::uint32_t most = 0;
+    MX_UNROLL
+    for (int i = 0; i < words; i += 2) {
+        most = larger_halves(most, pair_difference(q[i], y.word(i)) & ~signs,
+                             pair_difference(q[i + 1], y.word(i + 1)) & ~signs);
+    }
+    MX_UNROLL
+    for (int i = 0; i < words; ++i) {
+        sum.add(low_of(y.word(i)), low_of(q[i]));
+        sum.add(high_of(y.word(i)), high_of(q[i]));
+    }
+    return larger_of(low_of(most), high_of(most));
+}
 
 }  // namespace mx::codec::cuda

@@ -237,17 +237,36 @@ MX_HD inline void add_block(const device_segment& s, int lane, const lane_block&
 
 }  // namespace detail
 
+MX_HD inline std::uint32_t blocks_of(const device_segment& s) {
+    return (s.rows + s.block_rows - 1) / s.block_rows *
+           ((s.cols + s.block_cols - 1) / s.block_cols);
+}
+
+/// Whether a segment has marked blocks (see launch). Called by all lanes of a warp.
+MX_HD inline bool has_marks(const device_segment& s, const std::uint16_t* marks) {
+    const std::uint32_t words = (blocks_of(s) + blocks_per_mark - 1) / blocks_per_mark;
+    per_lane<bool> marked;
+    each([&](int lane) {
+        marked[lane] = false;
+        for (auto i = static_cast<std::uint32_t>(lane); i < words; i += lane_count) {
+            marked[lane] = marked[lane] || marks[i] != 0;
+        }
+    });
+    return any(marked);
+}
+
 /// Quantizes the segment with the same bytes as scalar::quantize, with the parts of the squared
 /// error if `parts` is set; adds the sums to `totals`. Called by all lanes of a warp; one of them
-/// writes `out`.
+/// writes `out`. With `marks`, only the marked blocks, and adds them to `out`, which counts all
+/// elements and blocks already.
 template <bool parts>
 MX_HD inline void quantize_segment(const plain_params& p, const device_segment& segment,
                                    const device_values& values, const block_results& to,
-                                   block::exact_totals& totals, segment_tally& out) {
+                                   block::exact_totals& totals, segment_tally& out,
+                                   const std::uint16_t* marks) {
     using namespace detail;
     const device_segment s = segment;
-    const std::uint32_t blocks =
-        (s.rows + s.block_rows - 1) / s.block_rows * ((s.cols + s.block_cols - 1) / s.block_cols);
+    const std::uint32_t blocks = blocks_of(s);
     const std::uint32_t largest = std::min(s.rows, s.block_rows) * std::min(s.cols, s.block_cols);
     const std::uint32_t chunks = (largest + chunk_size - 1) / chunk_size;
     per_lane<segment_tally> tally;
@@ -257,11 +276,16 @@ MX_HD inline void quantize_segment(const plain_params& p, const device_segment& 
         sums[lane] = no_totals<parts>(totals);
     });
     for (std::uint32_t round = 0; round * blocks_at_once < blocks; ++round) {
+        const std::uint32_t first = round * blocks_at_once;
+        std::uint32_t wanted = ~0u;
+        if (marks != nullptr) wanted = marks[first / blocks_per_mark] >> first % blocks_per_mark;
+        if ((wanted & ((1u << blocks_at_once) - 1u)) == 0) continue;
         per_lane<lane_block> b;
         per_lane<lane_values> x;
         each([&](int lane) {
             const auto group = static_cast<std::uint32_t>(lane / lanes_per_block);
-            b[lane] = begin(s, round * blocks_at_once + group);
+            b[lane] = begin(s, first + group);
+            if ((wanted >> group & 1u) == 0) b[lane].size = 0;
         });
         survey_blocks(p, s, values, chunks, b, x);
         per_lane<int> exponent;
@@ -276,7 +300,15 @@ MX_HD inline void quantize_segment(const plain_params& p, const device_segment& 
     give_totals(sums);
     for (int mask = lane_count / 2; mask > 0; mask /= 2) exchange(tally, mask, merged_tally{});
     each([&](int lane) {
-        if (lane == 0) out = tally[lane];
+        if (lane != 0) return;
+        if (marks == nullptr) {
+            out = tally[lane];
+            return;
+        }
+        const segment_tally before = out;
+        out = merged_tally{}(before, tally[lane]);
+        out.elements = before.elements;
+        out.blocks = before.blocks;
     });
 }
 

@@ -92,6 +92,15 @@ inline std::uint32_t __ballot_sync(std::uint32_t lanes, int own) {
     for (unsigned i = 0; i < card::warp_size; ++i) ballot |= all[i] << i;
     return ballot;
 }
+inline int __reduce_max_sync(std::uint32_t lanes, int own) {
+    const auto word = static_cast<std::uint32_t>(own);
+    const std::uint32_t* const all = card::exchange("__reduce_max_sync", lanes, word);
+    int most = own;
+    for (std::uint32_t lane = 0; lane < card::warp_size; ++lane) {
+        most = std::max(most, static_cast<int>(all[lane]));
+    }
+    return most;
+}
 // Fibres of a stream switch only where they wait.
 template <typename T>
 T atomicAdd(T* to, T value) {

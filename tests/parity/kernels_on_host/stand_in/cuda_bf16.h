@@ -48,8 +48,10 @@ inline __nv_bfloat162 __hmin2(__nv_bfloat162 a, __nv_bfloat162 b) {
 inline __nv_bfloat162 __hmax2(__nv_bfloat162 a, __nv_bfloat162 b) {
     return card::each_half(a, b, [](double x, double y) { return std::fmax(x, y); });
 }
-inline __nv_bfloat162 __hge2(__nv_bfloat162 a, __nv_bfloat162 b) {
-    return card::each_half(a, b, [](double x, double y) { return x >= y ? 1.0 : 0.0; });
+inline __nv_bfloat162 __habs2(__nv_bfloat162 a) {
+    return {static_cast<std::uint16_t>(a.x & 0x7fffu), static_cast<std::uint16_t>(a.y & 0x7fffu)};
 }
-inline float __low2float(__nv_bfloat162 a) { return static_cast<float>(card::wide(a.x)); }
-inline float __high2float(__nv_bfloat162 a) { return static_cast<float>(card::wide(a.y)); }
+inline unsigned __hge2_mask(__nv_bfloat162 a, __nv_bfloat162 b) {
+    return (card::wide(a.x) >= card::wide(b.x) ? 0xffffu : 0u) |
+           (card::wide(a.y) >= card::wide(b.y) ? 0xffff0000u : 0u);
+}
