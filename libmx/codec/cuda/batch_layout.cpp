@@ -98,11 +98,11 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     }
     l.first_blocks.push_back(blocks);
 
-    bool raises = false;
     for (const recipe_request& r : recipes) {
         (r.params->plain ? l.plain_count : l.general_count) += 1;
-        raises = raises || r.params->bumps;
+        l.raises = l.raises || r.params->bumps;
     }
+    if (l.raises) l.scratch_bytes = padded(blocks * l.stride);
 
     part_layout there;
     l.recipes = there.take(l.plain_count * sizeof(device_recipe));
@@ -113,25 +113,20 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
                           bytes_of(values.values.type));
     l.there_bytes = there.bytes();
 
-    part_layout back, scratch;
-    if (l.general_count != 0) l.x = scratch.take(blocks * l.stride * sizeof(float));
-    l.raises = raises;
-    if (raises) l.raised = scratch.take(blocks * l.stride);
+    part_layout back;
     l.sums = back.take(recipes.size() * sizeof(block::exact_totals));
     l.sent_bytes = l.there_bytes + back.bytes();
     l.tallies = back.take(recipes.size() * segments.size() * sizeof(segment_tally));
     std::size_t plain = 0, general = l.plain_count;
     for (const recipe_request& r : recipes) {
-        recipe_layout of{r, (r.params->plain ? plain : general)++, back.bytes(), 0};
+        const recipe_layout of{r, (r.params->plain ? plain : general)++, back.bytes()};
         block_results d;
         d.stride = l.stride;
         for_each_array(d, r, [&](const auto* array, std::size_t entries) {
             back.take(blocks * entries * sizeof *array);
         });
-        if (!r.params->plain) of.kept = scratch.take(blocks * sizeof(segment_tally));
         l.by_recipe.push_back(of);
     }
-    l.scratch_bytes = scratch.bytes();
     l.back_bytes = back.bytes();
     return l;
 }
@@ -169,10 +164,10 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
         d.params.scale_format =
             at<format::scale_format>(device_there, lies + offsetof(pointed_at, scales));
         d.blocks = blocks_of(layout, of, device_back);
-        d.kept = at<segment_tally>(device_scratch, of.kept);
         d.tallies = tallies + of.slot * segment_count;
         d.totals = sums + of.slot;
         d.parts = recipes[r].parts;
+        (pointed.scales.power_of_two() ? l.powers : l.numbers) = true;
         store(there + layout.general + index * sizeof d, d);
     }
     for (std::size_t s = 0; s < segment_count; ++s) {
@@ -197,10 +192,8 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     l.tallies = tallies;
     l.general = at<general_recipe>(device_there, layout.general);
     l.general_count = static_cast<std::uint32_t>(layout.general_count);
-    l.block_count = layout.first_blocks.back();
     l.stride = layout.stride;
-    if (layout.general_count != 0) l.x = at<float>(device_scratch, layout.x);
-    if (layout.raises) l.raised = at<std::uint8_t>(device_scratch, layout.raised);
+    if (layout.raises) l.raised = at<std::uint8_t>(device_scratch, 0);
     return l;
 }
 

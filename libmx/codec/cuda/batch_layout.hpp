@@ -21,7 +21,6 @@ struct recipe_layout {
     recipe_request asked;
     std::size_t slot;    ///< of its tallies and sums; plain recipes come first
     std::size_t arrays;  ///< of its results per block
-    std::size_t kept;    ///< recipe that is not plain: tallies of blocks, which stay on the device
 };
 
 struct batch_layout {
@@ -35,9 +34,8 @@ struct batch_layout {
     std::size_t sent_bytes;
     std::vector<recipe_layout> by_recipe;
     std::size_t back_bytes;
-    // Device only; undefined before and after a launch.
-    std::size_t x, raised;
-    bool raises;  ///< whether a recipe requests raised exponents
+    // Device only; undefined before and after a launch: raised exponents, if a recipe requests them.
+    bool raises;
     std::size_t scratch_bytes;
 
     std::size_t stride;                     ///< codes from one block to the next

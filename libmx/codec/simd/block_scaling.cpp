@@ -199,7 +199,7 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
     out.largest = std::numeric_limits<float>::max();
     out.own = s.value;
     out.code = s.code;
-    set_scale(fractional_encoder(p_, s, {}).scale(), out);
+    set_scale(fractional_encoder(p_, s).scale(), out);
     const auto factor = static_cast<double>(s.factor);
     if (kind_ == quotient_kind::division) out.largest = floor_float(largest_quotient * factor);
     if (kind_ == quotient_kind::product && factor > 0) {
