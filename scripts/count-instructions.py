@@ -44,8 +44,11 @@ def family_of(name):
                 "codes and figures" if row[1] == "1" else "figures")
     if "quantize_segments" in name:
         return (2, "other plain recipes", "all", "all")
-    if "quantize_general" in name or "quantize_blocks" in name:
-        return (3, "NVFP4, FP8 blocks and tiles, dialects", "all", "all")
+    general = re.search(r"quantize_general_segments.*?(number|power)_scalesELi(\d+)E", name)
+    if general:
+        kind = "NVFP4, FP8 blocks and tiles" if general[1] == "number" else "dialects under powers of two"
+        lanes = int(general[2])
+        return (3, f"{kind}: {lanes} lane{'s' if lanes > 1 else ''} to a block", "all", "all")
     product = re.search(r"walk_splitILi(\d+)E.*?conversionE(\d)", name)
     if product:
         rounding = {"0": "rz-fp32", "1": "rz-e8m13", "2": "rne-fp16"}[product[2]]
@@ -84,16 +87,20 @@ def shortest(blocks, after, start, end):
 
 
 def slots_of(graph):
-    """Issue slots an element on the cheapest way around the loop that reads a block by wide loads
-    and multiplies its integers; None where there is no such loop."""
+    """Issue slots an element on the cheapest way around the loop that multiplies the integers of sums,
+    through the wide loads of a block, or through the quotient of an element by a scale that is no power
+    of two; None where there is no such loop."""
     blocks, after = blocks_of(graph)
     count = lambda name, what: sum(what in line for line in blocks[name])
     loads = [name for name in blocks if count(name, "LDG.E.128") > 0]
     sums = max(blocks, key=lambda name: count(name, "IMAD.WIDE"))
-    if not loads or count(sums, "IMAD.WIDE") < ROW_SIZE:
-        return None
-    around = min(shortest(blocks, after, load, sums) + shortest(blocks, after, sums, load) for load in loads)
-    return round(around / ROW_SIZE, 1) if around < NEVER else None
+    around = lambda starts: min((shortest(blocks, after, start, sums) + shortest(blocks, after, sums, start)
+                                 for start in starts), default=NEVER)
+    if loads and count(sums, "IMAD.WIDE") >= ROW_SIZE:
+        cost = around(loads) / ROW_SIZE
+    else:
+        cost = around([name for name in blocks if count(name, "I2F.U64") > 0])
+    return round(cost, 1) if cost < NEVER / ROW_SIZE else None
 
 
 def figures_of(nvcc, nvdisasm, source, architecture, folder):

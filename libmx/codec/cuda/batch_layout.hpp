@@ -34,7 +34,8 @@ struct batch_layout {
     std::size_t sent_bytes;
     std::vector<recipe_layout> by_recipe;
     std::size_t back_bytes;
-    // Device only; undefined before and after a launch: raised exponents, if a recipe requests them.
+    // Device only; undefined before and after a launch: raised exponents, if a recipe requests
+    // them.
     bool raises;
     std::size_t scratch_bytes;
 
