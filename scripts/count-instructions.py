@@ -57,6 +57,8 @@ def loop_of(name):
         return Loop("LDGSTS", "F2I", work, work, every=True)
     if product:
         return Loop("LDGSTS", "IDP.4A", 64, 256, every=True)
+    if "number_scales" in name:
+        return Loop("I2F.U64", "IMAD.WIDE", 1, 1)  # the quotient of an element by its scale
     if "count_blocks" in name:
         return Loop("LDG.E.128", "ATOMS", 16, 16)
     if "multiplyILj" in name:
@@ -74,8 +76,11 @@ def family_of(name):
                 "codes and figures" if row[1] == "1" else "figures")
     if "quantize_segments" in name:
         return (2, "other plain recipes", "all", "all")
-    if "quantize_general" in name or "quantize_blocks" in name:
-        return (3, "NVFP4, FP8 blocks and tiles, dialects", "all", "all")
+    general = re.search(r"quantize_general_segments.*?(number|power)_scalesELi(\d+)E", name)
+    if general:
+        kind = "NVFP4, FP8 blocks and tiles" if general[1] == "number" else "dialects under powers of two"
+        lanes = int(general[2])
+        return (3, f"{kind}: {lanes} lane{'s' if lanes > 1 else ''} to a block", "all", "all")
     if "count_blocks" in name:
         return (8, "counting, any number of recipes", "bf16, f16", "counts")
     product = PRODUCTS.search(name)

@@ -34,8 +34,12 @@ class exact_sum {
     /// The sum rounded once, to nearest even; +0 for an empty or cancelled sum. Inf when the
     /// exact sum rounds beyond the largest double.
     double value() const;
-    /// Whether the exact sum is below zero.
-    MX_HD bool is_negative() const;
+    /// A digit, to be changed by threads that add up their sums digit by digit. Not counted,
+    /// either.
+    MX_HD std::int64_t& digit(std::size_t i) { return digit_[i]; }
+    static constexpr std::size_t digits = 68;
+    /// -1, 0 or 1: below, equal to, or above zero.
+    MX_HD int sign();
 
     /// The sum in digits, equal for equal sums: "0", or "[-]k:h", h * 2^(32*k - 1074) with h in
     /// hexadecimal digits and k (hexadecimal, too) as large as it can be.
@@ -49,7 +53,6 @@ class exact_sum {
     // Digit i weighs 2^(32*i - 1074). Digits are kept as signed 64-bit numbers so that carries can
     // wait; `pending` counts additions since the last carry pass, which counts as one: only of an
     // empty sum it is 0.
-    static constexpr std::size_t digits = 68;
     // Each addition changes a digit by less than 2^32, and so do the digits of a carried sum when
     // they are merged: 2^29 of them on either side of a merger stay inside 63 bits.
     static constexpr std::int64_t carry_limit = std::int64_t{1} << 29;
@@ -108,11 +111,13 @@ MX_HD inline void exact_sum::add_uncounted(std::uint64_t low, std::int64_t high,
     }
 }
 
-MX_HD inline bool exact_sum::is_negative() const {
-    exact_sum s = *this;
-    s.carry();
+MX_HD inline int exact_sum::sign() {
+    carry();
     // Every digit but the top one is in [0, 2^32); the top one has the sign.
-    return s.digit_[digits - 1] < 0;
+    if (digit_[digits - 1] < 0) return -1;
+    std::int64_t any = 0;
+    for (const std::int64_t digit : digit_) any |= digit;
+    return any != 0 ? 1 : 0;
 }
 
 }  // namespace mx::base

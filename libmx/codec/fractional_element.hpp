@@ -255,12 +255,17 @@ MX_HD inline scale_product product_of(const block_params& p, float scale) {
     return {scale, p.tensor.decode};
 }
 
-/// Elements of a block under a chosen scale.
+/// Elements of a block under a chosen scale. Use a local object: nothing can alias its members
+/// then, so they stay in registers.
 class fractional_encoder {
   public:
-    MX_HD fractional_encoder(const block_params& p, const fractional_scale& scale,
-                             const block_place& place)
-        : p_(p), scale_(scale), place_(place) {
+    MX_HD fractional_encoder(const block_params& p, const fractional_scale& scale)
+        : value_of_code_(p.value),
+          f_(p.element),
+          mode_(p.mode),
+          convention_(p.by->two_level.value),
+          scale_(scale),
+          poisoned_code_(p.poisoned_code) {
         const scale_product product = product_of(p, scale.value);
         zero_ = !(product.block > 0 && product.tensor > 0 && base::is_finite(product.block) &&
                   base::is_finite(product.tensor));
@@ -275,24 +280,22 @@ class fractional_encoder {
         std::uint32_t magnitude;  ///< of the code
         double value;             ///< the exact S * q
     };
-    /// Encodes the finite `x` at `position` of the block.
-    MX_HD_CALL element encode(float x, int position) const {
-        const std::uint32_t random = draw(position);
+    /// Encodes the finite `x`; `draw` is used by stochastic rounding only.
+    MX_HD element encode(float x, std::uint32_t draw) const {
         const std::uint32_t bits = base::bits_of(x);
         const bool negative = (bits & base::f32_sign_mask) != 0;
         element out{};
         out.exact = zero_ ? format::encoded{0, 0, false, negative}
-                          : format::encode_quotient(p_.element, p_.mode, bits, exact_, random);
-        if (p_.by->two_level.value == two_level_kind::exact) {
+                          : format::encode_quotient(f_, mode_, bits, exact_, draw);
+        if (convention_ == two_level_kind::exact) {
             out.magnitude = out.exact.magnitude;
-            out.code =
-                static_cast<std::uint8_t>(format::with_sign(p_.element, out.magnitude, negative));
+            out.code = static_cast<std::uint8_t>(format::with_sign(f_, out.magnitude, negative));
         } else {
-            out.code = dialect_code(x, random);
+            out.code = dialect_code(x, draw);
             // Floating formats only.
-            out.magnitude = out.code & ((1u << (p_.element.bits - 1)) - 1u);
+            out.magnitude = out.code & ((1u << (f_.bits - 1)) - 1u);
         }
-        out.value = value_ * static_cast<double>(p_.value[out.code]);
+        out.value = value_ * static_cast<double>(value_of_code_[out.code]);
         return out;
     }
 
@@ -303,18 +306,13 @@ class fractional_encoder {
     MX_HD std::uint8_t special_code(float x) const { return dialect_code(x, 0); }
 
   private:
-    MX_HD std::uint32_t draw(int position) const {
-        if (p_.mode.how != format::rounding::stochastic) return 0;
-        return base::random_u32({p_.seed, place_.tensor_id}, place_.index(position));
-    }
-
     // The code of the nearest value by float32 distance, the first of equal ones, in the order of
     // ggml's search: positive values, then negative ones, whose zero is never chosen.
     MX_HD std::uint8_t nearest_by_search(float x) const {
         std::uint8_t best = 0;
-        float best_error = std::abs(p_.value[0] * scale_.value - x);
+        float best_error = std::abs(value_of_code_[0] * scale_.value - x);
         for (std::uint8_t code = 1; code < 16; ++code) {
-            const float error = std::abs(p_.value[code] * scale_.value - x);
+            const float error = std::abs(value_of_code_[code] * scale_.value - x);
             if (error < best_error) {
                 best = code;
                 best_error = error;
@@ -325,22 +323,24 @@ class fractional_encoder {
 
     // The code of x under float32 arithmetic: y = x times (or divided by) the factor, rounded.
     MX_HD std::uint8_t dialect_code(float x, std::uint32_t draw) const {
-        const two_level_kind convention = p_.by->two_level.value;
-        if (convention == two_level_kind::ggml) return nearest_by_search(x);
-        const float y = divides_elements(convention) ? x / scale_.factor : x * scale_.factor;
-        if (base::is_nan(y)) return p_.poisoned_code;
+        if (convention_ == two_level_kind::ggml) return nearest_by_search(x);
+        const float y = divides_elements(convention_) ? x / scale_.factor : x * scale_.factor;
+        if (base::is_nan(y)) return poisoned_code_;
         // An infinite y is treated as far beyond the largest value.
-        const format::encoded e =
-            format::encode_magnitude(p_.element, p_.mode, base::bits_of(y), 0, draw);
+        const format::encoded e = format::encode_magnitude(f_, mode_, base::bits_of(y), 0, draw);
+        const zero_sign zeros = sign_of_zero(convention_);
         bool negative = e.negative;
-        if (y == 0) negative = negative && sign_of_zero(convention) == zero_sign::kept;
-        if (e.magnitude == 0) negative = negative && sign_of_zero(convention) != zero_sign::plus;
-        return static_cast<std::uint8_t>(format::with_sign(p_.element, e.magnitude, negative));
+        if (y == 0) negative = negative && zeros == zero_sign::kept;
+        if (e.magnitude == 0) negative = negative && zeros != zero_sign::plus;
+        return static_cast<std::uint8_t>(format::with_sign(f_, e.magnitude, negative));
     }
 
-    const block_params& p_;
-    const fractional_scale& scale_;
-    const block_place& place_;
+    const float* value_of_code_;
+    format::element_params f_;
+    format::rounding_mode mode_;
+    two_level_kind convention_;
+    fractional_scale scale_;
+    std::uint8_t poisoned_code_;
     bool zero_;  ///< S is 0 (or not a number, from a file): y is undefined, q is defined by the
                  ///< dialect
     format::exact_scale exact_{};
@@ -353,7 +353,8 @@ class fractional_encoder {
 class fractional_decoder {
   public:
     /// `scale` is block_stats::scale.
-    MX_HD fractional_decoder(const block_params& p, float scale) : p_(p) {
+    MX_HD fractional_decoder(const block_params& p, float scale)
+        : value_of_code_(p.value), convention_(p.by->two_level.value) {
         const scale_product product = product_of(p, scale);
         exact_ = static_cast<double>(product.block) * static_cast<double>(product.tensor);
         rounded_ = product.block * product.tensor;
@@ -363,18 +364,18 @@ class fractional_decoder {
     }
 
     MX_HD float decode(std::uint8_t code) const {
-        const float q = p_.value[code];
-        const two_level_kind convention = p_.by->two_level.value;
-        if (convention == two_level_kind::exact) {
+        const float q = value_of_code_[code];
+        if (convention_ == two_level_kind::exact) {
             return static_cast<float>(exact_ * static_cast<double>(q));
         }
         // modelopt's table of values has one zero, without a sign.
-        const bool one_zero = convention == two_level_kind::modelopt;
+        const bool one_zero = convention_ == two_level_kind::modelopt;
         return (one_zero && q == 0 ? 0.0f : q) * rounded_;
     }
 
   private:
-    const block_params& p_;
+    const float* value_of_code_;
+    two_level_kind convention_;
     double exact_;
     float rounded_;
 };

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizing one block under any recipe that is not plain, for host and device.
+// The steps of quantizing a block under a recipe that is not plain, for host and device. The
+// reference (at the end of this file) executes them element by element, a GPU with one or more
+// lanes for a block (cuda/general_body.hpp).
+//
+// There are two families of recipes, with the same steps: power_scales for dialects under scales
+// that are powers of two, number_scales for all other scales (NVFP4, FP8 blocks).
 #pragma once
 
 #include <algorithm>
@@ -19,32 +24,84 @@
 
 namespace mx::codec {
 
-/// Largest magnitudes of a block, as float32 bits.
-struct largest_magnitudes {
-    std::uint32_t finite = 0;  ///< of its finite elements
-    std::uint32_t number = 0;  ///< of its elements other than NaN
-};
+/// Counts and extremes of some elements of a block. Magnitudes are float32 bits.
+struct magnitude_survey {
+    std::uint32_t nan = 0;
+    std::uint32_t inf = 0;
+    std::uint32_t largest = 0;  ///< above f32_infinity if there is a NaN
+    std::uint32_t finite = 0;   ///< the largest of finite elements
+    std::uint32_t least = ~0u;  ///< the smallest but zero, minus one
 
-/// Finds the counts and extremes of a block.
-MX_HD inline largest_magnitudes look_at(std::span<const float> x, block::block_stats& out) {
-    largest_magnitudes most;
-    std::uint32_t least = ~0u;
-    out.count.elements = static_cast<std::uint32_t>(x.size());
-    for (const float v : x) {
+    MX_HD void add(float v) {
         const std::uint32_t magnitude = base::bits_of(v) & base::f32_magnitude_mask;
-        out.count.nan += magnitude > base::f32_infinity ? 1u : 0u;
-        out.count.inf += magnitude == base::f32_infinity ? 1u : 0u;
-        out.x_max = std::max(out.x_max, magnitude);
-        if (magnitude < base::f32_infinity) most.finite = std::max(most.finite, magnitude);
+        nan += magnitude > base::f32_infinity ? 1u : 0u;
+        inf += magnitude == base::f32_infinity ? 1u : 0u;
+        largest = std::max(largest, magnitude);
+        if (magnitude < base::f32_infinity) finite = std::max(finite, magnitude);
         least = std::min(least, magnitude - 1u);  // zero wraps to the largest number
     }
-    out.x_min = least + 1u;
-    out.is.zero = out.x_max == 0;
-    most.number = out.count.inf != 0 ? base::f32_infinity : most.finite;
-    return most;
-}
+    /// Adds a survey of other elements.
+    MX_HD void merge(const magnitude_survey& other) {
+        nan += other.nan;
+        inf += other.inf;
+        largest = std::max(largest, other.largest);
+        finite = std::max(finite, other.finite);
+        least = std::min(least, other.least);
+    }
+    /// The largest magnitude of elements other than NaN.
+    MX_HD std::uint32_t number() const { return inf != 0 ? base::f32_infinity : finite; }
 
-// Quantizing one block as a dialect other than ocp does, under a power-of-two scale.
+    /// Writes what follows from the survey of a block of `elements` values.
+    MX_HD void write(std::uint32_t elements, block::block_stats& out) const {
+        out.count.elements = elements;
+        out.count.nan = nan;
+        out.count.inf = inf;
+        out.x_max = largest;
+        out.x_min = least + 1u;
+        out.is.zero = largest == 0;
+    }
+};
+
+/// A quantized element.
+struct general_element {
+    bool counts;              ///< included in rates and sums; else it is poisoned, NaN or Inf
+    format::encoded exact;    ///< x / S rounded exactly, which decides overflow and clamping
+    std::uint8_t code;        ///< 0 if the result has none
+    std::uint32_t magnitude;  ///< of the code
+    double value;             ///< d = S * q, exact
+    float returned;           ///< d as the dialect returns it, if it is asked for
+    bool overflows;           ///< it returns no finite number, though S and q are finite
+};
+
+/// The figures of some elements of a block that follow from their codes.
+struct general_tally {
+    element_tally elements;
+    std::uint32_t poisoned = 0, dequant_overflow = 0, counted_max = 0;
+    double max_error = 0;
+
+    /// Adds an element and, unless `sums` is null, its terms to the sums (an exact_totals, or its
+    /// counterpart on a device).
+    template <typename Totals>
+    MX_HD void add(const format::element_params& f, float x, const general_element& e, Totals* sums,
+                   bool parts) {
+        if (!e.counts) {
+            poisoned += base::is_finite(x) ? 1u : 0u;
+            return;
+        }
+        const block::error_part part = elements.add(f, x != 0, e.exact, e.magnitude);
+        dequant_overflow += e.overflows ? 1u : 0u;
+        counted_max = std::max(counted_max, base::bits_of(x) & base::f32_magnitude_mask);
+        max_error = std::max(max_error, std::abs(e.value - static_cast<double>(x)));
+        if (sums != nullptr) sums->add(x, {0, e.value}, part, parts);
+    }
+    MX_HD void finish(const format::element_params& f, block::block_stats& out) const {
+        elements.finish(f, out);
+        out.count.poisoned = poisoned;
+        out.count.dequant_overflow = dequant_overflow;
+        out.counted_max = counted_max;
+        out.sum.max_error = max_error;
+    }
+};
 
 namespace dialect_steps {
 
@@ -57,15 +114,6 @@ MX_HD inline float as_held(const block_params& p, float x) {
     return p.by->arithmetic.value == element_kind::bfloat16 ? base::rounded_to_bf16(x) : x;
 }
 
-// The counts of the block, and its maximum in the dialect's dtype: rounding is monotone.
-MX_HD inline std::uint32_t survey(const block_params& p, std::span<const float> x,
-                                  block::block_stats& out) {
-    const std::uint32_t largest = look_at(x, out).number;
-    const bool nan = out.count.nan != 0 && p.by->nan.value != nan_amax::ignored;
-    return nan ? base::f32_magnitude_mask
-               : magnitude_of(as_held(p, base::float_from_bits(largest)));
-}
-
 MX_HD inline bool flushed(const block_params& p, std::uint32_t amax) {
     if (!p.flush_subnormals || amax == 0 || amax >= base::f32_infinity) return false;
     const int e = scale::binade_of(amax).exponent;
@@ -74,14 +122,6 @@ MX_HD inline bool flushed(const block_params& p, std::uint32_t amax) {
 
 MX_HD_CALL inline converted element_of(const conversion& c, float y, std::uint32_t draw) {
     return convert(c, base::bits_of(y), draw);
-}
-
-MX_HD inline void poison(block::block_stats& out, const conversion& c,
-                         std::span<std::uint8_t> codes, std::span<float> values) {
-    out.count.poisoned = out.count.elements - out.count.nan - out.count.inf;
-    const int code = element_of(c, base::quiet_nan(), 0).code;
-    for (std::uint8_t& to : codes) to = static_cast<std::uint8_t>(std::max(code, 0));
-    for (float& to : values) to = base::quiet_nan();
 }
 
 // Exponent of a power of two, subnormal ones included.
@@ -99,281 +139,335 @@ MX_HD inline std::uint32_t magnitude_code(const format::element_params& f, int c
 
 }  // namespace dialect_steps
 
-/// Like quantize_block; `codes` may be empty. Counts and sums follow the same definitions with the
-/// scale S, the codes and the values q of the dialect; y and r are exact. The scale may be NaN or
-/// Inf: the finite elements of the block are then `poisoned`.
+/// The steps under a power-of-two scale as a dialect chooses it. Counts and sums follow the same
+/// definitions as those of dialect ocp, with the scale S, the codes and the values q of the
+/// dialect; y and r are exact. The scale may be NaN or Inf: the finite elements of the block are
+/// then poisoned.
 ///
 /// A dialect may leave a scale finite in a block with NaN and Inf elements; these are counted, but
 /// excluded from rates and sums. A finite element that becomes NaN counts as poisoned.
-///
-/// `sums` is an exact_totals, or its counterpart on a device.
-template <typename Totals>
-MX_HD inline block::block_stats quantize_dialect_block(
-    const block_params& p, std::span<const float> x, const block_place& place,
-    std::span<std::uint8_t> codes, std::span<float> values, Totals* sums, bool parts) {
-    using namespace dialect_steps;
-    block::block_stats out{};
-    const conversion& c = p.conversion;
-    const bool random = p.mode.how == format::rounding::stochastic;
-    const base::random_key key{p.seed, place.tensor_id};
-    // The draw of a block's scale has a separate stream.
-    const base::random_key scale_key{p.seed, ~place.tensor_id};
+struct power_scales {
+    using scale = chosen_scale;
+    static constexpr bool selects = false;  ///< whether four-over-six exists
 
-    const std::uint32_t amax = survey(p, x, out);
-    out.amax = amax;
-    const bool random_scale = p.rule == scale::rule_id::stochastic;
-    chosen_scale s =
-        dialect_scale(p, amax, random_scale ? base::random_u32(scale_key, place.first) : 0u);
-    if (scale::is_search(p.rule) && amax != 0 && base::is_finite(s.value)) {
-        s = code_of(scale_search(p, x).best(s.code));
+    /// The scale by the recipe's rule; `first` is the index of the block's first element.
+    MX_HD static scale first_scale(const block_params& p, const magnitude_survey& seen,
+                                   std::uint64_t tensor_id, std::uint64_t first,
+                                   block::block_stats& out) {
+        using namespace dialect_steps;
+        const bool nan = seen.nan != 0 && p.by->nan.value != nan_amax::ignored;
+        // The maximum in the dialect's dtype: rounding is monotone.
+        const float held = as_held(p, base::float_from_bits(seen.number()));
+        out.amax = nan ? base::f32_magnitude_mask : magnitude_of(held);
+        const bool random = p.rule == mx::scale::rule_id::stochastic;
+        // The draw of a block's scale has a separate stream.
+        return dialect_scale(p, out.amax,
+                             random ? base::random_u32({p.seed, ~tensor_id}, first) : 0u);
     }
-    out.scale = s.value;
-    out.scale_code = static_cast<std::uint8_t>(std::max(s.code, 0));
-    if (!base::is_finite(s.value)) {
-        poison(out, c, codes, values);
-        return out;
+    /// Whether a search decides.
+    MX_HD static bool is_searched(const block_params& p, std::uint32_t amax, const scale& s) {
+        return mx::scale::is_search(p.rule) && amax != 0 && base::is_finite(s.value);
+    }
+    MX_HD static scale of_code(const block_params&, int code) {
+        return dialect_steps::code_of(code);
+    }
+    MX_HD static void write(const scale& s, block::block_stats& out) {
+        out.scale = s.value;
+        out.scale_code = static_cast<std::uint8_t>(std::max(s.code, 0));
     }
 
-    const bool zeroed = flushed(p, amax);
-    const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
-    const bool has_nan = out.count.nan != 0;
-    const bool keeps_codes = !codes.empty();
-    const bool unscaled = s.code == 0 && p.by->unscaled_at_code_0.value;
-    const bool ours = p.by->id == dialect_id::ocp;  // its scale is NaN in blocks with NaN or Inf
-    const int exponent = exponent_of(s.value);
-    element_tally tally;
-    const int n = static_cast<int>(x.size());
-    for (int i = 0; i < n; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const int raised = place.bump != nullptr && place.bump[i % place.cols] != 0 ? 1 : 0;
-        const float scale = raised != 0 ? s.value * 2.0f : s.value;
-        const std::uint32_t draw = random ? base::random_u32(key, place.index(i)) : 0u;
-        const float held = as_held(p, x[at]);
-        float y = unscaled ? held : held / scale;
-        // Some CPUs lose the sign of NaN in divisions, but some conversions depend on it.
-        if (has_nan && base::is_nan(held)) y = held;
-        if (narrow) y = base::rounded_to_bf16(y);
-        if (s.nan_quotients) y = base::quiet_nan();
-        const format::encoded exact = format::encode_magnitude(
-            c.element, c.mode, base::bits_of(x[at]), exponent + raised, draw);
-        converted q{};
-        if (ours) {
-            q.code =
-                static_cast<int>(format::with_sign(c.element, exact.magnitude, exact.negative));
-            q.value = p.value[q.code];
-        } else {
-            q = element_of(c, zeroed ? 0.0f : y, draw);
-        }
-        // ggml compares float32 products: one that overflows is never the nearest.
-        if (p.by->id == dialect_id::ggml && magnitude_of(scale * q.value) == base::f32_infinity) {
-            const std::uint32_t sign = base::bits_of(y) & base::f32_sign_mask;
-            q = element_of(c, base::float_from_bits(base::bits_of(3.0f) | sign), draw);
-        }
-        if (keeps_codes) codes[at] = static_cast<std::uint8_t>(std::max(q.code, 0));
-        const float product = scale * q.value;
-        const float returned = narrow ? base::rounded_to_bf16(product) : product;
-        if (!values.empty()) values[at] = base::is_nan(returned) ? base::quiet_nan() : returned;
-        if (base::is_finite(x[at]) && base::is_finite(q.value) && base::is_finite(scale)) {
-            const block::error_part part =
-                tally.add(c.element, x[at] != 0.0f, exact, magnitude_code(c.element, q.code));
-            out.counted_max = std::max(out.counted_max, magnitude_of(x[at]));
-            const double exact_x = static_cast<double>(x[at]);
-            const double d = static_cast<double>(scale) * static_cast<double>(q.value);
-            out.sum.max_error = std::max(out.sum.max_error, std::abs(d - exact_x));
-            if (sums != nullptr) sums->add(x[at], {0, d}, part, parts);
-            out.count.dequant_overflow += ours || base::is_finite(returned) ? 0u : 1u;
-        } else {
-            out.count.poisoned += base::is_finite(x[at]) ? 1u : 0u;
-        }
-    }
-    tally.finish(c.element, out);
-    return out;
-}
+    class encoder {
+      public:
+        /// `amax` is block_stats::amax; the last argument asks for general_element::returned.
+        MX_HD encoder(const block_params& p, const scale& s, std::uint32_t amax, bool)
+            : p_(p),
+              scale_(s),
+              poisoned_(!base::is_finite(s.value)),
+              zeroed_(dialect_steps::flushed(p, amax)),
+              narrow_(p.by->arithmetic.value == element_kind::bfloat16),
+              unscaled_(s.code == 0 && p.by->unscaled_at_code_0.value),
+              ours_(p.by->id == dialect_id::ocp),
+              by_ggml_(p.by->id == dialect_id::ggml),
+              exponent_(poisoned_ ? 0 : dialect_steps::exponent_of(s.value)) {}
 
-// Four-over-six: which of two scales a block takes (mit-han-lab/fouroversix@dadfad6). For host and
-// device.
+        /// `raised` is 1 if the exponent of this column is, else 0.
+        MX_HD general_element encode(float x, std::uint32_t draw, int raised) const {
+            using namespace dialect_steps;
+            const conversion& c = p_.conversion;
+            general_element out{};
+            if (poisoned_) {
+                const int code = element_of(c, base::quiet_nan(), 0).code;
+                out.code = static_cast<std::uint8_t>(std::max(code, 0));
+                out.returned = base::quiet_nan();
+                return out;
+            }
+            const float scale = raised != 0 ? scale_.value * 2.0f : scale_.value;
+            const float held = as_held(p_, x);
+            float y = unscaled_ ? held : held / scale;
+            // Some processors lose the sign of NaN in divisions, but some conversions depend on it.
+            if (base::is_nan(held)) y = held;
+            if (narrow_) y = base::rounded_to_bf16(y);
+            if (scale_.nan_quotients) y = base::quiet_nan();
+            out.exact = format::encode_magnitude(c.element, c.mode, base::bits_of(x),
+                                                 exponent_ + raised, draw);
+            converted q{};
+            if (ours_) {  // its scale is NaN in blocks with NaN or Inf
+                q.code = static_cast<int>(
+                    format::with_sign(c.element, out.exact.magnitude, out.exact.negative));
+                q.value = p_.value[q.code];
+            } else {
+                q = element_of(c, zeroed_ ? 0.0f : y, draw);
+            }
+            // ggml compares float32 products: one that overflows is never the nearest.
+            if (by_ggml_ && magnitude_of(scale * q.value) == base::f32_infinity) {
+                const std::uint32_t sign = base::bits_of(y) & base::f32_sign_mask;
+                q = element_of(c, base::float_from_bits(base::bits_of(3.0f) | sign), draw);
+            }
+            out.code = static_cast<std::uint8_t>(std::max(q.code, 0));
+            const float product = scale * q.value;
+            const float returned = narrow_ ? base::rounded_to_bf16(product) : product;
+            out.returned = base::is_nan(returned) ? base::quiet_nan() : returned;
+            out.counts = base::is_finite(x) && base::is_finite(q.value) && base::is_finite(scale);
+            out.magnitude = magnitude_code(c.element, q.code);
+            out.value = static_cast<double>(scale) * static_cast<double>(q.value);
+            out.overflows = !ours_ && !base::is_finite(returned);
+            return out;
+        }
+
+      private:
+        const block_params& p_;
+        chosen_scale scale_;
+        bool poisoned_, zeroed_, narrow_, unscaled_, ours_, by_ggml_;
+        int exponent_;
+    };
+};
+
+/// The steps under scales that are not powers of two. Uses exact arithmetic under dialect ocp, the
+/// dialect's float32 operations otherwise. In both cases y = x / S, with S the exact product of
+/// block and tensor scale, decides overflow and clamping, and d = S * q is exact: at most 40 bits.
+/// A zero scale makes every element a zero of its sign; non-zero ones count as underflow.
+struct number_scales {
+    using scale = fractional_scale;
+    static constexpr bool selects = true;
+
+    MX_HD static scale first_scale(const block_params& p, const magnitude_survey& seen,
+                                   std::uint64_t, std::uint64_t, block::block_stats& out) {
+        out.amax = seen.nan == 0 || nan_decides(p) ? seen.largest : seen.number();
+        return choose_scale(p, out.amax, p.largest);
+    }
+    MX_HD static bool is_searched(const block_params& p, std::uint32_t amax, const scale& s) {
+        return mx::scale::is_search(p.rule) && amax != 0 && p.tensor.decode > 0 &&
+               !base::is_nan(s.value);
+    }
+    MX_HD static scale of_code(const block_params& p, int code) {
+        return fractional_steps::coded(p, static_cast<std::uint8_t>(code));
+    }
+    MX_HD static void write(const scale& s, block::block_stats& out) {
+        out.scale = s.value;
+        out.scale_code = s.code;
+    }
+
+    class encoder {
+      public:
+        MX_HD encoder(const block_params& p, const scale& s, std::uint32_t, bool returns)
+            : encoder_(p, s),
+              decoder_(p, s.value),
+              poisoned_code_(p.poisoned_code),
+              poisoned_(base::is_nan(s.value)),
+              foreign_(p.by->id != dialect_id::ocp),
+              keeps_(p.by->inf_value.value == inf_element::keep),
+              returns_(returns || foreign_) {}
+
+        MX_HD general_element encode(float x, std::uint32_t draw, int) const {
+            general_element out{};
+            const bool finite = base::is_finite(x);
+            if (poisoned_ || !finite) {
+                out.code = poisoned_ ? poisoned_code_ : encoder_.special_code(x);
+                out.returned = keeps_ && !finite ? x : decoder_.decode(out.code);
+                return out;
+            }
+            const fractional_encoder::element e = encoder_.encode(x, draw);
+            out.counts = true;
+            out.exact = e.exact;
+            out.code = e.code;
+            out.magnitude = e.magnitude;
+            out.value = e.value;
+            if (returns_) out.returned = decoder_.decode(e.code);
+            out.overflows = foreign_ && !base::is_finite(out.returned);
+            return out;
+        }
+
+      private:
+        fractional_encoder encoder_;
+        fractional_decoder decoder_;
+        std::uint8_t poisoned_code_;
+        bool poisoned_, foreign_, keeps_, returns_;
+    };
+};
+
+// Four-over-six: which of two scales a block takes (mit-han-lab/fouroversix@dadfad6): the one under
+// which its maximum becomes 6, or the one under which it becomes 4 if the error of the block is
+// strictly smaller by the measure `p.select`. Errors d - x are exact, and so is the comparison of
+// their sums; under dialect te both follow its float32 arithmetic.
 
 namespace fractional_steps {
 
+/// The maximum under the second scale.
+inline constexpr float four = 4.0f;
 /// Rows of the largest tile for which dialect te has four-over-six.
 inline constexpr int largest_te_tile = 16;
 
-// Calls visit(d - x) for every element. d has at most 34 bits and is near x, so the difference is
-// exact (rounding to nearest; for elements far below the scale other roundings round it once).
-template <typename Visit>
-MX_HD inline void for_each_error(const block_params& p, std::span<const float> x,
-                                 const block_place& place, const fractional_scale& scale,
-                                 Visit&& visit) {
-    const fractional_encoder encoder(p, scale, place);
-    int position = 0;
-    for (const float v : x) {
-        visit(encoder.encode(v, position++).value - static_cast<double>(v));
-    }
+/// A figure of a block under either scale.
+template <typename T>
+struct under_both {
+    T six, four;
+};
+
+/// Adds the error d - x of an element to that of others. d has at most 34 bits and is near x, so
+/// the difference is exact (rounding to nearest; for elements far below the scale other roundings
+/// round it once).
+MX_HD inline double with_error(const block_params& p, double total, double error) {
+    if (p.select == four_over_six::mse) return total + error * error;
+    if (p.select == four_over_six::mae) return total + std::abs(error);
+    return std::max(total, std::abs(error));
+}
+/// The error of the elements of both.
+MX_HD inline double merged_error(const block_params& p, double a, double b) {
+    return p.select == four_over_six::abs_max ? std::max(a, b) : a + b;
 }
 
-MX_HD_CALL inline double measure(const block_params& p, std::span<const float> x,
-                                 const block_place& place, const fractional_scale& scale) {
-    double total = 0;
-    for_each_error(p, x, place, scale, [&](double e) {
-        if (p.select == four_over_six::mse) total += e * e;
-        if (p.select == four_over_six::mae) total += std::abs(e);
-        if (p.select == four_over_six::abs_max) total = std::max(total, std::abs(e));
-    });
-    return total;
+/// Whether only exact sums tell which error is smaller: a sum of 2^20 terms is within 2^-32 of its
+/// exact value.
+MX_HD inline bool are_close(const block_params& p, const under_both<double>& e) {
+    if (p.select == four_over_six::abs_max || (e.four == 0 && e.six == 0)) return false;
+    return !(std::abs(e.four - e.six) > 0x1p-30 * (e.four + e.six));
 }
 
-MX_HD_CALL inline void add_exactly(const block_params& p, std::span<const float> x,
-                                   const block_place& place, const fractional_scale& scale,
-                                   double sign, base::exact_sum& sum) {
-    for_each_error(p, x, place, scale, [&](double e) {
-        if (p.select == four_over_six::mae) {
-            sum.add(sign * std::abs(e));
-            return;
-        }
-        const double square = e * e;
-        sum.add(sign * square);
-        sum.add(sign * std::fma(e, e, -square));
-    });
+/// Adds an element's term of a sum of errors, times `sign`, exactly.
+MX_HD_CALL inline void add_exactly(const block_params& p, double error, double sign,
+                                   base::exact_sum& sum) {
+    if (p.select == four_over_six::mae) {
+        sum.add(sign * std::abs(error));
+        return;
+    }
+    const double square = error * error;
+    sum.add(sign * square);
+    sum.add(sign * std::fma(error, error, -square));
 }
 
-// The sum of errors as the reference quantizer of dialect te computes it: in float32, in the order
-// of the elements of a row, and over the rows of a tile in a tree.
-MX_HD_CALL inline float te_error(const block_params& p, std::span<const float> x,
-                                 const block_place& place, const fractional_scale& scale) {
-    const fractional_encoder encoder(p, scale, place);
-    const int n = static_cast<int>(x.size());
-    const int cols = n > place.cols * largest_te_tile ? n : place.cols;
-    const int rows = (n + cols - 1) / cols;
-    float sums[largest_te_tile] = {};
-    for (int row = 0; row < rows; ++row) {
-        float sum = 0;
-        for (int i = row * cols; i < std::min(n, (row + 1) * cols); ++i) {
-            const float v = x[static_cast<std::size_t>(i)];
-            const float product = p.value[encoder.special_code(v)] * scale.value;
-            const float d = p.candidates == candidate_kind::fp16
-                                ? product - v * p.tensor.stored
-                                : product * p.tensor.amax / p.outer.range - v;
-            sum += p.select == four_over_six::mse ? d * d : std::abs(d);
-        }
-        sums[row] = sum;
-    }
-    for (int distance = largest_te_tile / 2; distance > 0; distance /= 2) {
-        for (int row = 0; row < distance; ++row) sums[row] += sums[row + distance];
-    }
-    return sums[0];
+/// The rows in which dialect te adds up a block of `size` elements with rows of `cols`: one, unless
+/// it is a tile.
+MX_HD inline std::uint32_t te_cols(std::uint32_t size, std::uint32_t cols) {
+    return size > cols * static_cast<std::uint32_t>(largest_te_tile) ? size : cols;
+}
+
+/// The error of an element as the reference quantizer of dialect te computes it, in float32; errors
+/// are added up in the order of the elements of a row, and over the rows of a tile in a tree.
+MX_HD inline float te_error(const block_params& p, const fractional_encoder& encoder,
+                            const fractional_scale& scale, float x) {
+    const float product = p.value[encoder.special_code(x)] * scale.value;
+    const float d = p.candidates == candidate_kind::fp16
+                        ? product - x * p.tensor.stored
+                        : product * p.tensor.amax / p.outer.range - x;
+    return p.select == four_over_six::mse ? d * d : std::abs(d);
 }
 
 }  // namespace fractional_steps
 
-/// Chooses between the scale under which the block's maximum becomes 6 and the one under which it
-/// becomes 4. Takes the latter if the error of the block is strictly smaller by the measure
-/// `p.select`. Errors d - x are exact, and so is the comparison of their sums; under dialect te
-/// both use its float32 arithmetic (te_error).
-MX_HD inline fractional_scale select_scale(const block_params& p, std::span<const float> x,
-                                           const block_place& place, const fractional_scale& six,
-                                           const fractional_scale& four) {
-    using namespace fractional_steps;
-    if (p.by->two_level.value == two_level_kind::te) {
-        return te_error(p, x, place, four) < te_error(p, x, place, six) ? four : six;
-    }
-    const double error_six = measure(p, x, place, six);
-    const double error_four = measure(p, x, place, four);
-    if (p.select == four_over_six::abs_max) return error_four < error_six ? four : six;
-    // A sum of 2^20 terms is within 2^-32 of its exact value, so only near ties need exact sums.
-    if (std::abs(error_four - error_six) > 0x1p-30 * (error_four + error_six)) {
-        return error_four < error_six ? four : six;
-    }
-    base::exact_sum difference;
-    add_exactly(p, x, place, four, 1.0, difference);
-    add_exactly(p, x, place, six, -1.0, difference);
-    return difference.is_negative() ? four : six;
+// The reference.
+
+/// The draw of the element at a position of a block; 0 unless elements are rounded stochastically.
+inline std::uint32_t draw_of(const block_params& p, const block_place& place,
+                             std::size_t position) {
+    if (p.mode.how != format::rounding::stochastic) return 0;
+    return base::random_u32({p.seed, place.tensor_id}, place.index(static_cast<int>(position)));
 }
 
-// Quantizing one block whose scale is no power of two, for host and device.
+/// Four-over-six of one block.
+inline fractional_scale select_scale(const block_params& p, std::span<const float> x,
+                                     const block_place& place, const fractional_scale& six,
+                                     const fractional_scale& four) {
+    using namespace fractional_steps;
+    const fractional_encoder by_six(p, six), by_four(p, four);
+    if (p.by->two_level.value == two_level_kind::te) {
+        const auto cols =
+            te_cols(static_cast<std::uint32_t>(x.size()), static_cast<std::uint32_t>(place.cols));
+        under_both<float> rows[largest_te_tile] = {};
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            rows[i / cols].six += te_error(p, by_six, six, x[i]);
+            rows[i / cols].four += te_error(p, by_four, four, x[i]);
+        }
+        for (int distance = largest_te_tile / 2; distance > 0; distance /= 2) {
+            for (int row = 0; row < distance; ++row) {
+                rows[row].six += rows[row + distance].six;
+                rows[row].four += rows[row + distance].four;
+            }
+        }
+        return rows[0].four < rows[0].six ? four : six;
+    }
+    const auto for_each_error = [&](auto&& visit) {
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const std::uint32_t draw = draw_of(p, place, i);
+            const auto v = static_cast<double>(x[i]);
+            visit(by_six.encode(x[i], draw).value - v, by_four.encode(x[i], draw).value - v);
+        }
+    };
+    under_both<double> error{};
+    for_each_error([&](double of_six, double of_four) {
+        error.six = with_error(p, error.six, of_six);
+        error.four = with_error(p, error.four, of_four);
+    });
+    if (!are_close(p, error)) return error.four < error.six ? four : six;
+    base::exact_sum difference;
+    for_each_error([&](double of_six, double of_four) {
+        add_exactly(p, of_four, 1.0, difference);
+        add_exactly(p, of_six, -1.0, difference);
+    });
+    return difference.sign() < 0 ? four : six;
+}
 
-namespace fractional_steps {
-
-template <typename Totals>
-MX_HD inline void quantize_elements(const block_params& p, std::span<const float> x,
-                                    const block_place& place, const fractional_scale& scale,
-                                    std::span<std::uint8_t> codes, Totals* sums, bool parts,
-                                    block::block_stats& out) {
-    const fractional_encoder encoder(p, scale, place);
-    const fractional_decoder decoder(p, scale.value);
-    const bool foreign = p.by->id != dialect_id::ocp;
-    const bool keeps_codes = !codes.empty();
-    element_tally tally;
+/// quantize_block under a family's scales; `codes` and `values` may be empty.
+template <typename Family>
+block::block_stats quantize_under(const block_params& p, std::span<const float> x,
+                                  const block_place& place, std::span<std::uint8_t> codes,
+                                  std::span<float> values, block::exact_totals* sums, bool parts) {
+    block::block_stats out{};
+    magnitude_survey seen;
+    for (const float v : x) seen.add(v);
+    seen.write(static_cast<std::uint32_t>(x.size()), out);
+    auto scale = Family::first_scale(p, seen, place.tensor_id, place.first, out);
+    if constexpr (Family::selects) {
+        if (p.select != four_over_six::none && !base::is_nan(scale.value)) {
+            scale =
+                select_scale(p, x, place, scale, choose_scale(p, out.amax, fractional_steps::four));
+        }
+    }
+    if (Family::is_searched(p, out.amax, scale)) {
+        scale = Family::of_code(p, searched_code(p, x, scale.code));
+    }
+    Family::write(scale, out);
+    const typename Family::encoder encoder(p, scale, out.amax, !values.empty());
+    general_tally tally;
     for (std::size_t i = 0; i < x.size(); ++i) {
-        if (!base::is_finite(x[i])) {
-            if (keeps_codes) codes[i] = encoder.special_code(x[i]);
-            continue;
-        }
-        const fractional_encoder::element e = encoder.encode(x[i], static_cast<int>(i));
-        if (keeps_codes) codes[i] = e.code;
-        const block::error_part part = tally.add(p.element, x[i] != 0, e.exact, e.magnitude);
-        if (foreign) {
-            out.count.dequant_overflow += base::is_finite(decoder.decode(e.code)) ? 0u : 1u;
-        }
-        const double error = std::abs(e.value - static_cast<double>(x[i]));
-        out.sum.max_error = std::max(out.sum.max_error, error);
-        if (sums != nullptr) sums->add(x[i], {0, e.value}, part, parts);
+        const int column = static_cast<int>(i) % place.cols;
+        const int raised = place.bump != nullptr && place.bump[column] != 0 ? 1 : 0;
+        const general_element e = encoder.encode(x[i], draw_of(p, place, i), raised);
+        if (!codes.empty()) codes[i] = e.code;
+        if (!values.empty()) values[i] = e.returned;
+        tally.add(p.element, x[i], e, sums, parts);
     }
     tally.finish(p.element, out);
-}
-
-}  // namespace fractional_steps
-
-/// quantize_block for scale formats that are not powers of two; `codes` may be empty. Uses exact
-/// arithmetic under dialect ocp, the dialect's float32 operations otherwise. In both cases y = x /
-/// S, with S the exact product of block and tensor scale, decides overflow and clamping, and d = S
-/// * q is exact: at most 40 bits. A zero scale makes every element a zero of its sign; non-zero
-/// ones count as underflow.
-template <typename Totals>
-MX_HD inline block::block_stats quantize_fractional(const block_params& p, std::span<const float> x,
-                                                    const block_place& place,
-                                                    std::span<std::uint8_t> codes, Totals* sums,
-                                                    bool parts) {
-    block::block_stats out{};
-    const largest_magnitudes seen = look_at(x, out);
-    out.amax = out.count.nan == 0 || nan_decides(p) ? out.x_max : seen.number;
-    fractional_scale scale = choose_scale(p, out.amax, p.largest);
-    if (p.select != four_over_six::none && !base::is_nan(scale.value)) {
-        scale = select_scale(p, x, place, scale, choose_scale(p, out.amax, 4.0f));
-    }
-    const bool searched = scale::is_search(p.rule) && out.amax != 0 && p.tensor.decode > 0;
-    if (searched && !base::is_nan(scale.value)) {
-        const int best = scale_search(p, x).best(scale.code);
-        scale = fractional_steps::coded(p, static_cast<std::uint8_t>(best));
-    }
-    out.scale_code = scale.code;
-    out.scale = scale.value;
-    if (base::is_nan(scale.value)) {
-        out.count.poisoned = out.count.elements - out.count.nan - out.count.inf;
-        for (std::uint8_t& code : codes) code = p.poisoned_code;
-        return out;
-    }
-    out.counted_max = seen.finite;
-    fractional_steps::quantize_elements(p, x, place, scale, codes, sums, parts, out);
     return out;
 }
 
-/// quantize_block for such recipes; `codes` and `values` may be empty.
-template <typename Totals>
-MX_HD inline block::block_stats quantize_general(const block_params& p, std::span<const float> x,
-                                                 const block_place& place,
-                                                 std::span<std::uint8_t> codes,
-                                                 std::span<float> values, Totals* sums,
-                                                 bool parts) {
-    if (p.scale_format->power_of_two()) {
-        return quantize_dialect_block(p, x, place, codes, values, sums, parts);
-    }
-    const block::block_stats out = quantize_fractional(p, x, place, codes, sums, parts);
-    const fractional_decoder decoder(p, out.scale);
-    const bool keeps = p.by->inf_value.value == inf_element::keep;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = keeps && !base::is_finite(x[i]) ? x[i] : decoder.decode(codes[i]);
-    }
-    return out;
+/// quantize_block under recipes that are not plain; `codes` and `values` may be empty.
+inline block::block_stats quantize_general(const block_params& p, std::span<const float> x,
+                                           const block_place& place, std::span<std::uint8_t> codes,
+                                           std::span<float> values, block::exact_totals* sums,
+                                           bool parts) {
+    return p.scale_format->power_of_two()
+               ? quantize_under<power_scales>(p, x, place, codes, values, sums, parts)
+               : quantize_under<number_scales>(p, x, place, codes, values, sums, parts);
 }
 
 }  // namespace mx::codec

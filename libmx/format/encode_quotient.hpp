@@ -50,6 +50,29 @@ MX_HD inline std::uint64_t quotient_bits(std::uint64_t rest, std::uint64_t divis
     return quotient;
 }
 
+struct divided {
+    std::uint32_t quotient;
+    std::uint64_t rest;
+};
+
+/// dividend / divisor, for dividend < 2^62, divisor < 2^63 and a quotient below 2^18. No processor
+/// divides 64-bit integers fast, and GPUs do it in a long function: the float32 quotient is off by
+/// one at most.
+MX_HD inline divided divide(std::uint64_t dividend, std::uint64_t divisor) {
+    const auto near = static_cast<float>(dividend) / static_cast<float>(divisor);
+    auto quotient = static_cast<std::uint32_t>(near);
+    auto rest = static_cast<std::int64_t>(dividend - quotient * divisor);
+    const auto step = static_cast<std::int64_t>(divisor);
+    if (rest < 0) {
+        --quotient;
+        rest += step;
+    } else if (rest >= step) {
+        ++quotient;
+        rest -= step;
+    }
+    return {quotient, static_cast<std::uint64_t>(rest)};
+}
+
 }  // namespace detail
 
 /// encode_magnitude for the quotient of the finite float32 with bits `x` and the scale `s`.
@@ -63,7 +86,8 @@ MX_HD inline encoded encode_quotient(const element_params& f, const rounding_mod
     const int exponent = d.exponent - s.exponent;  // y = significand / s.significand * 2^exponent
     const std::uint64_t aligned = std::uint64_t{d.significand} << (exact_scale_bits - 24);
     const int leading = exponent + 24 - exact_scale_bits - (aligned < s.significand ? 1 : 0);
-    if (leading > detail::far_exponent) return {limit, detail::far_beyond, true, negative};
+    const int far = f.floating ? detail::far_exponent : detail::far_exponent + f.quantum;
+    if (leading > far) return {limit, detail::far_beyond, true, negative};
 
     const int above = f.floating ? leading - f.emin : 0;
     const int binade = above > 0 ? above : 0;
@@ -72,8 +96,7 @@ MX_HD inline encoded encode_quotient(const element_params& f, const rounding_mod
     const int shift = exponent - f.quantum - binade;
     const std::uint64_t dividend = std::uint64_t{d.significand} << (shift > 0 ? shift : 0);
     const std::uint64_t divisor = s.significand << (shift >= 0 ? 0 : shift > -31 ? -shift : 31);
-    const auto significand = static_cast<std::uint32_t>(dividend / divisor);
-    const std::uint64_t rest = dividend % divisor;
+    const auto [significand, rest] = detail::divide(dividend, divisor);
     const std::uint32_t below =
         significand + (static_cast<std::uint32_t>(binade) << f.mantissa_bits);
     bool up = false;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "libmx/analysis/analyze.hpp"
@@ -33,12 +34,20 @@ class comparison {
 
     // Alternates between types and between results per block.
     void run(const recipe& r, std::uint64_t rows, std::uint64_t cols) {
+        run(r, [&](dtype type, std::uint64_t seed) {
+            return make_matrix(type, rows, cols, all_kinds, *r.element, seed);
+        });
+    }
+
+    // The same for a matrix of its own.
+    template <typename Make>
+    void run(const recipe& r, Make&& make) {
         const std::uint64_t which = cases_++;
         if (which % every_ != 0) return;
         const dtype type = types[which % types.size()];
         const auto wanted = static_cast<detail>(which / 3 % 3);
         const bool parts = which % 2 == 0;
-        const auto m = make_matrix(type, rows, cols, all_kinds, *r.element, 100 + which);
+        const stored_matrix m = make(type, 100 + which);
         const auto expected = everything(*backends_here().front(), m, r, wanted, parts);
         const auto got = everything(backend_, m, r, wanted, parts);
         std::size_t at = 0;
@@ -46,7 +55,7 @@ class comparison {
         std::string what;
         if (got != expected) what = "differs from byte " + std::to_string(at);
         on_case_(codec::to_string(r) + ", " + std::string(tensor::row_of(type).name) + ", " +
-                     std::to_string(rows) + "x" + std::to_string(cols) + ", detail " +
+                     std::to_string(m.rows) + "x" + std::to_string(m.cols) + ", detail " +
                      std::to_string(static_cast<int>(wanted)),
                  what);
     }
@@ -95,6 +104,52 @@ std::vector<recipe> general_recipes() {
     return all;
 }
 
+// `rows` x `cols` values as stored.
+template <typename Value>
+stored_matrix matrix_of(dtype type, std::uint64_t rows, std::uint64_t cols, Value&& value) {
+    stored_matrix m{type, rows, cols, {}};
+    for (std::uint64_t i = 0; i < rows * cols; ++i) {
+        const float x = value(i);
+        const std::uint32_t bits = base::bits_of(x);
+        const auto high = static_cast<std::uint16_t>(bits >> 16 | (base::is_nan(x) ? 0x40u : 0u));
+        std::uint16_t half = base::half_saturated(x);
+        const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+        if (!base::is_finite(x)) half = sign | (base::is_nan(x) ? 0x7e01u : 0x7c00u);
+        const void* const from = type == dtype::f32    ? static_cast<const void*>(&x)
+                                 : type == dtype::bf16 ? static_cast<const void*>(&high)
+                                                       : static_cast<const void*>(&half);
+        const std::size_t size = type == dtype::f32 ? 4 : 2;
+        m.bytes.resize(m.bytes.size() + size);
+        std::memcpy(m.bytes.data() + m.bytes.size() - size, from, size);
+    }
+    return m;
+}
+
+// Ordinary values; every 37th, which is in another lane in each block, is a NaN of either sign,
+// Inf, a subnormal number or a zero.
+stored_matrix lone_specials(dtype type, std::uint64_t rows, std::uint64_t cols,
+                            std::uint64_t seed) {
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    const std::array specials{
+        base::quiet_nan(), inf, -inf, base::float_from_bits(0xffc00000u), 0.0f, 0x1p-140f, -0.0f};
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal;
+    return matrix_of(type, rows, cols, [&](std::uint64_t i) {
+        const float x = normal(random);
+        return i % 37 == seed % 37 ? specials[i / 37 % specials.size()] : x;
+    });
+}
+
+// Small integers: under many scales their errors are equal, so that only exact sums decide.
+stored_matrix small_integers(dtype type, std::uint64_t rows, std::uint64_t cols,
+                             std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    return matrix_of(type, rows, cols, [&](std::uint64_t i) {
+        const auto numbers = std::uint64_t{2} << (seed + i / cols) % 5 * 2;
+        return static_cast<float>(random() % numbers) - 1.0f;
+    });
+}
+
 std::vector<std::byte> bytes_of(const analysis::matrix_totals& m) {
     std::vector<std::byte> out;
     const auto put = [&](const void* from, std::size_t size) {
@@ -119,26 +174,48 @@ std::vector<std::byte> bytes_of(const analysis::matrix_totals& m) {
 // Normally distributed numbers with some zeros, like trained weights, and rows of a wide range, in
 // which float32 cannot represent a sum of errors.
 stored_matrix weights(dtype type, std::uint64_t rows, std::uint64_t cols) {
-    stored_matrix m{type, rows, cols, {}};
     std::mt19937_64 random(3);
     std::normal_distribution<float> normal;
-    for (std::uint64_t i = 0; i < rows * cols; ++i) {
+    return matrix_of(type, rows, cols, [&](std::uint64_t i) {
         float x = normal(random) * 0.02f;
         const std::uint64_t row = i / cols;
         if (row % 5 == 1) x = std::ldexp(x, -static_cast<int>(random() % 24));
         if (row % 5 == 2 && random() % 7 == 0) x = 0;
         if (row % 5 == 3) x = std::ldexp(x, -100);
-        const std::uint32_t bits = base::bits_of(x);
-        const auto high = static_cast<std::uint16_t>(bits >> 16);
-        const std::uint16_t half = base::half_saturated(x);
-        const void* const from = type == dtype::f32    ? static_cast<const void*>(&x)
-                                 : type == dtype::bf16 ? static_cast<const void*>(&high)
-                                                       : static_cast<const void*>(&half);
-        const std::size_t size = type == dtype::f32 ? 4 : 2;
-        m.bytes.resize(m.bytes.size() + size);
-        std::memcpy(m.bytes.data() + m.bytes.size() - size, from, size);
+        return x;
+    });
+}
+
+// Blocks at the ends of what one lane, eight lanes and a warp process, where lanes share a decision
+// or leave it to exact sums, and where blocks end with the matrix.
+void compare_lanes(comparison& c) {
+    for (const char* shape : {"1x1", "1x16", "1x32", "1x33", "1x128", "16x16", "1x1024", "1x1025",
+                              "41x25", "128x128", "7x300"}) {
+        for (const char* preset :
+             {"nvfp4:", "nvfp4:four_over_six=mse,", "nvfp4:four_over_six=abs_max,",
+              "nvfp4:scale=search,", "nvfp4:scale=search-single-level,search=mae,",
+              "nvfp4:scale_format=ue5m3,", "nvfp4:scale_format=ue5m3,dialect=quark,",
+              "nvfp4:dialect=te,", "nvfp4:dialect=te,four_over_six=mae,", "mxfp4:scale=search,",
+              "mxfp6:dialect=amd-hip,", "mxfp4:dialect=modelopt,", "fp8_128x128:dialect=te,"}) {
+            const std::string text = std::string(preset) + "block=" + shape;
+            recipe r;
+            try {
+                r = codec::parse_recipe(text);
+            } catch (const base::error&) {
+                continue;  // dialect te has four-over-six for some blocks only
+            }
+            const auto cols = static_cast<std::uint64_t>(r.block.cols);
+            const auto rows = static_cast<std::uint64_t>(r.block.rows);
+            // A whole block, one element more, and several cut at both ends.
+            for (const auto& [high, wide] :
+                 {std::pair{rows, cols}, {rows + 1, cols + 1}, {2 * rows + 1, 3 * cols - 1}}) {
+                c.run(r, [&, h = high, w = wide](dtype type, std::uint64_t seed) {
+                    return seed % 2 == 0 ? lone_specials(type, h, w, seed)
+                                         : small_integers(type, h, w, seed);
+                });
+            }
+        }
     }
-    return m;
 }
 
 std::vector<codec::recipe> row_recipes() {
@@ -213,6 +290,7 @@ void compare_general_segments(
             }
         }
     }
+    compare_lanes(c);
     for (const char* shape : {"1x32", "1x7", "1x100", "1x5000"}) {
         const recipe r = codec::parse_recipe(
             std::string("mxfp8:dialect=systems-scaling,scale=floor-bump,block=") + shape);

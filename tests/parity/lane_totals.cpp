@@ -2,6 +2,7 @@
 // Compares the sums of lanes on the host with exact_totals, digit for digit, for terms of any size.
 #include "libmx/codec/cuda/lane_totals.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -80,6 +81,25 @@ TEST_CASE("lanes that were never aimed give every term at once") {
     warp w;
     for (int i = 0; i < 3 * lanes; ++i) w.add(i % lanes, element_at(random, i % 50));
     CHECK(w.equal());
+}
+
+TEST_CASE("lanes add up zeros, subnormal numbers and the ends of the units") {
+    std::mt19937_64 random(15);
+    for (const int aimed : {-126, -100, -60, 0, 90}) {
+        warp w;
+        w.aim(aimed);
+        for (int i = 0; i < 4000; ++i) {
+            // Places of the leading bit from below the units to above them.
+            const int exponent = std::clamp(aimed + 8 - i % 70, -149, 120);
+            element e = element_at(random, exponent);
+            if (i % 3 == 0) e.x = std::ldexp(i % 2 == 0 ? 1.0f : -1.0f, exponent);
+            if (i % 5 == 0) e.x = i % 2 == 0 ? 0.0f : -0.0f;
+            if (i % 7 == 0) e.d.product = i % 2 == 0 ? 0.0 : -0.0;
+            w.add(i % lanes, e);
+        }
+        CAPTURE(aimed);
+        CHECK(w.equal());
+    }
 }
 
 TEST_CASE("ordinary values stay in the lanes until the end") {

@@ -114,11 +114,11 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     }
     l.first_blocks.push_back(blocks);
 
-    bool raises = false;
     for (const recipe_request& r : recipes) {
         (r.params->plain ? l.plain_count : l.general_count) += 1;
-        raises = raises || r.params->bumps;
+        l.raises = l.raises || r.params->bumps;
     }
+    if (l.raises) l.scratch_bytes = padded(blocks * l.stride);
 
     part_layout there;
     l.recipes = there.take(l.plain_count * sizeof(device_recipe));
@@ -134,7 +134,6 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     l.value_bytes = elements * bytes_of(values.values.type);
     l.values = scratch.take(l.value_bytes);
     if (codes) l.widened = scratch.take(elements * sizeof(std::uint16_t));
-    if (l.general_count != 0) l.x = scratch.take(blocks * l.stride * sizeof(float));
     l.raises = raises;
     if (raises) l.raised = scratch.take(blocks * l.stride);
     const bool rows = std::ranges::any_of(recipes, [&](const recipe_request& r) {
@@ -152,16 +151,14 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     l.tallies = back.take(recipes.size() * segments.size() * sizeof(segment_tally));
     std::size_t plain = 0, general = l.plain_count;
     for (const recipe_request& r : recipes) {
-        recipe_layout of{r, (r.params->plain ? plain : general)++, back.bytes(), 0};
+        const recipe_layout of{r, (r.params->plain ? plain : general)++, back.bytes()};
         block_results d;
         d.stride = l.stride;
         for_each_array(d, r, [&](const auto* array, std::size_t entries) {
             back.take(blocks * entries * sizeof *array);
         });
-        if (!r.params->plain) of.kept = scratch.take(blocks * sizeof(segment_tally));
         l.by_recipe.push_back(of);
     }
-    l.scratch_bytes = scratch.bytes();
     l.back_bytes = back.bytes();
     return l;
 }
@@ -199,10 +196,10 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
         d.params.scale_format =
             at<format::scale_format>(device_there, lies + offsetof(pointed_at, scales));
         d.blocks = blocks_of(layout, of, device_back);
-        d.kept = at<segment_tally>(device_scratch, of.kept);
         d.tallies = tallies + of.slot * segment_count;
         d.totals = sums + of.slot;
         d.parts = recipes[r].parts;
+        (pointed.scales.power_of_two() ? l.powers : l.numbers) = true;
         store(there + layout.general + index * sizeof d, d);
     }
     for (std::size_t s = 0; s < segment_count; ++s) {
@@ -227,9 +224,7 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     l.marks_per_segment = static_cast<std::uint32_t>(layout.marks_per_segment);
     l.general = at<general_recipe>(device_there, layout.general);
     l.general_count = static_cast<std::uint32_t>(layout.general_count);
-    l.block_count = layout.first_blocks.back();
     l.stride = layout.stride;
-    if (layout.general_count != 0) l.x = at<float>(device_scratch, layout.x);
     if (layout.raises) l.raised = at<std::uint8_t>(device_scratch, layout.raised);
     return l;
 }

@@ -21,7 +21,6 @@ struct recipe_layout {
     recipe_request asked;
     std::size_t slot;    ///< of its tallies and sums; plain recipes come first
     std::size_t arrays;  ///< of its results per block
-    std::size_t kept;    ///< recipe that is not plain: tallies of blocks, which stay on the device
 };
 
 struct batch_layout {
@@ -40,7 +39,7 @@ struct batch_layout {
     // and after a launch.
     std::size_t values, value_bytes;
     std::size_t widened;  ///< values stored as codes: the same as bf16
-    std::size_t x, raised, marks;
+    std::size_t raised, marks;
     std::size_t marks_per_segment;  ///< see launch; 0 without a body of rows
     bool raises;                    ///< whether a recipe requests raised exponents
     std::size_t scratch_bytes;

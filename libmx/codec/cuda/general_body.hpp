@@ -1,137 +1,381 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes that are not plain, in four steps: values are laid out in blocks, exponents raised by a
-// row of blocks are found, each thread quantizes a block like the reference, and a warp adds up the
-// counts of a segment.
+// A segment under a recipe that is not plain, by 32 lanes: the steps of general_block.hpp. A lane
+// processes a small block alone, lanes together a larger one: each surveys and encodes its own
+// elements, read as they are stored, and adds them up (lane_totals.hpp).
 #pragma once
 
 #include <algorithm>
-#include <span>
+#include <type_traits>
 
+#include "libmx/base/random.hpp"
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/lane_group.hpp"
 #include "libmx/codec/cuda/lane_totals.hpp"
 #include "libmx/codec/cuda/segment_body.hpp"
-#include "libmx/codec/dialect_scale.hpp"
 #include "libmx/codec/general_block.hpp"
-#include "libmx/codec/segment.hpp"
 
 namespace mx::codec::cuda {
-
 namespace detail {
 
-MX_HD inline segment_place place_of(const device_segment& s) {
-    return {s.tensor_id, s.first, s.row_stride, s.rows, s.cols, s.block_rows, s.block_cols};
+// A segment, its recipe, and where its values are.
+struct general_work {
+    const block_params& p;
+    device_segment s;
+    device_values values;
+};
+
+// A block and its scale.
+template <typename Family>
+struct scaled_block {
+    lane_window at;
+    std::uint32_t amax;  // block_stats::amax
+    typename Family::scale scale;
+};
+
+// An element of a block.
+struct lane_element {
+    float x;
+    std::uint32_t position;  // in the block
+    std::uint64_t index;     // in the tensor
+};
+
+// Calls what(element) for every `step`th element of a block from `begin` on, before `end`.
+template <typename What>
+MX_HD inline void for_elements(const general_work& w, const lane_window& b, std::uint32_t begin,
+                               std::uint32_t end, std::uint32_t step, What&& what) {
+    if (begin >= end) return;
+    std::uint32_t row = b.rows == 1 ? 0 : begin / b.cols;
+    std::uint32_t col = begin - row * b.cols;
+    for (std::uint32_t i = begin; i < end; i += step, col += step) {
+        for (; col >= b.cols; col -= b.cols) ++row;
+        const std::uint64_t in_row = b.col + col;
+        const std::uint64_t own_row = b.row + row;
+        what(lane_element{load_value(w.values, w.s.at + own_row * w.values.stride + in_row), i,
+                          w.s.first + own_row * w.s.row_stride + in_row});
+    }
 }
 
-// The segment of a block of the batch.
-MX_HD inline const device_segment& segment_of(const launch& l, std::uint64_t block) {
-    std::uint32_t from = 0;
-    for (std::uint32_t beyond = l.segment_count; beyond - from > 1;) {
-        const std::uint32_t middle = from + (beyond - from) / 2;
-        (l.segments[middle].first_block <= block ? from : beyond) = middle;
+// The same for the elements of a lane.
+template <int lanes, typename What>
+MX_HD inline void for_own(const general_work& w, const lane_window& b, int lane, What&& what) {
+    for_elements(w, b, static_cast<std::uint32_t>(lane % lanes), b.size, lanes, what);
+}
+
+MX_HD inline std::uint32_t draw_of(const general_work& w, const lane_element& e) {
+    if (w.p.mode.how != format::rounding::stochastic) return 0;
+    return base::random_u32({w.p.seed, w.s.tensor_id}, e.index);
+}
+
+// The sign of the sum over the lanes of a block.
+template <int lanes>
+MX_HD inline void add_up_signs(per_lane<base::exact_sum>& sum, per_lane<int>& sign) {
+    MX_ROLLED
+    for (std::size_t i = 0; lanes > 1 && i < base::exact_sum::digits; ++i) {
+        per_lane<std::int64_t> digit;
+        each([&](int lane) { digit[lane] = sum[lane].digit(i); });
+        over_block<lanes>(digit, plus{});
+        each([&](int lane) { sum[lane].digit(i) = digit[lane]; });
     }
-    return l.segments[from];
+    each([&](int lane) { sign[lane] = sum[lane].sign(); });
+}
+
+template <typename T>
+using either = fractional_steps::under_both<T>;
+using number_block = scaled_block<number_scales>;
+
+// Four-over-six of dialect te: whether a block takes the second scale. A lane adds up whole rows.
+template <int lanes>
+MX_HD inline void select_as_te(const general_work& w, const per_lane<number_block>& b,
+                               const per_lane<fractional_scale>& four, per_lane<bool>& takes) {
+    constexpr int rows = std::max(fractional_steps::largest_te_tile / lanes, 1);
+    per_lane<either<float>> sum;
+    each([&](int lane) {
+        const number_block& own = b[lane];
+        const fractional_encoder by_six(w.p, own.scale), by_four(w.p, four[lane]);
+        const std::uint32_t cols = fractional_steps::te_cols(own.at.size, own.at.cols);
+        either<float> row[rows] = {};
+        MX_ROLLED
+        for (int r = 0; r < rows; ++r) {
+            const auto begin = static_cast<std::uint64_t>(lane % lanes + r * lanes) * cols;
+            if (begin >= own.at.size) break;
+            const auto first = static_cast<std::uint32_t>(begin);
+            for_elements(w, own.at, first, std::min(first + cols, own.at.size), 1,
+                         [&](const lane_element& e) {
+                             row[r].six += fractional_steps::te_error(w.p, by_six, own.scale, e.x);
+                             row[r].four +=
+                                 fractional_steps::te_error(w.p, by_four, four[lane], e.x);
+                         });
+        }
+        for (int distance = rows / 2; distance > 0; distance /= 2) {
+            for (int r = 0; r < distance; ++r) {
+                row[r].six += row[r + distance].six;
+                row[r].four += row[r + distance].four;
+            }
+        }
+        sum[lane] = row[0];
+    });
+    over_block<lanes>(sum, [](const either<float>& a, const either<float>& c) {
+        return either<float>{a.six + c.six, a.four + c.four};
+    });
+    each([&](int lane) { takes[lane] = sum[lane].four < sum[lane].six; });
+}
+
+// Other four-over-six.
+template <int lanes>
+MX_HD inline void select_by_error(const general_work& w, const per_lane<number_block>& b,
+                                  const per_lane<fractional_scale>& four, per_lane<bool>& takes) {
+    const auto for_errors = [&](int lane, auto&& visit) {
+        const fractional_encoder by_six(w.p, b[lane].scale), by_four(w.p, four[lane]);
+        for_own<lanes>(w, b[lane].at, lane, [&](const lane_element& e) {
+            const std::uint32_t draw = draw_of(w, e);
+            const auto x = static_cast<double>(e.x);
+            visit(by_six.encode(e.x, draw).value - x, by_four.encode(e.x, draw).value - x);
+        });
+    };
+    per_lane<either<double>> error;
+    each([&](int lane) {
+        either<double> own{};
+        // Blocks without a scale may have NaN and Inf.
+        if (!base::is_nan(b[lane].scale.value)) {
+            for_errors(lane, [&](double of_six, double of_four) {
+                own.six = fractional_steps::with_error(w.p, own.six, of_six);
+                own.four = fractional_steps::with_error(w.p, own.four, of_four);
+            });
+        }
+        error[lane] = own;
+    });
+    over_block<lanes>(error, [&](const either<double>& a, const either<double>& c) {
+        return either<double>{fractional_steps::merged_error(w.p, a.six, c.six),
+                              fractional_steps::merged_error(w.p, a.four, c.four)};
+    });
+    per_lane<bool> close;
+    each([&](int lane) {
+        takes[lane] = error[lane].four < error[lane].six;
+        close[lane] = fractional_steps::are_close(w.p, error[lane]);
+    });
+    if (!any(close)) return;
+    per_lane<base::exact_sum> difference;
+    per_lane<int> sign;
+    each([&](int lane) {
+        difference[lane] = {};
+        if (!close[lane]) return;
+        for_errors(lane, [&](double of_six, double of_four) {
+            fractional_steps::add_exactly(w.p, of_four, 1.0, difference[lane]);
+            fractional_steps::add_exactly(w.p, of_six, -1.0, difference[lane]);
+        });
+    });
+    add_up_signs<lanes>(difference, sign);
+    each([&](int lane) {
+        if (close[lane]) takes[lane] = sign[lane] < 0;
+    });
+}
+
+// The blocks with the scales that four-over-six selects.
+template <int lanes>
+MX_HD_CALL per_lane<number_block> selected(general_work w, per_lane<number_block> b) {
+    per_lane<fractional_scale> four;
+    per_lane<bool> takes;
+    each([&](int lane) { four[lane] = choose_scale(w.p, b[lane].amax, fractional_steps::four); });
+    if (w.p.by->two_level.value == two_level_kind::te) {
+        select_as_te<lanes>(w, b, four, takes);
+    } else {
+        select_by_error<lanes>(w, b, four, takes);
+    }
+    each([&](int lane) {
+        if (takes[lane] && !base::is_nan(b[lane].scale.value)) b[lane].scale = four[lane];
+    });
+    return b;
+}
+
+// The blocks with the best scales. The lanes of a block try its codes one after another.
+template <typename Family, int lanes>
+MX_HD_CALL per_lane<scaled_block<Family>> searched(general_work w,
+                                                   per_lane<scaled_block<Family>> b) {
+    per_lane<bool> going;
+    per_lane<scale_search> search;
+    const element_errors errors(w.p);
+    each([&](int lane) {
+        const scaled_block<Family>& own = b[lane];
+        going[lane] = own.at.size != 0 && Family::is_searched(w.p, own.amax, own.scale);
+        search[lane] = scale_search(w.p, own.scale.code);
+    });
+    while (any(going)) {
+        per_lane<search_error> error;
+        per_lane<bool> close;
+        per_lane<int> sign;
+        each([&](int lane) {
+            search_error own;
+            if (going[lane]) {
+                const double s = errors.scale_of(search[lane].code());
+                const double inverse = 1.0 / s;
+                for_own<lanes>(w, b[lane].at, lane,
+                               [&](const lane_element& e) { errors.add(e.x, s, inverse, own); });
+            }
+            error[lane] = own;
+        });
+        over_block<lanes>(error, merged{});
+        each([&](int lane) {
+            close[lane] = going[lane] && search[lane].close(error[lane]);
+            sign[lane] = 0;
+        });
+        if (any(close)) {
+            per_lane<base::exact_sum> difference;
+            each([&](int lane) {
+                difference[lane] = {};
+                if (!close[lane]) return;
+                const double own = errors.scale_of(search[lane].code_of(error[lane]));
+                const double other = errors.scale_of(search[lane].best());
+                for_own<lanes>(w, b[lane].at, lane, [&](const lane_element& e) {
+                    errors.add_exactly(e.x, own, 1, difference[lane]);
+                    errors.add_exactly(e.x, other, -1, difference[lane]);
+                });
+            });
+            add_up_signs<lanes>(difference, sign);
+        }
+        each([&](int lane) {
+            if (!going[lane]) return;
+            search[lane].take(error[lane], sign[lane]);
+            if (!search[lane].done()) return;
+            going[lane] = false;
+            b[lane].scale = Family::of_code(w.p, search[lane].best());
+        });
+    }
+    return b;
+}
+
+// Finds the scales of blocks and what else follows from their largest elements.
+template <typename Family, int lanes>
+MX_HD inline void choose_scales(const general_work& w, per_lane<scaled_block<Family>>& b,
+                                per_lane<block::block_stats>& stats, per_lane<int>& exponent) {
+    per_lane<magnitude_survey> seen;
+    each([&](int lane) {
+        magnitude_survey own;
+        for_own<lanes>(w, b[lane].at, lane, [&](const lane_element& e) { own.add(e.x); });
+        seen[lane] = own;
+    });
+    over_block<lanes>(seen, merged{});
+    each([&](int lane) {
+        scaled_block<Family>& own = b[lane];
+        seen[lane].write(own.at.size, stats[lane]);
+        const std::uint64_t first = w.s.first + own.at.row * w.s.row_stride + own.at.col;
+        own.scale = Family::first_scale(w.p, seen[lane], w.s.tensor_id, first, stats[lane]);
+        own.amax = stats[lane].amax;
+        exponent[lane] = exponent_of(seen[lane].finite);
+    });
+    if constexpr (Family::selects) {
+        if (w.p.select != four_over_six::none) b = selected<lanes>(w, b);
+    }
+    if (scale::is_search(w.p.rule)) b = searched<Family, lanes>(w, b);
+    each([&](int lane) { Family::write(b[lane].scale, stats[lane]); });
+}
+
+// Elements to codes and sums.
+template <typename Family, int lanes>
+MX_HD inline void encode_general(const general_work& w, const general_recipe& r,
+                                 const scaled_block<Family>& b, const std::uint8_t* raised,
+                                 int lane, lane_totals<true>& sums, general_tally& tally) {
+    std::uint8_t* const codes = r.blocks.codes;
+    float* const values = r.blocks.values;
+    const typename Family::encoder encoder(w.p, b.scale, b.amax, values != nullptr);
+    const std::uint64_t lies = (w.s.first_block + b.at.index) * r.blocks.stride;
+    for_own<lanes>(w, b.at, lane, [&](const lane_element& e) {
+        const int up = raised != nullptr ? raised[e.position] : 0;
+        const general_element q = encoder.encode(e.x, draw_of(w, e), up);
+        if (codes != nullptr) codes[lies + e.position] = q.code;
+        if (values != nullptr) values[lies + e.position] = q.returned;
+        tally.add(w.p.element, e.x, q, &sums, r.parts);
+    });
+}
+
+// Adds a lane's part of a finished block to the tally of the segment; one lane has the counts of
+// all, `whole`, and the block's verdicts.
+MX_HD inline void add_part(const format::element_params& f, const general_tally& own,
+                           const element_tally& whole, bool first, block::block_stats& stats,
+                           segment_tally& to) {
+    if (first) {
+        own.finish(f, stats);
+        whole.finish(f, stats);
+        cuda::add_block(to, stats);
+        return;
+    }
+    to.poisoned += own.poisoned;
+    to.dequant_overflow += own.dequant_overflow;
+    to.counted_max = std::max(to.counted_max, own.counted_max);
+    to.max_error = std::max(to.max_error, own.max_error);
 }
 
 }  // namespace detail
 
-/// Lays out the values of a segment as pack_blocks does: every `step`th of them from `begin` on.
-MX_HD inline void pack_segment(const launch& l, const device_segment& s, std::uint32_t begin,
-                               std::uint32_t step) {
-    const segment_place place = detail::place_of(s);
-    const std::uint64_t all = place.blocks() * l.stride;
-    for (std::uint64_t i = begin; i < all; i += step) {
-        const std::uint64_t block = i / l.stride;
-        const auto position = static_cast<std::uint32_t>(i - block * l.stride);
-        const block_extent e = extent_of(place, block);
-        float x = 0;
-        if (position < e.size()) {
-            const auto cols = static_cast<std::uint32_t>(e.cols);
-            const std::uint64_t row = e.row + position / cols;
-            const std::uint64_t col = e.col + position % cols;
-            x = detail::load_value(l.values, s.at + row * l.values.stride + col);
-        }
-        l.x[(s.first_block + block) * l.stride + position] = x;
-    }
-}
-
-/// Writes the result of bumps_of_row for the grid rows of a packed segment to where the codes of
-/// each row's first block would be: every `step`th position from `begin` on.
+/// Writes the result of bumps_of_row for the grid rows of a segment with blocks of one row to where
+/// the codes of each row's first block would be: every `step`th position from `begin` on.
 MX_HD inline void raise_exponents(const launch& l, const device_segment& s, std::uint32_t begin,
                                   std::uint32_t step) {
-    const segment_place place = detail::place_of(s);
-    const std::uint64_t across = place.grid_cols();
-    const std::uint64_t size = place.block_size();
-    for (std::uint64_t first = 0; first < place.blocks(); first += across) {
-        for (std::uint64_t i = begin; i < size; i += step) {
+    const std::uint32_t across = (s.cols + s.block_cols - 1) / s.block_cols;
+    for (std::uint32_t row = 0; row < s.rows; ++row) {
+        for (std::uint32_t i = begin; i < s.block_cols; i += step) {
             std::uint32_t largest = 0;
-            for (std::uint64_t b = first; b < first + across; ++b) {
-                if (i >= extent_of(place, b).size()) continue;
-                const float x = l.x[(s.first_block + b) * l.stride + i];
+            for (std::uint64_t col = i; col < s.cols; col += s.block_cols) {
+                const float x = detail::load_value(l.values, s.at + row * l.values.stride + col);
                 largest = std::max(largest, base::bits_of(x) & base::f32_magnitude_mask);
             }
-            l.raised[(s.first_block + first) * l.stride + i] = raises_exponent(largest) ? 1 : 0;
+            l.raised[(s.first_block + std::uint64_t{row} * across) * l.stride + i] =
+                raises_exponent(largest) ? 1 : 0;
         }
     }
 }
 
-/// Quantizes the packed blocks of the batch from `first` on, one per lane. Called by all lanes of a
-/// warp.
-MX_HD inline void quantize_general(const launch& l, const general_recipe& r, std::uint64_t first) {
-    per_lane<lane_totals<true>> sums;
-    per_lane<int> exponent;
-    const auto block_of = [&](int lane) { return first + static_cast<std::uint64_t>(lane); };
-    each([&](int lane) {
-        sums[lane] = no_totals<true>(*r.totals);
-        // Packed blocks are padded with zeros.
-        std::uint32_t largest = 0;
-        for (std::uint64_t i = 0; block_of(lane) < l.block_count && i < l.stride; ++i) {
-            const float x = l.x[block_of(lane) * l.stride + i];
-            const std::uint32_t magnitude = base::bits_of(x) & base::f32_magnitude_mask;
-            if (magnitude < base::f32_infinity) largest = std::max(largest, magnitude);
-        }
-        exponent[lane] = exponent_of(largest);
-    });
-    aim(sums, exponent);
-    each([&](int lane) {
-        const std::uint64_t block = block_of(lane);
-        if (block >= l.block_count) return;
-        const device_segment& s = detail::segment_of(l, block);
-        const segment_place place = detail::place_of(s);
-        const std::uint64_t index = block - s.first_block;
-        const block_extent e = extent_of(place, index);
-        block_place at = place_of(place, e);
-        const std::uint64_t lies = block * l.stride;
-        if (r.params.bumps) at.bump = l.raised + (block - index % place.grid_cols()) * l.stride;
-        std::span<std::uint8_t> codes;
-        std::span<float> values;
-        if (r.blocks.codes != nullptr) codes = {r.blocks.codes + lies, e.size()};
-        if (r.blocks.values != nullptr) values = {r.blocks.values + lies, e.size()};
-        const block::block_stats stats = codec::quantize_general(
-            r.params, {l.x + lies, e.size()}, at, codes, values, &sums[lane], r.parts);
-        segment_tally tally{};
-        add_block(tally, stats);
-        r.kept[block] = tally;
-        r.blocks.put(block, stats);
-    });
-    give_totals(sums);
+/// Calls run(lanes), an integral_constant: the lanes to take for a block of `size` elements.
+/// Exchanges between the lanes of a block cost as much as a few elements of each.
+template <typename Run>
+void with_lanes(std::uint64_t size, Run&& run) {
+    if (size <= 32) {
+        run(std::integral_constant<int, 1>{});
+    } else if (size <= 1024) {
+        run(std::integral_constant<int, 8>{});
+    } else {
+        run(std::integral_constant<int, lane_count>{});
+    }
 }
 
-/// Adds up the counts of the blocks of segment `s`. Called by all lanes of a warp; one of them
-/// writes.
-MX_HD inline void add_segment(const launch& l, const general_recipe& r, std::uint32_t s) {
-    const device_segment& segment = l.segments[s];
-    const std::uint64_t blocks = detail::place_of(segment).blocks();
-    per_lane<segment_tally> tally;
-    each([&](int lane) {
-        tally[lane] = {};
-        for (auto b = static_cast<std::uint64_t>(lane); b < blocks; b += lane_count) {
-            tally[lane] = merged_tally{}(tally[lane], r.kept[segment.first_block + b]);
-        }
-    });
-    for (int mask = lane_count / 2; mask > 0; mask /= 2) exchange(tally, mask, merged_tally{});
-    each([&](int lane) {
-        if (lane == 0) r.tallies[s] = tally[lane];
+/// Quantizes a segment with the same bytes as the reference, `lanes` lanes to a block. Called by
+/// all lanes of a warp; one of them writes `out`. `p` has the recipe's parameters.
+template <typename Family, int lanes>
+MX_HD inline void quantize_general(const launch& l, const general_recipe& r, const block_params& p,
+                                   const device_segment& s, segment_tally& out) {
+    using namespace detail;
+    const general_work w{p, s, l.values};
+    constexpr std::uint32_t at_once = lane_count / lanes;
+    for_rounds<true>(w.s, at_once, *r.totals, out, false, [&](auto first, auto& tally, auto& sums) {
+        per_lane<scaled_block<Family>> b;
+        per_lane<block::block_stats> stats;
+        per_lane<int> exponent;
+        per_lane<general_tally> counted;
+        per_lane<element_tally> whole;
+        each([&](int lane) {
+            b[lane] = {};
+            b[lane].at = window_of(w.s, first + static_cast<std::uint32_t>(lane / lanes));
+            stats[lane] = {};
+            counted[lane] = {};
+        });
+        choose_scales<Family, lanes>(w, b, stats, exponent);
+        aim(sums, exponent);
+        each([&](int lane) {
+            const lane_window& at = b[lane].at;
+            // Of the first block in the row: these blocks have one row.
+            const std::uint64_t row = w.s.first_block + at.index - at.col / w.s.block_cols;
+            encode_general<Family, lanes>(w, r, b[lane],
+                                          p.bumps ? l.raised + row * l.stride : nullptr, lane,
+                                          sums[lane], counted[lane]);
+            whole[lane] = counted[lane].elements;
+        });
+        over_block<lanes>(whole, merged{});
+        each([&](int lane) {
+            const lane_window& at = b[lane].at;
+            if (at.size == 0) return;
+            const bool one = lane % lanes == 0;
+            add_part(p.element, counted[lane], whole[lane], one, stats[lane], tally[lane]);
+            if (one) r.blocks.put(w.s.first_block + at.index, stats[lane]);
+        });
     });
 }
 

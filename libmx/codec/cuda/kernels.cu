@@ -6,19 +6,16 @@
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
 #include "libmx/codec/cuda/segment_body.hpp"
+#include "libmx/codec/cuda/shared_params.cuh"
 
 namespace mx::codec::cuda {
 namespace {
 
 constexpr unsigned warps_per_block = 4;
 
-// The recipe is in shared memory: all lanes read its numbers at once, and each lane looks up its
-// own entry in the table of values.
 __global__ void __launch_bounds__(warps_per_block* lane_count, 3) quantize_segments(launch l) {
     __shared__ plain_params shared[warps_per_block];
-    static_assert(sizeof(plain_params) % sizeof(std::uint32_t) == 0);
     const unsigned warp = threadIdx.x / lane_count;
-    const unsigned lane = threadIdx.x % lane_count;
     const std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp;
     // Recipes of a segment are adjacent, so that its values are in the cache.
     const auto s = static_cast<std::uint32_t>(job / l.recipe_count);
@@ -31,12 +28,7 @@ __global__ void __launch_bounds__(warps_per_block* lane_count, 3) quantize_segme
         marks = l.marks + at * l.marks_per_segment;
         if (!has_marks(l.segments[s], marks)) return;
     }
-    const auto* from = reinterpret_cast<const std::uint32_t*>(&recipe.params);
-    auto* to = reinterpret_cast<std::uint32_t*>(&shared[warp]);
-    for (unsigned i = lane; i < sizeof(plain_params) / sizeof(std::uint32_t); i += lane_count) {
-        to[i] = from[i];
-    }
-    __syncwarp();
+    copy_to_shared(recipe.params, shared[warp]);
     segment_tally& out = l.tallies[at];
     if (recipe.parts) {
         quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks, *recipe.totals,

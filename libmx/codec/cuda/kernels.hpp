@@ -103,14 +103,13 @@ struct device_recipe {
 struct general_recipe {
     block_params params;
     block_results blocks;         ///< its requested results per block
-    segment_tally* kept;          ///< of every block, to be added up
     segment_tally* tallies;       ///< of every segment
     block::exact_totals* totals;  ///< of all segments; initially zeros
     bool parts;
 };
 
-/// Segments under recipes: plain recipes with a warp or half a warp for each pair, the others with
-/// a thread for each block. Results per block do not include block::block_stats.
+/// Segments under recipes, with a warp or half a warp for each pair. Results per block do not
+/// include block::block_stats.
 struct launch {
     device_values values;
     device_codes codes;
@@ -128,9 +127,8 @@ struct launch {
 
     const general_recipe* general;
     std::uint32_t general_count;
-    std::uint64_t block_count;
+    bool powers, numbers;  ///< the families of these recipes: see general_block.hpp
     std::uint64_t stride;  ///< elements of a block: see block_stride
-    float* x;              ///< values block by block, as in block_run
     std::uint8_t* raised;  ///< see raise_exponents; null if no recipe requests it
 };
 

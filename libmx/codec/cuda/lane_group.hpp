@@ -13,6 +13,13 @@
 
 #include "libmx/base/macros.hpp"
 
+// Before a loop of rare code: it is not unrolled.
+#if defined(__CUDA_ARCH__)
+#define MX_ROLLED _Pragma("unroll 1")
+#else
+#define MX_ROLLED
+#endif
+
 namespace mx::codec::cuda {
 
 inline constexpr int lane_count = 32;

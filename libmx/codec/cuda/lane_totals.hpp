@@ -38,6 +38,27 @@ struct wide_integer {
     }
 };
 
+namespace detail {
+
+// -n if `negative` is set, else n.
+MX_HD inline wide_integer with_sign(const wide_integer& n, bool negative) {
+    const std::uint64_t flip = negative ? ~std::uint64_t{0} : 0;
+    const std::uint64_t low = (n.low ^ flip) - flip;
+    const std::uint64_t high = static_cast<std::uint64_t>(n.high) ^ flip;
+    return {low, static_cast<std::int64_t>(high + (negative && low == 0 ? 1u : 0u))};
+}
+
+// a * b, both below 2^57.
+MX_HD inline wide_integer product_of(std::uint64_t a, std::uint64_t b) {
+    constexpr std::uint64_t half = 0xffffffffu;
+    const std::uint64_t a0 = a & half, a1 = a >> 32, b0 = b & half, b1 = b >> 32;
+    const std::uint64_t low = a0 * b0;
+    const std::uint64_t middle = a1 * b0 + (low >> 32) + a0 * b1;
+    return {middle << 32 | (low & half), static_cast<std::int64_t>(a1 * b1 + (middle >> 32))};
+}
+
+}  // namespace detail
+
 /// Adds n * 2^exponent to a sum that other threads update concurrently.
 MX_HD_CALL inline void add_together(base::exact_sum& to, const wide_integer& n, int exponent) {
     to.add_uncounted(n.low, n.high, exponent, [](std::int64_t& digit, std::int64_t by) {
@@ -94,6 +115,36 @@ class lane_sum {
         const auto magnitude = static_cast<std::int64_t>(n);
         add((u >> 63) != 0 ? -magnitude : magnitude, exponent);
     }
+    /// Whether a magnitude is a whole number of units and small enough for add_units; writes it to
+    /// `n`. The magnitude is m * 2^(exponent - 63), with the top bit of m set, or zero if m is.
+    MX_HD bool counts(std::uint64_t m, int exponent, std::uint64_t& n) const {
+        n = 0;
+        const int place = exponent - unit_;  // of the leading bit
+        if (m == 0) return true;
+        if (static_cast<unsigned>(place) > 56u || m << (place + 1) != 0) return false;
+        n = m >> (63 - place);
+        return true;
+    }
+    /// The same for the magnitude of a finite value, but false for subnormal ones.
+    MX_HD bool counts(float value, std::uint64_t& n) const {
+        const std::uint32_t u = base::bits_of(value) << 1;
+        const auto m = std::uint64_t{u << 7 | (u != 0 ? 0x80000000u : 0u)} << 32;
+        constexpr int far_below = -200000;
+        return counts(m, u >> 24 != 0 ? static_cast<int>(u >> 24) - 127 : far_below, n);
+    }
+    MX_HD bool counts(double value, std::uint64_t& n) const {
+        const std::uint64_t u = base::bits_of(value) << 1;
+        const std::uint64_t m = u << 10 | (u != 0 ? std::uint64_t{1} << 63 : 0);
+        return counts(m, static_cast<int>(u >> 53) - 1023, n);
+    }
+    /// Adds n units. The caller looks at is_full() before the sum reaches 2^122 units.
+    MX_HD void add_units(const wide_integer& n) { value_ = value_ + n; }
+    MX_HD bool is_full() const { return value_.high < -bound || value_.high >= bound; }
+    /// Gives the sum away.
+    MX_HD void give_own() {
+        give(value_);
+        clear();
+    }
 
     MX_HD const wide_integer& value() const { return value_; }
     /// Adds `n` units, the total of all lanes, to the digits.
@@ -102,12 +153,10 @@ class lane_sum {
 
   private:
     // 32 lanes stay within the 128 bits: below 2^121 before an addition, 2^126 together.
+    static constexpr std::int64_t bound = std::int64_t{1} << 57;
     MX_HD void put(const wide_integer& n) {
-        constexpr std::int64_t bound = std::int64_t{1} << 57;
         value_ = value_ + n;
-        if (value_.high >= -bound && value_.high < bound) return;
-        give(value_);
-        clear();
+        if (is_full()) give_own();
     }
 
     wide_integer value_{};
@@ -124,7 +173,26 @@ struct lane_totals {
     /// Adds an element, as exact_totals::add does.
     MX_HD void add(float element, const block::exact_value& value, block::error_part part,
                    bool with_part) {
-        block::add_element(*this, element, value, part, with_parts && with_part);
+        const bool adds_part = with_parts && with_part;
+        std::uint64_t n, m;
+        if (value.offset != 0 || !x.counts(element, n) || !d.counts(value.product, m)) {
+            block::add_element(*this, element, value, part, adds_part);
+            return;
+        }
+        // Integers: fewer instructions than the products of floats, and exact.
+        const bool x_negative = element < 0, d_negative = value.product < 0;
+        x.add_units(detail::with_sign({n, 0}, x_negative));
+        d.add_units(detail::with_sign({m, 0}, d_negative));
+        x2.add_units(detail::product_of(n, n));
+        d2.add_units(detail::product_of(m, m));
+        xd.add_units(detail::with_sign(detail::product_of(n, m), x_negative != d_negative));
+        // A term is below 2^114 units, one of x or d below 2^57.
+        if (x2.is_full() || d2.is_full() || xd.is_full()) {
+            x2.give_own();
+            d2.give_own();
+            xd.give_own();
+        }
+        if (adds_part) block::add_part(*this, element, value, part);
     }
 };
 

@@ -31,12 +31,16 @@ MX_HD inline float load_value(const device_values& values, std::uint64_t at) {
     return stored_value(values.type, values.data, at);
 }
 
-// The state of a block in one of its lanes.
-struct lane_block {
-    std::uint32_t index;  // in the segment
+// Where a block is in its segment.
+struct lane_window {
+    std::uint32_t index;  // among its blocks
     std::uint32_t row, col, rows, cols;
     std::uint32_t size;  // 0: there is no such block
-    bool counts;         // its elements are quantized; else it is poisoned or does not exist
+};
+
+// The state of a block in one of its lanes.
+struct lane_block : lane_window {
+    bool counts;  // its elements are quantized; else it is poisoned or does not exist
     int exponent;
     float offset;
     block_survey seen;
@@ -45,8 +49,8 @@ struct lane_block {
     block::block_stats stats;
 };
 
-MX_HD inline lane_block begin(const device_segment& s, std::uint32_t index) {
-    lane_block b{};
+MX_HD inline lane_window window_of(const device_segment& s, std::uint32_t index) {
+    lane_window b{};
     const std::uint32_t across = (s.cols + s.block_cols - 1) / s.block_cols;
     const std::uint32_t down = (s.rows + s.block_rows - 1) / s.block_rows;
     b.index = index;
@@ -65,7 +69,7 @@ MX_HD inline lane_block begin(const device_segment& s, std::uint32_t index) {
 struct cell {
     std::uint32_t row, col;
 };
-MX_HD inline cell cell_of(const lane_block& b, std::uint32_t position) {
+MX_HD inline cell cell_of(const lane_window& b, std::uint32_t position) {
     const std::uint32_t row = b.rows == 1 ? 0 : position / b.cols;
     return {b.row + row, b.col + position - row * b.cols};
 }
@@ -81,10 +85,19 @@ MX_HD inline void over_block(per_lane<T>& v, Member T::*member, Combine combine)
     for (int mask = lanes_per_block / 2; mask > 0; mask /= 2) exchange(v, member, mask, combine);
 }
 
-template <typename T, typename Combine>
+template <int lanes = lanes_per_block, typename T, typename Combine>
 MX_HD inline void over_block(per_lane<T>& v, Combine combine) {
-    for (int mask = lanes_per_block / 2; mask > 0; mask /= 2) exchange(v, mask, combine);
+    for (int mask = lanes / 2; mask > 0; mask /= 2) exchange(v, mask, combine);
 }
+
+/// Merges what other lanes know of the same block.
+struct merged {
+    template <typename T>
+    MX_HD T operator()(T a, const T& b) const {
+        a.merge(b);
+        return a;
+    }
+};
 
 // Loads a chunk of every block; positions beyond a block's end are unchanged.
 MX_HD inline void load_chunk(const device_segment& s, const device_values& values,
@@ -133,10 +146,7 @@ MX_HD inline void merge_surveys(bool with_range, per_lane<lane_block>& b) {
 MX_HD inline void merge_tallies(per_lane<lane_block>& b) {
     per_lane<element_tally> tally;
     each([&](int lane) { tally[lane] = b[lane].tally; });
-    over_block(tally, [](element_tally a, const element_tally& other) {
-        a.merge(other);
-        return a;
-    });
+    over_block(tally, merged{});
     each([&](int lane) { b[lane].tally = tally[lane]; });
 }
 
@@ -255,6 +265,33 @@ MX_HD inline bool has_marks(const device_segment& s, const std::uint16_t* marks)
     return any(marked);
 }
 
+/// Calls round(first, tally, sums) for the blocks of a segment, `at_once` of them from `first` on,
+/// and adds what it adds up to the sums of the recipe. Called by all lanes of a warp; one of them
+/// writes the tally to `out`, or with `more` adds it to what is there except for the extents.
+template <bool parts, typename Round>
+MX_HD inline void for_rounds(const device_segment& s, std::uint32_t at_once,
+                             block::exact_totals& totals, segment_tally& out, bool more,
+                             Round&& round) {
+    const std::uint32_t blocks = blocks_of(s);
+    per_lane<segment_tally> tally;
+    per_lane<lane_totals<parts>> sums;
+    each([&](int lane) {
+        tally[lane] = {};
+        sums[lane] = no_totals<parts>(totals);
+    });
+    for (std::uint32_t first = 0; first < blocks; first += at_once) round(first, tally, sums);
+    give_totals(sums);
+    for (int mask = lane_count / 2; mask > 0; mask /= 2) exchange(tally, mask, merged_tally{});
+    each([&](int lane) {
+        if (lane != 0) return;
+        if (more) {
+            tally[lane].elements = tally[lane].blocks = 0;
+            tally[lane] = merged_tally{}(tally[lane], out);
+        }
+        out = tally[lane];
+    });
+}
+
 /// Quantizes the segment with the same bytes as scalar::quantize, with the parts of the squared
 /// error if `parts` is set; adds the sums to `totals`. Called by all lanes of a warp; one of them
 /// writes `out`. With `marks`, only the marked blocks, and adds them to `out`, which counts all
@@ -266,25 +303,18 @@ MX_HD inline void quantize_segment(const plain_params& p, const device_segment& 
                                    const std::uint16_t* marks) {
     using namespace detail;
     const device_segment s = segment;
-    const std::uint32_t blocks = blocks_of(s);
     const std::uint32_t largest = std::min(s.rows, s.block_rows) * std::min(s.cols, s.block_cols);
     const std::uint32_t chunks = (largest + chunk_size - 1) / chunk_size;
-    per_lane<segment_tally> tally;
-    per_lane<lane_totals<parts>> sums;
-    each([&](int lane) {
-        tally[lane] = {};
-        sums[lane] = no_totals<parts>(totals);
-    });
-    for (std::uint32_t round = 0; round * blocks_at_once < blocks; ++round) {
-        const std::uint32_t first = round * blocks_at_once;
+    const auto round = [&](std::uint32_t first, auto& tally, auto& sums) {
         std::uint32_t wanted = ~0u;
         if (marks != nullptr) wanted = marks[first / blocks_per_mark] >> first % blocks_per_mark;
-        if ((wanted & ((1u << blocks_at_once) - 1u)) == 0) continue;
+        if ((wanted & ((1u << blocks_at_once) - 1u)) == 0) return;
         per_lane<lane_block> b;
         per_lane<lane_values> x;
         each([&](int lane) {
             const auto group = static_cast<std::uint32_t>(lane / lanes_per_block);
-            b[lane] = begin(s, first + group);
+            b[lane] = {};
+            static_cast<lane_window&>(b[lane]) = window_of(s, first + group);
             if ((wanted >> group & 1u) == 0) b[lane].size = 0;
         });
         survey_blocks(p, s, values, chunks, b, x);
@@ -296,20 +326,8 @@ MX_HD inline void quantize_segment(const plain_params& p, const device_segment& 
         aim(sums, exponent);
         encode_blocks<parts>(p, s, values, chunks, b, x, to, sums);
         each([&](int lane) { add_block(s, lane, b[lane], tally[lane], to); });
-    }
-    give_totals(sums);
-    for (int mask = lane_count / 2; mask > 0; mask /= 2) exchange(tally, mask, merged_tally{});
-    each([&](int lane) {
-        if (lane != 0) return;
-        if (marks == nullptr) {
-            out = tally[lane];
-            return;
-        }
-        const segment_tally before = out;
-        out = merged_tally{}(before, tally[lane]);
-        out.elements = before.elements;
-        out.blocks = before.blocks;
-    });
+    };
+    for_rounds<parts>(s, blocks_at_once, totals, out, marks != nullptr, round);
 }
 
 }  // namespace mx::codec::cuda

@@ -206,7 +206,7 @@ block_scaling scaling_table::of_number(const fractional_scale& s) const {
     out.largest = std::numeric_limits<float>::max();
     out.own = s.value;
     out.code = s.code;
-    set_scale(fractional_encoder(p_, s, {}).scale(), out);
+    set_scale(fractional_encoder(p_, s).scale(), out);
     if (kind_ == quotient_kind::exact) {
         // Far from the limits of float32 (sure_quotients).
         const bool usual = out.inverse == 0 || (out.inverse > 0x1p-120 && out.inverse < 0x1p120);

@@ -343,7 +343,7 @@ std::size_t find_best(const kernels& k, const element_grid& grid, const block_pa
         const block_scaling* s = found ? &table.of_code(code[b]) : &table.of(amax[b]);
         if (!found && is_fast(*s, amax[b]) && amax[b] != 0 && p.tensor.decode > 0) {
             const std::size_t size = extent_of(run.place, b).size();
-            const int best = scale_search(p, {run.x + b * run.stride, size}).best(s->code);
+            const int best = searched_code(p, {run.x + b * run.stride, size}, s->code);
             s = &table.of_code(best);
         }
         const bool fast = is_fast(*s, amax[b]);

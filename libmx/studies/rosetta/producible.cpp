@@ -113,9 +113,7 @@ class block_maximum {
 
     int magnitude(std::uint32_t bits, const codec::fractional_scale& scale) const {
         const float x = base::float_from_bits(bits);
-        codec::block_place place;
-        place.cols = 1;
-        const codec::fractional_encoder encoder(params_, scale, place);
+        const codec::fractional_encoder encoder(params_, scale);
         return magnitude_code(
             format_, std::isfinite(x) ? encoder.encode(x, 0).code : encoder.special_code(x));
     }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of a recipe in shared memory: all lanes read its numbers at once, and each lane
+// looks up its own entry in the table of values.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "libmx/codec/cuda/lane_group.hpp"
+
+namespace mx::codec::cuda {
+
+/// Copies parameters; called by all lanes of a warp.
+template <typename Params>
+__device__ __forceinline__ void copy_to_shared(const Params& params, Params& shared) {
+    static_assert(std::is_trivially_copyable_v<Params>);
+    static_assert(sizeof(Params) % sizeof(std::uint32_t) == 0);
+    const auto* from = reinterpret_cast<const std::uint32_t*>(&params);
+    auto* to = reinterpret_cast<std::uint32_t*>(&shared);
+    for (unsigned i = threadIdx.x % lane_count; i < sizeof(Params) / sizeof(std::uint32_t);
+         i += lane_count) {
+        to[i] = from[i];
+    }
+    __syncwarp();
+}
+
+}  // namespace mx::codec::cuda
