@@ -118,7 +118,6 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
         (r.params->plain ? l.plain_count : l.general_count) += 1;
         l.raises = l.raises || r.params->bumps;
     }
-    if (l.raises) l.scratch_bytes = padded(blocks * l.stride);
 
     part_layout there;
     l.recipes = there.take(l.plain_count * sizeof(device_recipe));
@@ -134,8 +133,7 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     l.value_bytes = elements * bytes_of(values.values.type);
     l.values = scratch.take(l.value_bytes);
     if (codes) l.widened = scratch.take(elements * sizeof(std::uint16_t));
-    l.raises = raises;
-    if (raises) l.raised = scratch.take(blocks * l.stride);
+    if (l.raises) l.raised = scratch.take(blocks * l.stride);
     const bool rows = std::ranges::any_of(recipes, [&](const recipe_request& r) {
         return r.params->plain && body_of(r, segments) != segment_body;
     });
@@ -159,6 +157,7 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
         });
         l.by_recipe.push_back(of);
     }
+    l.scratch_bytes = scratch.bytes();
     l.back_bytes = back.bytes();
     return l;
 }
