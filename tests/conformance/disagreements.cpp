@@ -5,7 +5,8 @@
 #include <limits>
 
 #include "libmx/base/bits.hpp"
-#include "libmx/codec/disagreements.hpp"
+#include "libmx/codec/recipe.hpp"
+#include "libmx/conformance/disagreements.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -17,7 +18,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 
 struct expected {
     int number;
-    codec::response a, b;
+    conformance::response a, b;
 };
 
 // {scale code, scale, element code, value}
@@ -47,8 +48,8 @@ bool same(float a, float b) {
     return (std::isnan(a) && std::isnan(b)) || base::bits_of(a) == base::bits_of(b);
 }
 
-void check(const codec::response& got, const codec::response& want) {
-    CAPTURE(codec::to_string(got), codec::to_string(want));
+void check(const conformance::response& got, const conformance::response& want) {
+    CAPTURE(conformance::to_string(got), conformance::to_string(want));
     CHECK(got.scale_code == want.scale_code);
     CHECK(same(got.scale, want.scale));
     CHECK(got.code == want.code);
@@ -58,19 +59,34 @@ void check(const codec::response& got, const codec::response& want) {
 }  // namespace
 
 TEST_CASE("Every disagreement is answered as seen of the implementations") {
-    REQUIRE(codec::disagreements().size() == std::size(answers));
+    REQUIRE(conformance::disagreements().size() == std::size(answers));
     for (std::size_t i = 0; i < std::size(answers); ++i) {
-        const codec::disagreement& d = codec::disagreements()[i];
+        const conformance::disagreement& d = conformance::disagreements()[i];
         CAPTURE(d.number, d.title, d.a.question, d.b.question);
         REQUIRE(d.number == answers[i].number);
-        check(codec::ask(d, d.a), answers[i].a);
-        check(codec::ask(d, d.b), answers[i].b);
+        check(conformance::ask(d, d.a), answers[i].a);
+        check(conformance::ask(d, d.b), answers[i].b);
     }
 }
 
 TEST_CASE("The two sides of every disagreement differ") {
-    for (const codec::disagreement& d : codec::disagreements()) {
+    for (const conformance::disagreement& d : conformance::disagreements()) {
         CAPTURE(d.number, d.title);
-        CHECK(codec::to_string(codec::ask(d, d.a)) != codec::to_string(codec::ask(d, d.b)));
+        CHECK(conformance::to_string(conformance::ask(d, d.a)) !=
+              conformance::to_string(conformance::ask(d, d.b)));
+    }
+}
+
+TEST_CASE("Disagreements are numbered in order and ask those they name") {
+    int last = 0;
+    for (const conformance::disagreement& d : conformance::disagreements()) {
+        CAPTURE(d.number);
+        CHECK(d.number > last);
+        last = d.number;
+        for (const conformance::respondent& who : {d.a, d.b}) {
+            REQUIRE(codec::find_dialect(who.dialect) != nullptr);
+            if (d.kind != conformance::probe::row) continue;
+            CHECK(codec::parse_recipe(who.question).by->name == who.dialect);
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 #include "apps/mx/manual.hpp"
 #include "libmx/codec/dialect_columns.hpp"
-#include "libmx/codec/disagreements.hpp"
+#include "libmx/conformance/disagreements.hpp"
 
 namespace mx::app {
 namespace {
@@ -61,18 +61,19 @@ std::string words() {
     });
 }
 
-std::string question(const codec::disagreement& d, const codec::respondent& who) {
-    const std::string_view asked = d.kind == codec::probe::row ? " under" : " to";
-    const std::string_view what = d.kind == codec::probe::e8m0 ? "e8m0" : who.question;
+std::string question(const conformance::disagreement& d, const conformance::respondent& who) {
+    const std::string_view asked = d.kind == conformance::probe::row ? " under" : " to";
+    const std::string_view what = d.kind == conformance::probe::e8m0 ? "e8m0" : who.question;
     return fmt::format("**{}**{} `{}`", plain(who.dialect), asked, what);
 }
 
 std::string disagreements() {
-    return lines_of(codec::disagreements(), [](const codec::disagreement& d) {
+    return lines_of(conformance::disagreements(), [](const conformance::disagreement& d) {
         return fmt::format("| {} | {}: {} | {} | {} | {} | {} | {} |", d.number, plain(d.title),
-                           plain(d.story), plain(codec::input_words(d)), question(d, d.a),
-                           plain(codec::to_string(codec::ask(d, d.a))), question(d, d.b),
-                           plain(codec::to_string(codec::ask(d, d.b))));
+                           plain(d.story), plain(conformance::input_words(d)), question(d, d.a),
+                           plain(conformance::to_string(conformance::ask(d, d.a))),
+                           question(d, d.b),
+                           plain(conformance::to_string(conformance::ask(d, d.b))));
     });
 }
 

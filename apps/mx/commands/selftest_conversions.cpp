@@ -8,8 +8,8 @@
 
 #include "apps/mx/commands/selftest.hpp"
 #include "libmx/codec/convert_element.hpp"
-#include "libmx/codec/disagreements.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/conformance/disagreements.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 
@@ -236,12 +236,12 @@ void check_special_values(selftest_findings& into, const selftest_options&) {
 }
 
 void check_disagreements(selftest_findings& into, const selftest_options&) {
-    for (const codec::disagreement& d : codec::disagreements()) {
-        const std::string a = codec::to_string(codec::ask(d, d.a));
-        const std::string b = codec::to_string(codec::ask(d, d.b));
+    for (const conformance::disagreement& d : conformance::disagreements()) {
+        const std::string a = conformance::to_string(conformance::ask(d, d.a));
+        const std::string b = conformance::to_string(conformance::ask(d, d.b));
         into.expect(a != b, [&] {
             return selftest_difference{fmt::format("disagreement {}: {}", d.number, d.title),
-                                       codec::input_words(d), "different answers", a};
+                                       conformance::input_words(d), "different answers", a};
         });
     }
 }

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "libmx/codec/dialect_columns.hpp"
-#include "libmx/codec/disagreements.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "tests/catch.hpp"
 
@@ -78,19 +77,4 @@ TEST_CASE("what a dialect lacks is not answered for it") {
     CHECK_FALSE(applies("ml_dtypes", "zero_block"));
     CHECK(applies("ml_dtypes", "e8m0"));
     CHECK_FALSE(applies("te", "log2"));
-}
-
-TEST_CASE("disagreements are numbered in order and ask those they name") {
-    int last = 0;
-    for (const disagreement& d : disagreements()) {
-        CAPTURE(d.number);
-        CHECK(d.number > last);
-        last = d.number;
-        for (const respondent& who : {d.a, d.b}) {
-            REQUIRE(find_dialect(who.dialect) != nullptr);
-            if (d.kind != probe::row) continue;
-            const recipe r = parse_recipe(who.question);
-            CHECK(r.by->name == who.dialect);
-        }
-    }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/codec/disagreements.hpp"
+#include "libmx/conformance/disagreements.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/format/decode.hpp"
 
-namespace mx::codec {
+namespace mx::conformance {
 namespace {
 
 using input = std::uint32_t;
@@ -127,40 +127,42 @@ constexpr std::array disagreement_rows{
         five_hundred, {"amd-hip", "e4m3 rtne"}, {"nvidia", "e4m3 rtne"}),
 };
 
-response ask_row(std::span<const float> row, const recipe& r) {
-    tensor_facts facts;
+response ask_row(std::span<const float> row, const codec::recipe& r) {
+    codec::tensor_facts facts;
     for (const float x : row) {
         const std::uint32_t magnitude = base::bits_of(x) & base::f32_magnitude_mask;
         if (magnitude < base::f32_infinity) facts.amax_bits = std::max(facts.amax_bits, magnitude);
     }
-    const block_params p = params_of(r, facts);
+    const codec::block_params p = codec::params_of(r, facts);
     const auto cols = std::min(static_cast<std::size_t>(r.block.cols), row.size());
     std::vector<std::uint8_t> bump;
-    if (r.by->id == dialect_id::systems_scaling && r.rule->id == scale::rule_id::floor_bump) {
+    if (r.by->id == codec::dialect_id::systems_scaling &&
+        r.rule->id == scale::rule_id::floor_bump) {
         bump.resize(cols);
-        bumps_of_row(row, bump);
+        codec::bumps_of_row(row, bump);
     }
     const std::size_t last = (row.size() - 1) / cols * cols;
     const std::span<const float> x = row.subspan(last);
-    block_place place;
+    codec::block_place place;
     place.first = last;
     place.cols = static_cast<int>(x.size());
     place.bump = bump.empty() ? nullptr : bump.data();
     std::vector<std::uint8_t> codes(x.size());
     std::vector<float> values(x.size());
-    const block::block_stats s = quantize_block(p, x, place, codes, values);
-    const bool byte = r.by->storage.value == scale_storage::code;
+    const block::block_stats s = codec::quantize_block(p, x, place, codes, values);
+    const bool byte = r.by->storage.value == codec::scale_storage::code;
     return {byte ? s.scale_code : -1, s.scale, codes[0], values[0]};
 }
 
 response ask_element(std::uint32_t x, const respondent& who) {
-    const std::string_view element = first_of(who.question);
+    const std::string_view element = codec::first_of(who.question);
     const std::string_view rounding = who.question.substr(element.size() + 1);
     format::rounding_mode mode;
     mode.how = format::find_rounding(rounding)->id;
-    const conversion c = conversion_of(*find_dialect(who.dialect),
-                                       *format::find_element_format(element), mode, true, false);
-    const converted q = convert(c, x, 0);
+    const codec::conversion c =
+        codec::conversion_of(*codec::find_dialect(who.dialect),
+                             *format::find_element_format(element), mode, true, false);
+    const codec::converted q = codec::convert(c, x, 0);
     return {-1, 0, q.code, q.value};
 }
 
@@ -184,16 +186,16 @@ response ask(const disagreement& d, const respondent& who) {
         case probe::row: {
             std::vector<float> row;
             for (const std::uint32_t bits : d.input) row.push_back(base::float_from_bits(bits));
-            return ask_row(row, parse_recipe(who.question));
+            return ask_row(row, codec::parse_recipe(who.question));
         }
         case probe::element:
             return ask_element(d.input[0], who);
         case probe::e8m0:
             break;
     }
-    const dialect& by = *find_dialect(who.dialect);
-    require_e8m0(by);
-    const int code = convert_e8m0(by, d.input[0], false, true);
+    const codec::dialect& by = *codec::find_dialect(who.dialect);
+    codec::require_e8m0(by);
+    const int code = codec::convert_e8m0(by, d.input[0], false, true);
     return {code, static_cast<float>(format::decode_e8m0(code)), -1, 0};
 }
 
@@ -225,4 +227,4 @@ std::string input_words(const disagreement& d) {
     return out;
 }
 
-}  // namespace mx::codec
+}  // namespace mx::conformance

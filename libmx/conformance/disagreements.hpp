@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mx::codec {
+namespace mx::conformance {
 
 /// The operation that is applied to the input.
 enum class probe : std::uint8_t {
@@ -54,4 +54,4 @@ std::string to_string(const response& r);
 /// The input as numbers: "6144.0005 (0x45c00001)"; zeros in a row are counted.
 std::string input_words(const disagreement& d);
 
-}  // namespace mx::codec
+}  // namespace mx::conformance
