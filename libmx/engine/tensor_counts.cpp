@@ -9,13 +9,15 @@ namespace mx::engine {
 namespace {
 
 // Nanoseconds per element. On the CPU, those of one of the machines in docs/design/counting.md;
-// only their ratios matter. On a device, estimates from the instructions of its kernels.
+// only their ratios matter. On a device, estimates from the instructions of its kernels
+// (docs/design/cuda.md) and from the rate of PCIe 5.
 struct element_costs {
+    double copying;                                // to the device, while it computes
     double counting;                               // for any number of recipes
     double plain, general, own_scales, reference;  // for each recipe
 };
-constexpr element_costs on_cpu{0.55, 0.9, 1.6, 2, 30};
-constexpr element_costs on_device{0.0006, 0.0015, 0.02, 0.02, 0.02};
+constexpr element_costs on_cpu{0, 0.55, 0.9, 1.6, 2, 30};
+constexpr element_costs on_device{0.036, 0.0006, 0.0008, 0.013, 0.013, 0.013};
 
 double quantizing(const codec::backend& b, const element_costs& each,
                   const codec::block_params& p) {
@@ -46,11 +48,12 @@ bool is_counted(const run_control& control, const block::grid& g, std::uint64_t 
     if (device && (g.whole_rows || !codec::word_device::takes(size))) return false;
     if (control.counted_elements) return elements >= *control.counted_elements;
     const element_costs& each = device ? on_device : on_cpu;
-    double saved = -each.counting, spent = 0;
+    double instead = 0, spent = 0;
     for (const codec::recipe_request& r : recipes) {
-        saved += quantizing(by, each, *r.params);
+        instead += quantizing(by, each, *r.params);
         spent += evaluating(*r.params);
     }
+    const double saved = std::max(instead, each.copying) - std::max(each.counting, each.copying);
     // Threads evaluate several tensors at a time beside a device, which does one pass at a time.
     if (device) spent /= base::thread_count(control.threads);
     return static_cast<double>(elements) * saved > spent;
