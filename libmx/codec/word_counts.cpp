@@ -85,6 +85,32 @@ bool has_even_signs(const block_params& p) {
     return f.has_sign && f.max_positive == f.max_negative;
 }
 
+// Copies `count` runs of `wide` words to places that are `apart` words apart.
+template <std::size_t Wide>
+void spread_by(const std::uint16_t* from, std::size_t wide, std::size_t count, std::uint16_t* to,
+               std::size_t apart) {
+    const std::size_t each = Wide != 0 ? Wide : wide;  // a constant: without a call for each run
+    for (std::size_t i = 0; i < count; ++i) std::copy_n(from + i * each, each, to + i * apart);
+}
+
+void spread(const std::uint16_t* from, std::size_t wide, std::size_t count, std::uint16_t* to,
+            std::size_t apart) {
+    switch (wide) {
+        case 1:
+            return spread_by<1>(from, wide, count, to, apart);
+        case 2:
+            return spread_by<2>(from, wide, count, to, apart);
+        case 4:
+            return spread_by<4>(from, wide, count, to, apart);
+        case 8:
+            return spread_by<8>(from, wide, count, to, apart);
+        case 16:
+            return spread_by<16>(from, wide, count, to, apart);
+        default:
+            return spread_by<0>(from, wide, count, to, apart);
+    }
+}
+
 }  // namespace
 
 bool counts_words(const block_params& p, tensor::dtype stored) {
@@ -289,14 +315,7 @@ void word_counts::add_tiles(const std::uint16_t* at, std::uint64_t stride,
         const std::size_t size = tall * wide;
         for (std::size_t r = 0; r < tall; ++r) {
             const std::uint16_t* const from = at + (row + r) * stride;
-            std::uint16_t* const to = tiles_.data() + r * wide;
-            if (wide == 1) {
-                for (std::size_t b = 0; b < whole; ++b) to[b * size] = from[b];
-            } else {
-                for (std::size_t b = 0; b < whole; ++b) {
-                    std::copy_n(from + b * wide, wide, to + b * size);
-                }
-            }
+            spread(from, wide, whole, tiles_.data() + r * wide, size);
             std::copy_n(from + whole * wide, rest, tiles_.data() + whole * size + r * rest);
         }
         if (whole != 0) add_blocks(tiles_.data(), size, whole);

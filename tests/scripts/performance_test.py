@@ -81,8 +81,9 @@ class Performance(unittest.TestCase):
         measurement.file_one, measurement.file_all = 1234 / 1.5e9, 4.0
         measurement.commands = {"mx quantize --packed": 4.0, "mx cast --element e4m3 --packed": 20.0,
                                 "mx cluster": 2.0}
-        measurement.symbols = ""
+        measurement.symbols = {"mxfp4": "  60.00%  sums   \n\n", "nvfp4": ""}
         text = measurement.figures()
+        self.assertIn("\n\nmxfp4:\n```\n  60.00%  sums\n```\n\nnvfp4:\n```\n```\n", text)
         self.assertTrue(text.startswith("## Figures\n\nMeasured by `scripts/performance.py` on "), text)
         self.assertIn(", 2 cores, backend avx512,\nmx 1.2.3, compiler gcc 12.\n", text)
         for what, cells in {
