@@ -46,7 +46,10 @@ std::uint64_t read_words(const std::uint64_t* from, std::size_t words) {
                  hn::Xor(hn::Xor(a4, a5), hn::Xor(a6, a7)));
     b0 = hn::Xor(hn::Xor(hn::Xor(b0, b1), hn::Xor(b2, b3)),
                  hn::Xor(hn::Xor(b4, b5), hn::Xor(b6, b7)));
-    return hn::GetLane(hn::SumOfLanes(d, hn::Xor(a0, b0)));
+    std::uint64_t lane[hn::MaxLanes(tag())], all = 0;
+    hn::StoreU(hn::Xor(a0, b0), d, lane);
+    for (std::size_t i = 0; i < lanes; ++i) all ^= lane[i];
+    return all;
 }
 
 void copy_words(const std::uint64_t* from, std::uint64_t* to, std::size_t words) {
