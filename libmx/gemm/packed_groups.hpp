@@ -85,17 +85,20 @@ MX_HD inline std::uint32_t packed_step(const step_rule& r, int least_exponent, c
     // A term with the exponent `top` is 2^raise of these integers, and none has a larger one.
     const int lead = r.fraction_bits + least_exponent - r.product_fraction_bits;
     const int raise = larger(lead, 0);
-    std::int64_t total = truncated_long(raised(start, -unit));
+    // Without sign: an infinite start, whose sum is not used, may wrap around.
+    auto total = static_cast<std::uint64_t>(truncated_long(raised(start, -unit)));
     for (int g = 0; g < packed_groups; ++g) {
         // Rounded toward zero: the shift rounds down, and one's complement of a negative number,
         // -n - 1, is as far from the integer below as n from the one above.
         const std::int32_t sign = term[g] >> 31;
         const int down = smaller(larger(top - exponent[g] + raise - lead, 0), 63);
-        total += ((std::int64_t{term[g]} * (std::int64_t{1} << raise) + sign) >> down) - sign;
+        total += static_cast<std::uint64_t>(
+            ((std::int64_t{term[g]} * (std::int64_t{1} << raise) + sign) >> down) - sign);
     }
     if (((a.live.v[2] | b.live.v[2]) != 0) || base::is_nan(start)) return f32_canonical_nan;
     if (!base::is_finite(start)) return c;
-    return base::bits_of(raised_toward_zero(float_toward_zero(total) * 0x1p64F, unit - 64));
+    return base::bits_of(raised_toward_zero(
+        float_toward_zero(static_cast<std::int64_t>(total)) * 0x1p64F, unit - 64));
 }
 
 }  // namespace mx::gemm
