@@ -294,20 +294,22 @@ TEST_CASE("an analysis on a device that counts has the figures of the reference"
     }
 }
 
-TEST_CASE("a device counts large tensors whose blocks suit it") {
-    const auto counted = [](const std::string& text, std::uint64_t size, std::uint64_t elements) {
+TEST_CASE("a device counts large tensors whose quantizing takes longer than their copy") {
+    const auto counted = [](const std::string& text, std::size_t recipes, std::uint64_t size,
+                            std::uint64_t elements) {
         const codec::block_params params = codec::params_of(codec::parse_recipe(text));
-        const codec::recipe_request asked{.params = &params};
+        const std::vector<codec::recipe_request> asked(recipes, {.params = &params});
         mx::engine::run_control control;
         control.backend = &counting;
         control.threads = 1;
         const mx::block::grid rows{.over = {1, elements >> 12, 4096}, .block_cols = size};
-        return mx::engine::is_counted(control, rows, elements, std::span(&asked, 1));
+        return mx::engine::is_counted(control, rows, elements, asked);
     };
-    CHECK(counted("nvfp4", 16, 1u << 26));
-    CHECK(!counted("nvfp4", 16, 1u << 20));
-    CHECK(!counted("nvfp4", 24, 1u << 26));
-    CHECK(!counted("nvfp4", 8, 1u << 26));
-    CHECK(!counted("mxfp4", 32, 1u << 26));
-    CHECK(counted("mxfp4", 32, 1u << 30));
+    CHECK(counted("nvfp4", 4, 16, 1u << 30));
+    CHECK(!counted("nvfp4", 1, 16, 1u << 30));
+    CHECK(!counted("nvfp4", 4, 16, 1u << 20));
+    CHECK(!counted("nvfp4", 4, 24, 1u << 30));
+    CHECK(!counted("nvfp4", 4, 8, 1u << 30));
+    CHECK(!counted("mxfp4", 9, 32, 1ull << 32));
+    CHECK(counted("mxfp4", 100, 32, 1ull << 32));
 }
