@@ -15,12 +15,11 @@ namespace mx::codec {
 struct stored_values {
     tensor::dtype type = tensor::dtype::f32;  ///< see is_stored and quantizer::reads
     const std::byte* data = nullptr;          ///< aligned to the element's size
-    std::uint64_t stride = 0;                 ///< elements from one row to the next
+    std::uint64_t stride = 0;  ///< elements from one row to the next; rows begin at whole bytes
 
-    /// The same rows, starting `elements` later.
+    /// The same rows, starting `elements` later, at a whole byte.
     stored_values from(std::uint64_t elements) const {
-        const auto bytes = static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
-        return {type, data + elements * bytes, stride};
+        return {type, data + tensor::stored_bytes(type, elements), stride};
     }
 };
 

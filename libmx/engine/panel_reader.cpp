@@ -11,26 +11,29 @@
 namespace mx::engine {
 namespace {
 
-// Bytes of whole elements; for packed types, accurate to one byte.
-std::uint64_t stored_bytes(tensor::dtype type, std::uint64_t elements) {
-    const auto bits = static_cast<std::uint64_t>(tensor::row_of(type).bits);
-    return elements / 8 * bits + elements % 8 * bits / 8;
+// Whether all rows of a panel begin at whole bytes.
+bool in_whole_bytes(tensor::dtype type, const block::view& v, const panel& p) {
+    const auto ends = [&](std::uint64_t elements) {
+        return elements * static_cast<std::uint64_t>(tensor::row_of(type).bits) % 8 == 0;
+    };
+    return ends(v.cols) && ends(p.col) && ends(p.cols);
 }
 
 codec::stored_values load(const io::byte_source& source, tensor::dtype type, const block::view& v,
                           const panel& p, panel_form form, panel_room& room,
                           std::uint64_t& inexact) {
-    const bool as_stored = form == panel_form::stored && room.reads(type);
+    const bool as_stored =
+        form == panel_form::stored && room.reads(type) && in_whole_bytes(type, v, p);
     const tensor::dtype to = as_stored ? type : tensor::dtype::f32;
-    const auto bytes = static_cast<std::uint64_t>(tensor::row_of(to).bits / 8);
+    const auto bytes = [&](std::uint64_t elements) { return tensor::stored_bytes(to, elements); };
     const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
     if (const std::byte* all = source.in_memory(); as_stored && all != nullptr) {
-        return {type, all + start * bytes, v.cols};
+        return {type, all + bytes(start), v.cols};
     }
-    std::byte* const memory = room.room_for(static_cast<std::size_t>(p.elements() * bytes));
+    std::byte* const memory = room.room_for(static_cast<std::size_t>(bytes(p.elements())));
     const auto read = [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
         if (as_stored) {
-            source.read(first * bytes, {memory + at * bytes, count * bytes});
+            source.read(bytes(first), {memory + bytes(at), bytes(count)});
         } else {
             const std::span<float> out(reinterpret_cast<float*>(memory) + at, count);
             inexact += io::read_f32(source, type, first, out, room.scratch);
@@ -127,8 +130,8 @@ codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index, c
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     // Panels are in row order; panels beside this one belong to rows that are being read.
     const std::uint64_t rows = where.batch * v.rows + where.row + where.batches * where.rows;
-    ahead_.after_read(*source, pass_index, stored_bytes(type, where.elements()),
-                      stored_bytes(type, rows * v.cols), took.count());
+    ahead_.after_read(*source, pass_index, tensor::stored_bytes(type, where.elements()),
+                      tensor::stored_bytes(type, rows * v.cols), took.count());
     expect_next(pass_index);
     done(p.tensor);
     return values;

@@ -18,8 +18,7 @@ void widen_values(const codec::stored_values& from, std::span<float> to) {
                                to.size());
         return;
     }
-    const auto bytes = static_cast<std::size_t>(tensor::row_of(from.type).bits / 8);
-    io::widen(from.type, {from.data, to.size() * bytes}, 0, to);
+    io::widen(from.type, {from.data, tensor::stored_bytes(from.type, to.size())}, 0, to);
 }
 
 transform::run axis_of(const block::grid& g) {

@@ -40,10 +40,6 @@ class reporter {
     std::chrono::steady_clock::time_point last_{};
 };
 
-std::uint64_t stored_size(tensor::dtype type) {
-    return static_cast<std::uint64_t>(tensor::row_of(type).bits / 8);
-}
-
 // The rows of a panel as float32, contiguous in `room`.
 codec::stored_values widened(const codec::stored_values& values, const panel& where,
                              panel_room& room) {
@@ -52,7 +48,7 @@ codec::stored_values widened(const codec::stored_values& values, const panel& wh
     const auto cols = static_cast<std::size_t>(where.cols);
     for (std::uint64_t r = 0; r < where.batches * where.rows; ++r) {
         io::widen(values.type,
-                  {values.from(r * values.stride).data, cols * stored_size(values.type)}, 0,
+                  {values.from(r * values.stride).data, tensor::stored_bytes(values.type, cols)}, 0,
                   x.subspan(r * cols, cols));
     }
     return {tensor::dtype::f32, memory, where.cols};
@@ -133,14 +129,15 @@ void kept_values::keep(const tensor_ref& tensor) {
     if (data_ != nullptr) return;
     source_ = nullptr;
     room_ = std::make_unique_for_overwrite<std::byte[]>(
-        static_cast<std::size_t>(elements_ * stored_size(type_)));
+        static_cast<std::size_t>(tensor::stored_bytes(type_, elements_)));
     data_ = room_.get();
 }
 
 void kept_values::put(std::uint64_t first, const codec::stored_values& values,
                       std::uint64_t count) {
     if (!copies()) return;
-    std::memcpy(room_.get() + first * stored_size(type_), values.data, count * stored_size(type_));
+    std::memcpy(room_.get() + tensor::stored_bytes(type_, first), values.data,
+                tensor::stored_bytes(type_, count));
 }
 
 codec::stored_values kept_values::from(std::uint64_t first, std::uint64_t stride) const {

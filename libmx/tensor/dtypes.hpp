@@ -88,6 +88,11 @@ static_assert([] {
     return true;
 }());
 
+/// Bytes of `elements` consecutive elements, which fill their last byte.
+constexpr std::uint64_t stored_bytes(dtype type, std::uint64_t elements) {
+    return elements * static_cast<std::uint64_t>(row_of(type).bits) / 8;
+}
+
 /// The dtype spelled `name` in safetensors' spelling (case matters); none if unknown.
 constexpr std::optional<dtype> find_dtype(std::string_view name) {
     for (const dtype_row& row : dtypes) {

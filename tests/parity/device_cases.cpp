@@ -391,23 +391,30 @@ void compare_codes(const codec::backend& d,
                    const std::function<void(const std::string&, const std::string&)>& on_case) {
     for (const tensor::dtype_row& row : tensor::dtypes) {
         if (!block::stores_codes(row.id)) continue;
-        stored_matrix stored{row.id, 7, 32 * 40 + 9, {}};
+        stored_matrix stored{row.id, 7, 32 * 40 + 10, {}};
+        const bool packed = row.bits == 4;
         stored_matrix widened{dtype::f32, stored.rows, stored.cols, {}};
         std::mt19937_64 random(8);
         for (std::uint64_t i = 0; i < stored.rows * stored.cols; ++i) {
             // Blocks of small numbers, and some of any.
             const std::uint64_t any = random();
-            const std::uint64_t code =
-                i / 32 % 5 == 0 ? any & 255u : (any & 0x80u) | (any >> 8) % 60u;
-            stored.bytes.push_back(static_cast<std::byte>(code));
+            const std::uint64_t code = packed            ? any % 16
+                                       : i / 32 % 5 == 0 ? any & 255u
+                                                         : (any & 0x80u) | (any >> 8) % 60u;
+            if (packed && i % 2 == 1) {
+                stored.bytes.back() |= static_cast<std::byte>(code << 4);
+            } else {
+                stored.bytes.push_back(static_cast<std::byte>(code));
+            }
             const float x = block::numbers_of(row.id)[code];
             const auto* const bytes = reinterpret_cast<const std::byte*>(&x);
             widened.bytes.insert(widened.bytes.end(), bytes, bytes + sizeof x);
         }
         int turn = 0;
-        for (const char* text : {"mxfp4", "mxfp8:block=4x4,round=stochastic", "mxfp6:offset=fp16",
-                                 "nvfp4", "mxfp4:dialect=quark",
-                                 "mxint8:dialect=microxcaling,block=7x1", "mxfp8:element=e5m2"}) {
+        for (const char* text :
+             {"mxfp4", "mxfp8:block=4x4,round=stochastic", "mxfp6:offset=fp16", "nvfp4",
+              "mxfp4:dialect=quark", "mxint8:dialect=microxcaling,block=7x1", "mxfp8:element=e5m2",
+              "mxfp4:block=1x25"}) {
             const recipe r = codec::parse_recipe(text);
             const auto wanted = turn % 2 == 0 ? detail::codes : detail::none;
             const bool parts = turn++ % 3 == 0;

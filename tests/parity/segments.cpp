@@ -6,9 +6,9 @@
 #include <type_traits>
 
 #include "libmx/base/half.hpp"
-#include "libmx/block/stored_codes.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/panels.hpp"
+#include "libmx/io/widen.hpp"
 
 namespace mx::tests {
 namespace {
@@ -88,17 +88,10 @@ void append(std::vector<std::byte>& to, const codec::segment_place& place,
 }  // namespace
 
 codec::tensor_facts facts_of(const stored_matrix& m) {
+    std::vector<float> values(m.rows * m.cols);
+    io::widen(m.type, m.bytes, 0, values);
     std::uint32_t amax = 0;
-    const auto size = static_cast<std::size_t>(tensor::row_of(m.type).bits / 8);
-    for (std::size_t at = 0; at < m.bytes.size(); at += size) {
-        float x = 0;
-        if (size == 1) x = block::numbers_of(m.type)[std::to_integer<std::size_t>(m.bytes[at])];
-        std::uint16_t half = 0;
-        if (size != 1) {
-            std::memcpy(size == 4 ? static_cast<void*>(&x) : &half, m.bytes.data() + at, size);
-        }
-        if (m.type == tensor::dtype::bf16) x = base::float_from_bf16(half);
-        if (m.type == tensor::dtype::f16) x = base::float_from_half(half);
+    for (const float x : values) {
         if (base::is_finite(x)) amax = std::max(amax, base::bits_of(x) & base::f32_magnitude_mask);
     }
     return {amax};

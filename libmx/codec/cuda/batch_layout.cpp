@@ -19,10 +19,6 @@
 namespace mx::codec::cuda {
 namespace {
 
-std::size_t bytes_of(tensor::dtype type) {
-    return static_cast<std::size_t>(tensor::row_of(type).bits / 8);
-}
-
 // The data that the parameters of a recipe that is not plain point to.
 struct pointed_at {
     dialect by;
@@ -130,7 +126,7 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
 
     part_layout back, scratch;
     const auto elements = static_cast<std::size_t>(values.rows * values.cols);
-    l.value_bytes = elements * bytes_of(values.values.type);
+    l.value_bytes = static_cast<std::size_t>(tensor::stored_bytes(values.values.type, elements));
     l.values = scratch.take(l.value_bytes);
     if (codes) l.widened = scratch.take(elements * sizeof(std::uint16_t));
     if (l.raises) l.raised = scratch.take(blocks * l.stride);
@@ -209,9 +205,10 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     l.values = {device_scratch + layout.values, values.cols, values.values.type};
     if (!is_stored(values.values.type)) {
         store(there + layout.table, table_of(values.values.type));
-        l.codes = {at<code_group>(device_scratch, layout.values), values.rows * values.cols,
+        l.codes = {at<std::uint8_t>(device_scratch, layout.values), values.rows * values.cols,
                    at<std::uint16_t>(device_there, layout.table),
-                   at<value_group>(device_scratch, layout.widened)};
+                   at<value_group>(device_scratch, layout.widened),
+                   tensor::row_of(values.values.type).bits == 4};
         l.values = {device_scratch + layout.widened, values.cols, tensor::dtype::bf16};
     }
     l.segments = at<device_segment>(device_there, layout.segments);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Widens values that are stored as codes of 8 bits, so that all bodies read bf16.
+// Widens values that are stored as codes of 8 or 4 bits, so that all bodies read bf16.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,26 @@ namespace mx::codec::cuda {
 
 /// Widens group `group` of the codes, as many of it as there are.
 MX_HD inline void widen_codes(const device_codes& c, std::uint64_t group) {
-    const std::uint64_t left = c.count - group * codes_at_once;
-    if (left < codes_at_once) {
-        for (std::uint64_t i = 0; i < left; ++i) {
-            c.to[group].value[i] = c.table[c.data[group].code[i]];
+    const std::uint64_t first = group * codes_at_once;
+    const std::uint64_t count = c.count - first;
+    if (count < codes_at_once) {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const std::uint64_t at = first + i;
+            const unsigned code = c.packed ? c.data[at / 2] >> at % 2 * 4 & 15u : c.data[at];
+            c.to[group].value[i] = c.table[code];
         }
         return;
     }
-    const code_group codes = c.data[group];
     value_group values;
-    for (std::uint64_t i = 0; i < codes_at_once; ++i) values.value[i] = c.table[codes.code[i]];
+    if (c.packed) {
+        const packed_group codes = reinterpret_cast<const packed_group*>(c.data)[group];
+        for (std::uint64_t i = 0; i < codes_at_once; ++i) {
+            values.value[i] = c.table[codes.pair[i / 2] >> i % 2 * 4 & 15u];
+        }
+    } else {
+        const code_group codes = reinterpret_cast<const code_group*>(c.data)[group];
+        for (std::uint64_t i = 0; i < codes_at_once; ++i) values.value[i] = c.table[codes.code[i]];
+    }
     c.to[group] = values;
 }
 

@@ -25,7 +25,8 @@ struct bounds {
     std::uint64_t row, row_end, col, col_end;
 };
 
-bounds bounds_of(std::span<const placed_segment> segments) {
+// Of whole bytes: the columns of a rectangle of 4-bit codes are even in number.
+bounds bounds_of(std::span<const placed_segment> segments, tensor::dtype type) {
     const placed_segment& first = segments.front();
     bounds b{first.row, first.row, first.col, first.col};
     for (const placed_segment& s : segments) {
@@ -33,6 +34,10 @@ bounds bounds_of(std::span<const placed_segment> segments) {
         b.col = std::min(b.col, s.col);
         b.row_end = std::max(b.row_end, s.row + s.place.rows);
         b.col_end = std::max(b.col_end, s.col + s.place.cols);
+    }
+    if (tensor::row_of(type).bits < 8) {
+        b.col -= b.col % 2;
+        b.col_end += b.col_end % 2;
     }
     return b;
 }
@@ -43,8 +48,7 @@ value_rectangle inside(const value_rectangle& values, const bounds& b) {
 }
 
 std::size_t row_bytes(const value_rectangle& v) {
-    return static_cast<std::size_t>(v.cols) *
-           static_cast<std::size_t>(tensor::row_of(v.values.type).bits / 8);
+    return static_cast<std::size_t>(tensor::stored_bytes(v.values.type, v.cols));
 }
 
 // Calls row(data) for each row, once for all of them if they are stored without gaps.
@@ -171,10 +175,17 @@ class device_quantizer final : public quantizer {
         const block::code_table& numbers = block::numbers_of(v.values.type);
         float* const x = numbers_.room_for(static_cast<std::size_t>(v.rows * v.cols));
         float* to = x;
+        const bool packed = tensor::row_of(v.values.type).bits == 4;
         for_each_row(v, [&](std::span<const std::byte> row) {
-            to = std::ranges::transform(row, to, [&](std::byte code) {
-                     return numbers[std::to_integer<std::size_t>(code)];
-                 }).out;
+            for (const std::byte codes : row) {
+                const auto byte = std::to_integer<std::size_t>(codes);
+                if (packed) {
+                    *to++ = numbers[byte & 15];
+                    *to++ = numbers[byte >> 4];
+                } else {
+                    *to++ = numbers[byte];
+                }
+            }
         });
         return {
             {tensor::dtype::f32, reinterpret_cast<const std::byte*>(x), v.cols}, v.rows, v.cols};
@@ -399,7 +410,7 @@ class device_quantizer final : public quantizer {
 }  // namespace
 
 slice_values cut_out(const value_rectangle& values, std::span<const placed_segment> segments) {
-    const bounds b = bounds_of(segments);
+    const bounds b = bounds_of(segments, values.values.type);
     slice_values out{inside(values, b), {segments.begin(), segments.end()}};
     for (placed_segment& s : out.segments) {
         s.row -= b.row;
@@ -436,14 +447,14 @@ bool slicer::fits(const slice& s) const {
 }
 
 std::uint64_t slicer::elements_of(const slice& s) const {
-    const bounds b = bounds_of(segments_.subspan(s.segment, s.segments));
+    const bounds b = bounds_of(segments_.subspan(s.segment, s.segments), values_.values.type);
     return (b.row_end - b.row) * (b.col_end - b.col);
 }
 
 std::size_t slicer::bytes_of(const slice& s) const {
     const auto segments = segments_.subspan(s.segment, s.segments);
-    const batch_layout l = lay_out(inside(values_, bounds_of(segments)), segments,
-                                   recipes_.subspan(s.recipe, s.recipes));
+    const batch_layout l = lay_out(inside(values_, bounds_of(segments, values_.values.type)),
+                                   segments, recipes_.subspan(s.recipe, s.recipes));
     const std::size_t pinned = l.there_bytes + l.back_bytes + (pinned_values_ ? 0 : l.value_bytes);
     return std::max(l.there_bytes + l.back_bytes + l.scratch_bytes, 2 * pinned);
 }

@@ -41,16 +41,20 @@ inline constexpr std::uint64_t codes_at_once = 4;
 struct alignas(codes_at_once) code_group {
     std::uint8_t code[codes_at_once];
 };
+struct alignas(codes_at_once / 2) packed_group {
+    std::uint8_t pair[codes_at_once / 2];  ///< the first code in the low bits
+};
 struct alignas(2 * codes_at_once) value_group {
     std::uint16_t value[codes_at_once];
 };
 
-/// Values on the device that are stored as codes of 8 bits. They are widened to bf16 first.
+/// Values on the device that are stored as codes of 8 or 4 bits. They are widened to bf16 first.
 struct device_codes {
-    const code_group* data;
+    const std::uint8_t* data;    ///< groups, or packed groups
     std::uint64_t count;         ///< of codes; 0: values are not stored so
     const std::uint16_t* table;  ///< 256 bf16, by code
     value_group* to;             ///< device_values::data
+    bool packed;                 ///< codes of 4 bits
 
     MX_HD std::uint64_t groups() const { return (count + codes_at_once - 1) / codes_at_once; }
 };
