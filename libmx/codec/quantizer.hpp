@@ -104,7 +104,8 @@ class quantizer {
         cancel_ = cancel;
     }
 
-    /// Whether values may be of this type, if rows begin at whole bytes; others must be widened to f32.
+    /// Whether values may be of this type, if rows begin at whole bytes; others must be widened to
+    /// f32.
     virtual bool reads(tensor::dtype type) const { return is_stored(type); }
 
     /// Memory `which`, 0 or 1, for `bytes` of values, from which a device receives them without a
