@@ -5,6 +5,7 @@
 // that takes_split() accepts.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,9 @@
 #else
 #define MX_UNROLL
 #endif
+
+// On a GPU, offsets of 64 bits would take twice the registers.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace mx::gemm {
 
@@ -46,10 +50,9 @@ constexpr bool takes_split(const step_rule& r) {
         r.underflow != zero_sign::kept) {
         return false;
     }
-    for (const split_shape& s : split_shapes) {
-        if (r.length == s.length && r.convert == s.convert) return true;
-    }
-    return false;
+    return std::ranges::any_of(split_shapes, [&](const split_shape& s) {
+        return r.length == s.length && r.convert == s.convert;
+    });
 }
 
 /// Exponents below the largest of a row that a float relative to it may have: products of two, and
@@ -291,4 +294,5 @@ MX_HD inline void split_step(const step_rule& r, const std::byte* a, unsigned a_
 
 }  // namespace mx::gemm
 
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
 #undef MX_UNROLL

@@ -43,6 +43,7 @@ struct device_operand {
     /// the last.
     MX_HD const std::byte* panel(std::uint64_t index, std::uint64_t step, unsigned bytes) const {
         const std::uint64_t at = index < panels ? index : panels - 1;
+        // NOLINTNEXTLINE(bugprone-implicit-widening-of-multiplication-result): a few kilobytes
         return rows + (at * steps + step) * (panel_rows * bytes);
     }
 };
