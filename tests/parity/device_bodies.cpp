@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bodies of the CUDA kernels on the host: the lanes of a warp as a loop.
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 #include "libmx/base/status.hpp"
@@ -11,6 +8,7 @@
 #include "libmx/studies/convert/convert.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_quantizer.hpp"
+#include "tests/io/scratch_dir.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/device_cases.hpp"
 
@@ -90,15 +88,15 @@ TEST_CASE("files quantized by kernels on the host are those of the reference") {
     values[1700] = std::numeric_limits<float>::max();
     values[1800] = -values[40];
     model.add("w", mx::tensor::dtype::f32, {2, 35, 333}, values);
-    const auto path = std::filesystem::temp_directory_path() / "mx-device-bodies.safetensors";
+    const mx::test::scratch_dir folder;
+    const std::string path = folder / "w.safetensors";
     const auto file_by = [&](const codec::backend* d, const char* recipe, bool packed) {
         mx::engine::run_control control;
         control.backend = d;
         control.threads = 2;
-        mx::convert::quantize_model(model.all(), codec::parse_recipe(recipe), packed, path.string(),
+        mx::convert::quantize_model(model.all(), codec::parse_recipe(recipe), packed, path,
                                     control);
-        std::ifstream in(path, std::ios::binary);
-        return std::string(std::istreambuf_iterator<char>(in), {});
+        return mx::test::slurp(path);
     };
     for (const char* recipe :
          {"mxfp4", "mxfp6:offset=fp16", "mxfp8:block=32x1,round=stochastic", "mxint8:block=4x4",
@@ -112,7 +110,6 @@ TEST_CASE("files quantized by kernels on the host are those of the reference") {
             CHECK(file_by(&lanes, recipe, packed) == file_by(nullptr, recipe, packed));
         }
     }
-    std::filesystem::remove(path);
 }
 
 TEST_CASE("the row of the device says what is missing") {

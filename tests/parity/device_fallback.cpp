@@ -2,8 +2,6 @@
 // Runs of the pipeline on a device with too little memory; the host is the device.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 #include "libmx/analysis/analyze.hpp"
@@ -16,6 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/host_device/host_device.hpp"
 #include "tests/host_device/host_quantizer.hpp"
+#include "tests/io/scratch_dir.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -106,10 +105,10 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
             [&](const std::string& line) { lines.push_back(line); });
     };
 
-    const auto path = std::filesystem::temp_directory_path() / "mx-device-room.safetensors";
+    const mx::test::scratch_dir folder;
+    const std::string path = folder / "w.safetensors";
     const auto quantized = [&] {
-        mx::convert::quantize_model(model.all(), codec::parse_recipe("mxfp4"), true, path.string(),
-                                    control);
+        mx::convert::quantize_model(model.all(), codec::parse_recipe("mxfp4"), true, path, control);
     };
     CHECK_THROWS_AS(quantized(), mx::base::error);
     CHECK_FALSE(std::filesystem::exists(path));
@@ -121,15 +120,13 @@ TEST_CASE("files, dumps and surveys of blocks go on with the CPU, too") {
     const auto values_by = [&](const codec::backend* d) {
         control.backend = d;
         mx::convert::quantize_model(model.all(), codec::parse_recipe("mxint4:dialect=microxcaling"),
-                                    false, path.string(), control);
-        std::ifstream in(path, std::ios::binary);
-        return std::string(std::istreambuf_iterator<char>(in), {});
+                                    false, path, control);
+        return mx::test::slurp(path);
     };
     const std::string expected = values_by(nullptr);
     listen();
     CHECK(values_by(&small_device) == expected);
     CHECK(lines.size() == 1);
-    std::filesystem::remove(path);
 
     mx::diff::diff_request request;
     request.paths = {"a", "b"};

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -24,6 +22,7 @@
 #include "tests/catch.hpp"
 #include "tests/host_device/host_device.hpp"
 #include "tests/host_device/host_quantizer.hpp"
+#include "tests/io/scratch_dir.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/segments.hpp"
 
@@ -408,17 +407,17 @@ TEST_CASE("files of codes are quantized alike, by the device and where the CPU h
     const task t{type, 70, 352, "", 0};
     watched_model model;
     add_tensor(model, t);
-    const auto path = std::filesystem::temp_directory_path() / "mx-device-files.safetensors";
+    const mx::test::scratch_dir folder;
+    const std::string path = folder / "w.safetensors";
     const auto file_by = [&](const codec::backend* d, const char* recipe, bool packed,
                              const std::shared_ptr<mx::base::notices>& notices) {
         engine::run_control control;
         control.backend = d;
         control.threads = 2;
         control.notices = notices;
-        mx::convert::quantize_model(model.all(), codec::parse_recipe(recipe), packed, path.string(),
+        mx::convert::quantize_model(model.all(), codec::parse_recipe(recipe), packed, path,
                                     control);
-        std::ifstream in(path, std::ios::binary);
-        return std::string(std::istreambuf_iterator<char>(in), {});
+        return mx::test::slurp(path);
     };
     limits_in_use = {};
     for (const std::size_t room : {no_limit, std::size_t{0}}) {
@@ -436,5 +435,4 @@ TEST_CASE("files of codes are quantized alike, by the device and where the CPU h
             }
         }
     }
-    std::filesystem::remove(path);
 }

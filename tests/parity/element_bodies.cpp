@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The casts of the CUDA kernel on the host: pieces, copies and draws.
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "libmx/base/cuda/pooled_device.hpp"
 #include "libmx/base/status.hpp"
@@ -13,6 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/host_device/host_caster.hpp"
 #include "tests/host_device/host_quantizer.hpp"
+#include "tests/io/scratch_dir.hpp"
 #include "tests/memory_model.hpp"
 #include "tests/parity/element_cases.hpp"
 
@@ -178,15 +176,15 @@ TEST_CASE("files cast in pieces are those of the host, with any number of thread
     model.add("f16", mx::tensor::dtype::f16, {70001}, halves);
     model.add("f64", mx::tensor::dtype::f64, {3}, std::vector<double>{1.0, -3.3, 1e300});
     model.add("none", mx::tensor::dtype::f32, {0, 4}, std::vector<float>{});
-    const auto path = std::filesystem::temp_directory_path() / "mx-element-bodies.safetensors";
+    const mx::test::scratch_dir folder;
+    const std::string path = folder / "w.safetensors";
     const auto file_by = [&](const codec::backend* d, mx::convert::cast_request request,
                              int threads) {
         mx::engine::run_control control;
         control.backend = d;
         control.threads = threads;
-        mx::convert::cast(model.all(), request, path.string(), control);
-        std::ifstream in(path, std::ios::binary);
-        return std::string(std::istreambuf_iterator<char>(in), {});
+        mx::convert::cast(model.all(), request, path, control);
+        return mx::test::slurp(path);
     };
     for (const char* element : {"e4m3", "e3m2", "e2m1", "int5", "e8m0", "ue4m3"}) {
         for (const bool packed : {false, true}) {
@@ -203,7 +201,6 @@ TEST_CASE("files cast in pieces are those of the host, with any number of thread
             }
         }
     }
-    std::filesystem::remove(path);
 }
 
 TEST_CASE("a value without a code is named by its place, whoever casts") {
@@ -216,11 +213,12 @@ TEST_CASE("a value without a code is named by its place, whoever casts") {
     request.element = "e2m1";
     request.packed = true;
     request.by = codec::find_dialect("microxcaling");
-    const auto path = std::filesystem::temp_directory_path() / "mx-element-bodies.safetensors";
+    const mx::test::scratch_dir folder;
+    const std::string path = folder / "w.safetensors";
     const auto message_by = [&](const codec::backend* d) {
         mx::engine::run_control control;
         control.backend = d;
-        return message_of([&] { mx::convert::cast(model.all(), request, path.string(), control); });
+        return message_of([&] { mx::convert::cast(model.all(), request, path, control); });
     };
     const std::string expected = message_by(nullptr);
     CHECK(expected.find("element 4321 is inf") != std::string::npos);

@@ -101,6 +101,7 @@ int run_study(const study_options& o) {
         step_bar bar(o.run.quiet, experiments::steps_of(plan));
         plan.on_step = [&] { bar.step(); };
         found = experiments::carry_out(plan);
+        plan.on_step = nullptr;  // the plan outlives the bar
     }
     if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
 

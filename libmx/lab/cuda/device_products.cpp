@@ -67,7 +67,7 @@ void device_products::receive(std::size_t bytes, float* to) {
         if (before != nullptr) move(*before);
         before = &l;
     }
-    move(*before);
+    if (before != nullptr) move(*before);
 }
 
 void device_products::multiply(const operand_view& a, const operand_view& b, float* c) {

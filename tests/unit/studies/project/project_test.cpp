@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 
@@ -11,6 +9,7 @@
 #include "libmx/optimize/minimize.hpp"
 #include "libmx/studies/project/records.hpp"
 #include "tests/catch.hpp"
+#include "tests/io/scratch_dir.hpp"
 
 namespace project = mx::project;
 using project::parse_configuration;
@@ -49,12 +48,9 @@ std::vector<project::target_row> yang_targets(const std::vector<std::size_t>& ch
 }
 
 struct scratch_file {
+    mx::test::scratch_dir folder;
     std::string path;
-    scratch_file(const char* name, const std::string& text)
-        : path((std::filesystem::temp_directory_path() / name).string()) {
-        std::ofstream(path) << text;
-    }
-    ~scratch_file() { std::filesystem::remove(path); }
+    scratch_file(const char* name, const std::string& text) : path(folder.file(name, text)) {}
 };
 
 }  // namespace
