@@ -40,6 +40,15 @@ function(mx_inline_less)
   endif()
 endfunction()
 
+# mx_optimize_less(TARGET...): for targets that decide and write text. -O1 takes a third less time than
+# -O3.
+function(mx_optimize_less)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  endforeach()
+endfunction()
+
 # mx_compile_alone(FILE...): neither together with other files nor with precompiled headers.
 function(mx_compile_alone)
   set_property(SOURCE ${ARGN} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
