@@ -139,7 +139,7 @@ struct task {
 void add_tensor(watched_model& to, const task& t) {
     const mx::tensor::shape shape{t.rows, t.cols};
     if (mx::block::stores_codes(t.type)) {
-        std::vector<std::uint8_t> codes((mx::tensor::stored_bytes(t.type, t.rows * t.cols + 1)));
+        std::vector<std::uint8_t> codes(mx::tensor::stored_bytes(t.type, t.rows * t.cols + 1));
         for (std::size_t i = 0; i < codes.size(); ++i) {
             codes[i] = static_cast<std::uint8_t>(i < 4000 ? i * 2654435761u >> 13 : i * 37 % 101);
         }
