@@ -40,12 +40,12 @@ function(mx_inline_less)
   endif()
 endfunction()
 
-# mx_optimize_less(TARGET...): for targets that decide, write text, or call other libraries. -O1 takes a
-# third less time than -O3.
+# mx_optimize_less(TARGET...): for targets that decide, write text, or call other libraries. -Og takes
+# half the time of -O3.
 function(mx_optimize_less)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE
-      $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+      $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>)
   endforeach()
 endfunction()
 
