@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
@@ -33,6 +32,9 @@ __device__ inline float sum_toward_zero(float a, float b, float c) { return __fm
 __device__ inline float sum_downward(float a, float b, float c) { return __fmaf_rd(a, b, c); }
 __device__ inline float sum_upward(float a, float b, float c) { return __fmaf_ru(a, b, c); }
 __device__ inline float float_toward_zero(std::int64_t x) { return __ll2float_rz(x); }
+__device__ inline float float_toward_zero(std::int32_t x) { return __int2float_rz(x); }
+__device__ inline float float_downward(std::int32_t x) { return __int2float_rd(x); }
+__device__ inline float float_upward(std::int32_t x) { return __int2float_ru(x); }
 
 /// The larger of a + b and c, as pairs of signed 16-bit numbers; sums must not overflow.
 __device__ inline std::uint32_t larger_of_sums(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
@@ -66,12 +68,15 @@ inline float directed(double x, float direction) {
 inline float product_toward_zero(float a, float b) { return directed(double{a} * b, 0); }
 inline float sum_toward_zero(float a, float b, float c) { return directed(double{a} * b + c, 0); }
 inline float sum_downward(float a, float b, float c) {
-    return directed(double{a} * b + c, -std::numeric_limits<float>::infinity());
+    return directed(double{a} * b + c, -HUGE_VALF);
 }
 inline float sum_upward(float a, float b, float c) {
-    return directed(double{a} * b + c, std::numeric_limits<float>::infinity());
+    return directed(double{a} * b + c, HUGE_VALF);
 }
 inline float float_toward_zero(std::int64_t x) { return directed(static_cast<double>(x), 0); }
+inline float float_toward_zero(std::int32_t x) { return directed(x, 0); }
+inline float float_downward(std::int32_t x) { return directed(x, -HUGE_VALF); }
+inline float float_upward(std::int32_t x) { return directed(x, HUGE_VALF); }
 
 inline std::uint32_t larger_of_sums(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     const auto half = [&](int at) {
@@ -90,7 +95,7 @@ inline std::uint32_t half_of_float(float x) { return f16_from_f32(base::bits_of(
 
 /// The larger of the two signed numbers of a pair.
 MX_HD inline int larger_half(std::uint32_t pair) {
-    return larger(static_cast<std::int16_t>(pair), static_cast<std::int32_t>(pair) >> 16);
+    return larger(static_cast<std::int32_t>(pair << 16), static_cast<std::int32_t>(pair)) >> 16;
 }
 
 /// 2^n for -126 <= n <= 127. Any float for others; their products with zero are truncated() to 0.
@@ -98,10 +103,17 @@ MX_HD inline float power_of_two(int n) {
     return base::float_from_bits((static_cast<std::uint32_t>(n) + 127u) << 23);
 }
 
+/// 1 / x for a power of two x from 2^-126 to 2^126.
+MX_HD inline float inverse_power_of_two(float x) {
+    return base::float_from_bits(0x7f000000u - base::bits_of(x));
+}
+
+/// The exponent of a float plus 127; 0 for subnormals and zero, 255 for infinity and NaN.
+MX_HD inline int exponent_field(float x) { return static_cast<int>(base::bits_of(x) << 1 >> 24); }
+
 /// The alignment exponent of an accumulator, at least `least`; `floor` for zero.
 MX_HD inline int alignment_of(float c, int least, int floor) {
-    const auto field = static_cast<int>(base::bits_of(c) << 1 >> 24);
-    return c == 0 ? floor : larger(field - 127, least);
+    return c == 0 ? floor : larger(exponent_field(c) - 127, least);
 }
 
 /// c * 2^n for an accumulator c below 2^(128 - n) with n <= 252; exact from 1/2 on in magnitude,

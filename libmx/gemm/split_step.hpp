@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "libmx/base/bits.hpp"
 #include "libmx/gemm/one_step.hpp"
@@ -40,16 +41,25 @@ inline constexpr std::array split_shapes{
     split_shape{4, conversion::rz_fp32},
 };
 
-/// The number of terms that a 32-bit sum can hold: each is below 2^(F + 2).
-inline constexpr int split_sum_terms = 16;
+/// The 32-bit sums among which the products of a step are divided. A term is below 2^(F + 2), so
+/// one sum holds 8 of them and the accumulator, which is below 2^(F + 1).
+constexpr int split_sums(int length) { return length < 16 ? 1 : 2; }
 
-/// Whether there is a shape for `r`, products of two significands fit in a float, and 16 terms in
-/// 32 bits.
+/// Exponents of units, the last bits of terms, for which two multiplications by floats raise a sum
+/// to its accumulator: 2^split_scale, and a power of two that is normal, as is its inverse.
+inline constexpr int split_scale = -32;
+inline constexpr int split_least_unit = -126 + split_scale;
+inline constexpr int split_most_unit = 126 + split_scale;
+
+/// Whether there is a shape for `r`, products of two significands fit in a float, terms fit in
+/// their sums, and no unit is below the least.
 constexpr bool takes_split(const step_rule& r) {
     if (r.fraction_bits > 25 || r.product_fraction_bits > 22 || r.zero != zero_sign::plus ||
-        r.underflow != zero_sign::kept) {
+        r.underflow != zero_sign::kept || r.exponent_floor - r.fraction_bits < split_least_unit) {
         return false;
     }
+    // 16 terms and an accumulator: (2 - 2^-4)^2 is below 4 by more than an 8th.
+    if (r.length > 16 && r.fraction_bits > 24 && r.product_fraction_bits > 8) return false;
     return std::ranges::any_of(split_shapes, [&](const split_shape& s) {
         return r.length == s.length && r.convert == s.convert;
     });
@@ -153,35 +163,46 @@ MX_HD inline float split_accumulator(std::uint32_t bits) {
     return base::float_from_bits(bits);
 }
 
-/// An exact sum of integers: high * 2^16 + low.
+/// An exact sum of integers of 32 bits: high * 2^16 + low.
 struct split_sum {
     std::int32_t high = 0;
-    std::uint32_t low = 0;  ///< at most 16 bits of each term
+    std::uint32_t low = 0;  ///< at most 16 bits of each
 
     MX_HD void add(std::int32_t x) {
         high += x >> 16;
         low += static_cast<std::uint32_t>(x) & 0xffffu;
     }
-    /// `high`, and `low` times 2^64: as last bits of a power of two, minus that.
+    /// `high` and `low` times 2^split_scale: as last bits of a power of two, minus that.
     MX_HD float upper() const {
         return base::float_from_bits(0x4b400000u + static_cast<std::uint32_t>(high)) - 0x1.8p23F;
     }
-    MX_HD float lower() const { return base::float_from_bits(0x6b000000u + low) - 0x1p87F; }
+    MX_HD float lower() const { return base::float_from_bits(0x3b000000u + low) - 0x1p-9F; }
 };
 
-/// The accumulator for a sum times 2^unit.
-template <conversion convert>
-MX_HD inline std::uint32_t split_result(const split_sum& total, int unit) {
+/// A split sum times 2^split_scale, and other sums as they are, in three roundings.
+MX_HD inline float float_toward_zero(const split_sum& s) {
+    return sum_toward_zero(s.upper(), 0x1p-16F, s.lower());
+}
+MX_HD inline float float_downward(const split_sum& s) {
+    return sum_downward(s.upper(), 0x1p-16F, s.lower());
+}
+MX_HD inline float float_upward(const split_sum& s) {
+    return sum_upward(s.upper(), 0x1p-16F, s.lower());
+}
+
+/// The accumulator for a sum, `unit` being 2^-split_scale times the value of 1.
+template <conversion convert, typename Sum>
+MX_HD inline std::uint32_t split_result(const Sum& sum, float unit) {
+    constexpr float scale = std::is_same_v<Sum, split_sum> ? 1 : 0x1p-32F;  // 2^split_scale
     if constexpr (convert == conversion::rne_fp16) {
         // Rounded to odd first, so that the second rounding is as good as the only one.
-        const float below = sum_downward(total.upper(), 0x1p80F, total.lower());
-        const float above = sum_upward(total.upper(), 0x1p80F, total.lower());
-        const float odd = (base::bits_of(below) & 1u) != 0 ? below : above;
-        return half_of_float(odd * power_of_two(smaller(larger(unit - 64, -126), 127)));
+        const float below = float_downward(sum);
+        const float odd = (base::bits_of(below) & 1u) != 0 ? below : float_upward(sum);
+        return half_of_float(odd * scale * unit);
     }
-    const float sum = sum_toward_zero(total.upper(), 0x1p80F, total.lower());
-    const std::uint32_t bits = base::bits_of(raised_toward_zero(sum, unit - 64));
-    return convert == conversion::rz_e8m13 ? bits & ~0x3ffu : bits;
+    const float result = product_toward_zero(float_toward_zero(sum) * scale, unit);
+    return convert == conversion::rz_e8m13 ? base::bits_of(result) & ~0x3ffu
+                                           : base::bits_of(result);
 }
 
 /// fused_step for split rows.
@@ -196,32 +217,12 @@ template <conversion convert, int length, int rows, int cols>
 MX_HD inline void split_step(const step_rule& r, const std::byte* a, unsigned a_next,
                              const std::byte* b, unsigned b_next, std::uint32_t (&c)[rows][cols]) {
     using row = split_row<length>;
-    int base_a[rows], base_b[cols], most = 0;
-    MX_UNROLL
-    for (unsigned i = 0; i < rows; ++i) {
-        base_a[i] = row(a + i * a_next).base();
-        most = larger(most, base_a[i]);
-    }
-    MX_UNROLL
-    for (unsigned j = 0; j < cols; ++j) {
-        base_b[j] = row(b + j * b_next).base();
-        most = larger(most, base_b[j]);
-    }
-    if (most == split_unusual) {  // rare
-        MX_UNROLL
-        for (unsigned i = 0; i < rows; ++i) {
-            MX_UNROLL
-            for (unsigned j = 0; j < cols; ++j) {
-                c[i][j] = step_of_split<length>(r, a + i * a_next, b + j * b_next, c[i][j]);
-            }
-        }
-        return;
-    }
+    const auto floor = static_cast<std::uint32_t>(r.exponent_floor);
     std::uint32_t pair_top[rows][cols];
     MX_UNROLL
     for (int i = 0; i < rows; ++i) {
         MX_UNROLL
-        for (int j = 0; j < cols; ++j) pair_top[i][j] = 0x80008000u;
+        for (int j = 0; j < cols; ++j) pair_top[i][j] = floor << 16 | (floor & 0xffffu);
     }
     MX_UNROLL
     for (unsigned k = 0; k < length; k += row::exponents_at_once) {
@@ -240,22 +241,54 @@ MX_HD inline void split_step(const step_rule& r, const std::byte* a, unsigned a_
             }
         }
     }
-    constexpr int least = target_of(convert).least_exponent;
-    const int raise = r.fraction_bits - r.product_fraction_bits;
-    int top[rows][cols];
-    float power[rows][cols];
+    int base_b[cols], most = 0;
+    MX_UNROLL
+    for (unsigned j = 0; j < cols; ++j) {
+        base_b[j] = row(b + j * b_next).base();
+        most = larger(most, base_b[j]);
+    }
+    // Exponents plus 127, as the fields of floats have them.
+    constexpr int least = target_of(convert).least_exponent + 127;
+    const int raise = r.fraction_bits - r.product_fraction_bits + 2 * 127;
+    const auto unit_of_0 = static_cast<std::uint32_t>(-r.fraction_bits - split_scale) << 23;
+    float unit[rows][cols], power[rows][cols];
+    MX_UNROLL
+    for (unsigned i = 0; i < rows; ++i) {
+        const int base_a = row(a + i * a_next).base();
+        most = larger(most, base_a);
+        MX_UNROLL
+        for (int j = 0; j < cols; ++j) {
+            int top = larger_half(pair_top[i][j]) + 127;
+            const float start = split_accumulator<convert>(c[i][j]);
+            if (start != 0) top = larger(top, larger(exponent_field(start), least));
+            most = larger(most, top);
+            unit[i][j] = base::float_from_bits((static_cast<std::uint32_t>(top) << 23) + unit_of_0);
+            power[i][j] = base::float_from_bits(
+                static_cast<std::uint32_t>(larger(base_a + base_b[j] + raise - top, 1)) << 23);
+        }
+    }
+    // Rare: an unusual row, or an accumulator that is large, infinite or NaN.
+    if (most - r.fraction_bits > split_most_unit + 127) {
+        MX_UNROLL
+        for (unsigned i = 0; i < rows; ++i) {
+            MX_UNROLL
+            for (unsigned j = 0; j < cols; ++j) {
+                c[i][j] = step_of_split<length>(r, a + i * a_next, b + j * b_next, c[i][j]);
+            }
+        }
+        return;
+    }
+    constexpr int sums = split_sums(length);
+    std::uint32_t sum[sums][rows][cols] = {};
     MX_UNROLL
     for (int i = 0; i < rows; ++i) {
         MX_UNROLL
         for (int j = 0; j < cols; ++j) {
-            const int own =
-                alignment_of(split_accumulator<convert>(c[i][j]), least, r.exponent_floor);
-            top[i][j] = larger(larger(larger_half(pair_top[i][j]), r.exponent_floor), own);
-            power[i][j] = power_of_two(larger(base_a[i] + base_b[j] + raise - top[i][j], -126));
+            const float start = split_accumulator<convert>(c[i][j]);
+            sum[0][i][j] = static_cast<std::uint32_t>(
+                truncated(start * inverse_power_of_two(unit[i][j]) * 0x1p32F));  // 2^-split_scale
         }
     }
-    constexpr int sums = (length + split_sum_terms - 1) / split_sum_terms;
-    std::uint32_t sum[sums][rows][cols] = {};
     MX_UNROLL
     for (unsigned k = 0; k < length; k += 4) {
         typename row::values vb[cols];
@@ -269,7 +302,7 @@ MX_HD inline void split_step(const step_rule& r, const std::byte* a, unsigned a_
                 MX_UNROLL
                 for (int n = 0; n < 4; ++n) {
                     const float product = va.v[n] * vb[j].v[n];
-                    sum[k / split_sum_terms][i][j] +=
+                    sum[k * sums / length][i][j] +=
                         static_cast<std::uint32_t>(truncated(product * power[i][j]));
                 }
             }
@@ -279,15 +312,15 @@ MX_HD inline void split_step(const step_rule& r, const std::byte* a, unsigned a_
     for (int i = 0; i < rows; ++i) {
         MX_UNROLL
         for (int j = 0; j < cols; ++j) {
-            const float start = split_accumulator<convert>(c[i][j]);
-            const int unit = top[i][j] - r.fraction_bits;
-            split_sum total;
-            total.add(truncated(raised(start, -unit)));
-            MX_UNROLL
-            for (int n = 0; n < sums; ++n) total.add(static_cast<std::int32_t>(sum[n][i][j]));
-            const std::uint32_t next = split_result<convert>(total, unit);
-            const std::uint32_t kept = base::is_nan(start) ? canonical_nan(convert) : c[i][j];
-            c[i][j] = base::is_finite(start) ? next : kept;
+            const auto first = static_cast<std::int32_t>(sum[0][i][j]);
+            if constexpr (sums == 1) {
+                c[i][j] = split_result<convert>(first, unit[i][j]);
+            } else {
+                split_sum total;
+                total.add(first);
+                total.add(static_cast<std::int32_t>(sum[1][i][j]));
+                c[i][j] = split_result<convert>(total, unit[i][j]);
+            }
         }
     }
 }

@@ -117,9 +117,9 @@ TEST_CASE("outputs of split_step are those of fused_step, for every model that i
                     for (const operand_kind kind : operand_kinds) {
                         for (int round = 0; round < 8; ++round) {
                             accumulator m = row;
-                            // What no row has: a floor below all exponents, and subnormals that
+                            // What no row has: the least floor that is taken, and subnormals that
                             // spread exponents.
-                            if (round == 6) m.exponent_floor = -1000;
+                            if (round == 6) m.exponent_floor = split_least_unit + m.fraction_bits;
                             if (round == 7) m.subnormals = subnormal_alignment::leading_bit;
                             const auto depth = static_cast<std::size_t>(m.fused_length);
                             const operand a =
@@ -143,6 +143,63 @@ TEST_CASE("outputs of split_step are those of fused_step, for every model that i
     CHECK(models > 25);
     CHECK(compared.usual > 40000);
     CHECK(compared.unusual > 4000);
+}
+
+TEST_CASE("outputs of split_step are those of fused_step for the largest sums and beside ties") {
+    outputs compared;
+    for (const accumulator& m : accumulators()) {
+        if (m.how != algorithm::fused) continue;
+        for (const operand_format& f : operand_formats) {
+            if (!takes(m, f, f, 0)) continue;
+            const auto depth = static_cast<std::size_t>(m.fused_length);
+            const int mantissa = f.mantissa_bits + f.dropped_bits;
+            const auto power = [&](int e) {  // the code of 2^e, or of zero where e is too small
+                return f.bias + e < 1 ? 0u : static_cast<std::uint32_t>(f.bias + e) << mantissa;
+            };
+            const std::uint32_t below_two = power(0) | ((1u << mantissa) - 1u);
+            const std::uint32_t minus = 1u << (f.code_bits() - 1);
+            // Rows of A: 1 + 2^-11, the tie of f16, and the last bit of a sum more or less; the
+            // largest terms of one sign.
+            operand a, b;
+            a.rows = rows;
+            b.rows = 2 * cols;
+            for (operand* const o : {&a, &b}) {
+                o->depth = depth;
+                o->format = &f;
+            }
+            a.codes.assign(rows * depth, 0);
+            b.codes.assign(2 * cols * depth, below_two);
+            for (std::size_t i = 0; i < rows; ++i) {
+                std::uint32_t* const row = a.codes.data() + i * depth;
+                row[0] = power(0);
+                row[1] = power(-5);
+                row[2] = power(m.fraction_bits / -2);
+                if (i == 1) row[2] |= minus;
+                if (i < 2) continue;
+                std::fill_n(row, depth, i == 2 ? below_two : below_two | minus);
+            }
+            std::uint32_t* const column = b.codes.data() + depth;
+            column[0] = power(0);
+            column[1] = power(-6);
+            column[2] = power(m.fraction_bits / 2 - m.fraction_bits);
+            const auto step = kind_of(a, b, m);
+            if (!takes_split(step.rule)) continue;
+            for (const std::uint32_t c : {0u, gives_f16(m) ? 0x3fffu : 0x3fffffffu}) {
+                CAPTURE(m.name, f.name, c);
+                compare(m, a, b, std::vector<std::uint32_t>(rows * cols, c), compared,
+                        std::make_index_sequence<split_shapes.size()>());
+            }
+        }
+    }
+    CHECK(compared.usual > 1000);
+    CHECK(compared.unusual == 0);
+
+    // 16 terms of 11 bits and an accumulator may exceed 32 bits.
+    accumulator longer = *find_accumulator("sm100.f16");
+    CHECK(takes_split(rule_of(longer, 20)));
+    longer.fused_length = 32;
+    CHECK_FALSE(takes_split(rule_of(longer, 20)));
+    CHECK(takes_split(rule_of(longer, 6)));
 }
 
 TEST_CASE("outputs of packed_step are those of grouped_step, for every model that it takes") {

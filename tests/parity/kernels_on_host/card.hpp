@@ -161,6 +161,9 @@ inline float __fmaf_ru(float a, float b, float c) {
     return card::rounded(double{a} * b + c, HUGE_VALF);
 }
 inline float __ll2float_rz(long long x) { return card::rounded(static_cast<double>(x), 0); }
+inline float __int2float_rz(int x) { return card::rounded(x, 0); }
+inline float __int2float_rd(int x) { return card::rounded(x, -HUGE_VALF); }
+inline float __int2float_ru(int x) { return card::rounded(x, HUGE_VALF); }
 template <typename Integer>
 Integer integer_toward_zero(float x) {
     if (std::isnan(x)) return 0;
