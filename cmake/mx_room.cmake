@@ -41,7 +41,7 @@ function(mx_inline_less)
 endfunction()
 
 # mx_optimize_less(TARGET...): for targets that decide, write text, or call other libraries. -Og takes
-# half the time of -O3.
+# about half the time of -O3.
 function(mx_optimize_less)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE
