@@ -31,7 +31,8 @@ DOCUMENT = ROOT / "docs/design/cuda.md"
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fmad=false", "--expt-relaxed-constexpr", "-Xptxas", "-v", "-cubin"]
 ARCHITECTURES = ("90", "100f")
 SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/narrow_instructions",
-           "codec/cuda/kernels", "codec/cuda/general_kernels", "codec/cuda/word_kernels",
+           "codec/cuda/kernels", "codec/cuda/general_kernels", "codec/cuda/number_kernels",
+           "codec/cuda/word_kernels",
            "gemm/cuda/kernels", "lab/cuda/kernels")
 PRODUCTS = re.compile(r"walk_splitILi(\d+)E.*?conversionE(\d)|walk_packed")
 NEVER = 10 ** 9
@@ -63,6 +64,8 @@ def loop_of(name):
         return Loop("LDG.E.128", "ATOMS", 16, 16)
     if "multiplyILj" in name:
         return Loop("LDGSTS", "FFMA", 512, 512, digits=2)
+    if "quantize_number_segments" in name:
+        return Loop("LDG.E.128", "IMAD.WIDE", 16, 16)
     return Loop("LDG.E.128", "IMAD.WIDE", 32, 32)
 
 
@@ -74,6 +77,9 @@ def family_of(name):
         how = f"{row[4]} by instruction" if row[4] else "MXFP8, MXFP6, MXFP4 by arithmetic"
         return (0 if not row[4] else 1, how, {"bf16": "bf16", "float": "f32, f16"}[row[2]],
                 "codes and figures" if row[1] == "1" else "figures")
+    number = re.search(r"quantize_number_segments.*?(bf16|float)_block", name)
+    if number:
+        return (1.5, "NVFP4", {"bf16": "bf16", "float": "f32, f16"}[number[1]], "figures")
     if "quantize_segments" in name:
         return (2, "other plain recipes", "all", "all")
     general = re.search(r"quantize_general_segments.*?(number|power)_scalesELi(\d+)E", name)

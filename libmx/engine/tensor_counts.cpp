@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "libmx/base/parallel.hpp"
+#include "libmx/codec/cuda/number_bounds.hpp"
 
 namespace mx::engine {
 namespace {
@@ -18,11 +19,16 @@ struct element_costs {
 };
 constexpr element_costs on_cpu{0, 0.55, 0.9, 1.6, 2, 30};
 constexpr element_costs on_device{0.036, 0.0006, 0.0008, 0.013, 0.013, 0.013};
+constexpr double numbers_on_device = 0.0013;
 
-double quantizing(const codec::backend& b, const element_costs& each,
+double quantizing(const codec::backend& b, bool device, const block::grid& g,
                   const codec::block_params& p) {
+    const element_costs& each = device ? on_device : on_cpu;
     if (b.takes != nullptr && !b.takes(p)) return each.reference;
     if (p.plain) return each.plain;
+    if (device && codec::cuda::takes_numbers(p, g.block_rows, g.block_cols)) {
+        return numbers_on_device;
+    }
     return codec::scales_have_codes(p) ? each.general : each.own_scales;
 }
 
@@ -50,7 +56,7 @@ bool is_counted(const run_control& control, const block::grid& g, std::uint64_t 
     const element_costs& each = device ? on_device : on_cpu;
     double instead = 0, spent = 0;
     for (const codec::recipe_request& r : recipes) {
-        instead += quantizing(by, each, *r.params);
+        instead += quantizing(by, device, g, *r.params);
         spent += evaluating(*r.params);
     }
     const double saved = std::max(instead, each.copying) - std::max(each.counting, each.copying);

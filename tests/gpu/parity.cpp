@@ -28,6 +28,7 @@ int compare(std::uint64_t every) {
     mx::tests::compare_general_segments(device, on_case, every);
     mx::tests::compare_matrices(device, on_case);
     mx::tests::compare_rows(device, on_case, every);
+    mx::tests::compare_numbers(device, on_case, every);
     mx::tests::compare_codes(device, on_case);
     mx::tests::compare_counts(device, 1200, false, on_case);
     std::cout << cases << " cases, " << different << " differ\n";

@@ -14,13 +14,19 @@ void general_on_host(const launch& l);
 
 namespace detail {
 
+template <bool coded, typename Values, typename Converter>
+void rows_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
+    const device_recipe& r = l.recipes[recipe];
+    const row_recipe shared = row_recipe_of(r);
+    quantize_rows(plain_rows<coded, Values, Converter>(shared, r.params), l, recipe, first);
+}
+
 template <bool coded, typename Converter>
 void rows_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
-    const row_recipe shared = row_recipe_of(l.recipes[recipe]);
     if (l.values.type == tensor::dtype::bf16) {
-        quantize_rows<coded, bf16_block, Converter>(shared, l, recipe, first);
+        rows_on_host<coded, bf16_block<row_size>, Converter>(l, first, recipe);
     } else {
-        quantize_rows<coded, float_block, Converter>(shared, l, recipe, first);
+        rows_on_host<coded, float_block<row_size>, Converter>(l, first, recipe);
     }
 }
 
@@ -37,18 +43,17 @@ void rows_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
 
 inline void segment_on_host(const launch& l, std::uint32_t segment, std::uint32_t recipe) {
     const device_recipe& r = l.recipes[recipe];
-    const std::uint64_t at = std::uint64_t{recipe} * l.segment_count + segment;
     const std::uint16_t* marks = nullptr;
     if (r.body != segment_body) {
-        marks = l.marks + at * l.marks_per_segment;
+        marks = marks_of(l, recipe, segment);
         if (!has_marks(l.segments[segment], marks)) return;
     }
     if (r.parts) {
         quantize_segment<true>(r.params, l.segments[segment], l.values, r.blocks, *r.totals,
-                               l.tallies[at], marks);
+                               tally_of(l, recipe, segment), marks);
     } else {
         quantize_segment<false>(r.params, l.segments[segment], l.values, r.blocks, *r.totals,
-                                l.tallies[at], marks);
+                                tally_of(l, recipe, segment), marks);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/stored_codes.hpp"
+#include "libmx/codec/cuda/number_bounds.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/scale/scale_rules.hpp"
@@ -186,6 +187,10 @@ stored_matrix weights(dtype type, std::uint64_t rows, std::uint64_t cols) {
     });
 }
 
+stored_matrix weights_of(dtype type, std::uint64_t rows, std::uint64_t cols, std::uint64_t) {
+    return weights(type, rows, cols);
+}
+
 // Blocks at the ends of what one lane, eight lanes and a warp process, where lanes share a decision
 // or leave it to exact sums, and where blocks end with the matrix.
 void compare_lanes(comparison& c) {
@@ -216,6 +221,52 @@ void compare_lanes(comparison& c) {
             }
         }
     }
+}
+
+// Magnitudes of any two binades by row, from far below to far above those that bodies of rows take.
+stored_matrix any_range(dtype type, std::uint64_t rows, std::uint64_t cols, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    return matrix_of(type, rows, cols, [&](std::uint64_t i) {
+        const int range = type == dtype::f16 ? 13 : 125;
+        const int exponent =
+            static_cast<int>((i / cols * 37 + seed) % (2 * 125)) * range / 125 - range;
+        const auto bits = static_cast<std::uint32_t>(random());
+        const float x = base::float_from_bits((bits & 0x807fffffu) | 0x3f800000u);
+        return std::ldexp(x, exponent + static_cast<int>(bits >> 24 & 1u));
+    });
+}
+
+// A tensor with one row of large numbers, so that block scales of the others are subnormal or zero.
+stored_matrix small_blocks(dtype type, std::uint64_t rows, std::uint64_t cols, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal;
+    return matrix_of(type, rows, cols, [&](std::uint64_t i) {
+        const float x = normal(random);
+        return i < cols ? x * 100 : std::ldexp(x, -static_cast<int>(i / 64 % 16));
+    });
+}
+
+std::vector<codec::recipe> number_recipes() {
+    std::vector<codec::recipe> all;
+    for (const codec::dialect& by : codec::dialects()) {
+        for (const char* scale : {"two-level", "single-level"}) {
+            for (const char* round : {"rtne", "away", "nearest-ties-to-zero", "zero"}) {
+                for (const char* block : {"1x16", "1x8", "1x7"}) {
+                    const std::string text = "nvfp4:dialect=" + std::string(by.name) +
+                                             ",scale=" + scale + ",round=" + round +
+                                             ",block=" + block;
+                    try {
+                        recipe r = codec::parse_recipe(text);
+                        const codec::block_params p = codec::params_of(r, {base::bits_of(1000.0f)});
+                        if (codec::cuda::takes_numbers(p, 1, 16)) all.push_back(r);
+                    } catch (const base::error&) {
+                        // Not a valid combination.
+                    }
+                }
+            }
+        }
+    }
+    return all;
 }
 
 std::vector<codec::recipe> row_recipes() {
@@ -382,6 +433,31 @@ void compare_rows(const codec::backend& d,
                             std::string(tensor::row_of(type).name) + " under " +
                             codec::to_string(some[r]),
                         bytes_of(got[r]) == bytes_of(expected[r]) ? "" : "totals differ");
+            }
+        }
+    }
+}
+
+void compare_numbers(const codec::backend& d,
+                     const std::function<void(const std::string&, const std::string&)>& on_case,
+                     std::uint64_t every) {
+    constexpr std::array make{weights_of, lone_specials, small_integers, any_range, small_blocks};
+    std::uint64_t turn = 0;
+    for (const recipe& r : number_recipes()) {
+        for (const dtype type : types) {
+            for (std::size_t i = 0; i <= make.size(); ++i) {
+                if (turn++ % every != 0) continue;
+                // Rows that begin at sixteen bytes, and rows that do not.
+                const std::uint64_t rows = 5 + turn % 3;
+                const std::uint64_t cols = turn % 2 == 0 ? 16 * 70 : 16 * 70 + 9;
+                const auto m = i < make.size()
+                                   ? make[i](type, rows, cols, turn)
+                                   : make_matrix(type, rows, cols, all_kinds, *r.element, turn);
+                const auto expected =
+                    everything(*backends_here().front(), m, r, detail::none, false);
+                on_case(codec::to_string(r) + ", " + std::string(tensor::row_of(type).name) +
+                            ", values " + std::to_string(i) + ", rows of " + std::to_string(cols),
+                        everything(d, m, r, detail::none, false) == expected ? "" : "differs");
             }
         }
     }

@@ -36,6 +36,13 @@ void compare_rows(const codec::backend& d,
                   const std::function<void(const std::string&, const std::string&)>& on_case,
                   std::uint64_t every = 1);
 
+/// Recipes of the body of NVFP4 (libmx/codec/cuda/number_body.hpp): every dialect that it takes, in
+/// each rounding, over values with equal errors, ties, zeros, NaN and any range. Runs one case of
+/// `every`.
+void compare_numbers(const codec::backend& d,
+                     const std::function<void(const std::string&, const std::string&)>& on_case,
+                     std::uint64_t every = 1);
+
 /// Values stored as codes of 8 bits, which the device widens, with the float32 of the reference.
 void compare_codes(const codec::backend& d,
                    const std::function<void(const std::string&, const std::string&)>& on_case);

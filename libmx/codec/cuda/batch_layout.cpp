@@ -13,6 +13,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/stored_codes.hpp"
+#include "libmx/codec/cuda/number_bounds.hpp"
 #include "libmx/codec/cuda/row_grid.hpp"
 #include "libmx/codec/segment_kernel.hpp"
 
@@ -97,6 +98,12 @@ int body_of(const recipe_request& r, std::span<const placed_segment> segments) {
     return body != segment_body && r.wanted == detail::codes ? body + coded_rows : body;
 }
 
+bool has_numbers(const recipe_request& r, std::span<const placed_segment> segments) {
+    if (r.parts || r.wanted != detail::none || segments.empty()) return false;
+    const segment_place& s = segments.front().place;
+    return takes_numbers(*r.params, s.block_rows, s.block_cols);
+}
+
 }  // namespace
 
 batch_layout lay_out(const value_rectangle& values, std::span<const placed_segment> segments,
@@ -130,16 +137,19 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     l.values = scratch.take(l.value_bytes);
     if (codes) l.widened = scratch.take(elements * sizeof(std::uint16_t));
     if (l.raises) l.raised = scratch.take(blocks * l.stride);
+    const auto numbers = static_cast<std::size_t>(std::ranges::count_if(
+        recipes, [&](const recipe_request& r) { return has_numbers(r, segments); }));
+    l.numbers = scratch.take(numbers * sizeof(number_table));
     const bool rows = std::ranges::any_of(recipes, [&](const recipe_request& r) {
-        return r.params->plain && body_of(r, segments) != segment_body;
+        return r.params->plain ? body_of(r, segments) != segment_body : has_numbers(r, segments);
     });
     for (std::size_t s = 0; rows && s < segments.size(); ++s) {
         const std::size_t words =
             (segments[s].place.blocks() + blocks_per_mark - 1) / blocks_per_mark;
         l.marks_per_segment = std::max(l.marks_per_segment, words);
     }
-    l.marks =
-        scratch.take(l.plain_count * segments.size() * l.marks_per_segment * sizeof(std::uint16_t));
+    l.marks = scratch.take(recipes.size() * segments.size() * l.marks_per_segment *
+                           sizeof(std::uint16_t));
     l.sums = back.take(recipes.size() * sizeof(block::exact_totals));
     l.sent_bytes = l.there_bytes + back.bytes();
     l.tallies = back.take(recipes.size() * segments.size() * sizeof(segment_tally));
@@ -166,6 +176,7 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     const std::size_t segment_count = segments.size();
     auto* const sums = at<block::exact_totals>(device_back, layout.sums);
     auto* const tallies = at<segment_tally>(device_back, layout.tallies);
+    auto* numbers = at<number_table>(device_scratch, layout.numbers);
     std::memset(there + layout.there_bytes, 0, layout.sent_bytes - layout.there_bytes);
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         const recipe_layout& of = layout.by_recipe[r];
@@ -191,9 +202,12 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
         d.params.scale_format =
             at<format::scale_format>(device_there, lies + offsetof(pointed_at, scales));
         d.blocks = blocks_of(layout, of, device_back);
-        d.tallies = tallies + of.slot * segment_count;
         d.totals = sums + of.slot;
         d.parts = recipes[r].parts;
+        if (has_numbers(recipes[r], segments)) {
+            d.numbers = numbers++;
+            l.number_rows = true;
+        }
         (pointed.scales.power_of_two() ? l.powers : l.numbers) = true;
         store(there + layout.general + index * sizeof d, d);
     }

@@ -338,14 +338,24 @@ void with_lanes(std::uint64_t size, Run&& run) {
 }
 
 /// Quantizes a segment with the same bytes as the reference, `lanes` lanes to a block. Called by
-/// all lanes of a warp; one of them writes `out`. `p` has the recipe's parameters.
+/// all lanes of a warp; one of them writes `out`. `p` has the recipe's parameters. With `marks`,
+/// only the marked blocks, which it adds to `out`: see quantize_segment.
 template <typename Family, int lanes>
 MX_HD inline void quantize_general(const launch& l, const general_recipe& r, const block_params& p,
-                                   const device_segment& s, segment_tally& out) {
+                                   const device_segment& s, segment_tally& out,
+                                   const std::uint16_t* marks) {
     using namespace detail;
     const general_work w{p, s, l.values};
     constexpr std::uint32_t at_once = lane_count / lanes;
-    for_rounds<true>(w.s, at_once, *r.totals, out, false, [&](auto first, auto& tally, auto& sums) {
+    const auto round = [&](std::uint32_t first, auto& tally, auto& sums) {
+        std::uint32_t wanted = ~0u;
+        if (marks != nullptr) {
+            constexpr std::uint32_t in_word = blocks_per_mark;
+            wanted = marks[first / in_word] >> first % in_word;
+            if (at_once > in_word && first + in_word < blocks_of(s))
+                wanted |= static_cast<std::uint32_t>(marks[first / in_word + 1]) << in_word;
+            if (wanted << (lane_count - at_once) == 0) return;
+        }
         per_lane<scaled_block<Family>> b;
         per_lane<block::block_stats> stats;
         per_lane<int> exponent;
@@ -353,7 +363,9 @@ MX_HD inline void quantize_general(const launch& l, const general_recipe& r, con
         per_lane<element_tally> whole;
         each([&](int lane) {
             b[lane] = {};
-            b[lane].at = window_of(w.s, first + static_cast<std::uint32_t>(lane / lanes));
+            const auto which = static_cast<std::uint32_t>(lane / lanes);
+            b[lane].at = window_of(w.s, first + which);
+            if ((wanted >> which & 1u) == 0) b[lane].at.size = 0;
             stats[lane] = {};
             counted[lane] = {};
         });
@@ -376,7 +388,8 @@ MX_HD inline void quantize_general(const launch& l, const general_recipe& r, con
             add_part(p.element, counted[lane], whole[lane], one, stats[lane], tally[lane]);
             if (one) r.blocks.put(w.s.first_block + at.index, stats[lane]);
         });
-    });
+    };
+    for_rounds<true>(w.s, at_once, *r.totals, out, marks != nullptr, round);
 }
 
 }  // namespace mx::codec::cuda

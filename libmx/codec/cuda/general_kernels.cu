@@ -25,10 +25,14 @@ __global__ void __launch_bounds__(threads, 4) quantize_general_segments(launch l
     const auto r = static_cast<std::uint32_t>(job % l.general_count);
     if (s >= l.segment_count) return;
     const general_recipe& recipe = l.general[r];
+    const std::uint16_t* const marks =
+        recipe.numbers != nullptr ? marks_of(l, l.recipe_count + r, s) : nullptr;
+    if (marks != nullptr && !has_marks(l.segments[s], marks)) return;
     constexpr bool of_powers = std::is_same_v<Family, power_scales>;
     if (recipe.params.scale_format->power_of_two() != of_powers) return;
     copy_to_shared(recipe.params, shared[warp]);
-    quantize_general<Family, lanes>(l, recipe, shared[warp], l.segments[s], recipe.tallies[s]);
+    quantize_general<Family, lanes>(l, recipe, shared[warp], l.segments[s],
+                                    tally_of(l, l.recipe_count + r, s), marks);
 }
 
 template <typename Family>
@@ -57,6 +61,7 @@ int enqueue_general(const launch& l, void* stream_handle) {
 int enqueue(const launch& l, void* stream) {
     int code = enqueue_codes(l, stream);
     if (code == cudaSuccess) code = enqueue_plain(l, stream);
+    if (code == cudaSuccess) code = enqueue_numbers(l, stream);
     return code != cudaSuccess ? code : enqueue_general(l, stream);
 }
 

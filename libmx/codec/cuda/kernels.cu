@@ -22,14 +22,13 @@ __global__ void __launch_bounds__(warps_per_block* lane_count, 3) quantize_segme
     const auto r = static_cast<std::uint32_t>(job % l.recipe_count);
     if (s >= l.segment_count) return;
     const device_recipe& recipe = l.recipes[r];
-    const std::uint64_t at = std::uint64_t{r} * l.segment_count + s;
     const std::uint16_t* marks = nullptr;
     if (recipe.body != segment_body) {
-        marks = l.marks + at * l.marks_per_segment;
+        marks = marks_of(l, r, s);
         if (!has_marks(l.segments[s], marks)) return;
     }
     copy_to_shared(recipe.params, shared[warp]);
-    segment_tally& out = l.tallies[at];
+    segment_tally& out = tally_of(l, r, s);
     if (recipe.parts) {
         quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks, *recipe.totals,
                                out, marks);

@@ -103,11 +103,14 @@ struct device_recipe {
     std::uint8_t body;            ///< see body_of
 };
 
+struct number_table;
+
 /// A recipe that is not plain. The data that its parameters point to are on the device, too.
 struct general_recipe {
     block_params params;
+    number_table* numbers;        ///< for the body of number_body.hpp, undefined before a launch;
+                                  ///< null: another takes its blocks
     block_results blocks;         ///< its requested results per block
-    segment_tally* tallies;       ///< of every segment
     block::exact_totals* totals;  ///< of all segments; initially zeros
     bool parts;
 };
@@ -124,24 +127,34 @@ struct launch {
     std::uint32_t bodies;          ///< a bit for each body that plain recipes have
     std::uint32_t by_instruction;  ///< bodies that may use the device's instructions: see
                                    ///< bodies_by_instruction
-    segment_tally* tallies;        ///< of segment s under plain recipe r at r * segment_count + s
-    std::uint16_t* marks;  ///< the blocks that bodies of rows leave to the body of segments,
-                           ///< marks_per_segment words from the same index on
+    segment_tally* tallies;        ///< of every segment: see tally_of
+    std::uint16_t* marks;          ///< the blocks that bodies of rows leave to other bodies,
+                                   ///< marks_per_segment words for each segment: see marks_of
     std::uint32_t marks_per_segment;
 
     const general_recipe* general;
     std::uint32_t general_count;
     bool powers, numbers;  ///< the families of these recipes: see general_block.hpp
+    bool number_rows;      ///< whether any has a number_table
     std::uint64_t stride;  ///< elements of a block: see block_stride
     std::uint8_t* raised;  ///< see raise_exponents; null if no recipe requests it
 };
 
+/// The tally and the marks of a segment under recipe `slot`: the plain ones come first.
+MX_HD inline segment_tally& tally_of(const launch& l, std::uint32_t slot, std::uint32_t segment) {
+    return l.tallies[std::uint64_t{slot} * l.segment_count + segment];
+}
+MX_HD inline std::uint16_t* marks_of(const launch& l, std::uint32_t slot, std::uint32_t segment) {
+    return l.marks + (std::uint64_t{slot} * l.segment_count + segment) * l.marks_per_segment;
+}
+
 /// Queues everything on `stream` (a cudaStream_t). Returns the runtime's error code, 0 on success.
 int enqueue(const launch& l, void* stream);
 
-/// The widening of a launch, its plain recipes, and the others.
+/// The widening of a launch, its plain recipes, rows of the others, and what those leave.
 int enqueue_codes(const launch& l, void* stream);
 int enqueue_plain(const launch& l, void* stream);
+int enqueue_numbers(const launch& l, void* stream);
 int enqueue_general(const launch& l, void* stream);
 
 }  // namespace mx::codec::cuda

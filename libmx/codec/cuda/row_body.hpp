@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Segments with blocks that are short pieces of rows, under the common recipe (row_grid.hpp), if at
-// most codes are requested per block: the same figures as segment_body.hpp, with one lane per
-// block.
+// Segments with blocks that are short pieces of rows, with one lane per block: plain recipes
+// (row_grid.hpp), if at most codes are requested per block. number_body.hpp has those under NVFP4.
 //
 // Sixteen lanes process a segment, lane k the blocks k, k + 16, k + 32, ... A block is read once.
-// If numbers of 32 bits are not enough for a block, it is only marked; quantize_marked() in
-// segment_body.hpp processes it later.
+// If numbers of 32 bits are not enough for a block, it is only marked; the body of segments
+// processes it later.
 #pragma once
 
 #include <climits>
@@ -33,6 +32,12 @@ struct row_walk {
     MX_HD std::uint32_t size() const { return std::min(block_cols, cols - col * block_cols); }
     MX_HD std::uint64_t at(const device_values& values) const {
         return first + row * values.stride + col * block_cols;
+    }
+    /// Goes to block `b` of the segment.
+    MX_HD void go_to(std::uint32_t b) {
+        block = b;
+        row = b / across;
+        col = b - row * across;
     }
     MX_HD void advance() {
         block += lanes_per_segment;
@@ -62,21 +67,6 @@ struct row_tally {
     std::uint32_t nonzero, overflow, clamp, top_code, underflow, subnormal;
     std::uint32_t zero, eligible, collapsed, saturated, dead;
     std::uint32_t counted_max;
-    // The largest error: float32 bits plus the exponent of the scale in place, less a bias that
-    // keeps them within 32 bits. They compare like the numbers.
-    int max_error;
-
-    static constexpr int no_error = INT_MIN;
-    MX_HD void add_error(float of_y, int exponent) {
-        const int key = static_cast<int>(base::bits_of(of_y) - (127u << 23)) + exponent * (1 << 23);
-        if (of_y != 0) max_error = larger{}(max_error, key);
-    }
-    MX_HD double largest_error() const {
-        if (max_error == no_error) return 0;
-        const auto mantissa = static_cast<std::uint64_t>(max_error & 0x7fffff) << 29;
-        const auto field = static_cast<std::uint64_t>((max_error >> 23) + 1023) << 52;
-        return base::double_from_bits(field | mantissa);
-    }
 };
 
 struct merged_rows {
@@ -93,37 +83,38 @@ struct merged_rows {
         a.saturated += b.saturated;
         a.dead += b.dead;
         a.counted_max = std::max(a.counted_max, b.counted_max);
-        a.max_error = std::max(a.max_error, b.max_error);
         return a;
     }
 };
 
-// Counts and verdicts of a block with magnitudes |y| between `least`, the smallest non-zero one,
-// and `most`. A count is made only if an end of the range reaches its bound.
-template <typename Values>
-MX_HD inline void count_row(const row_grid& g, const Values& y, float least, float most,
-                            bool has_zeros, std::uint32_t size, row_tally& tally) {
+// Counts and verdicts of a block with magnitudes between `least`, the smallest non-zero one, and
+// `most`. A count is made only if an end of the range reaches its bound. same_code(): whether both
+// get the same code; called if the smaller one does not become zero.
+template <typename Values, typename SameCode>
+MX_HD inline void count_row(const row_bounds& from, const Values& y, std::uint32_t least,
+                            std::uint32_t most, bool has_zeros, std::uint32_t size,
+                            SameCode&& same_code, row_tally& tally) {
     std::uint32_t nonzero = size, top = 0, underflow = 0;
     if (has_zeros) {
         std::uint32_t count[1];
-        y.reaching({base::bits_of(g.near)}, count);
+        y.reaching({from.nonzero}, count);
         nonzero = count[0];
     }
-    if (base::bits_of(most) >= g.top) {
+    if (most >= from.top) {
         std::uint32_t count[1];
-        y.reaching({g.top}, count);
+        y.reaching({from.top}, count);
         top = count[0];
         tally.top_code += top;
     }
-    if (base::bits_of(most) >= g.overflow) {
+    if (most >= from.overflow) {
         std::uint32_t count[2];
-        y.reaching({g.overflow, g.clamp}, count);
+        y.reaching({from.overflow, from.clamp}, count);
         tally.overflow += count[0];
         tally.clamp += count[1];
     }
-    if (base::bits_of(least) < g.normal) {
+    if (least < from.normal) {
         std::uint32_t count[2];
-        y.reaching({g.kept, g.normal}, count);
+        y.reaching({from.kept, from.normal}, count);
         underflow = nonzero - count[0];
         tally.underflow += underflow;
         tally.subnormal += count[0] - count[1];
@@ -131,9 +122,8 @@ MX_HD inline void count_row(const row_grid& g, const Values& y, float least, flo
     tally.nonzero += nonzero;
     tally.zero += most == 0 ? 1u : 0u;
     if (nonzero < 2) return;
-    const float low = rounded(g, least);
     tally.eligible += 1;
-    tally.collapsed += low == rounded(g, most) && low != 0 ? 1u : 0u;
+    tally.collapsed += least >= from.kept && same_code() ? 1u : 0u;
     tally.saturated += top == nonzero ? 1u : 0u;
     tally.dead += underflow == nonzero ? 1u : 0u;
 }
@@ -155,163 +145,239 @@ MX_HD inline void write_codes(const row_codes& from, std::uint32_t size, std::ui
     }
 }
 
-// The scale of a block, and its magnitudes |y| = |x| / S, the smallest without zeros.
+// A block after reading. Scale has `plain`, whether numbers of 32 bits are enough, and `level`, the
+// exponent to which its sums belong.
+template <typename Values, typename Scale>
+struct row_block {
+    Values values;  // as stored; later multiplied by a power of two
+    magnitude_range range;
+    std::uint32_t least;  // the smallest non-zero magnitude, if any
+    Scale scale;
+
+    MX_HD void survey(std::uint32_t count) {
+        range = values.range();
+        if (count < static_cast<std::uint32_t>(Values::size)) range.least = 0;  // padded with zeros
+        least = range.least != 0 ? range.least : values.least_nonzero();
+    }
+};
+
+// n * times, times < 2^48; the result fits.
+MX_HD inline wide_integer multiplied(const wide_integer& n, std::uint64_t times) {
+    if (times == 1) return n;
+    wide_integer all = product_of(n.low & 0xffffffffu, times);
+    const wide_integer upper = product_of(n.low >> 32, times);
+    const std::uint64_t high = static_cast<std::uint64_t>(upper.high) << 32 | upper.low >> 32;
+    all = all + wide_integer{upper.low << 32, static_cast<std::int64_t>(high)};
+    const std::uint64_t top = static_cast<std::uint64_t>(n.high) * times;
+    all.high = static_cast<std::int64_t>(static_cast<std::uint64_t>(all.high) + top);
+    return all;
+}
+
+// The units of the sums of lanes: x in 2^x, d in times * 2^d, products in products of these.
+struct row_units {
+    int x, d;
+    std::uint32_t times;
+};
+
+// The sums of the lanes to those of the recipe.
+template <typename Totals>
+MX_HD inline void give_rows(const row_units& u, const per_lane<Totals>& sums,
+                            block::exact_totals& totals) {
+    const std::uint64_t times = u.times;
+    per_lane<lane_totals<false>> all;
+    each([&](int lane) {
+        const Totals& own = sums[lane];
+        all[lane] = no_totals<false>(totals);
+        all[lane].aimed = 0;
+        all[lane].x.start(totals.x, widened(own.x), u.x);
+        all[lane].d.start(totals.d, multiplied(widened(own.d), times), u.d);
+        all[lane].x2.start(totals.x2, own.x2, 2 * u.x);
+        all[lane].d2.start(totals.d2, multiplied(own.d2, times * times), 2 * u.d);
+        all[lane].xd.start(totals.xd, multiplied(own.xd, times), u.x + u.d);
+    });
+    give_totals(all);
+}
+
+// The scale of a block under a plain recipe, and its magnitudes |y| = |x| / S, the smallest without
+// zeros.
 struct row_scale {
-    int code;
+    int level;  // the code
     float reciprocal, least, most;
-    bool plain;  // whether numbers of 32 bits are enough
+    bool plain;
 };
 
 MX_HD inline row_scale scale_of(const row_grid& g, std::uint32_t largest,
                                 std::uint32_t least_nonzero) {
     row_scale s{};
     const std::uint32_t exponent = (largest + g.rule_step) >> 23;
-    s.code = largest == 0 ? g.least_scale : static_cast<int>(exponent) - g.rule_base;
-    s.reciprocal = base::float_from_bits(static_cast<std::uint32_t>(g.reciprocal - s.code) << 23);
+    s.level = largest == 0 ? g.least_scale : static_cast<int>(exponent) - g.rule_base;
+    s.reciprocal = base::float_from_bits(static_cast<std::uint32_t>(g.reciprocal - s.level) << 23);
     s.least = base::float_from_bits(least_nonzero) * s.reciprocal;
     s.most = base::float_from_bits(largest) * s.reciprocal;
     // NaN, Inf, subnormals, a scale at an end of its range, numbers too far apart.
     s.plain = largest == 0 || (least_nonzero >= 0x00800000u && largest < base::f32_infinity &&
-                               exponent < 255 && s.code >= g.least_scale &&
-                               s.code <= g.most_scale && s.least >= g.near && s.most < g.far);
+                               exponent < 255 && s.level >= g.least_scale &&
+                               s.level <= g.most_scale && s.least >= g.near && s.most < g.far);
     return s;
 }
 
-// A block after reading.
-template <typename Values>
-struct row_block {
-    Values values;  // as stored; later divided by the scale
-    magnitude_range range;
-    std::uint32_t least;  // the smallest non-zero magnitude, if any
-    row_scale scale;
-};
+// The largest error of a lane: float32 bits plus the exponent of the scale in place, less a bias
+// that keeps them within 32 bits. They compare like the numbers.
+struct row_error {
+    static constexpr int none = INT_MIN;
+    int key = none;
 
-template <typename Values>
-MX_HD inline void survey_row(const row_grid& g, std::uint32_t size, row_block<Values>& b) {
-    b.range = b.values.range();
-    if (size < row_size) b.range.least = 0;  // padded with zeros
-    b.least = b.range.least != 0 ? b.range.least : b.values.least_nonzero();
-    b.scale = scale_of(g, b.range.most, b.least);
-}
-
-// Adds a block that was read, and writes it where codes are wanted. `lowest`: the scale of the
-// totals.
-template <bool coded, typename Values, typename Converter>
-MX_HD inline void add_row(const row_grid& g, const Converter& convert, const row_walk& at,
-                          row_block<Values>& b, int lowest, std::uint64_t first_block,
-                          const block_results& to, typename row_sums<Values>::totals& sums,
-                          row_tally& tally) {
-    const std::uint32_t largest = b.range.most;
-    const row_scale& s = b.scale;
-    Values& y = b.values;
-    y.scale(s.reciprocal);
-    count_row(g, y, s.least, s.most, b.range.least == 0, at.size(), tally);
-    // Last: values leave their registers as they are added up.
-    row_sums<Values> sum;
-    row_codes codes;
-    const float error =
-        add_rounded<coded>(g, convert, y, base::bits_of(s.most) >= g.clamp, sum, codes);
-    sum.add_to(sums, largest == 0 ? 0 : s.code - lowest);
-    tally.add_error(error, s.code - format::e8m0_bias + g.unit);
-    tally.counted_max = larger{}(tally.counted_max, largest);
-    if constexpr (coded) {
-        const std::uint64_t index = first_block + at.block;
-        write_codes(codes, at.size(), to.codes + index * to.stride);
-        // A block of zeros has the least scale under every rule.
-        to.scale_code[index] = static_cast<std::uint8_t>(largest == 0 ? 0 : s.code);
-        to.offset[index] = 0;
-        to.amax[index] = to.x_max[index] = largest;
-        to.x_min[index] = b.least;
+    MX_HD void add(float of_y, int exponent) {
+        const int own = static_cast<int>(base::bits_of(of_y) - (127u << 23)) + exponent * (1 << 23);
+        if (of_y != 0) key = larger{}(key, own);
     }
-}
-
-// The sums of the lanes to those of the recipe.
-template <typename Values>
-MX_HD inline void give_rows(const row_grid& g, int lowest,
-                            const per_lane<typename row_sums<Values>::totals>& sums,
-                            block::exact_totals& totals) {
-    const int scale = lowest - format::e8m0_bias + g.unit;
-    const int x = scale + row_sums<Values>::x_place;
-    const int q = scale + q_place;
-    per_lane<lane_totals<false>> all;
-    each([&](int lane) {
-        all[lane] = no_totals<false>(totals);
-        all[lane].aimed = 0;
-        all[lane].x.start(totals.x, widened(sums[lane].x), x);
-        all[lane].d.start(totals.d, widened(sums[lane].d), q);
-        all[lane].x2.start(totals.x2, sums[lane].x2, 2 * x);
-        all[lane].d2.start(totals.d2, sums[lane].d2, 2 * q);
-        all[lane].xd.start(totals.xd, sums[lane].xd, x + q);
-    });
-    give_totals(all);
-}
+    MX_HD double value() const {
+        if (key == none) return 0;
+        const auto mantissa = static_cast<std::uint64_t>(key & 0x7fffff) << 29;
+        const auto field = static_cast<std::uint64_t>((key >> 23) + 1023) << 52;
+        return base::double_from_bits(field | mantissa);
+    }
+};
 
 }  // namespace detail
 
-/// What the warps of a recipe share.
+/// What the warps of a plain recipe share.
 struct row_recipe {
     row_grid grid;
     block_results blocks;
+    block::exact_totals* totals;
 };
 MX_HD inline row_recipe row_recipe_of(const device_recipe& r) {
-    return {row_grid_of(r.params), r.blocks};
+    return {row_grid_of(r.params), r.blocks, r.totals};
 }
 
-/// Quantizes segment `first_segment` of a launch and, if there is one, the next under its recipe
-/// `r`, which takes_rows() accepts; the same bytes as scalar::quantize, except for the blocks that
-/// it marks, which are left out. With `coded`, also writes codes and the facts of scales. Called by
-/// all lanes of a warp. Values is the kind of block for the stored type: bf16_block for bf16,
-/// float_block for all.
-template <bool coded, typename Values, typename Converter>
-MX_HD inline void quantize_rows(const row_recipe& shared, const launch& l, std::uint32_t r,
+/// The rows of a plain recipe, which takes_rows() accepts. With `coded`, also writes codes and the
+/// facts of scales. Stored is the kind of block for the stored type: bf16_block for bf16,
+/// float_block for all. (number_rows in number_body.hpp has the same members.)
+template <bool coded, typename Stored, typename Converter>
+class plain_rows {
+  public:
+    using values = Stored;
+    using scale = detail::row_scale;
+    using block = detail::row_block<values, scale>;
+    // |y| is zero or between 2^(emax - 19) and 2^(emax + 2), q below 2^(emax + 1), so q is a
+    // multiple of 2^(emax - 21), 32 units: of its last place, or of the last place of the format.
+    using sums = row_sums<values, 5>;
+    using totals = typename sums::totals;
+    using error = detail::row_error;
+
+    MX_HD plain_rows(const row_recipe& shared, const plain_params& p)
+        : shared_(shared), convert_(p) {}
+
+    MX_HD void survey(std::uint32_t size, block& b) const {
+        b.survey(size);
+        b.scale = detail::scale_of(shared_.grid, b.range.most, b.least);
+    }
+
+    /// Adds a block that was read, and writes it where codes are wanted. `lowest`: the level of the
+    /// totals.
+    MX_HD void add(const detail::row_walk& at, block& b, int lowest, std::uint64_t first_block,
+                   totals& to, detail::row_tally& tally, error& most) const {
+        const row_grid& g = shared_.grid;
+        const std::uint32_t largest = b.range.most;
+        const scale& s = b.scale;
+        values& y = b.values;
+        y.scale(s.reciprocal);
+        detail::count_row(
+            g.bounds, y, base::bits_of(s.least), base::bits_of(s.most), b.range.least == 0,
+            at.size(), [&] { return rounded(g, s.least) == rounded(g, s.most); }, tally);
+        // Last: values leave their registers as they are added up.
+        sums sum;
+        row_codes codes;
+        const float own =
+            add_rounded<coded>(g, convert_, y, base::bits_of(s.most) >= g.bounds.clamp, sum, codes);
+        const int shift = largest == 0 ? 0 : s.level - lowest;
+        sum.add_to(to, {shift, shift, 1});
+        most.add(own, s.level - format::e8m0_bias + g.unit);
+        tally.counted_max = larger{}(tally.counted_max, largest);
+        if constexpr (coded) {
+            const block_results& blocks = shared_.blocks;
+            const std::uint64_t index = first_block + at.block;
+            detail::write_codes(codes, at.size(), blocks.codes + index * blocks.stride);
+            // A block of zeros has the least scale under every rule.
+            blocks.scale_code[index] = static_cast<std::uint8_t>(largest == 0 ? 0 : s.level);
+            blocks.offset[index] = 0;
+            blocks.amax[index] = blocks.x_max[index] = largest;
+            blocks.x_min[index] = b.least;
+        }
+    }
+
+    MX_HD mx::block::exact_totals& recipe_totals() const { return *shared_.totals; }
+
+    /// The units of sums at a level.
+    MX_HD detail::row_units units(int level) const {
+        const int unit = level - format::e8m0_bias + shared_.grid.unit;
+        return {unit + sums::x_place, unit + sums::q_place, 1};
+    }
+
+    /// The largest error of each lane.
+    MX_HD void finish(const device_values&, per_lane<detail::row_walk>&, const per_lane<error>& own,
+                      per_lane<double>& most) const {
+        each([&](int lane) { most[lane] = own[lane].value(); });
+    }
+
+  private:
+    const row_recipe& shared_;
+    Converter convert_;
+};
+
+/// Quantizes segment `first_segment` of a launch and, if there is one, the next, under recipe
+/// `slot`, that of `rows`; the same bytes as the reference, except for the blocks that it marks,
+/// which are left out. Called by all lanes of a warp.
+template <typename Rows>
+MX_HD inline void quantize_rows(const Rows& rows, const launch& l, std::uint32_t slot,
                                 std::uint32_t first_segment) {
     using namespace detail;
-    using sums_of = row_sums<Values>;
+    using values = typename Rows::values;
+    using sums_of = typename Rows::sums;
     constexpr int none = -1;
-    const row_grid& g = shared.grid;
-    const Converter convert(l.recipes[r].params);
     const std::uint32_t count = l.segment_count - first_segment;  // two, or one
-    const std::uint64_t first = std::uint64_t{r} * l.segment_count + first_segment;
     per_lane<row_walk> at;
     per_lane<std::uint64_t> first_block;
     per_lane<row_tally> tally;
-    per_lane<Values> ahead;
+    per_lane<typename Rows::error> error;
+    per_lane<values> ahead;
     each([&](int lane) {
         const auto which = static_cast<std::uint32_t>(lane / lanes_per_segment);
         tally[lane] = {};
-        tally[lane].max_error = row_tally::no_error;
+        error[lane] = {};
         at[lane] = {};  // nothing to do
         first_block[lane] = 0;
         if (which >= count) return;
         const device_segment& s = l.segments[first_segment + which];
         at[lane] = walk_of(s, static_cast<std::uint32_t>(lane % lanes_per_segment));
         first_block[lane] = s.first_block;
-        if constexpr (Values::ahead) load_row(at[lane], l.values, ahead[lane]);
+        if constexpr (values::ahead) load_row(at[lane], l.values, ahead[lane]);
     });
     std::uint32_t round = 0;
     per_lane<bool> busy;
     do {
-        per_lane<typename sums_of::totals> sums;
+        per_lane<typename Rows::totals> sums;
         each([&](int lane) { sums[lane] = {}; });
         int lowest = none;
         for (int i = 0; i < sums_of::rounds; ++i) {
-            per_lane<row_block<Values>> b;
-            per_lane<int> scale;
+            per_lane<typename Rows::block> b;
+            per_lane<int> level;
             each([&](int lane) {
-                scale[lane] = none;
+                level[lane] = none;
                 busy[lane] = !at[lane].done();
                 if (!busy[lane]) return;
-                if constexpr (Values::ahead) {
+                if constexpr (values::ahead) {
                     b[lane].values = ahead[lane];
                 } else {
                     load_row(at[lane], l.values, b[lane].values);
                 }
-                survey_row(g, at[lane].size(), b[lane]);
+                rows.survey(at[lane].size(), b[lane]);
                 if (b[lane].scale.plain && b[lane].range.most != 0)
-                    scale[lane] = b[lane].scale.code;
+                    level[lane] = b[lane].scale.level;
             });
             if (!any(busy)) break;
-            const int most = largest(scale);
+            const int most = largest(level);
             if (most != none) {
                 if (lowest == none) lowest = most - (sums_of::span - 2);
                 if (most > lowest + sums_of::span || most < lowest + sums_of::span / 2) break;
@@ -320,37 +386,39 @@ MX_HD inline void quantize_rows(const row_recipe& shared, const launch& l, std::
             each([&](int lane) {
                 rare[lane] = false;
                 if (!busy[lane]) return;
-                const row_scale& s = b[lane].scale;
-                rare[lane] = !s.plain || (b[lane].range.most != 0 && s.code < lowest);
+                const auto& s = b[lane].scale;
+                rare[lane] = !s.plain || (b[lane].range.most != 0 && s.level < lowest);
                 const row_walk here = at[lane];
                 at[lane].advance();
-                if constexpr (Values::ahead) load_row(at[lane], l.values, ahead[lane]);
+                if constexpr (values::ahead) load_row(at[lane], l.values, ahead[lane]);
                 if (rare[lane]) return;
-                add_row<coded, Values, Converter>(g, convert, here, b[lane], lowest,
-                                                  first_block[lane], shared.blocks, sums[lane],
-                                                  tally[lane]);
+                rows.add(here, b[lane], lowest, first_block[lane], sums[lane], tally[lane],
+                         error[lane]);
             });
             const std::uint32_t bits = ballot(rare);
             each([&](int lane) {
-                const int which = lane / lanes_per_segment;
+                const auto which = static_cast<std::uint32_t>(lane / lanes_per_segment);
                 if (lane % lanes_per_segment != 0 || !busy[lane]) return;
-                const std::uint64_t segment = first + static_cast<std::uint64_t>(which);
-                l.marks[segment * l.marks_per_segment + round] =
+                marks_of(l, slot, first_segment + which)[round] =
                     static_cast<std::uint16_t>(bits >> (which * lanes_per_segment));
             });
             ++round;
         }
-        if (lowest != none) give_rows<Values>(g, lowest, sums, *l.recipes[r].totals);
+        if (lowest != none) give_rows(rows.units(lowest), sums, rows.recipe_totals());
     } while (any(busy));
-    for (int mask = lanes_per_segment / 2; mask > 0; mask /= 2)
+    per_lane<double> max_error;
+    rows.finish(l.values, at, error, max_error);
+    for (int mask = lanes_per_segment / 2; mask > 0; mask /= 2) {
         exchange(tally, mask, merged_rows{});
+        exchange(max_error, mask, larger{});
+    }
     each([&](int lane) {
         const auto which = static_cast<std::uint32_t>(lane / lanes_per_segment);
         if (lane % lanes_per_segment != 0 || which >= count) return;
         const row_tally& from = tally[lane];
-        segment_tally& all = l.tallies[first + which];
+        segment_tally& all = tally_of(l, slot, first_segment + which);
         all = {};
-        all.max_error = from.largest_error();
+        all.max_error = max_error[lane];
         // Lanes do not count what follows from the shape.
         all.elements = at[lane].blocks / at[lane].across * at[lane].cols;
         all.blocks = at[lane].blocks;

@@ -28,6 +28,12 @@ MX_HD inline bool takes_rows(const plain_params& p, std::uint64_t block_rows,
 /// The same bf16 in both halves of a word.
 MX_HD constexpr std::uint32_t twice(std::uint32_t half) { return half | half << 16; }
 
+/// Lower limits of magnitudes, as float32 bits, that are not zero; that become more than zero, a
+/// normal number, and the largest number; that overflow; that round beyond the largest number.
+struct row_bounds {
+    std::uint32_t nonzero, kept, normal, top, overflow, clamp;
+};
+
 /// The numbers of a recipe with its element format. Magnitudes are those of y = x / S in units of
 /// 2^(emax - place_bits), where 2^emax is the binade of the format's largest number: every bf16
 /// that row_sums (row_values.hpp) takes is an integer then.
@@ -41,9 +47,7 @@ struct row_grid {
     float in_ones, per_unit;  ///< 2^unit and its reciprocal
     float near;               ///< non-zero |y| are at least this, 2^(emax - 19),
     float far;                ///< and below this, 2^(emax + 2), so that row_sums is exact
-    /// Lower limits of magnitudes, as float32 bits, that become more than zero, a normal number,
-    /// and the largest number; that overflow; that round beyond the largest number.
-    std::uint32_t kept, normal, top, overflow, clamp;
+    row_bounds bounds;
     std::uint32_t rule_step;
     int rule_base;
     /// Scales whose reciprocals, in units, are normal float32, as codes: not those at an end of
@@ -78,11 +82,12 @@ MX_HD inline row_grid row_grid_of(const plain_params& p) {
     g.per_unit = base::exact_pow2f(-unit);
     g.near = units(emax - 19);
     g.far = units(emax + 2);
-    g.kept = base::bits_of(low_half) + 1u;
-    g.normal = base::bits_of(units(f.emin) - low_half);
-    g.top = base::bits_of(largest - top_half) + (even ? 0u : 1u);
-    g.overflow = base::bits_of(largest) + 1u;
-    g.clamp = base::bits_of(largest + top_half) + (even ? 1u : 0u);
+    g.bounds.nonzero = base::bits_of(g.near);
+    g.bounds.kept = base::bits_of(low_half) + 1u;
+    g.bounds.normal = base::bits_of(units(f.emin) - low_half);
+    g.bounds.top = base::bits_of(largest - top_half) + (even ? 0u : 1u);
+    g.bounds.overflow = base::bits_of(largest) + 1u;
+    g.bounds.clamp = base::bits_of(largest + top_half) + (even ? 1u : 0u);
     const scale::rule_step step = scale::step_of(p.rule, p.facts);
     g.rule_step = scale::one_binade - step.from;
     g.rule_base = step.base;

@@ -26,7 +26,8 @@ __global__ void __launch_bounds__(row_warps* lane_count, 4)
     if ((bodies >> l.recipes[r].body & 1u) == 0) return;
     if (threadIdx.x == 0) shared = row_recipe_of(l.recipes[r]);
     __syncthreads();
-    if (s < l.segment_count) quantize_rows<coded, Values, Converter>(shared, l, r, s);
+    if (s >= l.segment_count) return;
+    quantize_rows(plain_rows<coded, Values, Converter>(shared, l.recipes[r].params), l, r, s);
 }
 
 template <bool coded, typename Values, typename Converter>
@@ -45,12 +46,12 @@ int enqueue_rows_by(const launch& l, std::uint32_t bodies, void* stream) {
     const std::uint32_t coded = bodies & row_bodies << coded_rows;
     if (l.values.type == tensor::dtype::bf16) {
         if constexpr (std::is_same_v<Converter, grid_converter>) {
-            start_rows<false, bf16_block, Converter>(l, without, stream);
+            start_rows<false, bf16_block<row_size>, Converter>(l, without, stream);
         }
-        start_rows<true, bf16_block, Converter>(l, coded, stream);
+        start_rows<true, bf16_block<row_size>, Converter>(l, coded, stream);
     } else {
-        start_rows<false, float_block, Converter>(l, without, stream);
-        start_rows<true, float_block, Converter>(l, coded, stream);
+        start_rows<false, float_block<row_size>, Converter>(l, without, stream);
+        start_rows<true, float_block<row_size>, Converter>(l, coded, stream);
     }
     return cudaGetLastError();
 }

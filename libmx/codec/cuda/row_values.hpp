@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The up to 32 values of a block in one lane, padded with zeros: first as stored, then divided by
-// the scale. bf16 stay two to a word; others are float32.
+// The values of a block in one lane, padded with zeros: first as stored, then multiplied by a power
+// of two. bf16 stay two to a word; others are float32.
 #pragma once
 
 #include <algorithm>
@@ -113,6 +113,28 @@ MX_HD inline std::uint32_t larger_of_sum(std::uint32_t a, std::uint32_t b, std::
 
 #endif
 
+/// The smallest bf16 that is no less than a magnitude, given as float32 bits, in both halves.
+MX_HD constexpr std::uint32_t pair_bound(std::uint32_t bits) {
+    return twice((bits + 0xffffu) >> 16);
+}
+
+/// Bits of `yes` where `which` has ones, else of `no`.
+MX_HD constexpr std::uint32_t bits_of_either(std::uint32_t which, std::uint32_t yes,
+                                             std::uint32_t no) {
+    return (which & yes) | (~which & no);
+}
+
+/// All ones in each half whose magnitude is no less than that of `bound`, which has no sign.
+MX_HD inline std::uint32_t halves_reaching(std::uint32_t pair, std::uint32_t bound) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    return __hge2_mask(__habs2(as_pair(pair)), as_pair(bound));
+#else
+    // Neither half borrows, and its top bit stays set unless the magnitude is smaller.
+    const std::uint32_t reached = ((pair | 0x80008000u) - bound) & 0x80008000u;
+    return (reached >> 15) * 0xffffu;
+#endif
+}
+
 /// The lower bytes of four halves, those of `a` first.
 MX_HD inline std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b) {
 #if defined(__CUDA_ARCH__)
@@ -122,7 +144,7 @@ MX_HD inline std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b) {
 #endif
 }
 
-/// The largest number of values in a block.
+/// The largest number of values in a block under a plain recipe.
 inline constexpr int row_size = 32;
 
 /// Magnitudes, float32 bits.
@@ -158,15 +180,18 @@ MX_HD inline void store_sixteen(std::uint8_t* to, const sixteen_bytes& v) {
 
 }  // namespace detail
 
+/// A block of up to `n` values, a multiple of four.
+template <int n>
 class bf16_block {
   public:
+    static constexpr int size = n;
     /// Whether there are registers to load a block while the one before it is processed.
     static constexpr bool ahead = true;
 
-    MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t size) {
-        if (size == 32 && at % 8 == 0) {
+    MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t count) {
+        if (count == n && at % 8 == 0) {
             MX_UNROLL
-            for (int i = 0; i < 16; i += 4) {
+            for (int i = 0; i < words; i += 4) {
                 const detail::sixteen_bytes v = detail::load_sixteen(
                     values.data + (at + static_cast<std::uint64_t>(2 * i)) * 2);
                 for (int k = 0; k < 4; ++k) word_[i + k] = v.word[k];
@@ -174,9 +199,9 @@ class bf16_block {
             return;
         }
         MX_UNROLL
-        for (std::uint32_t i = 0; i < 32; i += 2) {
-            const std::uint32_t low = i < size ? half(values, at + i) : 0u;
-            const std::uint32_t high = i + 1 < size ? half(values, at + i + 1) : 0u;
+        for (std::uint32_t i = 0; i < n; i += 2) {
+            const std::uint32_t low = i < count ? half(values, at + i) : 0u;
+            const std::uint32_t high = i + 1 < count ? half(values, at + i + 1) : 0u;
             word_[i / 2] = low | high << 16;
         }
     }
@@ -184,7 +209,7 @@ class bf16_block {
     MX_HD magnitude_range range() const {
         std::uint32_t most = 0, least = 0x7fff7fffu;
         MX_UNROLL
-        for (int i = 0; i < 16; i += 2) {
+        for (int i = 0; i < words; i += 2) {
             const std::uint32_t a = word_[i] & 0x7fff7fffu;
             const std::uint32_t b = word_[i + 1] & 0x7fff7fffu;
             most = larger_halves(most, a, b);
@@ -198,7 +223,7 @@ class bf16_block {
     MX_HD std::uint32_t least_nonzero() const {
         std::uint32_t least = 0xffffu;
         MX_UNROLL
-        for (int i = 0; i < 16; ++i) {
+        for (int i = 0; i < words; ++i) {
             // Zeros wrap to the largest number.
             least = std::min(least, ((word_[i] & 0x7fffu) - 1u) & 0xffffu);
             least = std::min(least, ((word_[i] >> 16 & 0x7fffu) - 1u) & 0xffffu);
@@ -210,7 +235,7 @@ class bf16_block {
     MX_HD void scale(float by) {
         const std::uint32_t factor = twice(base::bits_of(by) >> 16);
         MX_UNROLL
-        for (int i = 0; i < 16; ++i) word_[i] = pair_product(word_[i], factor);
+        for (int i = 0; i < words; ++i) word_[i] = pair_product(word_[i], factor);
     }
 
     /// Value `i`, which must be a constant.
@@ -218,43 +243,48 @@ class bf16_block {
         return i % 2 == 0 ? low_of(word_[i / 2]) : high_of(word_[i / 2]);
     }
 
+    /// The smallest magnitude of the type that is no less than one of float32, as float32 bits.
+    static MX_HD std::uint32_t least_stored(std::uint32_t bits) {
+        return (bits + 0xffffu) & 0xffff0000u;
+    }
+
     /// Values 2 * i and 2 * i + 1.
     MX_HD std::uint32_t word(int i) const { return word_[i]; }
 
     /// Counts the magnitudes >= each of `from`, float32 bits of non-zero numbers of at most 8 bits,
     /// or one more than such bits.
-    template <int n>
-    MX_HD void reaching(const std::uint32_t (&from)[n], std::uint32_t (&count)[n]) const {
+    template <int k>
+    MX_HD void reaching(const std::uint32_t (&from)[k], std::uint32_t (&count)[k]) const {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
         // Two comparisons per instruction, each of them all ones in its half. The sum of such words
         // is 65536 * (lower - upper) - lower.
-        std::uint32_t sum[n] = {};
+        std::uint32_t sum[k] = {};
         MX_UNROLL
-        for (int i = 0; i < 16; ++i) {
+        for (int i = 0; i < words; ++i) {
             const __nv_bfloat162 magnitude = __habs2(as_pair(word_[i]));
-            for (int k = 0; k < n; ++k) {
-                sum[k] += __hge2_mask(magnitude, as_pair(twice((from[k] + 0xffffu) >> 16)));
+            for (int j = 0; j < k; ++j) {
+                sum[j] += __hge2_mask(magnitude, as_pair(pair_bound(from[j])));
             }
         }
-        for (int k = 0; k < n; ++k) {
-            const std::uint32_t lower = -sum[k] & 0xffffu;
-            count[k] = 2 * lower - ((sum[k] + lower) >> 16);
-            count[k] &= 0xffffu;
+        for (int j = 0; j < k; ++j) {
+            const std::uint32_t lower = -sum[j] & 0xffffu;
+            count[j] = 2 * lower - ((sum[j] + lower) >> 16);
+            count[j] &= 0xffffu;
         }
 #else
-        for (int k = 0; k < n; ++k) {
-            const std::uint32_t bound = twice((from[k] + 0xffffu) >> 16);
+        for (int j = 0; j < k; ++j) {
+            const std::uint32_t bound = pair_bound(from[j]);
             std::uint32_t reached = 0;
             MX_UNROLL
-            for (int i = 0; i < 16; ++i) {
+            for (int i = 0; i < words; ++i) {
                 // Neither half borrows, and its top bit stays set unless the magnitude is smaller.
                 const std::uint32_t d = (word_[i] | 0x80008000u) - bound;
                 reached = reached >> 1 | (d & 0x80008000u);
             }
 #if defined(__CUDA_ARCH__)
-            count[k] = static_cast<std::uint32_t>(__popc(reached));
+            count[j] = static_cast<std::uint32_t>(__popc(reached));
 #else
-            count[k] = static_cast<std::uint32_t>(__builtin_popcount(reached));
+            count[j] = static_cast<std::uint32_t>(__builtin_popcount(reached));
 #endif
         }
 #endif
@@ -266,17 +296,20 @@ class bf16_block {
         std::memcpy(&h, __builtin_assume_aligned(values.data + at * sizeof h, sizeof h), sizeof h);
         return h;
     }
-    std::uint32_t word_[16];
+    static constexpr int words = n / 2;
+    std::uint32_t word_[words];
 };
 
+template <int n>
 class float_block {
   public:
+    static constexpr int size = n;
     static constexpr bool ahead = false;
 
-    MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t size) {
-        if (values.type == tensor::dtype::f32 && size == 32 && at % 4 == 0) {
+    MX_HD void load(const device_values& values, std::uint64_t at, std::uint32_t count) {
+        if (values.type == tensor::dtype::f32 && count == n && at % 4 == 0) {
             MX_UNROLL
-            for (int i = 0; i < 32; i += 4) {
+            for (int i = 0; i < n; i += 4) {
                 const detail::sixteen_bytes v =
                     detail::load_sixteen(values.data + (at + static_cast<std::uint64_t>(i)) * 4);
                 for (int k = 0; k < 4; ++k) value_[i + k] = base::float_from_bits(v.word[k]);
@@ -284,15 +317,15 @@ class float_block {
             return;
         }
         MX_UNROLL
-        for (std::uint32_t i = 0; i < 32; ++i) {
-            value_[i] = i < size ? detail::load_value(values, at + i) : 0.0f;
+        for (std::uint32_t i = 0; i < n; ++i) {
+            value_[i] = i < count ? detail::load_value(values, at + i) : 0.0f;
         }
     }
 
     MX_HD magnitude_range range() const {
         magnitude_range r{0, base::f32_magnitude_mask};
         MX_UNROLL
-        for (int i = 0; i < 32; ++i) {
+        for (int i = 0; i < n; ++i) {
             r.most = std::max(r.most, magnitude(i));
             r.least = std::min(r.least, magnitude(i));
         }
@@ -301,34 +334,37 @@ class float_block {
     MX_HD std::uint32_t least_nonzero() const {
         std::uint32_t least = ~0u;
         MX_UNROLL
-        for (int i = 0; i < 32; ++i) least = std::min(least, magnitude(i) - 1u);
+        for (int i = 0; i < n; ++i) least = std::min(least, magnitude(i) - 1u);
         return least + 1u;
     }
     MX_HD void scale(float reciprocal) {
         MX_UNROLL
-        for (int i = 0; i < 32; ++i) value_[i] *= reciprocal;
+        for (int i = 0; i < n; ++i) value_[i] *= reciprocal;
     }
     MX_HD float operator[](int i) const { return value_[i]; }
+    static MX_HD std::uint32_t least_stored(std::uint32_t bits) { return bits; }
 
-    template <int n>
-    MX_HD void reaching(const std::uint32_t (&from)[n], std::uint32_t (&count)[n]) const {
-        for (int k = 0; k < n; ++k) {
-            count[k] = 0;
+    template <int k>
+    MX_HD void reaching(const std::uint32_t (&from)[k], std::uint32_t (&count)[k]) const {
+        for (int j = 0; j < k; ++j) {
+            count[j] = 0;
             MX_UNROLL
-            for (int i = 0; i < 32; ++i) count[k] += magnitude(i) >= from[k] ? 1u : 0u;
+            for (int i = 0; i < n; ++i) count[j] += magnitude(i) >= from[j] ? 1u : 0u;
         }
     }
 
-  private:
+    /// The magnitude of value `i`, float32 bits.
     MX_HD std::uint32_t magnitude(int i) const {
         return base::bits_of(value_[i]) & base::f32_magnitude_mask;
     }
-    float value_[32];
+
+  private:
+    float value_[n];
 };
 
-// The exact sums of a block, in integers: |y| is zero or between 2^(emax - 19) and 2^(emax + 2), q
-// below 2^(emax + 1), so q is a multiple of 2^(emax - 21): of its last place, or of the last place
-// of the format. All in the units of row_grid, of which q is a multiple of 2^q_place.
+// The exact sums of a block, in integers. |y| is zero or at least 2^7 and below 2^28, and the last
+// place of a float32 at least 2^-16. q, or the number that stands for it, is a multiple of
+// 2^q_place, of at most 2^22 of them.
 
 /// The sums of a lane over several blocks, in places of their own: those of x in 2^x_place units
 /// (see row_sums) at a scale that all blocks reach, those of d in 2^q_place units, those of
@@ -340,7 +376,12 @@ struct row_totals {
     wide_integer x2, d2, xd;
 };
 
-inline constexpr int q_place = 5;
+/// How the sums of a block are added to those of a lane: those of y times 2^x_shift, those of q
+/// times `times` * 2^q_shift.
+struct row_weight {
+    int x_shift, q_shift;
+    std::uint32_t times;
+};
 
 MX_HD inline std::uint64_t product(int a, int b) {
     return static_cast<std::uint64_t>(std::int64_t{a} * std::int64_t{b});
@@ -348,30 +389,33 @@ MX_HD inline std::uint64_t product(int a, int b) {
 
 /// Integers that a float32 addition makes: the sum of x, |x| <= 2^22 places, and a magic number of
 /// 1.5 * 2^23 places has in its last bits that of the integer. As a whole the bits are the integer
-/// plus those of the magic number, which is subtracted from sums at the end, modulo 2^32 or 2^64.
+/// plus those of the magic number, which is subtracted from sums of n at the end, modulo 2^32 or
+/// 2^64.
 struct biased {
     std::uint32_t sum = 0;
     MX_HD int add(float x, float magic) {
-        const std::uint32_t n = base::bits_of(x + magic);
-        sum += n;
-        return static_cast<int>(n);
+        const std::uint32_t own = base::bits_of(x + magic);
+        sum += own;
+        return static_cast<int>(own);
     }
-    MX_HD int total(float magic) const {
-        return static_cast<int>(sum - row_size * base::bits_of(magic));
+    MX_HD int total(int n, float magic) const {
+        return static_cast<int>(sum - static_cast<std::uint32_t>(n) * base::bits_of(magic));
     }
 };
 
-/// The sum of a * b, given that of biased numbers, and the sums of a and b.
-MX_HD inline std::int64_t unbiased(std::uint64_t sum, std::int64_t a, float magic_a, std::int64_t b,
-                                   float magic_b) {
+/// The sum of n products a * b, given that of biased numbers, and the sums of a and b.
+MX_HD inline std::int64_t unbiased(int n, std::uint64_t sum, std::int64_t a, float magic_a,
+                                   std::int64_t b, float magic_b) {
     const std::uint64_t bias_a = base::bits_of(magic_a), bias_b = base::bits_of(magic_b);
     return static_cast<std::int64_t>(sum - static_cast<std::uint64_t>(a) * bias_b -
                                      static_cast<std::uint64_t>(b) * bias_a -
-                                     row_size * bias_a * bias_b);
+                                     static_cast<std::uint64_t>(n) * bias_a * bias_b);
 }
 
-inline constexpr float q_magic = 0x1.8p28f;
-static_assert(q_magic == 1.5f * (1 << 23) * (1 << q_place));
+/// See biased.
+MX_HD constexpr float magic_of_place(int place) {
+    return 1.5f * static_cast<float>(1 << 23) * static_cast<float>(1 << place);
+}
 
 /// Adds n * 2^shift, shift <= 63.
 MX_HD inline void add_shifted(wide_integer& to, std::int64_t n, int shift) {
@@ -383,15 +427,14 @@ MX_HD inline wide_integer widened(std::int64_t n) {
     return {static_cast<std::uint64_t>(n), n < 0 ? -1 : 0};
 }
 
-template <typename Values>
+template <typename Values, int place>
 class row_sums;
 
-/// y is below 2^28, and eight of them are added up in 32 bits. Additions of 64 bits would take
-/// three instructions for each.
-template <>
-class row_sums<bf16_block> {
+/// Eight y are added up in 32 bits. Additions of 64 bits would take three instructions for each.
+template <int n, int place>
+class row_sums<bf16_block<n>, place> {
   public:
-    static constexpr int x_place = 0;
+    static constexpr int x_place = 0, q_place = place;
     using totals = row_totals<std::int64_t>;
     /// Exponents of scales from that of the totals on: no sum is shifted by more than 63 bits, and
     /// those of 32 lanes with `rounds` blocks each do not overflow.
@@ -399,40 +442,39 @@ class row_sums<bf16_block> {
     static constexpr int rounds = 32;
 
     MX_HD void add(float y, float q) {
-        const int n = static_cast<int>(y);
+        const int own = static_cast<int>(y);
         const int m = q_.add(q, q_magic);
-        x_[added_++ / 8] += n;
-        x2_ += product(n, n);
+        x_[added_++ / 8] += own;
+        x2_ += product(own, own);
         q2_ += product(m, m);
-        xd_ += product(n, m);
+        xd_ += product(own, m);
     }
-    /// `shift`: the exponent of the block's scale, less that of the totals.
-    MX_HD void add_to(totals& to, int shift) const {
-        const std::int64_t x = std::int64_t{x_[0]} + x_[1] + x_[2] + x_[3];
-        const int q = q_.total(q_magic);
-        to.x += x << shift;
-        to.d += std::int64_t{q} << shift;
-        add_shifted(to.x2, static_cast<std::int64_t>(x2_), 2 * shift);
-        add_shifted(to.d2, unbiased(q2_, q, q_magic, q, q_magic), 2 * shift);
-        add_shifted(
-            to.xd,
-            static_cast<std::int64_t>(xd_ - static_cast<std::uint64_t>(x) * base::bits_of(q_magic)),
-            2 * shift);
+    MX_HD void add_to(totals& to, const row_weight& w) const {
+        std::int64_t x = 0;
+        for (const int part : x_) x += part;
+        const int q = q_.total(n, q_magic);
+        const std::int64_t times = w.times;
+        to.x += x << w.x_shift;
+        to.d += q * times << w.q_shift;
+        add_shifted(to.x2, static_cast<std::int64_t>(x2_), 2 * w.x_shift);
+        add_shifted(to.d2, unbiased(n, q2_, q, q_magic, q, q_magic) * times * times, 2 * w.q_shift);
+        const std::uint64_t bias = static_cast<std::uint64_t>(x) * base::bits_of(q_magic);
+        add_shifted(to.xd, static_cast<std::int64_t>(xd_ - bias) * times, w.x_shift + w.q_shift);
     }
 
   private:
+    static constexpr float q_magic = magic_of_place(q_place);
     int added_ = 0;  // a constant where loops are unrolled
-    int x_[row_size / 8] = {};
+    int x_[n / 8] = {};
     biased q_;
     std::uint64_t x2_ = 0, q2_ = 0, xd_ = 0;
 };
 
-/// The last place of a float32 is at least 2^-16: y = high * 2^6 + low * 2^-16, both integers of at
-/// most 2^22.
-template <>
-class row_sums<float_block> {
+/// y = high * 2^6 + low * 2^-16, both integers of at most 2^22.
+template <int n, int place>
+class row_sums<float_block<n>, place> {
   public:
-    static constexpr int x_place = -16;
+    static constexpr int x_place = -16, q_place = place;
     using totals = row_totals<wide_integer>;
     static constexpr int span = 9;
     static constexpr int rounds = 32;
@@ -449,24 +491,28 @@ class row_sums<float_block> {
         high_q_ += product(high, m);
         low_q_ += product(low, m);
     }
-    MX_HD void add_to(totals& to, int shift) const {
-        const int high = high_.total(high_magic);
-        const int low = low_.total(low_magic);
-        const int q = q_.total(q_magic);
-        add_shifted(to.x, std::int64_t{high} * (1 << digit) + low, shift);
-        to.d += std::int64_t{q} << shift;
-        add_shifted(to.x2, unbiased(high2_, high, high_magic, high, high_magic),
-                    2 * (shift + digit));
-        add_shifted(to.x2, unbiased(both_, high, high_magic, low, low_magic),
-                    2 * shift + digit + 1);
-        add_shifted(to.x2, unbiased(low2_, low, low_magic, low, low_magic), 2 * shift);
-        add_shifted(to.d2, unbiased(q2_, q, q_magic, q, q_magic), 2 * shift);
-        add_shifted(to.xd, unbiased(high_q_, high, high_magic, q, q_magic), 2 * shift + digit);
-        add_shifted(to.xd, unbiased(low_q_, low, low_magic, q, q_magic), 2 * shift);
+    MX_HD void add_to(totals& to, const row_weight& w) const {
+        const int high = high_.total(n, high_magic);
+        const int low = low_.total(n, low_magic);
+        const int q = q_.total(n, q_magic);
+        const std::int64_t times = w.times;
+        const int x_shift = w.x_shift, both_shift = w.x_shift + w.q_shift;
+        add_shifted(to.x, std::int64_t{high} * (1 << digit) + low, x_shift);
+        to.d += q * times << w.q_shift;
+        add_shifted(to.x2, unbiased(n, high2_, high, high_magic, high, high_magic),
+                    2 * (x_shift + digit));
+        add_shifted(to.x2, unbiased(n, both_, high, high_magic, low, low_magic),
+                    2 * x_shift + digit + 1);
+        add_shifted(to.x2, unbiased(n, low2_, low, low_magic, low, low_magic), 2 * x_shift);
+        add_shifted(to.d2, unbiased(n, q2_, q, q_magic, q, q_magic) * times * times, 2 * w.q_shift);
+        add_shifted(to.xd, unbiased(n, high_q_, high, high_magic, q, q_magic) * times,
+                    both_shift + digit);
+        add_shifted(to.xd, unbiased(n, low_q_, low, low_magic, q, q_magic) * times, both_shift);
     }
 
   private:
     static constexpr int digit = 22;
+    static constexpr float q_magic = magic_of_place(q_place);
     static constexpr float high_magic = 0x1.8p29f, low_magic = 0x1.8p7f;
     biased high_, low_, q_;
     std::uint64_t high2_ = 0, both_ = 0, low2_ = 0, q2_ = 0, high_q_ = 0, low_q_ = 0;
@@ -479,9 +525,9 @@ struct row_codes {
 
 /// Rounds a scaled block by `convert`, adds it up, and, with `coded`, returns its codes. Returns
 /// the largest |y - q|. `beyond`: elements may round beyond the largest number.
-template <bool coded, typename Values, typename Converter>
+template <bool coded, typename Values, typename Sums, typename Converter>
 MX_HD inline float add_rounded(const row_grid& g, const Converter& convert, const Values& y,
-                               bool /*beyond*/, row_sums<Values>& sum, row_codes& codes) {
+                               bool /*beyond*/, Sums& sum, row_codes& codes) {
     float most = 0;
     MX_UNROLL
     for (int i = 0; i < row_size; i += 2) {
@@ -499,9 +545,10 @@ MX_HD inline float add_rounded(const row_grid& g, const Converter& convert, cons
 }
 
 /// bf16 by arithmetic: in pairs.
-template <bool coded>
-MX_HD inline float add_rounded(const row_grid& g, const grid_converter&, const bf16_block& y,
-                               bool beyond, row_sums<bf16_block>& sum, row_codes& codes) {
+template <bool coded, typename Sums>
+MX_HD inline float add_rounded(const row_grid& g, const grid_converter&,
+                               const bf16_block<row_size>& y, bool beyond, Sums& sum,
+                               row_codes& codes) {
     constexpr int words = row_size / 2;
     constexpr std::uint32_t signs = 0x80008000u;
     std::uint32_t q[words];

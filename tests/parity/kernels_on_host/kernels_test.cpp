@@ -88,6 +88,12 @@ TEST_CASE("kernels of rows leave the bytes of the reference, by arithmetic and b
     CHECK(one.count > 100);
 }
 
+TEST_CASE("the kernels of NVFP4 leave the bytes of the reference") {
+    judge one;
+    mx::tests::compare_numbers(arithmetic, std::ref(one), 11);
+    CHECK(one.count == 79);
+}
+
 TEST_CASE("kernels widen values that are stored as codes") {
     judge one;
     mx::tests::compare_codes(arithmetic, std::ref(one));

@@ -305,11 +305,16 @@ TEST_CASE("a device counts large tensors whose quantizing takes longer than thei
         const mx::block::grid rows{.over = {1, elements >> 12, 4096}, .block_cols = size};
         return mx::engine::is_counted(control, rows, elements, asked);
     };
-    CHECK(counted("nvfp4", 4, 16, 1u << 30));
-    CHECK(!counted("nvfp4", 1, 16, 1u << 30));
-    CHECK(!counted("nvfp4", 4, 16, 1u << 20));
-    CHECK(!counted("nvfp4", 4, 24, 1u << 30));
-    CHECK(!counted("nvfp4", 4, 8, 1u << 30));
+    const std::string ue5m3 = "nvfp4:scale_format=ue5m3";
+    CHECK(counted(ue5m3, 4, 16, 1u << 30));
+    CHECK(!counted(ue5m3, 1, 16, 1u << 30));
+    CHECK(!counted(ue5m3, 4, 16, 1u << 20));
+    CHECK(!counted(ue5m3, 4, 24, 1u << 30));
+    CHECK(!counted(ue5m3, 4, 8, 1u << 30));
+    // NVFP4 has a body of its own, up to blocks of 16.
+    CHECK(!counted("nvfp4", 4, 16, 1u << 30));
+    CHECK(counted("nvfp4", 40, 16, 1u << 30));
+    CHECK(counted("nvfp4", 4, 32, 1u << 30));
     CHECK(!counted("mxfp4", 9, 32, 1ull << 32));
     CHECK(counted("mxfp4", 100, 32, 1ull << 32));
 }
