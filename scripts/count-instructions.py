@@ -84,7 +84,7 @@ def family_of(name):
         return (2, "other plain recipes", "all", "all")
     general = re.search(r"quantize_general_segments.*?(number|power)_scalesELi(\d+)E", name)
     if general:
-        kind = "NVFP4, FP8 blocks and tiles" if general[1] == "number" else "dialects under powers of two"
+        kind = "other NVFP4, FP8 blocks and tiles" if general[1] == "number" else "dialects under powers of two"
         lanes = int(general[2])
         return (3, f"{kind}: {lanes} lane{'s' if lanes > 1 else ''} to a block", "all", "all")
     if "count_blocks" in name:

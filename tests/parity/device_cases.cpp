@@ -246,8 +246,35 @@ stored_matrix small_blocks(dtype type, std::uint64_t rows, std::uint64_t cols, s
     });
 }
 
+// Blocks of different scales whose largest errors differ in the last places of float32: a float32
+// error tells too little.
+stored_matrix even_errors(dtype type, std::uint64_t rows, std::uint64_t cols, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const float largest = 1000.0f + 0.37f * static_cast<float>(seed);  // of the tensor
+    const double g = static_cast<double>(largest / 2688);
+    double scale = 1;
+    return matrix_of(type, rows, cols, [&](std::uint64_t i) {
+        if (i == 0) return largest;
+        const std::uint64_t in_block = i % cols % 16;
+        if (in_block == 0) {
+            scale = static_cast<double>(8 + random() % 8) / 8 * g;
+            return static_cast<float>(6 * scale);
+        }
+        // Both of a half are 0.2 from 1, of scales up to almost twice the least.
+        const double error = 0.1 * g * (in_block % 2 == 0 ? 1 : -1);
+        return in_block < 3 ? static_cast<float>(3 * scale + error) : 0.0f;
+    });
+}
+
 std::vector<codec::recipe> number_recipes() {
     std::vector<codec::recipe> all;
+    // Scales of tensors that do not fit: block scales overflow, or are the smallest or zero.
+    for (const char* text :
+         {"nvfp4:outer=given:0.01", "nvfp4:outer=given:30000",
+          "nvfp4:dialect=modelopt,outer=given:0.01", "nvfp4:dialect=torchao,outer=given:30000",
+          "nvfp4:dialect=te,outer=given:20"}) {
+        all.push_back(codec::parse_recipe(text));
+    }
     for (const codec::dialect& by : codec::dialects()) {
         for (const char* scale : {"two-level", "single-level"}) {
             for (const char* round : {"rtne", "away", "nearest-ties-to-zero", "zero"}) {
@@ -441,7 +468,8 @@ void compare_rows(const codec::backend& d,
 void compare_numbers(const codec::backend& d,
                      const std::function<void(const std::string&, const std::string&)>& on_case,
                      std::uint64_t every) {
-    constexpr std::array make{weights_of, lone_specials, small_integers, any_range, small_blocks};
+    constexpr std::array make{weights_of, lone_specials, small_integers,
+                              any_range,  small_blocks,  even_errors};
     std::uint64_t turn = 0;
     for (const recipe& r : number_recipes()) {
         for (const dtype type : types) {

@@ -150,7 +150,7 @@ TEST_CASE("a lane for a block of NVFP4 leaves the bytes of the reference") {
                                    CHECK(difference == "");
                                    ++compared;
                                });
-    CHECK(compared == 864);
+    CHECK(compared == 1113);
 }
 
 TEST_CASE("NVFP4 has a body of its own, under dialects whose values are products of scales") {
@@ -179,6 +179,35 @@ TEST_CASE("NVFP4 has a body of its own, under dialects whose values are products
         CAPTURE(text);
         CHECK_FALSE(takes(text));
     }
+}
+
+TEST_CASE("blocks of NVFP4 that numbers of 32 bits cannot hold are left to other steps") {
+    const auto plain = [](const char* text, float tensor_scale, float most, float least) {
+        codec::block_params p =
+            codec::params_of(codec::parse_recipe(text), {base::bits_of(1000.0f)});
+        codec::set_tensor_scale(p, tensor_scale);
+        cuda::number_recipe r{};
+        for (std::uint32_t i = 0; i < cuda::limits_of_table; ++i) find_limit(p, i, r.limits);
+        r.tensor_scale = tensor_scale;
+        return cuda::detail::scale_of(r, base::bits_of(most), base::bits_of(least)).plain;
+    };
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    CHECK(plain("nvfp4", 1, 6, 6));
+    CHECK(plain("nvfp4", 1, 0, 0));
+    CHECK(plain("nvfp4", 1, 6, 0x1p-17f));
+    CHECK_FALSE(plain("nvfp4", 1, 6, 0x1.fp-18f));
+    CHECK(plain("nvfp4", 0x1p-40f, std::numeric_limits<float>::max(), 0x1p127f));
+    CHECK_FALSE(plain("nvfp4", 1, inf, 1));
+    CHECK_FALSE(plain("nvfp4", 1, base::quiet_nan(), 1));
+    CHECK(plain("nvfp4", 1, 0x1p-7f, 0x1p-7f));
+    CHECK_FALSE(plain("nvfp4", 1, 0x1p-8f, 0x1p-8f));  // the scale is zero
+    CHECK(plain("nvfp4:dialect=modelopt", 1, 2700, 1));
+    CHECK_FALSE(plain("nvfp4:dialect=modelopt", 1, 2800, 1));  // it is NaN
+    // The smallest scale of a dialect, however small the block.
+    CHECK(plain("nvfp4:dialect=torchao", 1, 0x1p-39f, 0x1p-39f));
+    CHECK_FALSE(plain("nvfp4:dialect=torchao", 1, 0x1p-42f, 0x1p-42f));
+    CHECK(plain("nvfp4:dialect=torchao", 0x1p-40f, 0x1p-78f, 0x1p-78f));
+    CHECK_FALSE(plain("nvfp4:dialect=torchao", 0x1p-40f, 0x1p-100f, 0x1p-100f));
 }
 
 TEST_CASE("limits say what scales and the encoder say of every number") {

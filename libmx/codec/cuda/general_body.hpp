@@ -337,9 +337,13 @@ void with_lanes(std::uint64_t size, Run&& run) {
     }
 }
 
+/// Whether a kernel processes what bodies of rows leave: they take small blocks only.
+template <typename Family, int lanes>
+inline constexpr bool takes_marks = lanes == 1 && std::is_same_v<Family, number_scales>;
+
 /// Quantizes a segment with the same bytes as the reference, `lanes` lanes to a block. Called by
 /// all lanes of a warp; one of them writes `out`. `p` has the recipe's parameters. With `marks`,
-/// only the marked blocks, which it adds to `out`: see quantize_segment.
+/// if it takes them, only the marked blocks, which it adds to `out`: see quantize_segment.
 template <typename Family, int lanes>
 MX_HD inline void quantize_general(const launch& l, const general_recipe& r, const block_params& p,
                                    const device_segment& s, segment_tally& out,
@@ -349,12 +353,12 @@ MX_HD inline void quantize_general(const launch& l, const general_recipe& r, con
     constexpr std::uint32_t at_once = lane_count / lanes;
     const auto round = [&](std::uint32_t first, auto& tally, auto& sums) {
         std::uint32_t wanted = ~0u;
-        if (marks != nullptr) {
+        if (takes_marks<Family, lanes> && marks != nullptr) {
             constexpr std::uint32_t in_word = blocks_per_mark;
-            wanted = marks[first / in_word] >> first % in_word;
-            if (at_once > in_word && first + in_word < blocks_of(s))
+            wanted = marks[first / in_word];
+            if (first + in_word < blocks_of(s))
                 wanted |= static_cast<std::uint32_t>(marks[first / in_word + 1]) << in_word;
-            if (wanted << (lane_count - at_once) == 0) return;
+            if (wanted == 0) return;
         }
         per_lane<scaled_block<Family>> b;
         per_lane<block::block_stats> stats;
@@ -389,7 +393,8 @@ MX_HD inline void quantize_general(const launch& l, const general_recipe& r, con
             if (one) r.blocks.put(w.s.first_block + at.index, stats[lane]);
         });
     };
-    for_rounds<true>(w.s, at_once, *r.totals, out, marks != nullptr, round);
+    const bool more = takes_marks<Family, lanes> && marks != nullptr;
+    for_rounds<true>(w.s, at_once, *r.totals, out, more, round);
 }
 
 }  // namespace mx::codec::cuda

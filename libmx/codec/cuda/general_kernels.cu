@@ -25,9 +25,11 @@ __global__ void __launch_bounds__(threads, 4) quantize_general_segments(launch l
     const auto r = static_cast<std::uint32_t>(job % l.general_count);
     if (s >= l.segment_count) return;
     const general_recipe& recipe = l.general[r];
-    const std::uint16_t* const marks =
-        recipe.numbers != nullptr ? marks_of(l, l.recipe_count + r, s) : nullptr;
-    if (marks != nullptr && !has_marks(l.segments[s], marks)) return;
+    const std::uint16_t* marks = nullptr;
+    if (takes_marks<Family, lanes> && recipe.numbers != nullptr) {
+        marks = marks_of(l, l.recipe_count + r, s);
+        if (!has_marks(l.segments[s], marks)) return;
+    }
     constexpr bool of_powers = std::is_same_v<Family, power_scales>;
     if (recipe.params.scale_format->power_of_two() != of_powers) return;
     copy_to_shared(recipe.params, shared[warp]);

@@ -72,12 +72,11 @@ MX_HD inline number_scale scale_of(const number_recipe& r, std::uint32_t largest
     // By halves of the least scale; the order of factors keeps products in range.
     const float g = r.tensor_scale * base::exact_pow2f(least_scale_exponent - 1);
     s.half = static_cast<float>(s.least) * g * s.reciprocal;
-    // NaN, Inf, maxima near either end of float32, numbers too far apart, a scale of zero or NaN,
-    // or one that has little to do with the maximum.
+    // The smallest numbers, numbers too far apart, a scale of zero or NaN, as NaN and Inf have, or
+    // one far beyond the maximum.
     s.plain = largest == 0 ||
-              (s.level >= 28 && s.level <= 226 &&
-               least_nonzero >= static_cast<std::uint32_t>(s.level - 19) << 23 && s.code > 0 &&
-               s.code < number_table::scales && s.half > 0x1p-60f && s.half < 0x1p60f);
+              (s.level >= 28 && least_nonzero >= static_cast<std::uint32_t>(s.level - 19) << 23 &&
+               s.code > 0 && s.code < number_table::scales && s.half < 0x1p60f);
     return s;
 }
 
@@ -234,19 +233,19 @@ MX_HD inline void count_numbers(const number_limits& limit, const Values& x, std
 
 // The block of a lane with the largest error, found in float32; the errors themselves are float64.
 struct number_error {
-    float high = -1;    // no error of the block is larger
-    float second = -1;  // of those of all other blocks
-    float low = -1;     // the largest error of all blocks is at least this
+    float low = -1;     // the largest error of all blocks, rounded
+    float high = -1;    // the same and more than roundings may hide
+    float second = -1;  // that of the other blocks
     std::uint32_t block = 0;
 
-    // About the largest error of a block in units, which are below 2^8 off.
+    // The largest error of a block in units, of which it is less than 2^7 off.
     MX_HD void add(float most, float unit, std::uint32_t which) {
         constexpr float off = 256;
         const float own = (most + off) * unit;
         second = larger_of(second, smaller_of(high, own));
         if (own > high) block = which;
         high = larger_of(high, own);
-        low = larger_of(low, (most - off) * unit);
+        low = larger_of(low, most * unit);
     }
 };
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many blocks of rows take the steps of the reference (row_body.hpp) under a recipe: of blocks
-// of 32 bf16 drawn from three distributions, per million. scripts/count-instructions.py keeps it.
+// How many blocks of rows take the steps of the reference (row_body.hpp, number_body.hpp) under a
+// recipe: of blocks of 32 bf16 drawn from three distributions, under NVFP4 of their first 16, per
+// million. scripts/count-instructions.py keeps it.
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "libmx/base/random.hpp"
-#include "libmx/codec/cuda/row_body.hpp"
+#include "libmx/codec/cuda/number_body.hpp"
 #include "libmx/codec/plain_block.hpp"
 
 namespace {
@@ -61,6 +63,42 @@ std::uint32_t bf16_of(double x) {
     return (bits + 0x7fffu + (bits >> 16 & 1u)) & 0x7fff0000u;  // the magnitude
 }
 
+// The ends of the first `size` magnitudes of a block; zeros do not count as the smallest.
+struct ends {
+    std::uint32_t most = 0, least = ~0u;
+    void add(std::uint32_t magnitude) {
+        most = std::max(most, magnitude);
+        if (magnitude != 0) least = std::min(least, magnitude);
+    }
+};
+struct drawn_block {
+    ends of_32, of_16;
+};
+
+std::vector<drawn_block> blocks_of(distribution which) {
+    draws x(which);
+    std::vector<drawn_block> all(blocks);
+    for (drawn_block& b : all) {
+        for (int i = 0; i < cuda::row_size; ++i) {
+            const std::uint32_t magnitude = bf16_of(x.next());
+            b.of_32.add(magnitude);
+            if (i < cuda::number_size) b.of_16.add(magnitude);
+        }
+    }
+    return all;
+}
+
+// As of a tensor of these blocks.
+cuda::number_recipe nvfp4_of(const std::vector<drawn_block>& all) {
+    std::uint32_t most = 0;
+    for (const drawn_block& b : all) most = std::max(most, b.of_16.most);
+    const codec::block_params p = codec::params_of(codec::parse_recipe("nvfp4"), {most});
+    cuda::number_recipe r{};
+    r.tensor_scale = p.tensor.decode;
+    for (std::uint32_t i = 0; i < cuda::limits_of_table; ++i) cuda::find_limit(p, i, r.limits);
+    return r;
+}
+
 }  // namespace
 
 int main() {
@@ -68,26 +106,25 @@ int main() {
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         grids[r] = cuda::row_grid_of(codec::params_of(codec::parse_recipe(recipes[r])));
     }
-    std::array<std::string, recipes.size()> lines;
+    std::array<std::string, recipes.size() + 1> lines;
     for (const auto which : {distribution::normal, distribution::laplace, distribution::student}) {
-        std::array<std::uint64_t, recipes.size()> by_steps{};
-        draws x(which);
-        for (std::uint64_t b = 0; b < blocks; ++b) {
-            std::uint32_t most = 0, least = ~0u;
-            for (int i = 0; i < cuda::row_size; ++i) {
-                const std::uint32_t magnitude = bf16_of(x.next());
-                most = std::max(most, magnitude);
-                if (magnitude != 0) least = std::min(least, magnitude);
-            }
+        std::array<std::uint64_t, lines.size()> by_steps{};
+        const std::vector<drawn_block> all = blocks_of(which);
+        const cuda::number_recipe nvfp4 = nvfp4_of(all);
+        for (const drawn_block& b : all) {
+            const auto [most, least] = b.of_32;
             for (std::size_t r = 0; r < recipes.size(); ++r) {
                 by_steps[r] += cuda::detail::scale_of(grids[r], most, least).plain ? 0u : 1u;
             }
+            const auto scale = cuda::detail::scale_of(nvfp4, b.of_16.most, b.of_16.least);
+            by_steps.back() += scale.plain ? 0u : 1u;
         }
-        for (std::size_t r = 0; r < recipes.size(); ++r) {
+        for (std::size_t r = 0; r < lines.size(); ++r) {
             lines[r] += "," + std::to_string(by_steps[r] * 1000000 / blocks);
         }
     }
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         std::printf("%s%s\n", recipes[r], lines[r].c_str());
     }
+    std::printf("nvfp4%s\n", lines.back().c_str());
 }
