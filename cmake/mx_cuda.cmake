@@ -58,9 +58,11 @@ if(NOT mx_cuda_cards AND NOT mx_cuda_wanted STREQUAL "off")
   endif()
 endif()
 if(NOT mx_cuda_wanted STREQUAL "off")
+  if(NOT "$ENV{CUDACXX}" STREQUAL "")
+    find_program(MX_NVCC "$ENV{CUDACXX}")
+  endif()
   # The toolkit's usual place is on few people's PATH.
-  find_program(MX_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda
-    PATH_SUFFIXES bin)
+  find_program(MX_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
   mark_as_advanced(MX_NVCC)
   set(MX_CUDA_MISSING "no nvcc. Install CUDA 12.8 or later, or set CUDA_PATH to where it is")
   if(MX_NVCC AND NOT mx_cuda_cards)

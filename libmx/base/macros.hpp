@@ -4,9 +4,13 @@
 
 #if defined(__CUDACC__)
 #define MX_HD __host__ __device__
-// The same for a long function with several callers: one copy on a device.
-#define MX_HD_CALL __host__ __device__ __noinline__
 #else
 #define MX_HD
-#define MX_HD_CALL
+#endif
+// The same for a long function with several callers: one copy on a device. For the host the
+// attribute would contradict `inline`.
+#if defined(__CUDA_ARCH__)
+#define MX_HD_CALL MX_HD __noinline__
+#else
+#define MX_HD_CALL MX_HD
 #endif

@@ -205,8 +205,9 @@ MX_HD inline void count_numbers(const number_limits& limit, const Values& x, std
                                 row_tally& tally) {
     std::uint32_t nonzero = size;
     if (has_zeros) {
+        constexpr std::uint32_t least_normal = 0x00800000u;
         std::uint32_t count[1];
-        x.reaching({1u}, count);
+        x.reaching({least_normal}, count);
         nonzero = count[0];
     }
     if (most >= limit[number_table::overflow]) {
