@@ -17,7 +17,7 @@ using report::cell;
 using report::text_of;
 
 constexpr std::size_t shown_cells_of_ranking = 20;
-constexpr std::size_t shown_groups = 4;
+constexpr std::size_t groups_with_figures = 4;
 
 // "P" for members of the Pareto front of bits and SQNR, "*" for the smallest ratio.
 report::section ranking_of(const report::record& tail) {
@@ -119,7 +119,8 @@ report::section disagreements_of(const report::record& tail) {
     for (const report::record& g : groups) {
         const auto* recipes = report::member<report::list>(g, "recipes");
         const auto* rates = report::member<report::list>(g, "scale_difference_rate");
-        if (recipes == nullptr || rates == nullptr || s.figures.size() == shown_groups) continue;
+        if (recipes == nullptr || rates == nullptr || s.figures.size() == groups_with_figures)
+            continue;
         report::heat_map map;
         map.value = axis_of("blocks with another scale", "", false, true);
         for (const report::value& v : *recipes) {

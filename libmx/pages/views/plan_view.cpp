@@ -158,18 +158,18 @@ report::value kept_record(const candidates& from) {
 
 // By role and reason, largest number of bits first.
 report::section kept_section(const candidates& from) {
-    struct group {
+    struct size {
         std::uint64_t tensors = 0, elements = 0, bits = 0;
     };
-    std::map<std::pair<std::string, std::string>, group> groups;
+    std::map<std::pair<std::string, std::string>, size> groups;
     for (const plan::kept_tensor& t : from.kept) {
-        group& g = groups[{t.of->role, t.reason}];
+        size& g = groups[{t.of->role, t.reason}];
         ++g.tensors;
         g.elements += t.elements;
         g.bits += t.bits.value_or(0);
     }
-    std::vector<std::pair<std::pair<std::string, std::string>, group>> sorted(groups.begin(),
-                                                                              groups.end());
+    std::vector<std::pair<std::pair<std::string, std::string>, size>> sorted(groups.begin(),
+                                                                             groups.end());
     std::ranges::stable_sort(
         sorted, [](const auto& a, const auto& b) { return a.second.bits > b.second.bits; });
     report::section s{.heading = "Kept as stored",
