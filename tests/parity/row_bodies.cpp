@@ -130,6 +130,27 @@ TEST_CASE("blocks that rows leave to the steps of the reference") {
     }
 }
 
+TEST_CASE("rows of any magnitude leave the bytes of the reference") {
+    using mx::tensor::dtype;
+    const codec::backend& reference = *mx::tests::backends_here().front();
+    for (const char* text : {"mxfp8:element=e5m2", "mxfp8", "mxfp4", "nvfp4"}) {
+        const codec::recipe r = codec::parse_recipe(text);
+        for (const dtype type : {dtype::bf16, dtype::f32}) {
+            for (std::uint32_t exponent = 1; exponent < 254; ++exponent) {
+                const auto m = changed(type, [&](std::size_t, std::uint32_t& bits) {
+                    bits = (bits & 0x807fffffu) | exponent << 23;
+                });
+                const auto expected =
+                    mx::tests::everything(reference, m, r, codec::detail::none, false);
+                CAPTURE(text, static_cast<int>(type), exponent);
+                const bool same = mx::tests::everything(backends.front(), m, r, codec::detail::none,
+                                                        false) == expected;
+                CHECK(same);
+            }
+        }
+    }
+}
+
 TEST_CASE("a lane for a block leaves the bytes of the reference") {
     for (const codec::backend& d : backends) {
         std::size_t compared = 0;
