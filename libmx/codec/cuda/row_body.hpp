@@ -335,7 +335,7 @@ MX_HD inline void quantize_rows(const Rows& rows, const launch& l, std::uint32_t
     using namespace detail;
     using values = typename Rows::values;
     using sums_of = typename Rows::sums;
-    constexpr int none = INT_MIN;  // no level
+    constexpr int none = INT_MIN;                                 // no level
     const std::uint32_t count = l.segment_count - first_segment;  // two, or one
     per_lane<row_walk> at;
     per_lane<std::uint64_t> first_block;
