@@ -27,6 +27,10 @@ case $1 in
     bench)
         case "$*" in
             *--gemm*) text='{"accumulator":"sm100.mxf8f6f4","times_two_threads_of_the_processor":150.5}' ;;
+            *--together*)
+                text='[{"recipe":"mxfp4","elements_per_second":50},{"recipes":["mxfp4","mxfp4:scale=ceil"'
+                text=$text',"mxfp4:scale=even","mxfp6","mxfp6:scale=ceil","mxfp6:scale=even","mxfp8"'
+                text=$text',"mxfp8:scale=ceil","mxfp8:scale=even","nvfp4"],"elements_per_second":20}]' ;;
             *) text='{"values":"device","writes":"sums","recipe":"mxfp4","fraction_of_roof":0.25}' ;;
         esac ;;
 esac
@@ -113,8 +117,9 @@ class CheckGpu(unittest.TestCase):
                   "^train: same bytes +passed",
                   "^cast: same bytes +failed +they differ",
                   "^compare by cuda +failed +exit code 4: no such thing", "^compare: same bytes +failed",
-                  r"^mxfp4, values on the card.*0\.7 +0\.25 +missed$",
-                  r"^sm100\.mxf8f6f4, times.*100 +150\.5 +reached$", "^mxfp4, from a file.*- +not measured$")
+                  "^figures: same bytes +passed", r"^mxfp4, values on the card.*>= 0\.5 +0\.25 +missed$",
+                  "^nvfp4, values on the card.*- +not measured$", r"^ten recipes in one.*<= 3 +2\.5 +reached$",
+                  r"^sm100\.mxf8f6f4, times.*>= 60 +150\.5 +reached$", "^mxfp4, from a file.*- +not measured$")
         self.assertIn("==", (folder / "log.txt").read_text())
         self.assertEqual(len((folder / "cast.cuda.sha256").read_text().splitlines()), 2)
         self.assertTrue((folder / "cast.cuda.json").is_file())
@@ -172,6 +177,17 @@ class Parts(unittest.TestCase):
         self.assertTrue(check_gpu.goal("x", 0.7, "0.7").endswith("reached"))
         self.assertTrue(check_gpu.goal("x", 0.7, "0.69").endswith("missed"))
         self.assertTrue(check_gpu.goal("x", 0.7, "").endswith(" -  not measured"))
+        self.assertTrue(check_gpu.goal("x", 3, "3", at_most=True).endswith("reached"))
+        self.assertTrue(check_gpu.goal("x", 3, "3.1", at_most=True).endswith("missed"))
+
+    @unittest.skipUnless(os.environ.get("MX"), "mx is not built")
+    def test_recipes(self):
+        """The program knows every recipe, and writes it as the bench does."""
+        for recipe in check_gpu.FAMILIES + check_gpu.TEN:
+            said = subprocess.run([os.environ["MX"], "explain", recipe, "--json", "-"], capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual(said.returncode, 0, recipe + said.stderr)
+            self.assertIn(f'"meaning":"{recipe}"', said.stdout)
 
     def test_a_step_that_takes_too_long_ends(self):
         with tempfile.TemporaryDirectory() as folder:
