@@ -260,7 +260,7 @@ stored_matrix even_errors(dtype type, std::uint64_t rows, std::uint64_t cols, st
             scale = static_cast<double>(8 + random() % 8) / 8 * g;
             return static_cast<float>(6 * scale);
         }
-        // Both of a half are 0.2 from 1, of scales up to almost twice the least.
+        // The scale is between g and 2 g, so that both lie within a tenth of a quantum of 3.
         const double error = 0.1 * g * (in_block % 2 == 0 ? 1 : -1);
         return in_block < 3 ? static_cast<float>(3 * scale + error) : 0.0f;
     });

@@ -90,14 +90,6 @@ MX_HD inline std::uint32_t number_code(const number_limits& limit, std::uint32_t
     return (four ? 4u : 0u) + (two ? 2u : 0u) + (magnitude >= last ? 1u : 0u);
 }
 
-MX_HD inline std::uint32_t ones_in(std::uint32_t word) {
-#if defined(__CUDA_ARCH__)
-    return static_cast<std::uint32_t>(__popc(word));
-#else
-    return static_cast<std::uint32_t>(__builtin_popcount(word));
-#endif
-}
-
 // How many elements of a block have certain codes: not zero, the largest, a half; and whether all
 // that are not zero have the same.
 

@@ -12,10 +12,11 @@
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/dialects.hpp"
 #include "libmx/codec/fractional_element.hpp"
+#include "libmx/codec/word_counts.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/scale_formats.hpp"
-#include "libmx/scale/scale_rules.hpp"
+#include "libmx/tensor/dtypes.hpp"
 
 namespace mx::codec::cuda {
 
@@ -39,20 +40,12 @@ struct number_table {
 /// one of the tensor that is not extreme, over E2M1.
 inline bool takes_numbers(const block_params& p, std::uint64_t block_rows,
                           std::uint64_t block_cols) {
-    using format::rounding;
     if (p.plain || block_rows != 1 || block_cols > number_size) return false;
-    if (p.scale_format->name != "ue4m3" || p.outer_areas || p.select != four_over_six::none ||
-        scale::is_search(p.rule)) {
-        return false;
-    }
+    // Counting also needs scales and codes that go in one direction; the type does not matter.
+    if (p.scale_format->name != "ue4m3" || !counts_words(p, tensor::dtype::bf16)) return false;
     const format::element_format& e2m1 = *format::find_element_format("e2m1");
     if (p.element.bits != e2m1.bits() || p.element.mantissa_bits != e2m1.mantissa_bits ||
         p.element.max_positive != e2m1.max_code() || !p.element.floating) {
-        return false;
-    }
-    const rounding how = p.mode.how;
-    if (how != rounding::rtne && how != rounding::away && how != rounding::ties_to_zero &&
-        how != rounding::zero) {
         return false;
     }
     switch (p.by->two_level.value) {

@@ -118,6 +118,14 @@ MX_HD constexpr std::uint32_t pair_bound(std::uint32_t bits) {
     return twice((bits + 0xffffu) >> 16);
 }
 
+MX_HD inline std::uint32_t ones_in(std::uint32_t word) {
+#if defined(__CUDA_ARCH__)
+    return static_cast<std::uint32_t>(__popc(word));
+#else
+    return static_cast<std::uint32_t>(__builtin_popcount(word));
+#endif
+}
+
 /// Bits of `yes` where `which` has ones, else of `no`.
 MX_HD constexpr std::uint32_t bits_of_either(std::uint32_t which, std::uint32_t yes,
                                              std::uint32_t no) {
@@ -261,10 +269,7 @@ class bf16_block {
         std::uint32_t sum[k] = {};
         MX_UNROLL
         for (int i = 0; i < words; ++i) {
-            const __nv_bfloat162 magnitude = __habs2(as_pair(word_[i]));
-            for (int j = 0; j < k; ++j) {
-                sum[j] += __hge2_mask(magnitude, as_pair(pair_bound(from[j])));
-            }
+            for (int j = 0; j < k; ++j) sum[j] += halves_reaching(word_[i], pair_bound(from[j]));
         }
         for (int j = 0; j < k; ++j) {
             const std::uint32_t lower = -sum[j] & 0xffffu;
@@ -281,11 +286,7 @@ class bf16_block {
                 const std::uint32_t d = (word_[i] | 0x80008000u) - bound;
                 reached = reached >> 1 | (d & 0x80008000u);
             }
-#if defined(__CUDA_ARCH__)
-            count[j] = static_cast<std::uint32_t>(__popc(reached));
-#else
-            count[j] = static_cast<std::uint32_t>(__builtin_popcount(reached));
-#endif
+            count[j] = ones_in(reached);
         }
 #endif
     }

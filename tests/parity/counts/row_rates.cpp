@@ -63,7 +63,7 @@ std::uint32_t bf16_of(double x) {
     return (bits + 0x7fffu + (bits >> 16 & 1u)) & 0x7fff0000u;  // the magnitude
 }
 
-// The ends of the first `size` magnitudes of a block; zeros do not count as the smallest.
+// The largest magnitude of a block, and the smallest but zero.
 struct ends {
     std::uint32_t most = 0, least = ~0u;
     void add(std::uint32_t magnitude) {
