@@ -31,6 +31,15 @@ class byte_source {
     virtual const std::byte* in_memory() const { return nullptr; }
 };
 
+/// The axes that a product with this tensor sums over: [first, last) of its shape, neighbours in
+/// storage. One axis for a matrix; several for a convolution, whose sum runs over input channels
+/// and window alike.
+struct contraction {
+    int first = 0, last = 0;
+    std::string why;  ///< who says so, as a phrase: "MatMul node 'dense/MatMul', second operand"
+    bool known() const { return first < last; }
+};
+
 /// The header's description of a tensor. `elements` and `bytes` are checked against the file.
 struct tensor_info {
     std::string name;
@@ -43,6 +52,15 @@ struct tensor_info {
     std::string layout;       ///< how values are stored that are decoded when read, e.g. "mxfp4"
     std::string remark;       ///< how a decoded tensor or a view is formed, or why not
     std::uint64_t stored_bytes = 0;  ///< of all the arrays it is decoded from; 0: `bytes`
+    std::string tied_to;    ///< the earlier tensor of the file with the same storage; else empty
+    std::string missing;    ///< what a quantized tensor lacks that its siblings have; else empty
+    contraction sums_over;  ///< as the file's own graph or configuration states it; else unknown
+
+    /// Bytes that the tensor occupies in its file or files; 0 if an earlier tensor occupies them.
+    std::uint64_t occupied_bytes() const {
+        if (!tied_to.empty()) return 0;
+        return stored_bytes != 0 ? stored_bytes : bytes;
+    }
 };
 
 /// One opened file, or one sharded model. Opening reads headers only.
