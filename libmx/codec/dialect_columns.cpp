@@ -179,9 +179,12 @@ trait_words words_of_e4m3_max(bool reaches_480) {
                        : trait_words{"448", "448"};
 }
 
-trait_words words_of_e4m3_overflow(bool is_nan) {
-    return is_nan ? trait_words{"NaN", "NaN (0x7f), although the conversion saturates"}
-                  : trait_words{"max", "the largest value"};
+trait_words words_of_e4m3_overflow(const dialect& d) {
+    if (d.e4m3_overflow_is_nan.value) {
+        return {"NaN", "NaN (0x7f), although the conversion saturates"};
+    }
+    if (saturates(d)) return {"max", "the largest value"};
+    return {"special", "NaN, and Inf in E5M2; the largest value if asked to saturate"};
 }
 
 constexpr dialect_answer lacks(std::string_view what) {
@@ -272,8 +275,7 @@ dialect_answer e4m3_max_answer(const dialect& d) {
 
 dialect_answer e4m3_overflow_answer(const dialect& d) {
     if (!has_e4m3(d)) return lacks("no e4m3");
-    return {words_of_e4m3_overflow(d.e4m3_overflow_is_nan.value), d.e4m3_overflow_is_nan.mark,
-            true};
+    return {words_of_e4m3_overflow(d), d.e4m3_overflow_is_nan.mark, true};
 }
 
 constexpr std::array columns{
@@ -315,7 +317,7 @@ constexpr std::array columns{
     dialect_column{"integers", "integers", "Is the most negative integer used?", integer_answer},
     dialect_column{"e4m3_max", "E4M3 max", "What is the largest E4M3 value?", e4m3_max_answer},
     dialect_column{"e4m3_overflow", "E4M3 over",
-                   "What does a finite value beyond the largest E4M3 become when saturating?",
+                   "What does a finite value beyond the largest E4M3 become?",
                    e4m3_overflow_answer},
     dialect_column{"e8m0", "to E8M0", "How is a float32 converted to E8M0?", say<&dialect::e8m0>},
 };
@@ -324,6 +326,8 @@ constexpr std::array marks{evidence::run, evidence::transcribed, evidence::sourc
                            evidence::documents, evidence::choice};
 
 }  // namespace
+
+bool saturates(const dialect& d) { return d.inf_value.value != inf_element::special; }
 
 std::span<const dialect_column> dialect_columns() { return columns; }
 

@@ -30,6 +30,11 @@ struct dialect_column {
     dialect_answer (*answer)(const dialect&);
 };
 
+/// Whether conversions of single values saturate unless the request says otherwise. Those that do
+/// not, make NaN (E4M3) or Inf (E5M2) of everything beyond the largest value, and of Inf in any
+/// case.
+bool saturates(const dialect& d);
+
 /// Every property, those of scales first.
 std::span<const dialect_column> dialect_columns();
 

@@ -376,11 +376,13 @@ constexpr dialect ml_dtypes_row() {
     d.name = "ml_dtypes";
     d.summary = "casts of JAX's NumPy types";
     d.source = "jax-ml/ml_dtypes@b793a6e";
-    d.verified_by = "vectors: all element conversions, E8M0";
+    d.version = "0.6.0";
+    d.verified_by = "vectors: all element conversions, E8M0; casts of NumPy arrays run";
     d.blocks = false;
     d.rules = "";
     d.roundings = "rtne";
     d.elements = fp_elements;
+    d.number_scales = "";
     d.inf_value = {inf_element::special, R};
     d.nan_value = {nan_element::nan_or_zero, R};
     d.stochastic = {stochastic_kind::none, S};

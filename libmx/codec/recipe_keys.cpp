@@ -606,7 +606,10 @@ void normalize(recipe& r) {
         r.bound = scale_bound::power_of_two;
         r.candidates = candidate_kind::exact;
     }
-    if (r.element->floating()) r.minimum = int_min::symmetric;
+    // microxcaling clamps integers at +-max_norm on both of its paths.
+    if (r.element->floating() || r.by->integers.value == int_range::symmetric) {
+        r.minimum = int_min::symmetric;
+    }
     if (r.element->floating() || searches || r.rule->id == scale::rule_id::rceil ||
         !r.scale_format->power_of_two()) {
         r.emax = scale::int_emax::zero;

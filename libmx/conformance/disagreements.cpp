@@ -10,6 +10,7 @@
 
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/convert_element.hpp"
+#include "libmx/codec/dialect_columns.hpp"
 #include "libmx/codec/dialect_scale.hpp"
 #include "libmx/format/decode.hpp"
 
@@ -103,7 +104,7 @@ constexpr std::array disagreement_rows{
         "+max (CUDA), a zero of the opposite sign (ml_dtypes), what the payload leaves "
         "(torchao), NaN kept as a value (Quark, microxcaling)",
         probe::element, nan, {"nvidia", "e2m1 rtne"}, {"ml_dtypes", "e2m1 rtne"}),
-    row(15, "Inf in a saturating FP8 cast",
+    row(15, "Inf in an FP8 cast",
         "CUDA gives the largest value, ml_dtypes NaN (E4M3) or Inf (E5M2)", probe::element,
         infinity, {"nvidia", "e4m3 rtne"}, {"ml_dtypes", "e4m3 rtne"}),
     row(16, "the smallest NVFP4 block scale",
@@ -125,6 +126,9 @@ constexpr std::array disagreement_rows{
     row(20, "finite values beyond the largest E4M3",
         "the HIP OCP header's host conversion gives NaN although it saturates", probe::element,
         five_hundred, {"amd-hip", "e4m3 rtne"}, {"nvidia", "e4m3 rtne"}),
+    row(21, "finite values beyond the largest FP8 value",
+        "a cast of ml_dtypes does not saturate, it gives NaN (E4M3) or Inf (E5M2)", probe::element,
+        five_hundred, {"nvidia", "e4m3 rtne"}, {"ml_dtypes", "e4m3 rtne"}),
 };
 
 response ask_row(std::span<const float> row, const codec::recipe& r) {
@@ -157,11 +161,11 @@ response ask_row(std::span<const float> row, const codec::recipe& r) {
 response ask_element(std::uint32_t x, const respondent& who) {
     const std::string_view element = codec::first_of(who.question);
     const std::string_view rounding = who.question.substr(element.size() + 1);
+    const codec::dialect& by = *codec::find_dialect(who.dialect);
     format::rounding_mode mode;
     mode.how = format::find_rounding(rounding)->id;
-    const codec::conversion c =
-        codec::conversion_of(*codec::find_dialect(who.dialect),
-                             *format::find_element_format(element), mode, true, false);
+    const codec::conversion c = codec::conversion_of(by, *format::find_element_format(element),
+                                                     mode, codec::saturates(by), false);
     const codec::converted q = codec::convert(c, x, 0);
     return {-1, 0, q.code, q.value};
 }

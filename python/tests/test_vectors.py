@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden vectors of the C++ tests through NumPy: what other implementations make of blocks and
 single values, so that a wrong stride, type or sign cannot hide."""
+import subprocess
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -121,6 +123,31 @@ def test_casts_of_ml_dtypes(element, theirs):
             counts = np.isfinite(wide) if saturates else ~np.isnan(wide)
             got = libmx.cast(x, element, saturate=saturates)
             np.testing.assert_array_equal(got[counts], expected[counts])
+
+
+@pytest.mark.parametrize("element, theirs", [
+    ("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2"), ("e2m1", "float4_e2m1fn"),
+    ("e2m3", "float6_e2m3fn"), ("e3m2", "float6_e3m2fn"), ("e8m0", "float8_e8m0fnu"),
+])
+def test_dialect_ml_dtypes_casts_as_ml_dtypes(mx, tmp_path, element, theirs):
+    """Every bfloat16, every float16 and random float32, with NaN, Inf and what overflows."""
+    if not hasattr(ml_dtypes, theirs):
+        pytest.skip(f"this ml_dtypes has no {theirs}")
+    kind = getattr(ml_dtypes, theirs)
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    wide = np.random.default_rng(5).integers(0, 1 << 32, 200_000, np.uint32).view(np.float32)
+    near = np.array([1000, 464, 465, -1000, 61440, 1e9], np.float32)
+    with np.errstate(all="ignore"):
+        for name, x in (("BF16", bits.view(ml_dtypes.bfloat16)), ("F16", bits.view(np.float16)),
+                        ("F32", wide), ("F32", near)):
+            x.tofile(tmp_path / "x.bin")
+            subprocess.run([mx, "cast", tmp_path / "x.bin", "--shape", str(x.size), "--dtype", name,
+                            "--element", element, "--dialect", "ml_dtypes", "-q", "-o",
+                            tmp_path / "y.npy"], check=True)
+            got, expected = np.load(tmp_path / "y.npy"), x.astype(kind).astype(np.float32)
+            np.testing.assert_array_equal(got, expected)
+            number = ~np.isnan(expected)
+            assert np.array_equal(np.signbit(got[number]), np.signbit(expected[number]))
 
 
 def test_there_are_vectors():

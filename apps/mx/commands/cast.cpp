@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/mx/options.hpp"
+#include "libmx/codec/dialect_columns.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/studies/convert/convert.hpp"
 
@@ -15,7 +16,7 @@ struct cast_options {
     int random_bits = 0;
     std::string ties = "up";
     std::string int_min;
-    bool no_saturate = false;
+    bool saturate = false, no_saturate = false;
     convert::cast_request request;
 };
 
@@ -38,7 +39,7 @@ convert::cast_request request_of(const cast_options& o) {
     if (!o.int_min.empty()) require_one_of("--int-min", "choice", o.int_min, {"symmetric", "full"});
     if (o.int_min == "full") request.minimum = codec::int_min::full;
     if (o.int_min == "symmetric") request.minimum = codec::int_min::symmetric;
-    request.saturate = !o.no_saturate;
+    request.saturate = o.saturate || (!o.no_saturate && codec::saturates(*request.by));
     return request;
 }
 
@@ -73,9 +74,12 @@ runner declare_cast(parser& cmd) {
         ->not_negative();
     cmd.add_option("--int-min CHOICE", o->int_min,
                    "integers: full uses -2^(n-1), symmetric does not; default full for int8 alone");
+    option* saturate = cmd.add_flag("--saturate", o->saturate,
+                                    "values beyond the largest become the largest: the default of "
+                                    "every dialect but ml_dtypes");
     cmd.add_flag("--no-saturate", o->no_saturate,
-                 "values beyond the largest become NaN (e4m3) or Inf (e5m2) instead of the "
-                 "largest");
+                 "they become NaN (e4m3) or Inf (e5m2), as under dialect ml_dtypes")
+        ->excludes(saturate);
     cmd.add_flag("--packed", o->request.packed, "write codes (w.codes) instead of F32 values");
     declare_run(cmd, o->run);
     cmd.description("Rounds every element to a format, without a scale.");

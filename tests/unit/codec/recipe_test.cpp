@@ -44,6 +44,8 @@ TEST_CASE("canonical recipes name what matters and nothing else") {
         {"mxint8:int_min=full", "mxint8"},
         {"mxint8:int_min=symmetric", "mxint8:int_min=symmetric"},
         {"mxint8:int_min=full,element=int5", "mxint8:element=int5,int_min=full"},
+        {"mxint8:int_min=full,dialect=microxcaling", "mxint8:dialect=microxcaling"},
+        {"mxint4:dialect=microxcaling-native,int_min=full", "mxint4:dialect=microxcaling-native"},
         {"mxint4:int_emax=1,scale=ceil", "mxint4:scale=ceil,int_emax=1"},
         {"mxint4:int_emax=1,scale=rceil", "mxint4:scale=rceil"},
         {"mxfp4:range=half", "mxfp4"},
