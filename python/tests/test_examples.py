@@ -70,7 +70,7 @@ def test_the_notebook_runs(mx, monkeypatch, capsys):
     if present("nbclient") and present("ipykernel"):
         import nbclient
         import nbformat
-        nbclient.NotebookClient(nbformat.read(path, 4), timeout=300).execute()
+        nbclient.NotebookClient(nbformat.read(path, 4), timeout=3000).execute()
         return
     names = {"__name__": "__main__"}
     for cell in json.loads(path.read_text())["cells"]:

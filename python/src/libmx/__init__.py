@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from . import _libmx
-from ._arrays import as_view, like, narrow_type, of_bits, bits_of
+from ._arrays import as_view, bits_of, is_torch, like, narrow_type, of_bits, require_memory
 from ._documents import (Analysis, Document, Gate, Model, Texts, dumps_of, gate, name_of, open,
                          reading_options, report, results_of, sha256_of, source_of, texts)
 
@@ -109,7 +109,7 @@ class Blocks:
         do not fit the shape."""
         packed = self.codes if self._elements is None else _libmx.pack(
             self.recipe._core.bits(), _flat(self._elements, np.uint8))
-        scales = np.asarray(self.scales)
+        scales = _array(self.scales)
         coded = scales.dtype == np.uint8
         one = self.tensor_scale is None or np.ndim(self.tensor_scale) == 0
         y = _libmx.dequantize(
@@ -121,8 +121,14 @@ class Blocks:
         return y if dtype is None else y.astype(dtype)
 
 
+def _array(x: Any) -> np.ndarray[Any, Any]:
+    if is_torch(x):
+        require_memory(x)
+    return np.asarray(x)
+
+
 def _flat(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
-    return np.ascontiguousarray(x, dtype).reshape(-1)
+    return np.ascontiguousarray(_array(x), dtype).reshape(-1)
 
 
 def quantize(x: Any, r: RecipeLike, name: str = "", threads: int = 0) -> Blocks:
@@ -148,6 +154,8 @@ def fake_quantize(x: Any, r: RecipeLike, name: str = "", out: Any = None, thread
     result; it may be x. Raises Error as quantize does, and if `out` has another shape."""
     by = recipe(r)
     v = as_view(x, name)
+    if is_torch(out):
+        require_memory(out)
     if out is not None and tuple(out.shape) != v.shape:
         raise Error(f"out has the shape {tuple(out.shape)}; {v.shape} is expected")
     target = bits_of(out, x)
@@ -182,6 +190,9 @@ def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
     does not support."""
     ra, rb = r if isinstance(r, tuple) else (r, r)
     ra, rb = recipe(ra), recipe(rb)
+    for x in (a, b):
+        if is_torch(x):
+            require_memory(x)
     if len(getattr(b, "shape", ())) != 2 or len(getattr(a, "shape", ())) != 2:
         raise Error("matmul: both operands have to have two axes")
     columns = b.values().T if isinstance(b, _libmx.View) else b.T

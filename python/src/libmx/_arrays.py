@@ -34,17 +34,68 @@ def is_torch(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def _without_memory(x: Any) -> str:
+    """What a tensor of PyTorch without memory is, and what gives its values."""
+    kind = type(x).__name__
+    if kind == "FakeTensor":
+        return "is a FakeTensor, a shape without values: call libmx outside of FakeTensorMode"
+    if x.device.type == "meta":
+        return "is on meta, a shape without values: load or initialize it first"
+    if "Uninitialized" in kind:
+        return "is not initialized: run a batch through its module first"
+    if hasattr(x, "to_local"):
+        return (f"is a {kind}, without memory of its own: x.full_tensor() gathers it, x.to_local() is "
+                "the part of this process")
+    torch = _torch()
+    if type(x) not in (torch.Tensor, torch.nn.Parameter):
+        return (f"is a {kind}, which keeps its values in other tensors: x.dequantize(), or what its "
+                "library has for it, gives a plain tensor")
+    return ("has no memory, as inside of torch.func (vmap, grad, functionalize): call libmx outside "
+            "of it")
+
+
+def require_memory(x: Any) -> None:
+    """Raises Error unless a tensor of PyTorch is numbers in memory of its own, on any device."""
+    torch = _torch()
+    if getattr(x, "is_nested", False):
+        _fail("the tensor is nested: x.unbind() gives its parts")
+    if x.layout != torch.strided:
+        _fail(f"the tensor is {x.layout}: x.to_dense() makes it strided")
+    if x.dtype.is_complex:
+        _fail(f"{x.dtype} is no type of real numbers: torch.view_as_real(x.resolve_conj()) gives its "
+              "parts")
+    if x.is_quantized:
+        _fail(f"{x.dtype} has scales of its own: x.dequantize() gives its values, x.int_repr() its codes")
+    try:
+        if x.numel() == 0:
+            return
+        has_memory = x.data_ptr() != 0
+        storage = x.untyped_storage() if hasattr(x, "untyped_storage") else x.storage()
+        last = x.storage_offset() + sum((n - 1) * step for n, step in zip(x.shape, x.stride()))
+        held, needed = storage.nbytes(), (last + 1) * x.element_size()
+    except (RuntimeError, ValueError):  # PyTorch's answer where there is nothing to point at
+        has_memory, held, needed = False, 0, 0
+    if held < needed:  # the pointer of a part of a freed storage is not null
+        _fail(f"the tensor's storage was freed, it has {held} of {needed} bytes: fill it first, under "
+              "FSDP by unshard() or summon_full_params()")
+    if not has_memory:
+        _fail(f"the tensor {_without_memory(x)}")
+
+
 def as_view(x: Any, name: str) -> Any:
     """A view of x under `name`; views themselves keep their name unless one is given."""
     if isinstance(x, _libmx.View):
         return x.named(name) if name else x
     if is_torch(x):
         torch = _torch()
+        require_memory(x)
         if x.device.type != "cpu":
             _fail(f"the tensor is on {x.device}: x.cpu() copies it to where libmx reads")
-        if x.layout != torch.strided:
-            _fail(f"the tensor is {x.layout}: x.to_dense() makes it strided")
+        if x.is_neg():
+            _fail("the tensor is the negative of its memory: x.resolve_neg() makes a copy that is not")
         x = x.detach()
+        if type(x) is not torch.Tensor:
+            x = x.as_subclass(torch.Tensor)
         spelled = str(x.dtype).rpartition(".")[2]
         if spelled not in _names:
             _fail(f"{x.dtype} is no type of numbers that libmx reads")

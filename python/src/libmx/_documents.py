@@ -278,10 +278,17 @@ def open(paths: Any, **reading: Any) -> Model:
     return Model(paths, **reading)
 
 
+def _named_view(x: Any, name: str) -> Any:
+    try:
+        return as_view(x, name)
+    except _libmx.Error as e:
+        raise _libmx.Error(f"{name}: {e}") from None
+
+
 def source_of(source: Any) -> Any:
     """Paths, an opened model or arrays, for the compiled part."""
     if isinstance(source, Mapping):
-        return [as_view(x, str(name)) for name, x in source.items()]
+        return [_named_view(x, str(name)) for name, x in source.items()]
     if isinstance(source, Model):
         return source._files
     return texts(source)

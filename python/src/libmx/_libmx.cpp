@@ -159,6 +159,9 @@ nb::object to_python(const mx::report::value& v) {
 }
 
 mx::view view_of(const array& x, std::string_view dtype, std::string name) {
+    if (x.data() == nullptr && x.size() != 0) {
+        mx::base::refuse("the array has no memory of its own: give one whose values are there");
+    }
     mx::shape extents;
     std::vector<std::int64_t> strides;
     for (std::size_t i = 0; i < x.ndim(); ++i) {

@@ -24,15 +24,16 @@ from torch import library
 
 from . import (Analysis, Error, Recipe, RecipeLike, Statistics, analyze,
                fake_quantize as _fake_quantize, matmul, quantize, recipe, statistics)
-from ._arrays import _names as _stored
+from ._arrays import _names as _stored, require_memory
 
 __all__ = ["Linear", "LinearConfig", "NormAlert", "Watch", "capture", "convert_", "fake_quantize",
            "from_mx_specs", "save", "watch", "watch_norms"]
 
 
 def _on_host(x: torch.Tensor) -> torch.Tensor:
+    require_memory(x)
     x = x.detach()
-    return x if x.device.type == "cpu" else x.cpu()
+    return (x if x.device.type == "cpu" else x.cpu()).resolve_neg()
 
 
 def _round_trip(x: torch.Tensor, recipe: str, name: str) -> torch.Tensor:
@@ -480,6 +481,7 @@ def save(path: Any, tensors: Mapping[str, torch.Tensor]) -> None:
         spelled = str(x.dtype).rpartition(".")[2]
         if spelled not in _stored or not x.dtype.is_floating_point:
             raise Error(f"{name} is of {x.dtype}: only floating types are written")
+        require_memory(x)
         size = x.numel() * x.element_size()
         header[name] = {"dtype": _stored[spelled], "shape": list(x.shape),
                         "data_offsets": [at, at + size]}

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of PyTorch that are not numbers in memory: one line for each, from every function. Each kind
+has a process of its own, so that a crash is a failure and not the end of the tests."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+# How to make a tensor of 8 x 64 as `x`, or `skip` with a reason; and what the error has to say.
+KINDS = {
+    "fake": ("""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with FakeTensorMode():
+            x = torch.randn(8, 64)
+        """, "is a FakeTensor, a shape without values: call libmx outside of FakeTensorMode"),
+    "meta": ('x = torch.empty(8, 64, device="meta")', "is on meta, a shape without values"),
+    "lazy": ("x = torch.nn.LazyLinear(8).weight", "is not initialized: run a batch"),
+    "wrapper": ("""
+        class MXTensor(torch.Tensor):
+            @staticmethod
+            def __new__(cls, inner):
+                return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+            def __init__(self, inner):
+                self.inner = inner
+            @classmethod
+            def __torch_dispatch__(cls, f, types, args=(), kwargs=None):
+                plain = [a.inner if isinstance(a, MXTensor) else a for a in args]
+                return MXTensor(f(*plain, **(kwargs or {})))
+        x = MXTensor(torch.randn(8, 64))
+        """, r"is a MXTensor, which keeps its values in other tensors: x.dequantize\(\)"),
+    "sharded": ("""
+        class Shards(torch.Tensor):
+            @staticmethod
+            def __new__(cls, inner):
+                return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+            def __init__(self, inner):
+                self.inner = inner
+            def to_local(self):
+                return self.inner
+            @classmethod
+            def __torch_dispatch__(cls, f, types, args=(), kwargs=None):
+                raise NotImplementedError(str(f))
+        x = Shards(torch.randn(8, 64))
+        """, r"is a Shards, without memory of its own: x.full_tensor\(\) gathers it, x.to_local\(\)"),
+    "fsdp": ("""
+        import torch.distributed as dist, tempfile
+        if not hasattr(dist, "is_available") or not dist.is_available():
+            skip("no torch.distributed")
+        try:
+            from torch.distributed.fsdp import fully_shard
+            from torch.distributed.device_mesh import init_device_mesh
+        except Exception as e:  # Debian's does not load under its own Python
+            skip(str(e))
+        rendezvous = tempfile.NamedTemporaryFile()
+        dist.init_process_group("gloo", store=dist.FileStore(rendezvous.name, 1), rank=0,
+                                world_size=1)
+        layer = torch.nn.Linear(64, 8)
+        fully_shard(layer, mesh=init_device_mesh("cpu", (1,)))
+        x = layer.weight
+        """, r"is a DTensor, without memory of its own: x.full_tensor\(\) gathers it, x.to_local\(\)"),
+    "freed": ("x = torch.randn(8, 64)\nstorage_of(x).resize_(0)",
+              "storage was freed, it has 0 of 2048 bytes"),
+    "part of freed": ("x = torch.randn(9, 64)[1:]\nstorage_of(x).resize_(0)",
+                      "storage was freed, it has 0 of 2304 bytes"),
+    "cut": ("x = torch.randn(8, 64)\nstorage_of(x).resize_(100)",
+            r"storage was freed, it has \d+ of 2048 bytes"),
+    "vmap": ("vmap(lambda v: made.append(v) or v)(torch.randn(2, 8, 64))\nx = made[0]",
+             r"has no memory, as inside of torch.func"),
+    "grad": ("grad(lambda v: made.append(v) or v.sum())(torch.randn(8, 64))\nx = made[0]",
+             r"has no memory, as inside of torch.func"),
+    "coo": ("x = torch.ones(8, 64).to_sparse()", r"is torch.sparse_coo: x.to_dense\(\)"),
+    "csr": ("x = torch.ones(8, 64).to_sparse_csr()", r"is torch.sparse_csr: x.to_dense\(\)"),
+    "nested": ("x = nested([torch.ones(3, 64), torch.ones(5, 64)])", r"is nested: x.unbind\(\)"),
+    "quantized": ("x = torch.quantize_per_tensor(torch.randn(8, 64), 0.1, 0, torch.qint8)",
+                  r"torch.qint8 has scales of its own: x.dequantize\(\)"),
+    "complex": ("x = torch.ones(8, 64, dtype=torch.complex64)",
+                r"no type of real numbers: torch.view_as_real\(x.resolve_conj\(\)\)"),
+    "conjugate": ("x = torch.ones(8, 64, dtype=torch.complex64).conj()",
+                  r"no type of real numbers: torch.view_as_real\(x.resolve_conj\(\)\)"),
+    "negative": ("x = torch.ones(8, 64, dtype=torch.complex64).conj().imag",
+                 r"is the negative of its memory: x.resolve_neg\(\)"),
+}
+# A subclass with memory is a tensor like any other.
+FINE = {
+    "parameter": "x = torch.nn.Parameter(torch.ones(8, 64))",
+    "subclass": """
+        class Own(torch.Tensor):
+            pass
+        x = torch.ones(8, 64).as_subclass(Own)
+        """,
+    "empty and freed": "x = torch.ones(0, 64)\nstorage_of(x).resize_(0)",
+    "view": "x = torch.ones(64, 16).t()[::2]",
+    "bfloat16": "x = torch.ones(8, 64, dtype=torch.bfloat16)",
+}
+
+SCRIPT = '''
+import json, os, sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+import torch
+import libmx
+import libmx.torch as mxt
+try:
+    from torch.func import grad, vmap
+except ImportError:
+    try:
+        from functorch import grad, vmap
+    except ImportError:
+        grad = vmap = lambda f: skip("no functorch")
+made = []
+nested = getattr(getattr(torch, "nested", None), "nested_tensor", None) or torch.nested_tensor
+
+def skip(why):
+    print(json.dumps({"skipped": why}), flush=True)
+    os._exit(0)
+
+def storage_of(x):
+    return x.untyped_storage() if hasattr(x, "untyped_storage") else x.storage()
+
+MAKE
+
+plain = torch.ones(8, 64)
+layers = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.LayerNorm(64))
+norms = mxt.watch_norms(layers, ["mxfp8"])
+norms.gains = {"1.weight": x}
+linear = mxt.Linear(64, 8, config=mxt.LinearConfig("mxfp8", "mxfp8", "mxfp8", accumulate="exact"))
+q = libmx.quantize(plain, "mxfp8")
+calls = {
+    "quantize": lambda: libmx.quantize(x, "mxfp8"),
+    "fake_quantize": lambda: libmx.fake_quantize(x, "mxfp8"),
+    "fake_quantize out": lambda: libmx.fake_quantize(plain, "mxfp8", out=x),
+    "cast": lambda: libmx.cast(x, "e4m3"),
+    "matmul a": lambda: libmx.matmul(x, plain.t(), "mxfp8"),
+    "matmul b": lambda: libmx.matmul(plain, x, "mxfp8"),
+    "update": lambda: libmx.statistics("mxfp8").update(x),
+    "update_all": lambda: libmx.Statistics.update_all([libmx.statistics("mxfp8")], x),
+    "from_sum_max": lambda: libmx.Statistics.from_sum_max("mxfp8", x, x),
+    "analyze": lambda: libmx.analyze({"w": x}, "mxfp8"),
+    "compare": lambda: libmx.compare({"w": x}, "mxfp8"),
+    "cluster": lambda: libmx.cluster({"w": x}, "mxfp8"),
+    "diff": lambda: libmx.diff([{"w": plain}, {"w": x}], "mxfp8"),
+    "dequantize codes": lambda: libmx.Blocks("mxfp8", (8, 64), x, q.scales).dequantize(),
+    "dequantize scales": lambda: libmx.Blocks("mxfp8", (8, 64), q.codes, x).dequantize(),
+    "torch fake_quantize": lambda: mxt.fake_quantize(x, "mxfp8"),
+    "torch clip": lambda: mxt.fake_quantize(x, "mxfp8", ste="clip"),
+    "torch Linear": lambda: linear(x),
+    "torch save": lambda: mxt.save("x.safetensors", {"w": x}),
+    "torch watch": lambda: mxt.watch(layers, ["mxfp8"])._take("weight", "w", x),
+    "torch capture": lambda: mxt.capture(layers, "dumps", [0])._take("weight", "w", x),
+    "torch watch_norms": lambda: norms.step(),
+}
+for name, call in calls.items():
+    print(json.dumps({"begins": name}), flush=True)
+    try:
+        call()
+        said = None
+    except libmx.Error as e:
+        said = str(e)
+    except Exception as e:
+        said = [type(e).__name__, str(e)]
+    print(json.dumps({"name": name, "said": said}), flush=True)
+os._exit(0)  # without the destructors of half-made tensors
+'''
+
+
+def told(make, folder):
+    """What each function said: None, the text of an Error, or another exception."""
+    lines = make.strip("\n").splitlines()
+    indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+    script = SCRIPT.replace("MAKE", "\n".join(line[indent:] for line in lines))
+    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    printed = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    for line in printed:
+        if "skipped" in line:
+            pytest.skip(line["skipped"])
+    last = printed[-1] if printed else "nothing"
+    assert done.returncode == 0, f"ended with {done.returncode} after {last}: {done.stderr[-2000:]}"
+    return {line["name"]: line["said"] for line in printed if "name" in line}
+
+
+# Functions of PyTorch are called before libmx here, and may refuse first, or need no memory.
+BY_PYTORCH = {"torch fake_quantize", "torch clip", "torch Linear"}
+RESOLVED = {"torch fake_quantize", "torch clip", "torch Linear", "torch save", "torch watch",
+            "torch capture", "torch watch_norms", "fake_quantize out"}
+NOT_INPUTS = {"from_sum_max", "dequantize codes", "dequantize scales"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_line_each(kind, tmp_path):
+    make, expected = KINDS[kind]
+    said = told(make, tmp_path)
+    assert len(said) == 22
+    for name, text in said.items():
+        if kind == "negative" and name in RESOLVED | NOT_INPUTS:
+            continue  # a copy that is no negative is made, or the values do not fit
+        if name in BY_PYTORCH and (text is None or isinstance(text, list)):
+            continue
+        assert isinstance(text, str), (name, text)
+        assert "\n" not in text and len(text) < 200, (name, text)
+        if name == "torch save" and "only floating types" in text:
+            continue
+        assert re.search(expected, text), (name, text)
+        if name in ("analyze", "compare", "cluster", "diff"):
+            assert text.startswith("w: "), text
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("kind", FINE)
+def test_tensors_with_memory(kind, tmp_path):
+    said = told(FINE[kind], tmp_path)
+    for name in ("quantize", "fake_quantize", "cast", "update", "update_all", "torch fake_quantize"):
+        assert said[name] is None, (name, said[name])
