@@ -4,6 +4,7 @@
 # signal ends them while they read.
 set -eu
 mx=$(realpath "$1")
+. "$(dirname "$0")/signals.sh"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
@@ -47,9 +48,10 @@ fi
 
 # The first signal ends a command that waits for results.
 mkfifo slow
-sleep 60 >slow &
+(exec >slow && : >opened && exec sleep 1000) &  # >slow waits for a reader
 sleeper=$!
-code=0
-timeout --foreground --preserve-status --signal INT --kill-after 20 1 "$mx" report slow >out 2>err || code=$?
+start "$mx" report slow
+soon test -e opened
+stop INT
 kill $sleeper
-[ "$code" -eq 130 ] && [ "$(cat err)" = "mx: interrupted" ] || fail "interrupted: $code $(cat err)"
+[ "$code" -eq 130 ] && [ "$(cat stderr)" = "mx: interrupted" ] || fail "interrupted: $code $(cat stderr)"

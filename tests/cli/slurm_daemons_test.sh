@@ -4,9 +4,10 @@
 # and sockets. slurm_daemons_test.sh MX SOURCE
 set -eu
 mx=$(realpath "$1")
+. "$(dirname "$0")/signals.sh"
 script=$(realpath "$2")/docs/howto/slurm-array.sh
 PATH=$PATH:/usr/sbin:/sbin
-for program in munged mungekey slurmctld slurmd sbatch sinfo; do
+for program in munged mungekey slurmctld slurmd sbatch sinfo python3; do
     if ! command -v $program >/dev/null; then
         echo "skipped: no $program (slurm-wlm, munge)"
         exit 77
@@ -32,16 +33,8 @@ fail() {
     tail -n 20 ./*.log >&2 || true
     exit 1
 }
-# soon COMMAND...: waits up to twenty seconds until it succeeds.
-soon() {
-    for _ in $(seq 100); do
-        if "$@" >/dev/null 2>&1; then return; fi
-        sleep 0.2
-    done
-    fail "nothing came of: $*"
-}
-# Separate ports, unless another test takes the same ones at this moment.
-port=$((20000 + $$ % 20000))
+# Ports that nobody has.
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'; }
 host=$(uname -n)
 mkdir state spool bin
 ln -s "$mx" bin/mx
@@ -53,8 +46,8 @@ SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket=$scratch/munge.socket
 CryptoType=crypto/munge
-SlurmctldPort=$port
-SlurmdPort=$((port + 1))
+SlurmctldPort=$(free_port)
+SlurmdPort=$(free_port)
 StateSaveLocation=$scratch/state
 SlurmdSpoolDir=$scratch/spool
 SlurmctldPidFile=$scratch/slurmctld.pid
@@ -90,7 +83,7 @@ soon idle
 PATH=$scratch/bin:$PATH
 mx synth -o model.safetensors --preset layernorm --quiet
 mx analyze model.safetensors -r mxfp4 -r nvfp4 --json one.json --quiet
-timeout 60 sbatch --wait --array=1-5 "$script" model.safetensors -r mxfp4 -r nvfp4 >sbatch.log 2>&1 ||
+timeout 600 sbatch --wait --array=1-5 "$script" model.safetensors -r mxfp4 -r nvfp4 >sbatch.log 2>&1 ||
     fail "sbatch: $(cat sbatch.log)"
 mx merge parts/part-*.json --json all.json --quiet
 cmp one.json all.json
@@ -100,12 +93,12 @@ code=0
 mx merge parts/part-*.json --json all.json >commands 2>said || code=$?
 [ $code = 1 ] && [ ! -e all.json ]
 grep -q '2 of 5 parts are missing' said
-N=5 timeout 60 sbatch --wait --array=2,4 "$script" model.safetensors -r mxfp4 -r nvfp4 >sbatch.log 2>&1 ||
+N=5 timeout 600 sbatch --wait --array=2,4 "$script" model.safetensors -r mxfp4 -r nvfp4 >sbatch.log 2>&1 ||
     fail "sbatch: $(cat sbatch.log)"
 mx merge parts/part-*.json --json all.json --quiet
 cmp one.json all.json
 # A task that fails makes the job fail.
 code=0
-timeout 60 sbatch --wait --array=1-2 "$script" nowhere.safetensors >sbatch.log 2>&1 || code=$?
+timeout 600 sbatch --wait --array=1-2 "$script" nowhere.safetensors >sbatch.log 2>&1 || code=$?
 [ $code != 0 ] || fail 'a job that failed ended with 0'
 grep -q 'cannot open' mx-1.log

@@ -4,6 +4,7 @@
 # the bits of an uninterrupted one. train_test.sh MX
 set -eu
 mx=$(realpath "$1")
+. "$(dirname "$0")/signals.sh"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
@@ -17,12 +18,8 @@ fail() {
 # shellcheck disable=SC2086
 "$mx" train $request --steps 1000000 --checkpoint-every 50 -o cut 2>stderr &
 pid=$!
-tries=0
-until [ -s cut/checkpoint.safetensors ] && "$mx" tensors cut/checkpoint.safetensors | grep -q 'step *[1-9]'; do
-    tries=$((tries + 1))
-    [ "$tries" -lt 300 ] || fail "no checkpoint appeared"
-    sleep 0.1
-done
+stepped() { [ -s cut/checkpoint.safetensors ] && "$mx" tensors cut/checkpoint.safetensors | grep -q 'step *[1-9]'; }
+soon stepped
 kill -TERM "$pid"  # a shell makes its background jobs deaf to Ctrl-C
 code=0
 wait "$pid" || code=$?
@@ -36,7 +33,7 @@ steps=$((done + 20))
 # Killed between two checkpoints.
 "$mx" train --resume cut --steps 1000000 --threads 1 --quiet -o killed &
 pid=$!
-sleep 0.2
+soon test -s killed/checkpoint.safetensors
 kill -KILL "$pid" 2>/dev/null || true
 wait "$pid" 2>/dev/null || true
 killed=$("$mx" tensors killed/checkpoint.safetensors | sed -n 's/^step *//p')

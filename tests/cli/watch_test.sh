@@ -11,6 +11,7 @@ watcher=
 trap '[ -z "$watcher" ] || kill "$watcher" 2>/dev/null || true; rm -rf "$scratch"' EXIT
 cd "$scratch"
 . "$here/fixtures.sh"
+. "$here/signals.sh"
 fail() {
     echo "$*" >&2
     exit 1
@@ -22,15 +23,8 @@ checkpoint() {
     rm data
 }
 lines() { wc -l <"$1" | tr -d ' '; }
-# Waits until the log has that many lines.
-until_lines() {
-    tries=0
-    until [ "$(lines "$1")" -ge "$2" ]; do
-        tries=$((tries + 1))
-        [ "$tries" -lt 200 ] || fail "$1: $(lines "$1") lines after 20 s instead of $2"
-        sleep 0.1
-    done
-}
+# has_lines FILE COUNT: whether the file is there, with that many lines or more.
+has_lines() { [ -e "$1" ] && [ "$(lines "$1")" -ge "$2" ]; }
 
 # Falls through 1: 1.5, 1.25, 1.125; rises toward 1.75: 1.5, 1.5625, 1.625.
 mkdir fall rise
@@ -90,11 +84,12 @@ code=0
 # Written one file at a time, as by a slow disk: two shards and their index, a directory of numbered
 # files, and a file that grows byte by byte. Killed twice during this.
 mkdir slow
-start() {
+watch_slow() {
     "$mx" watch slow --every 0.05 --log slow.jsonl --rule 'norm:nrmse<1' -q 2>>slow.err &
     watcher=$!
 }
-start
+watch_slow
+soon has_lines slow.jsonl 0
 checkpoint whole.safetensors c03f
 checkpoint slow/model-00001-of-00002.safetensors c03f
 mkdir slow/step2
@@ -108,21 +103,21 @@ sleep 0.3
 kill -KILL "$watcher"
 wait "$watcher" 2>/dev/null || true
 [ "$(lines slow.jsonl)" -eq 0 ] || fail "something was read half: $(cat slow.jsonl)"
-start
+watch_slow
 head -c $(($(wc -c <whole.safetensors) - 1)) whole.safetensors >slow/step3.safetensors
 printf '{"weight_map":{"layers.3.norm.weight":"model-00001-of-00002.safetensors","head.weight":"model-00002-of-00002.safetensors"}}' >slow/model.safetensors.index.json
-until_lines slow.jsonl 1
+soon has_lines slow.jsonl 1
 kill -KILL "$watcher"
 wait "$watcher" 2>/dev/null || true
-start
-sleep 0.2
+watch_slow
+soon grep -q 'step3.safetensors is not complete and does not grow' slow.err
 cp slow/model-00002-of-00002.safetensors slow/step2/
-until_lines slow.jsonl 2
+soon has_lines slow.jsonl 2
 code=0
 "$mx" watch slow --once --log slow.jsonl 2>err || code=$?
 if [ "$code" -ne 2 ] || ! grep -q 'another mx watch writes it' err; then fail "two at once: $code $(cat err)"; fi
 cp whole.safetensors slow/step3.safetensors
-until_lines slow.jsonl 3
+soon has_lines slow.jsonl 3
 kill -TERM "$watcher"
 code=0
 wait "$watcher" || code=$?
@@ -131,10 +126,9 @@ watcher=
 grep -o '"checkpoint":"[^"]*"' slow.jsonl >names
 printf '"checkpoint":"model.safetensors.index.json"\n"checkpoint":"step2"\n"checkpoint":"step3.safetensors"\n' | cmp - names ||
     fail "$(cat names)"
-grep -q 'step3.safetensors is not complete and does not grow' slow.err || fail "slow: $(cat slow.err)"
 
 # --until ends it; a list is processed once, in the order of its numbers.
-timeout 20 "$mx" watch slow --every 0.05 --log slow.jsonl --until 3 -q || fail "--until: $?"
+timeout 300 "$mx" watch slow --every 0.05 --log slow.jsonl --until 3 -q || fail "--until: $?"
 checkpoint rise/step200.safetensors c03f
 "$mx" watch --log - --rule 'nrmse<1' -- rise/step1600.safetensors rise/step200.safetensors >list
 grep -o '"checkpoint":"[^"]*"' list >names
@@ -150,9 +144,13 @@ mkdir arrays
 } >whole.npy
 head -c 130 whole.npy >arrays/norm1.npy
 cp whole.npy arrays/norm2.npy
-{ sleep 0.3; cp whole.npy arrays/norm1.npy; } &
+(while [ ! -e over ]; do
+    for size in 129 130; do head -c $size whole.npy >arrays/norm1.npy; done
+done) &
 "$mx" watch arrays --once --log arrays.jsonl --role-pattern 'norm=*' --rule 'norm:nrmse<1' -q 2>err || fail "arrays: $(cat err)"
+: >over
 wait
+cp whole.npy arrays/norm1.npy
 grep -o '"checkpoint":"[^"]*"' arrays.jsonl >names
 printf '"checkpoint":"norm2.npy"\n' | cmp - names || fail "arrays: $(cat names)"
 "$mx" watch arrays --once --log arrays.jsonl --role-pattern 'norm=*' --rule 'norm:nrmse<1' -q

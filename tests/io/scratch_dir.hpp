@@ -2,8 +2,9 @@
 // A separate directory for each test, and files made from bytes.
 #pragma once
 
-#include <stdlib.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -23,9 +24,12 @@ namespace mx::test {
 class scratch_dir {
   public:
     scratch_dir() {
-        std::string name = (std::filesystem::temp_directory_path() / "mx-test.XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch directory");
-        path_ = name;
+        // Messages contain the path: its name is made of letters that no test looks for in one.
+        static unsigned made = 0;
+        const auto parent = std::filesystem::temp_directory_path();
+        const std::string process = "mx-test-" + letters(static_cast<unsigned>(::getpid())) + "-";
+        do path_ = parent / (process + letters(made++));
+        while (!std::filesystem::create_directory(path_));
     }
     ~scratch_dir() {
         std::error_code ignored;
@@ -44,16 +48,23 @@ class scratch_dir {
         out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
         return *this / name;
     }
-    /// The names of the files in the directory.
+    /// The names of the files in the directory, sorted.
     std::vector<std::string> names() const {
         std::vector<std::string> all;
         for (const auto& entry : std::filesystem::directory_iterator(path_)) {
             all.push_back(entry.path().filename().string());
         }
+        std::sort(all.begin(), all.end());
         return all;
     }
 
   private:
+    static std::string letters(unsigned n) {
+        std::string out;
+        for (; n != 0; n /= 2) out += n % 2 == 0 ? 'q' : 'j';
+        return out;
+    }
+
     std::filesystem::path path_;
 };
 

@@ -20,6 +20,7 @@ class Traps:
     def __init__(self):
         self.latency = 0.0  # seconds before each answer
         self.bandwidth = 0  # bytes per second of all answers together, 0: no limit
+        self.waits = None  # which ranges (of a path, of so many bytes) are answered once another came
         self.ignore_ranges = False  # 200 and the whole file
         self.signature_uses = 0  # 403 by the store after so many uses of a signature
         self.throttle = []  # (status, headers) of the next answers
@@ -42,7 +43,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     def __init__(self, folder):
         super().__init__(('127.0.0.1', 0), Handler)
         self.folder = pathlib.Path(folder)
-        self.guard = threading.Lock()
+        self.guard = threading.Condition()
         self.reset()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -52,6 +53,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.seen = []  # (kind, headers) of every request
         self.uses = {}
         self.free_at = 0.0
+        self.alone = 0  # ranges that waited for another in vain
 
     @property
     def address(self):
@@ -131,6 +133,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with self.server.guard:
             self.server.requests.append((self.path, first, last))
             number = len(self.server.requests)
+            self.server.guard.notify_all()
+            if traps.waits and traps.waits(self.path, last + 1 - first) and self.server.alone < 2:
+                self.server.alone += not self.server.guard.wait_for(
+                    lambda: len(self.server.requests) > number, 20)
         changed = traps.changes_at and number >= traps.changes_at
         tag = f'"{hashlib.sha1(f"{path} {changed}".encode()).hexdigest()}"'
         headers = {} if traps.no_validator else {'ETag': tag}

@@ -20,35 +20,36 @@ FILES = ('safetensors.safetensors', 'sharded.safetensors.index.json', 'gguf.gguf
          'torch_dtypes.pt', 'torch_distributed/.metadata')
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
-
-
 class Servers(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='mx-servers.'))
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def start(self, command, port, cwd=None, **environment):
-        with open(self.folder / 'server.log', 'w') as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=cwd,
-                                       env={**os.environ, **environment})
-        self.addCleanup(process.wait)
-        self.addCleanup(process.terminate)
-        for _ in range(400):
-            try:
-                socket.create_connection(('127.0.0.1', port), 1).close()
-                return
-            except OSError:
-                time.sleep(0.05)
+    def start(self, command_on, cwd=None, **environment):
+        """Starts the server of command_on(port), and returns the port: another one if somebody takes it
+        before the server does."""
+        for _ in range(5):
+            with socket.socket() as s:
+                s.bind(('127.0.0.1', 0))
+                port = s.getsockname()[1]
+            with open(self.folder / 'server.log', 'w') as log:
+                process = subprocess.Popen(command_on(port), stdout=log, stderr=log, cwd=cwd,
+                                           env={**os.environ, **environment})
+            self.addCleanup(process.wait)
+            self.addCleanup(process.terminate)
+            while process.poll() is None:
+                try:
+                    socket.create_connection(('127.0.0.1', port), 1).close()
+                    if process.poll() is None:
+                        return port
+                except OSError:
+                    time.sleep(0.05)
         self.fail((self.folder / 'server.log').read_text())
 
     def run_mx(self, *words, **environment):
         env = {k: v for k, v in os.environ.items() if not k.startswith(('HF_', 'AWS_'))}
         return subprocess.run([MX, *words], capture_output=True, text=True, cwd=FIXTURES,
-                              env={**env, **environment}, timeout=120)
+                              env={**env, **environment})
 
     def check_files(self, base, **environment):
         for file in FILES:
@@ -64,38 +65,46 @@ class Servers(unittest.TestCase):
         nginx = shutil.which('nginx', path=os.environ['PATH'] + ':/usr/sbin')
         if nginx is None:
             self.skipTest('no nginx')
-        port = free_port()
-        (self.folder / 'nginx.conf').write_text(
+        shutil.copytree(FIXTURES, self.folder / 'files')
+        self.folder.chmod(0o755)
+
+        def command_on(port):
+            (self.folder / 'nginx.conf').write_text(self.nginx_settings(port))
+            return [nginx, '-p', str(self.folder), '-c', str(self.folder / 'nginx.conf')]
+
+        port = self.start(command_on)
+        self.check_files(f'http://127.0.0.1:{port}/')
+
+    def nginx_settings(self, port):
+        return (
             f'daemon off; pid {self.folder}/pid; error_log stderr; events {{}}\n'
             f'http {{ access_log off; client_body_temp_path {self.folder}; '
             f'proxy_temp_path {self.folder}; fastcgi_temp_path {self.folder}; '
             f'uwsgi_temp_path {self.folder}; scgi_temp_path {self.folder};\n'
             f'server {{ listen 127.0.0.1:{port}; root {self.folder}/files; }} }}\n')
-        shutil.copytree(FIXTURES, self.folder / 'files')
-        self.folder.chmod(0o755)
-        self.start([nginx, '-p', str(self.folder), '-c', str(self.folder / 'nginx.conf')], port)
-        self.check_files(f'http://127.0.0.1:{port}/')
 
     def test_caddy(self):
         caddy = shutil.which('caddy')
         if caddy is None:
             self.skipTest('no caddy')
-        port = free_port()
-        # Without an administration port; its files stay outside the home folder.
-        (self.folder / 'Caddyfile').write_text(
-            '{\n admin off\n auto_https off\n}\n'
-            f'http://127.0.0.1:{port} {{\n root * {FIXTURES}\n file_server\n}}\n')
-        self.start([caddy, 'run', '--config', str(self.folder / 'Caddyfile'), '--adapter',
-                    'caddyfile'], port, XDG_DATA_HOME=str(self.folder),
-                   XDG_CONFIG_HOME=str(self.folder))
+
+        def command_on(port):
+            # Without an administration port; its files stay outside the home folder.
+            (self.folder / 'Caddyfile').write_text(
+                '{\n admin off\n auto_https off\n}\n'
+                f'http://127.0.0.1:{port} {{\n root * {FIXTURES}\n file_server\n}}\n')
+            return [caddy, 'run', '--config', str(self.folder / 'Caddyfile'), '--adapter',
+                    'caddyfile']
+
+        port = self.start(command_on, XDG_DATA_HOME=str(self.folder),
+                          XDG_CONFIG_HOME=str(self.folder))
         self.check_files(f'http://127.0.0.1:{port}/')
 
     def test_rangehttpserver(self):
         if importlib.util.find_spec('RangeHTTPServer') is None:
             self.skipTest(f'no rangehttpserver for {sys.executable}')
-        port = free_port()
-        self.start([sys.executable, '-m', 'RangeHTTPServer', str(port), '--bind', '127.0.0.1'],
-                   port, cwd=FIXTURES)
+        port = self.start(lambda port: [sys.executable, '-m', 'RangeHTTPServer', str(port), '--bind',
+                                        '127.0.0.1'], cwd=FIXTURES)
         self.check_files(f'http://127.0.0.1:{port}/')
 
     def test_s3(self):
@@ -103,10 +112,9 @@ class Servers(unittest.TestCase):
             if importlib.util.find_spec(name) is None:
                 self.skipTest(f'no {name} for {sys.executable}')
         import boto3
-        port = free_port()
+        port = self.start(lambda port: [sys.executable, '-m', 'moto.server', '-H', '127.0.0.1', '-p',
+                                        str(port)], AWS_EC2_METADATA_DISABLED='true')
         endpoint = f'http://127.0.0.1:{port}'
-        self.start([sys.executable, '-m', 'moto.server', '-H', '127.0.0.1', '-p', str(port)], port,
-                   AWS_EC2_METADATA_DISABLED='true')
         given = dict(endpoint_url=endpoint, region_name='us-east-1', aws_access_key_id='setup',
                      aws_secret_access_key='setup')
         s3, iam = boto3.client('s3', **given), boto3.client('iam', **given)
