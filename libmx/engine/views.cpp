@@ -185,10 +185,8 @@ logical_list stored_tensors(const std::vector<std::unique_ptr<io::reader>>& file
                                const std::string& glob, const logical_list& all) {
     std::vector<std::string_view> names;
     for (const logical_tensor& t : all) names.emplace_back(t.info.name);
-    const std::string near = base::nearest(glob, names);
     refuse(option, value,
-           near.empty() ? "there are no tensors"
-                        : fmt::format("no tensor has this name; the nearest is '{}'", near));
+           fmt::format("no tensor has this name: {}", base::no_match(glob, "the pattern", names)));
 }
 
 struct split {

@@ -16,7 +16,7 @@
 
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/words.hpp"
-#include "libmx/policy/missing.hpp"
+#include "libmx/policy/commands.hpp"
 #include "libmx/policy/operands.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -476,11 +476,14 @@ report::section widths_section(const judged_model& m) {
 
 report::section missing_section(const judged_model& m) {
     report::section s{.heading = "Not measured"};
+    std::size_t shown = 0;
     for (const policy::missing_recipes& wanted : m.says.missing) {
-        if (s.notes.size() == 2 * commands_shown) break;
-        s.notes.push_back(fmt::format("{}{}:", listed(wanted.recipes),
-                                      wanted.needed ? ", needed for a decision" : ""));
-        s.notes.push_back("$ " + policy::command_of(wanted, m.tensors));
+        if (shown++ == commands_shown) break;
+        const std::string command = policy::command_of(wanted, m.options);
+        s.notes.push_back(fmt::format("{}{}{}", listed(wanted.recipes),
+                                      wanted.needed ? ", needed for a decision" : "",
+                                      command.empty() ? "." : ":"));
+        if (!command.empty()) s.notes.push_back("$ " + command);
     }
     if (s.notes.empty()) return {};
     if (m.says.missing.size() > commands_shown) {
@@ -503,6 +506,10 @@ report::value reached(const std::optional<policy::reached_limit>& limit) {
                           {"value", limit->value},
                           {"limit", limit->limit},
                           {"verdict", std::string(policy::to_string(limit->is))}};
+}
+
+report::value command_or_null(std::string text) {
+    return text.empty() ? report::value() : report::value(std::move(text));
 }
 
 report::value names_of(const judged_model& m, const std::vector<std::size_t>& tensors) {
@@ -531,8 +538,9 @@ report::record record_of(const judged_model& m, const class_recipe& r) {
 }  // namespace
 
 std::string tensor_name(const judged_model& m, std::size_t tensor) {
-    const policy::measured_tensor& t = m.tensors[tensor];
-    return m.files.size() > 1 ? fmt::format("{}: {}", file_name(t.file, m.files), t.name) : t.name;
+    const std::string& name = m.tensors[tensor].name;
+    return m.files.size() > 1 ? fmt::format("{}: {}", file_name(m.file_of(tensor), m.files), name)
+                              : name;
 }
 
 std::vector<report::section> verdict_sections(const judged_model& m, const verdict_context& c) {
@@ -627,11 +635,11 @@ report::section worst_section(const judged_model& m) {
         "become zero, clamp or are in blocks where all do. Each tensor is listed under the "
         "candidate with its largest loss.");
     const std::vector<harmed_tensor> worst = most_harmed(m, first_risks);
-    if (worst.empty() || worst.front().file.empty()) return s;  // arrays in memory
+    const auto known = [](const harmed_tensor& t) { return t.by != nullptr; };
+    if (!std::ranges::all_of(worst, known) || worst.empty()) return s;  // arrays in memory
     s.notes.push_back("To see their blocks under each scale rule:");
     for (const harmed_tensor& t : worst) {
-        s.notes.push_back(fmt::format("$ mx show {} {} -r {}", policy::shell_path(t.file),
-                                      policy::shell_word(t.tensor), policy::shell_word(t.recipe)));
+        s.notes.push_back("$ " + policy::show_command(t.by, t.file, t.tensor, t.recipe));
     }
     return s;
 }
@@ -646,11 +654,11 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
             return policy::recipe_key(o.recipe()) == r.recipe;
         });
         if (measured == t.measured.end()) {
-            all.push_back({t.file, t.name, r.recipe});
+            all.push_back({t.file, t.name, r.recipe, t.by.get()});
         } else if (const auto group = measured->result().group) {  // without blocks of its own
-            all.push_back({group->worst_file, group->worst_member, measured->text()});
+            all.push_back({group->worst_file, group->worst_member, measured->text(), t.by.get()});
         } else {
-            all.push_back({t.file, t.name, measured->text()});
+            all.push_back({t.file, t.name, measured->text(), t.by.get()});
         }
     }
     return all;
@@ -770,7 +778,7 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
             report::record{{"recipes", report::list(w.recipes.begin(), w.recipes.end())},
                            {"tensors", report::list(w.tensors.begin(), w.tensors.end())},
                            {"needed", w.needed},
-                           {"command", policy::command_of(w, m.tensors)}});
+                           {"command", command_or_null(policy::command_of(w, m.options))}});
     }
     for (const std::string& w : warnings_of(m, c)) warnings.emplace_back(w);
     const policy::judgement_totals& t = m.says.totals;

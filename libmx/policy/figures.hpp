@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "libmx/analysis/result_list.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/metrics/row.hpp"
+#include "libmx/report/command_line.hpp"
 
 namespace mx::policy {
 
@@ -45,6 +47,11 @@ struct measured_tensor {
     std::uint64_t bytes = 0;  ///< as stored
     std::string left_out;     ///< why a run left it out; else empty
     std::vector<measurement> measured;
+    /// The command that measured it; null: not known.
+    std::shared_ptr<const report::given_command> by = {};
+
+    /// How its model was named on that command line; else its file.
+    const std::string& named() const { return by ? by->argument_of(file) : file; }
 };
 
 /// The input of a figure.

@@ -90,21 +90,12 @@ class judging {
 
     // Empty for operands.
     std::string why_no_operand(const measured_tensor& t, decision& d) {
-        if (!is_floating(t.dtype)) return "integers: indices, masks or counts";
-        if (!t.left_out.empty()) return t.left_out;
-        if (const rule* keep = by_.kept(d.role)) {
-            if (keep->recipe) {
-                const std::uint64_t bytes = bytes_of(nominal_bits(*keep->recipe), t.elements);
-                d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
-            }
-            return keep->why.empty() ? fmt::format("the policy {} keeps it", by_.name) : keep->why;
+        const rule* keep = by_.kept(d.role);
+        if (keep != nullptr && keep->recipe && is_floating(t.dtype) && t.left_out.empty()) {
+            const std::uint64_t bytes = bytes_of(nominal_bits(*keep->recipe), t.elements);
+            d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
         }
-        if (long_axes(t.shape) < static_cast<int>(by_.setting("least_axes"))) {
-            return "a vector, not an operand of a product";
-        }
-        if (by_.candidates(d.role).empty()) {
-            return fmt::format("the policy {} names no recipe for it", by_.name);
-        }
+        if (std::string why = why_kept(t, d.role, by_); !why.empty()) return why;
         auto at = offers_.find(d.role);
         if (at == offers_.end()) {
             at = offers_.emplace(d.role, offers_of(by_, d.role, on_, scores_)).first;
@@ -388,7 +379,7 @@ class judging {
                 const auto along = whole_blocks_ ? along_whole_blocks(tensors_[i].shape, o.recipe)
                                                  : std::optional(o.recipe);
                 if (!along) continue;
-                to.add(tensors_[i].name, codec::to_string(*along), o.safe() && d.undecided);
+                to.add(tensors_[i], codec::to_string(*along), o.safe() && d.undecided);
             }
         }
     }
@@ -428,6 +419,21 @@ double judgement_totals::ratio() const {
 judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
                 std::span<const score> scores) {
     return judging(tensors, by, on, scores).run();
+}
+
+std::string why_kept(const measured_tensor& t, std::string_view role, const policy& by) {
+    if (!is_floating(t.dtype)) return "integers: indices, masks or counts";
+    if (!t.left_out.empty()) return t.left_out;
+    if (const rule* keep = by.kept(role)) {
+        return keep->why.empty() ? fmt::format("the policy {} keeps it", by.name) : keep->why;
+    }
+    if (long_axes(t.shape) < static_cast<int>(by.setting("least_axes"))) {
+        return "a vector, not an operand of a product";
+    }
+    if (by.candidates(role).empty()) {
+        return fmt::format("the policy {} names no recipe for it", by.name);
+    }
+    return {};
 }
 
 std::string_view default_policy(std::span<const measured_tensor> tensors) {

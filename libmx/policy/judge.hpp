@@ -115,6 +115,11 @@ struct judgement {
 judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
                 std::span<const score> scores = {});
 
+/// Why a tensor keeps its stored precision whatever is measured of it: it is not an operand of a
+/// product, or the policy keeps it. Empty for the others, which `mx quantize` quantizes too.
+/// `role`: policy::role_of.
+std::string why_kept(const measured_tensor& t, std::string_view role, const policy& by);
+
 /// "training" if there are gradients or moments, else "inference".
 std::string_view default_policy(std::span<const measured_tensor> tensors);
 

@@ -20,6 +20,7 @@ struct basis {
     std::optional<policy> by;  ///< none: default_policy of the tensors
     const target* on = &targets.front();
     std::vector<score> scores;
+    std::vector<report::given_option> options;  ///< these, as given
 };
 
 /// Tensors and their judgement, which points into them: it can be moved, not copied.
@@ -28,7 +29,10 @@ struct judged_model {
     policy by;
     const target* on = nullptr;
     judgement says;
-    std::vector<std::string> files;  ///< of the tensors, in order
+    /// What the tensors are of, as named on command lines, in order; the files where tensors of
+    /// one argument have the same name.
+    std::vector<std::string> files;
+    std::vector<report::given_option> options;  ///< basis::options
 
     /// By file and tensor; points into `tensors`.
     std::map<std::pair<std::string_view, std::string_view>, std::size_t> index;
@@ -39,6 +43,10 @@ struct judged_model {
 
     /// The index of a tensor, none if it was not measured.
     std::optional<std::size_t> find(std::string_view file, std::string_view tensor) const;
+    /// The one of `files` that a tensor is of.
+    const std::string& file_of(std::size_t tensor) const;
+
+    bool by_file = false;  ///< `files` are files
 };
 
 judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b);

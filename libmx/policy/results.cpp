@@ -36,7 +36,9 @@ measured_tensor tensor_of(const analysis::result& r) {
 
 }  // namespace
 
-void add_results(const analysis::result_list& results, std::vector<measured_tensor>& to) {
+void add_results(const analysis::result_list& results, const report::record& head,
+                 std::vector<measured_tensor>& to) {
+    const auto by = report::given_in(head);
     std::map<std::pair<std::string, std::string>, std::size_t> known;
     for (std::size_t i = 0; i < to.size(); ++i) known[{to[i].file, to[i].name}] = i;
     std::size_t next = 0;
@@ -44,7 +46,10 @@ void add_results(const analysis::result_list& results, std::vector<measured_tens
         const std::size_t index = next++;
         if (r.phase.value_or(0) != 0) continue;
         const auto [at, added] = known.emplace(std::pair(r.of->file, r.of->tensor), to.size());
-        if (added) to.push_back(tensor_of(r));
+        if (added) {
+            to.push_back(tensor_of(r));
+            to.back().by = by;
+        }
         measured_tensor& t = to[at->second];
         const bool there = std::ranges::any_of(
             t.measured, [&](const measurement& m) { return m.recipe() == r.under->recipe; });
@@ -52,7 +57,9 @@ void add_results(const analysis::result_list& results, std::vector<measured_tens
     }
 }
 
-void add_left_out(const report::record& tail, std::vector<measured_tensor>& to) {
+void add_left_out(const report::record& tail, const report::record& head,
+                  std::vector<measured_tensor>& to) {
+    const auto by = report::given_in(head);
     const auto* skipped = report::member<report::list>(tail, "skipped");
     if (skipped == nullptr) return;
     std::set<std::pair<std::string, std::string>> known;
@@ -67,6 +74,7 @@ void add_left_out(const report::record& tail, std::vector<measured_tensor>& to) 
         t.role = "other";
         t.dtype = report::text_of(*r, "dtype");
         t.left_out = report::text_of(*r, "reason");
+        t.by = by;
         t.bytes = static_cast<std::uint64_t>(*bytes);
         const double elements = report::number_of(*r, "elements").value_or(0);
         if (elements >= 0 && elements <= most_bytes) {

@@ -442,3 +442,43 @@ TEST_CASE("vectors in disguise become vectors where that is asked for", "[views]
     CHECK(info_in(m, "scalar")->shape.empty());
     CHECK(info_in(model_of({path}), "gains")->shape == tensor::shape{1, 6, 1});
 }
+
+TEST_CASE("a directory that holds a model twice is refused with both files", "[views]") {
+    const scratch_dir dir;
+    const auto write = [&](const std::string& file, const std::vector<std::string>& names) {
+        std::vector<stored> arrays;
+        for (const std::string& name : names) {
+            arrays.push_back({name, dtype::f32, {1}, f32_bytes({1})});
+        }
+        return write_model(dir / file, arrays);
+    };
+    const std::string f32 = write("a.safetensors", {"w", "x"});
+    const std::string bf16 = write("b.safetensors", {"w", "y"});
+    const auto refusal = [](const engine::model& m, const std::vector<std::string>& globs) {
+        try {
+            m.select(globs);
+        } catch (const base::error& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    const engine::model both({dir.path()}, {});
+    const std::string said = refusal(both, {});
+    CHECK(said == dir.path() + ": the model is there twice: 'w' is in " + f32 + " and in " + bf16 +
+                      "; name one of the files, or choose with --tensor so that each name is "
+                      "there once");
+    CHECK(refusal(both, {"w"}) == said);
+    CHECK(refusal(both, {"x", "y"}).empty());
+    CHECK(both.tensors().size() == 4);
+    for (const engine::input_file& f : both.files()) CHECK(f.given == dir.path());
+    // Files that are named, or matched by a pattern, may be dumps of one model.
+    CHECK(refusal(engine::model({f32, bf16}, {}), {}).empty());
+    CHECK(refusal(engine::model({dir / "*.safetensors"}, {}), {}).empty());
+    CHECK(engine::model({dir / "*.safetensors"}, {}).files()[1].given == dir / "*.safetensors");
+    CHECK_THROWS_AS(engine::require_names_once(engine::model({f32, bf16}, {}).select({})),
+                    base::error);
+    // Another directory has a tensor of the same name of its own.
+    std::filesystem::create_directory(dir / "sub");
+    const engine::model two({dir.path(), write("sub/c.safetensors", {"x"})}, {});
+    CHECK(refusal(two, {"x"}).empty());
+}

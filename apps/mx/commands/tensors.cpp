@@ -55,11 +55,11 @@ std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& 
         ++of.count;
         of.elements += static_cast<std::int64_t>(t.info().elements);
     }
-    const auto files = model.files();
+    const std::vector<engine::input_file> files = model.files();
     std::unordered_map<std::string, std::int64_t> times;  // a file may be named twice
-    for (const auto& file : files) ++times[file.first];
+    for (const engine::input_file& file : files) ++times[file.path];
     std::vector<report::record> rows;
-    for (const auto& [path, bytes] : files) {
+    for (const auto& [path, bytes, given] : files) {
         const tally of = tallies[path];
         rows.push_back({{"path", path},
                         {"tensors", integer(of.count / times[path])},
@@ -101,7 +101,9 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
 int run_tensors(const tensors_options& o) {
     outputs to(o.out, o.in.files);
     const engine::model model = open_inputs(o.in, to.paths());
-    const std::vector<engine::tensor_ref> tensors = model.select(o.in.globs);
+    // Lists what there is, also a model that is there twice.
+    const io::reader* const all = &model.reader();
+    const std::vector<engine::tensor_ref> tensors = engine::select(std::span(&all, 1), o.in.globs);
 
     report::document d;
     d.head = pages::document_head("mx.tensors/1");

@@ -15,7 +15,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/policy/missing.hpp"
+#include "libmx/policy/commands.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/show/scale_family.hpp"
 
@@ -584,7 +584,8 @@ std::vector<report::section> worst_blocks_sections(std::span<const tensor_view> 
     return sections;
 }
 
-report::section worst_tensors_section(std::span<const tensor_view> views, std::size_t operands) {
+report::section worst_tensors_section(std::span<const tensor_view> views, std::size_t operands,
+                                      const report::given_command& by) {
     report::section s{
         .heading = fmt::format("The worst {} of {}", views.size(), plural(operands, "operand")),
         .columns = {{"tensor", "tensor", cell::name},
@@ -608,10 +609,9 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
     if (!views.empty()) {
         const tensor_view& v = views.front();
         s.notes.push_back("The blocks of one:");
-        s.notes.push_back(fmt::format("$ mx show {} {} -r {}",
-                                      policy::shell_path(v.tensor.info().file),
-                                      policy::shell_word(v.tensor.info().name),
-                                      policy::shell_word(codec::to_string(v.recipe()))));
+        const io::tensor_info& info = v.tensor.info();
+        s.notes.push_back(
+            "$ " + policy::show_command(&by, info.file, info.name, codec::to_string(v.recipe())));
     }
     return s;
 }

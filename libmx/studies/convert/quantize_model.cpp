@@ -312,12 +312,12 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
 
 // Whether `r` fits the tensor; if not, sets `reason`. `files` holds the files of outer scales that
 // were read, by path.
-bool fits(const io::tensor_info& info, const codec::recipe& r,
+bool fits(const engine::tensor_ref& tensor, const codec::recipe& r,
           std::map<std::string, engine::given_scales>& files, std::string& reason) {
-    if (!engine::lay_out(info.shape, r, reason)) return false;
+    if (!engine::lay_out(tensor.info().shape, r, reason)) return false;
     if (r.outer.file.empty()) return true;
     const engine::given_scales& given = files.try_emplace(r.outer.file, r.outer.file).first->second;
-    if (given.of(info.name)) return true;
+    if (given.of(tensor)) return true;
     reason = given.why_left_out();
     return false;
 }
@@ -334,7 +334,7 @@ std::vector<const assigned_tensor*> sort_out(output& o, const std::vector<assign
         if (t.recipe) {
             if (form != quantized_form::values) require_packable(*t.recipe);
             if (!o.converts(t.tensor)) continue;
-            if (fits(info, *t.recipe, files, reason)) {
+            if (fits(t.tensor, *t.recipe, files, reason)) {
                 chosen.push_back(&t);
                 continue;
             }

@@ -14,6 +14,7 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/task.hpp"
+#include "libmx/policy/commands.hpp"
 #include "libmx/policy/recipe_verdicts.hpp"
 
 namespace mx::plan {
@@ -309,8 +310,12 @@ class gatherer {
     // The measurements that are missing for a decision, as a sentence; empty if none are.
     std::string how_to_measure() const {
         if (judged_.says.missing.empty()) return {};
-        return fmt::format("; measure it with: {}",
-                           policy::command_of(judged_.says.missing.front(), judged_.tensors));
+        const std::string command =
+            policy::command_of(judged_.says.missing.front(), judged_.options);
+        // A message that is cut short would end with a part of it.
+        constexpr std::size_t most = 600;
+        if (command.empty() || command.size() > most) return {};
+        return "; measure it with: " + command;
     }
 
     [[noreturn]] void refuse_undecided(const gathered& g, const policy::decision& d) const {
@@ -324,9 +329,10 @@ class gatherer {
         const bool measured =
             std::ranges::any_of(tensors_, [](const gathered& g) { return !g.kept && g.seen; });
         if (measured) {
-            why = fmt::format("no result is of a recipe that the policy {} names for its tensor{}",
-                              judged_.by.name, how_to_measure());
-            if (request_.recipes.empty()) why += "; or choose with --recipe";
+            why = fmt::format(
+                "no result is of a recipe that the policy {} names for its tensor{}{}",
+                judged_.by.name, request_.recipes.empty() ? "; choose one with --recipe" : "",
+                how_to_measure());
         } else if (!all_.kept.empty()) {
             const kept_tensor& t = all_.kept.front();
             why = fmt::format("the policy {} keeps what is chosen as it is stored ('{}': {})",
