@@ -21,6 +21,7 @@ std::optional<std::size_t> judged_model::find(std::string_view file,
 judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
     judged_model m;
     m.tensors = std::move(tensors);
+    count_ties_once(m.tensors);
     m.by = b.by ? *b.by : find_policy(default_policy(m.tensors));
     m.on = b.on;
     std::set<std::string_view> seen;
