@@ -46,6 +46,12 @@ constexpr std::array described_members{
     result_member{"role", &tensor_identity::role, "function of the tensor in its model"},
     result_member{"layer", &tensor_identity::layer,
                   "number of the layer in the tensor's name; null if there is none"},
+    result_member{"stored_bytes", &tensor_identity::stored_bytes,
+                  "bytes that the tensor occupies in its file: codes, scales, tensor scales and "
+                  "zero points; of a group, the sum; null if it is not known"},
+    result_member{"tied_to", &tensor_identity::tied_to,
+                  "the tensor of the same file that has this storage too, whose stored_bytes "
+                  "are these; only if there is one"},
     result_member{"recipe", &named_recipe::name, "the recipe, in canonical spelling"},
     result_member{"phase", &result::phase, "index into phases; only with --phase-sweep"},
     result_member{"elements", &result::elements, "elements, whatever their values"},
@@ -59,6 +65,9 @@ constexpr std::array described_members{
     result_member{"tensor_scale", &result::tensor_scale,
                   "scale of the whole tensor; null if the recipe has none"},
 };
+// Members that few results have.
+constexpr decltype(result_member::where) at_phase = &result::phase,
+                                         at_tied = &tensor_identity::tied_to;
 constexpr std::array error_members{
     result_member{"squared_error", &result::squared_error},
     result_member{"clamp_error_share", &result::clamp_error_share},
@@ -220,7 +229,10 @@ report::record record_of(const result& r) {
         to.emplace_back(m.name, std::visit(value_at, m.where));
     };
     for (const result_member& m : described_members) {
-        if (r.phase || m.where != decltype(m.where)(&result::phase)) write(m);
+        const bool wanted = m.where == at_phase  ? r.phase.has_value()
+                            : m.where == at_tied ? !r.of->tied_to.empty()
+                                                 : true;
+        if (wanted) write(m);
     }
     for (const metrics::metric& m : metrics::all()) {
         if (m.member != nullptr) to.emplace_back(std::string(m.name), m.value_of(r));
@@ -300,7 +312,7 @@ std::vector<member_facts> result_members() {
     };
     std::vector<member_facts> facts;
     for (const result_member& m : described_members) {
-        const bool always = m.where != decltype(m.where)(&result::phase);
+        const bool always = m.where != at_phase && m.where != at_tied;
         facts.push_back({m.name, type_of(m), m.definition, always});
     }
     for (const result_member& m : group_members) {

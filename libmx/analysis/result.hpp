@@ -26,6 +26,10 @@ struct tensor_identity {
     std::string file, tensor, dtype, role;
     mx::tensor::shape shape;
     std::optional<std::int64_t> layer;
+    /// Bytes that it occupies in its file: codes, scales and zero points; none: not recorded.
+    std::optional<std::int64_t> stored_bytes = {};
+    std::string tied_to =
+        {};  ///< the tensor of the same file that has this storage too; else empty
 
     bool operator==(const tensor_identity&) const = default;
 };

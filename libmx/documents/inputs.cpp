@@ -122,6 +122,7 @@ report::list skipped_list(const std::vector<engine::skipped_tensor>& skipped) {
                            {"shape", report::to_list(s.shape)},
                            {"elements", pages::integer(s.elements)},
                            {"bytes", pages::integer(s.bytes)}});
+        if (!s.tied_to.empty()) r.emplace_back("tied_to", s.tied_to);
         return r;
     });
 }

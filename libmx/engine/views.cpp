@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "libmx/base/glob.hpp"
+#include "libmx/base/scaled.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/engine/packed_file.hpp"
@@ -253,6 +254,12 @@ void remark(io::tensor_info& info, const std::string& text) {
 // Strings and records cannot be moved by element.
 bool is_array(const io::tensor_info& info) { return info.type != tensor::dtype::other; }
 
+// The stored bytes of a part; not 0, which would mean those of its values.
+std::uint64_t share_of(std::uint64_t stored_bytes, std::uint64_t part, std::uint64_t whole) {
+    if (stored_bytes == 0) return 0;
+    return std::max<std::uint64_t>(1, base::scaled_down(stored_bytes, part, whole));
+}
+
 void append_parts(const split& s, logical_tensor t, logical_list& to) {
     const int axes = static_cast<int>(t.info.shape.size());
     const int axis = s.axis < 0 ? s.axis + axes : s.axis;
@@ -281,7 +288,8 @@ void append_parts(const split& s, logical_tensor t, logical_list& to) {
         part.info.shape[along] = extent;
         part.info.elements = t.info.elements / t.info.shape[along] * extent;
         part.info.bytes = part.info.elements * width;
-        part.info.stored_bytes = t.info.stored_bytes / t.info.shape[along] * extent;
+        part.info.stored_bytes = share_of(t.info.stored_bytes, extent, t.info.shape[along]);
+        if (!part.info.tied_to.empty()) part.info.tied_to += "." + name;
         remark(part.info, fmt::format("part {}..{} of axis {} of {}", begin, begin + extent - 1,
                                       axis, t.info.name));
         part.open = [open = t.open, shape = t.info.shape, along, begin, count = extent, width] {
@@ -360,7 +368,8 @@ void append_experts(const std::string& glob, logical_tensor t, logical_list& to)
         one.info.shape.erase(one.info.shape.begin());
         one.info.elements = t.info.elements / count;
         one.info.bytes = one.info.elements * width;
-        one.info.stored_bytes = t.info.stored_bytes / count;
+        one.info.stored_bytes = share_of(t.info.stored_bytes, 1, count);
+        if (!one.info.tied_to.empty()) one.info.tied_to += fmt::format(".{}", e);
         remark(one.info, fmt::format("matrix {} of the stack {}", e, t.info.name));
         one.open = [open = t.open, begin = e * one.info.bytes] {
             return io::shared_source(io::source_window(open(), begin));

@@ -89,7 +89,8 @@ class hdf5_service {
         to.number(datasets_.size());
         for (const tensor_info& info : datasets_) {
             to.text(info.name).number(static_cast<std::uint64_t>(info.type)).text(info.note);
-            to.number(info.bytes).number(info.shape.size());
+            to.number(info.bytes).number(info.stored_bytes).text(info.tied_to);
+            to.number(info.shape.size());
             for (const std::uint64_t extent : info.shape) to.number(extent);
         }
         return to.finish();
@@ -173,6 +174,8 @@ std::vector<tensor_info> list_hdf5(const isolated_worker& worker, const std::str
             std::min<std::uint64_t>(from.number(), static_cast<int>(tensor::dtype::other)));
         info.note = from.text();
         const std::uint64_t bytes = from.number();
+        info.stored_bytes = from.number();
+        info.tied_to = from.text();
         info.shape.resize(static_cast<std::size_t>(from.count()));
         for (std::uint64_t& extent : info.shape) extent = from.number();
         info.file = path;

@@ -17,6 +17,13 @@
 namespace mx::pages {
 namespace {
 
+// Results of earlier versions only say the dtype.
+double stored_bits(const analysis::tensor_identity& of, double elements) {
+    if (of.stored_bytes) return 8 * static_cast<double>(*of.stored_bytes);
+    const auto dtype = tensor::find_dtype(of.dtype);
+    return (dtype ? tensor::row_of(*dtype).bits : 32) * elements;
+}
+
 // Every tensor under its chosen recipe; a tensor that keeps its precision has its stored bits and
 // no error. nullopt if nothing is chosen.
 std::optional<report::point> mixture_of(const evidence& e, const class_trades& r,
@@ -30,8 +37,7 @@ std::optional<report::point> mixture_of(const evidence& e, const class_trades& r
             bits += m.bits_per_element * here;
             if (!std::isnan(m.nrmse)) noise += m.nrmse * m.nrmse * here;
         } else {
-            const auto dtype = tensor::find_dtype(e.table.tensors[t].of->dtype);
-            bits += (dtype ? tensor::row_of(*dtype).bits : 32) * here;
+            bits += stored_bits(*e.table.tensors[t].of, here);
         }
     }
     if (!(noise > 0)) return {};

@@ -37,11 +37,19 @@ constexpr std::size_t named_files = 3;
 constexpr std::size_t named_extents = 3;
 
 // The treatment of a tensor.
-enum class fate : std::uint8_t { quantized, undecided, ruled_out, no_whole_blocks, no_operand };
+enum class fate : std::uint8_t {
+    quantized,
+    undecided,
+    ruled_out,
+    in_few_bits,
+    no_whole_blocks,
+    no_operand
+};
 
 fate fate_of(const decision& d) {
     if (d.figures != nullptr) return fate::quantized;
     if (!d.operand) return fate::no_operand;
+    if (d.quantized) return fate::in_few_bits;
     if (!d.whole_blocks) return fate::no_whole_blocks;
     return d.undecided ? fate::undecided : fate::ruled_out;
 }
@@ -64,7 +72,7 @@ std::vector<group> groups_of(const judged_model& m) {
     std::vector<group> groups;
     std::map<std::string, std::uint64_t> of_role;
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
-        of_role[m.says.decisions[i].role] += m.tensors[i].bytes;
+        of_role[m.says.decisions[i].role] += m.tensors[i].counted_bytes();
     }
     std::vector<std::size_t> order(m.tensors.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -84,8 +92,8 @@ std::vector<group> groups_of(const judged_model& m) {
         if (at->roles.empty() || at->roles.back() != d.role) at->roles.push_back(d.role);
         at->tensors.push_back(i);
         at->doubtful += d.is == policy::verdict::evaluate ? 1u : 0u;
-        at->elements += t.elements;
-        at->stored += t.bytes;
+        at->elements += t.counted_elements();
+        at->stored += t.counted_bytes();
         at->bytes += d.bytes;
     }
     std::ranges::stable_sort(groups, {}, [&](const group& g) {
@@ -95,8 +103,12 @@ std::vector<group> groups_of(const judged_model& m) {
     return groups;
 }
 
-const class_judgement* class_of(const judged_model& m, std::string_view role) {
-    const auto at = std::ranges::find(m.says.classes, role, &class_judgement::role);
+// The class of a role's operands; `in_few_bits`: of those that are quantized already.
+const class_judgement* class_of(const judged_model& m, std::string_view role,
+                                bool in_few_bits = false) {
+    const auto at = std::ranges::find_if(m.says.classes, [&](const class_judgement& c) {
+        return c.role == role && c.quantized == in_few_bits;
+    });
     return at == m.says.classes.end() ? nullptr : &*at;
 }
 
@@ -104,8 +116,13 @@ const class_recipe* chosen_of(const class_judgement* c) {
     return c != nullptr && c->chosen ? &c->candidates[*c->chosen] : nullptr;
 }
 
+// An SQNR in a table.
+report::value db_value(double sqnr_db) {
+    return std::isinf(sqnr_db) ? report::value("exact") : report::value(sqnr_db);
+}
+
 std::string db_words(const class_recipe& r) {
-    if (std::isinf(r.sqnr_db)) return "nothing is lost";
+    if (std::isinf(r.sqnr_db)) return "exact";
     return fmt::format("{:.1f} dB (normal data {:.1f})", r.sqnr_db, r.normal_db);
 }
 
@@ -159,7 +176,7 @@ std::vector<kept_class> kept_classes(const judged_model& m, const group& g) {
             const decision& d = m.says.decisions[i];
             if (d.role != role) continue;
             ++k.tensors;
-            k.stored += m.tensors[i].bytes;
+            k.stored += m.tensors[i].counted_bytes();
             k.could_save += d.could_save;
             add_once(k.reasons, clause_of(d.reason));
         }
@@ -210,6 +227,7 @@ std::string reason_of(const judged_model& m, const group& g) {
         return why;
     }
     if (one_reason) return d.reason;
+    if (g.is == fate::in_few_bits) return class_of(m, g.roles.front(), true)->reason;
     return fmt::format("{} ({}, the largest)", d.reason, tensor_name(m, largest));
 }
 
@@ -317,6 +335,32 @@ std::vector<std::string> recipe_sentences(const judged_model& m, const std::vect
     return said;
 }
 
+// "5.9 % more bytes", "as many bytes"
+std::string more_bytes(std::uint64_t bytes, std::uint64_t than) {
+    if (bytes == than) return "as many bytes";
+    const auto [small, large] = std::minmax(bytes, than);
+    const double share = static_cast<double>(large - small) / static_cast<double>(than);
+    return fmt::format("{} {} bytes", percent(share), bytes > than ? "more" : "fewer");
+}
+
+// "already stored in 4.25 bits per element, which loses nothing; to quantize it again to nvfp4
+// costs an error of 29.1 dB and 5.9 % more bytes": each recipe against what is stored.
+std::string again_words(const judged_model& m, const group& g) {
+    std::string text = reason_of(m, g);
+    const class_judgement* c = class_of(m, g.roles.front(), true);
+    std::vector<std::string> costs;
+    for (const class_recipe& r : c == nullptr ? std::vector<class_recipe>() : c->candidates) {
+        if (r.elements != c->elements || r.elements == 0) continue;
+        costs.push_back(fmt::format(
+            "to {} {}{}", r.recipe,
+            std::isinf(r.sqnr_db) ? "is exact and takes "
+                                  : fmt::format("costs an error of {:.1f} dB and ", r.sqnr_db),
+            more_bytes(r.bytes, c->bytes)));
+    }
+    if (!costs.empty()) text += "; to quantize again " + fmt::format("{}", fmt::join(costs, ", "));
+    return text;
+}
+
 // Operands that keep their precision, and tensors that keep it because they are not operands.
 std::vector<std::string> kept_sentences(const judged_model& m, const std::vector<group>& groups) {
     std::vector<std::string> said;
@@ -331,6 +375,10 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
                 fmt::format("- Keep {} {} as stored ({} of the bytes): no safe recipe suits {}.",
                             part_of_class(m, g), tensors_word(operands_of(m, g.roles.front())),
                             of_bytes(g), g.tensors.size() == 1 ? "it" : "them"));
+        } else if (g.is == fate::in_few_bits) {
+            said.push_back(fmt::format(
+                "- Keep {} {} as stored ({} of the bytes): {}.", part_of_class(m, g),
+                tensors_word(operands_of(m, g.roles.front())), of_bytes(g), again_words(m, g)));
         } else if (g.is == fate::no_whole_blocks) {
             said.push_back(
                 fmt::format("- Keep {} without whole blocks as stored ({} of the bytes).",
@@ -372,6 +420,25 @@ std::string cost_words(const judged_model& m) {
         text += fmt::format(", including {} that are undecided", bytes_text(t.undecided));
     }
     return text + ".";
+}
+
+// The tensors whose storage another tensor counts; empty if there are none.
+std::string tied_words(const judged_model& m) {
+    std::vector<std::string> said;
+    std::size_t more = 0;
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        const auto owner = m.tensors[i].counted_with;
+        if (!owner) continue;
+        if (said.size() == named_files) {
+            ++more;
+            continue;
+        }
+        said.push_back(
+            fmt::format("{} has the storage of {}", tensor_name(m, i), tensor_name(m, *owner)));
+    }
+    if (said.empty()) return {};
+    if (more > 0) said.push_back(fmt::format("{} more are tied", more));
+    return fmt::format("Counted once: {}.", listed(said));
 }
 
 std::string confidence_words(const judged_model& m) {
@@ -460,7 +527,7 @@ report::section widths_section(const judged_model& m) {
         const auto add = [&](int about, const std::optional<class_recipe>& r) {
             if (!r) return;
             const bool no = 2 * r->vetoed_elements > r->elements;
-            s.add(c.role, about, r->recipe, r->bits, finite_or_null(r->sqnr_db), r->normal_db,
+            s.add(c.role, about, r->recipe, r->bits, db_value(r->sqnr_db), r->normal_db,
                   r->vetoed.size(), no ? "no" : std::string(policy::to_string(r->is)));
         };
         add(4, c.four);
@@ -550,14 +617,22 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     words.notes = recipe_sentences(m, groups);
     if (words.notes.empty()) {
         const bool operands = std::ranges::any_of(m.says.decisions, &decision::operand);
+        const bool in_few_bits =
+            std::ranges::any_of(groups, [](const group& g) { return g.is == fate::in_few_bits; });
+        const bool others = std::ranges::any_of(groups, [](const group& g) {
+            return g.is == fate::ruled_out || g.is == fate::no_whole_blocks;
+        });
         words.notes.push_back(
-            operands ? "- Quantize nothing: no operand has both whole blocks and a safe "
-                       "recipe."
-                     : "- Quantize nothing: no tensor is an operand of a matrix "
-                       "product.");
+            !operands      ? "- Quantize nothing: no tensor is an operand of a matrix product."
+            : !in_few_bits ? "- Quantize nothing: no operand has both whole blocks and a safe "
+                             "recipe."
+            : others       ? "- Quantize nothing: operands are quantized already, or have no whole "
+                             "blocks or no safe recipe."
+                           : "- Quantize nothing: every operand is quantized already.");
     }
     for (std::string& said : kept_sentences(m, groups)) words.notes.push_back(std::move(said));
     words.notes.push_back(cost_words(m));
+    if (std::string tied = tied_words(m); !tied.empty()) words.notes.push_back(std::move(tied));
     for (const std::string& said : c.warnings) words.notes.push_back(said);
     words.notes.push_back(confidence_words(m));
     std::vector<report::section> all{std::move(words)};
@@ -610,7 +685,7 @@ report::section worst_section(const judged_model& m) {
         if (!harms(r) || s.rows.size() == worst_shown) break;
         const decision& d = m.says.decisions[r.tensor];
         auto of_class = policy::verdict::safe;
-        for (const class_recipe& c : class_of(m, d.role)->candidates) {
+        for (const class_recipe& c : class_of(m, d.role, d.quantized)->candidates) {
             if (c.recipe == r.recipe) of_class = c.is;
         }
         s.columns = {{"tensor", "tensor", cell::name},
@@ -688,8 +763,8 @@ report::section candidates_section(const judged_model& m) {
             if (!r.scored.empty()) notes.push_back(r.scored);
             s.add(c.role, r.recipe, policy::to_string(r.is),
                   m.on->any() ? "-" : policy::to_string(r.on_target), r.bits,
-                  static_cast<double>(r.bytes) / unit.bytes, finite_or_null(r.sqnr_db),
-                  finite_or_null(r.normal_db), r.vetoed.size(), r.doubtful.size(),
+                  static_cast<double>(r.bytes) / unit.bytes, db_value(r.sqnr_db),
+                  db_value(r.normal_db), r.vetoed.size(), r.doubtful.size(),
                   fmt::format("{}", fmt::join(notes, "; ")));
         }
     }
@@ -718,7 +793,9 @@ report::record_list decision_records(const judged_model& m) {
              {"role", d.role},
              {"dtype", t.dtype},
              {"elements", report::tally(t.elements)},
-             {"stored_bytes", report::tally(t.bytes)},
+             {"stored_bytes", report::tally(t.counted_bytes())},
+             {"counted_with",
+              t.counted_with ? report::value(tensor_name(m, *t.counted_with)) : report::value()},
              {"recipe", d.undecided ? report::value() : report::value(d.recipe)},
              {"verdict",
               d.undecided ? std::string("undecided")
@@ -750,6 +827,7 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
         const class_recipe* chosen = chosen_of(&k);
         classes.emplace_back(report::record{
             {"role", k.role},
+            {"already_quantized", k.quantized},
             {"tensors", report::tally(k.operands.size())},
             {"elements", report::tally(k.elements)},
             {"stored_bytes", report::tally(k.bytes)},

@@ -39,13 +39,9 @@ constexpr std::array rows{
            "has {} of its blocks saturated",
            [](const figure_input& in) { return defined(in.under.saturated_block_rate); }},
     figure{"collapsed_block_rate", figure_unit::share,
-           "share of the blocks whose non-zero elements all become one magnitude; none where every "
-           "element keeps its value",
+           "share of the blocks whose non-zero elements all become one magnitude",
            "has {} of its blocks collapsed to one magnitude",
-           [](const figure_input& in) -> std::optional<double> {
-               if (in.under.exact == 1) return {};
-               return defined(in.under.collapsed_block_rate);
-           }},
+           [](const figure_input& in) { return defined(in.under.collapsed_block_rate); }},
     figure{"clamp_rate", figure_unit::share, "share of the elements that clamping changes",
            "has {} of its elements clamped",
            [](const figure_input& in) { return defined(in.under.clamp_rate); }},
@@ -132,6 +128,7 @@ double poisoned_share(const analysis::result& r) {
 }
 
 double lost_share(const analysis::result& r) {
+    if (lossless(r)) return 0;
     const auto known = [](double x) { return std::isnan(x) ? 0 : x; };
     return lost_share({known(r.underflow_rate), known(r.clamp_rate), known(r.saturated_block_rate),
                        poisoned_share(r)},

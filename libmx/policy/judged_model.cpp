@@ -26,6 +26,7 @@ const std::string& judged_model::file_of(std::size_t tensor) const {
 judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
     judged_model m;
     m.tensors = std::move(tensors);
+    count_ties_once(m.tensors);
     m.options = b.options;
     std::set<std::pair<std::string_view, std::string_view>> names;
     for (const measured_tensor& t : m.tensors) {

@@ -30,7 +30,10 @@ measured_tensor tensor_of(const analysis::result& r) {
     t.dtype = r.of->dtype;
     t.shape.assign(r.of->shape.begin(), r.of->shape.end());
     t.elements = r.elements;
-    t.bytes = stored_bytes(t.dtype, t.elements);
+    t.tied_to = r.of->tied_to;
+    // Results of earlier versions and of other programs do not say it.
+    t.bytes = r.of->stored_bytes ? static_cast<std::uint64_t>(*r.of->stored_bytes)
+                                 : stored_bytes(t.dtype, t.elements);
     return t;
 }
 
@@ -57,6 +60,22 @@ void add_results(const analysis::result_list& results, const report::record& hea
     }
 }
 
+void count_ties_once(std::vector<measured_tensor>& tensors) {
+    using place = std::pair<std::string_view, std::string_view>;  // file, name of the storage's own
+    std::map<place, std::size_t> owners;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const measured_tensor& t = tensors[i];
+        if (t.tied_to.empty()) owners.emplace(place(t.file, t.name), i);
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        measured_tensor& t = tensors[i];
+        if (t.tied_to.empty()) continue;
+        // If the tensor itself was not measured, the first of those tied to it counts.
+        const auto [owner, first] = owners.emplace(place(t.file, t.tied_to), i);
+        if (!first) t.counted_with = owner->second;
+    }
+}
+
 void add_left_out(const report::record& tail, const report::record& head,
                   std::vector<measured_tensor>& to) {
     const auto by = report::given_in(head);
@@ -75,6 +94,7 @@ void add_left_out(const report::record& tail, const report::record& head,
         t.dtype = report::text_of(*r, "dtype");
         t.left_out = report::text_of(*r, "reason");
         t.by = by;
+        t.tied_to = report::text_of(*r, "tied_to");
         t.bytes = static_cast<std::uint64_t>(*bytes);
         const double elements = report::number_of(*r, "elements").value_or(0);
         if (elements >= 0 && elements <= most_bytes) {

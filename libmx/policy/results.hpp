@@ -15,6 +15,10 @@ namespace mx::policy {
 void add_results(const analysis::result_list& results, const report::record& head,
                  std::vector<measured_tensor>& to);
 
+/// Of tensors with one storage (measured_tensor::tied_to), one counts the bytes: sets counted_with
+/// of the others.
+void count_ties_once(std::vector<measured_tensor>& tensors);
+
 /// Adds what a run left out altogether, from the member `skipped` of the tail of its document
 /// (mx.analysis/1): integers and tensors that are not weights, whose bytes are kept. Tensors that
 /// are in `to`, and those of unknown size, are ignored.

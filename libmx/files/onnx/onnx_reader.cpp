@@ -17,6 +17,7 @@
 #include "libmx/io/readers.hpp"
 #include "libmx/io/sources.hpp"
 #include "libmx/io/spool.hpp"
+#include "libmx/io/storage_views.hpp"
 
 namespace mx::io {
 namespace {
@@ -212,6 +213,7 @@ class onnx_reader final : public file_reader {
             tensors_.push_back(describe(model_.tensors[i], places_[i]));
             tensors_.back().type = read_as(tensors_.back().type, as);
         }
+        count_external_once();
         metadata_ = std::move(model_.metadata);
         files_.insert(files_.end(), externals_.files().begin(), externals_.files().end());
     }
@@ -231,6 +233,24 @@ class onnx_reader final : public file_reader {
   private:
     [[noreturn]] void fail(const onnx_tensor& t, const std::string& message) const {
         input_error(message, {file_->path(), t.name, t.message.begin});
+    }
+
+    // Several tensors may name the same bytes of a file.
+    void count_external_once() {
+        constexpr std::uint64_t any_size = ~std::uint64_t{0};  // checked by place_of
+        std::vector<storage_view> views;
+        for (std::size_t i = 0; i < places_.size(); ++i) {
+            const onnx_place& place = places_[i];
+            if (place.path.empty() || tensors_[i].bytes == 0) continue;
+            views.push_back({place.path,
+                             place.offset,
+                             place.offset + tensors_[i].bytes,
+                             i,
+                             any_size,
+                             any_size,
+                             {}});
+        }
+        count_storage_once(std::move(views), tensors_);
     }
 
     tensor_info describe(const onnx_tensor& t, onnx_place& place) {
@@ -267,6 +287,11 @@ class onnx_reader final : public file_reader {
             }
         } else {
             check_held(t, *type, info.bytes);
+            const auto held = t.held.find(type->field);
+            // Numbers of variable length.
+            if (held != t.held.end() && held->second != info.bytes) {
+                info.stored_bytes = held->second;
+            }
         }
         return info;
     }

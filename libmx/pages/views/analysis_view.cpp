@@ -55,7 +55,7 @@ struct accumulator {
     }
 
     recipe_summary finish() const {
-        recipe_summary s{under, 0, 0, decomposed, {}};
+        recipe_summary s{under, 0, 0, decomposed, all.tensors > 0 && all.lossless, {}};
         const auto where = [](bool any, double x) { return any ? real(x) : undefined(); };
         const bool has_error = all.error2 > 0 && all.x2 > 0;
         if (has_error) s.nrmse = *all.nrmse();
@@ -251,7 +251,10 @@ std::vector<report::section> analysis_sections(const analysis::analysis& a,
     } else {
         sections.push_back(tensor_section(a.results, summary, view));
         std::vector<report::record> rows;
-        for (const recipe_summary& one : summary) rows.push_back(one.members);
+        for (const recipe_summary& one : summary) {
+            rows.push_back(one.members);
+            if (one.exact) show(rows.back(), "sqnr_db", "exact");
+        }
         sections.push_back(summary_section(rows));
         if (summary.front().decomposed) sections.push_back(origin_section(rows));
         if (report::find(rows.front(), regret_share) != nullptr) {

@@ -49,6 +49,7 @@ report::section operand_section(const products::gemm_study& s,
     for (std::size_t i = 0; i < operands.size(); ++i) {
         t.rows.push_back(operands[i]);
         t.rows.back().emplace_back("operand", text(names[i]));
+        if (report::number_of(operands[i], "nrmse") == 0.0) show(t.rows.back(), "sqnr_db", "exact");
     }
     return t;
 }
@@ -67,7 +68,7 @@ report::section model_section(const products::gemm_study& s) {
         const value_errors& e = p.errors.total;
         t.add(gemm::to_string(p.model),
               p.form_a == p.form_b ? p.form_a : p.form_a + " x " + p.form_b, a.nrmse(),
-              equal_share(a), e.sqnr_db(), e.nrmse(), e.gain());
+              equal_share(a), sqnr_cell(e.sqnr_db(), e.nrmse() == 0.0), e.nrmse(), e.gain());
         if (p.inexact_a + p.inexact_b != 0) {
             t.notes.push_back(fmt::format(
                 "{} does not take these codes: {} of A and {} of B changed when they were rounded "

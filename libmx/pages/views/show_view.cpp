@@ -311,7 +311,9 @@ report::section rules_section(const tensor_view& v, const block_view& b) {
         const char* mark = o.recipe != 0 ? (best ? "least" : "") : best ? "used, least" : "used";
         s.add(show::rule_words(r), scale_text(r, o.scale), code_text(r, o.stats),
               o.stats.count.clamp, o.stats.count.underflow, error_of(of),
-              v.results[o.recipe].sqnr_db, mark);
+              sqnr_cell(analysis::defined(v.results[o.recipe].sqnr_db),
+                        v.results[o.recipe].exact == 1),
+              mark);
     }
     s.notes.push_back(
         "used: the rule of the recipe, whose other settings are unchanged. least: no other rule "
@@ -600,8 +602,9 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
         const region all = total_of(v);
         const block_view& b = v.blocks.front();
         s.add(v.tensor.info().name, v.results.front().of->role, all.lost_share(),
-              all.underflow_share(), all.clamp_share(), v.results.front().sqnr_db, b.index,
-              b.of.lost_share());
+              all.underflow_share(), all.clamp_share(),
+              sqnr_cell(analysis::defined(v.results.front().sqnr_db), v.results.front().exact == 1),
+              b.index, b.of.lost_share());
     }
     s.notes = {
         "By the share of elements lost, then by error. Operands: matrices of weights, activations "

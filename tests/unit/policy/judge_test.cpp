@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/policy/judge.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "libmx/base/status.hpp"
+#include "libmx/policy/results.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/policy/model.hpp"
 
@@ -292,8 +295,84 @@ TEST_CASE("another scale rule has to gain the margin") {
         });
     }
     const judgement j = judged(tensors);
-    CHECK(chosen(j) == (gain > 0.5 ? "mxfp8" : "mxfp8:scale=rceil"));
+    // It is named; which rules were measured does not change the choice.
+    CHECK(chosen(j) == "mxfp8:scale=rceil");
     for (const decision& d : j.decisions) CHECK(d.recipe == chosen(j));
+    const bool named = j.classes.front().reason.find("mxfp8 gains 0.60 dB") != std::string::npos;
+    CHECK(named == (gain > 0.5));
+}
+
+namespace {
+
+void make_exact(analysis::result& f) {
+    f.rmse = f.nrmse = 0;
+    f.sqnr_db = nan;
+    f.exact = f.gain = 1;
+}
+
+}  // namespace
+
+TEST_CASE("a result without an error passes every limit") {
+    for (const char* recipe : {"mxfp8:scale=rceil", "mxfp4:scale=even"}) {
+        auto tensors = projections();
+        alter(tensors[3], recipe, [](analysis::result& f) {
+            make_exact(f);
+            f.saturated_block_rate = f.collapsed_block_rate = 1;
+        });
+        const judgement j = judged(tensors);
+        CHECK(j.decisions[3].recipe == "mxfp8:scale=rceil");
+        CHECK_FALSE(j.decisions[3].veto);
+        for (const risk& r : j.risks) CHECK((r.tensor != 3 || r.recipe != recipe));
+    }
+}
+
+TEST_CASE("equal recipes are ordered by bits, then by the policy, whatever was measured") {
+    for (const std::vector<std::string>& recipes :
+         {usual, std::vector<std::string>{"nvfp4", "mxfp4:scale=even", "mxfp8:scale=even", "mxfp8",
+                                          "mxfp4", "mxfp8:scale=rceil", "mxfp8_e5m2"}}) {
+        auto tensors = projections(recipes);
+        for (measured_tensor& t : tensors) {
+            for (measurement& m : t.measured) alter(m, make_exact);
+        }
+        const judgement j = judged(tensors);
+        const class_judgement& c = j.classes.front();
+        CHECK(chosen(j) == "mxfp8:scale=rceil");
+        CHECK(c.reason.find("nan") == std::string::npos);
+        CHECK(c.reason.find("gains") == std::string::npos);
+        REQUIRE(c.four);
+        CHECK(c.four->recipe == "mxfp4:scale=even");
+        REQUIRE(c.eight);
+        CHECK(c.eight->recipe == "mxfp8:scale=rceil");
+    }
+}
+
+TEST_CASE("a tensor without elements is not an operand") {
+    auto tensors = projections();
+    tensors[3].elements = tensors[3].bytes = 0;
+    tensors[3].shape = {0, 64};
+    const judgement j = judged(tensors);
+    CHECK_FALSE(j.decisions[3].operand);
+    CHECK(j.decisions[3].reason == "it has no elements");
+}
+
+TEST_CASE("tensors with one storage are counted once") {
+    auto tensors = projections();
+    tensors[7].tied_to = tensors[3].name;
+    tensors[8].tied_to = tensors[9].tied_to = "not measured";
+    count_ties_once(tensors);
+    CHECK(tensors[7].counted_with == 3);
+    CHECK_FALSE(tensors[8].counted_with);
+    CHECK(tensors[9].counted_with == 8);
+    judgement j = judged(tensors);
+    CHECK(j.totals.stored == 38 * 4 * 4096);
+    CHECK(j.totals.recommended == 38 * 4096 * 33 / 32);
+    CHECK(j.classes.front().bytes == j.totals.stored);
+    CHECK(j.decisions[7].recipe == "mxfp8:scale=rceil");
+    // One of them is quantized and the other is not: then both take bytes.
+    alter(tensors[7], "mxfp8:scale=rceil", [](analysis::result& f) { f.clamp_rate = 0.05; });
+    j = judged(tensors);
+    CHECK(j.decisions[7].recipe == keep_choice);
+    CHECK(j.decisions[7].bytes == 4 * 4096);
 }
 
 TEST_CASE("four bits need a task, and a task decides") {
@@ -414,14 +493,33 @@ TEST_CASE("targets say what they lack") {
     CHECK_FALSE(supported_anywhere("mxint8"));
 }
 
-TEST_CASE("what is stored in few bits already stays") {
+TEST_CASE("what is stored in few bits already stays, and each recipe is measured against it") {
+    for (const double bits : {4.25, 4.5, 8.0, 8.5, 8.75}) {
+        CAPTURE(bits);
+        auto tensors = projections();
+        for (const std::size_t i : {3U, 4U}) {
+            tensors[i].bytes = static_cast<std::uint64_t>(bits * 4096 / 8);
+        }
+        const judgement j = judged(tensors);
+        CHECK(j.decisions[3].recipe == keep_choice);
+        CHECK(j.decisions[3].quantized);
+        CHECK(j.decisions[3].bytes == tensors[3].bytes);
+        CHECK(j.decisions[3].reason ==
+              fmt::format("already stored in {:.4g} bits per element, which loses nothing", bits));
+        CHECK(j.totals.recommended == 38 * 4096 * 33 / 32 + 2 * tensors[3].bytes);
+        REQUIRE(j.classes.size() == 2);
+        CHECK(j.classes[1].quantized);
+        CHECK_FALSE(j.classes[1].chosen);
+        CHECK_FALSE(j.classes[1].undecided);
+        REQUIRE(j.classes[1].candidates.size() == 3);
+        CHECK(j.classes[1].candidates[0].bytes == 2 * 4096 * 33 / 32);
+    }
+    // A policy of an earlier version does not set the limit, and has none.
+    mx::policy::policy without = find_policy("inference");
+    std::erase_if(without.rules, [](const rule& r) { return r.setting == "quantized_bits"; });
     auto tensors = projections();
-    tensors[3].dtype = "F8_E4M3";
-    tensors[3].bytes = tensors[3].elements;
-    const judgement j = judged(tensors);
-    CHECK(j.decisions[3].recipe == keep_choice);
-    CHECK(j.decisions[3].bytes == 4096);
-    CHECK(j.totals.recommended == 39 * 4096 * 33 / 32 + 4096);
+    tensors[3].bytes = 4096 * 35 / 32;  // 8.75 bits
+    CHECK(judge(tensors, without, find_target("any")).decisions[3].recipe == "mxfp8:scale=rceil");
 }
 
 TEST_CASE("the default policy follows what the file holds") {
