@@ -34,6 +34,7 @@ std::vector<codec::recipe> recipes_for(const policy::basis& by,
         m.name = info.name;
         m.role = std::string(roles.role_of(info));
         m.shape.assign(info.shape.begin(), info.shape.end());
+        m.sums_over = engine::summed_axes_of(info, m.role);
     }
     const policy::policy p = by.by ? *by.by : policy::find_policy(policy::default_policy(of));
     return policy::recipes_to_measure(p, *by.on, of);

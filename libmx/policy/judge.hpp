@@ -67,6 +67,7 @@ struct decision {
     std::string role;           ///< with the roles that the policy gives by name
     bool operand = false;       ///< of a product
     bool whole_blocks = false;  ///< an operand that kernels take; others keep their precision
+    std::uint64_t padded = 0;   ///< what its K, which blocks do not divide, is padded to; else 0
     bool undecided = false;
     std::string recipe{keep_choice};  ///< as measured, with its axis
     verdict is = verdict::safe;

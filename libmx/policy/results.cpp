@@ -29,6 +29,7 @@ measured_tensor tensor_of(const analysis::result& r) {
     t.role = r.of->role;
     t.dtype = r.of->dtype;
     t.shape.assign(r.of->shape.begin(), r.of->shape.end());
+    t.sums_over = r.of->sums_over;
     t.elements = r.elements;
     t.bytes = stored_bytes(t.dtype, t.elements);
     return t;
