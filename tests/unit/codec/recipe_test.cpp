@@ -104,7 +104,7 @@ TEST_CASE("canonical recipes name what matters and nothing else") {
          "mxfp4:block=1x64,transform=hadamard"},
         {"mxfp4:transform_size=32,block=1x64,transform=hadamard",
          "mxfp4:block=1x64,transform=hadamard,transform_size=32"},
-        {"mxfp4:block=32x1,axis=-1,transform=hadamard", "mxfp4:transform=hadamard"},
+        {"mxfp4:block=32x1,axis=-1,transform=hadamard", "mxfp4:axis=-1,transform=hadamard"},
         {"mxfp4:block=16x1,transform=hadamard", "mxfp4:block=16x1,transform=hadamard"},
         {"mxfp4:block=16x1,axis=0,transform=hadamard,transform_size=16",
          "mxfp4:block=1x16,axis=0,transform=hadamard"},
