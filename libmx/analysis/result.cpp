@@ -29,7 +29,8 @@ struct result_member {
                  std::optional<std::int64_t> tensor_identity::*, std::string named_recipe::*,
                  std::optional<std::int64_t> result::*, std::uint64_t result::*, double result::*,
                  std::array<double, 4> result::*, std::uint64_t group_facts::*,
-                 std::string group_facts::*, double group_facts::*>
+                 std::string group_facts::*, double group_facts::*,
+                 engine::summed_axes tensor_identity::*>
         where;
     const char* definition = "";
 };
@@ -52,6 +53,10 @@ constexpr std::array described_members{
     result_member{"tied_to", &tensor_identity::tied_to,
                   "the tensor of the same file that has this storage too, whose stored_bytes "
                   "are these; only if there is one"},
+    result_member{"contraction", &tensor_identity::sums_over,
+                  "what products with the tensor sum over, along which blocks run: axis, the first "
+                  "of so many axes; extent, the product of theirs (K); assumed, whether only the "
+                  "shape says so; why; null if it is in no product"},
     result_member{"recipe", &named_recipe::name, "the recipe, in canonical spelling"},
     result_member{"phase", &result::phase, "index into phases; only with --phase-sweep"},
     result_member{"elements", &result::elements, "elements, whatever their values"},
@@ -130,6 +135,7 @@ report::value written(const std::array<double, 4>& errors) {
     for (std::size_t i = 0; i < errors.size(); ++i) parts.emplace_back(error_parts[i], errors[i]);
     return parts;
 }
+report::value written(const engine::summed_axes& k) { return engine::to_value(k); }
 template <typename T>
 report::value written(const T& x) {
     return report::to_value(x);
@@ -159,6 +165,9 @@ void read(const report::value& v, const char* name, std::optional<std::int64_t>&
 }
 void read(const report::value& v, const char* name, std::uint64_t& to) { to = count_in(v, name); }
 void read(const report::value& v, const char*, double& to) { to = figure_in(v); }
+void read(const report::value& v, const char*, engine::summed_axes& to) {
+    to = engine::summed_axes_in(v);
+}
 void read(const report::value& v, const char*, std::array<double, 4>& to) {
     const auto* parts = std::get_if<report::record>(&v);
     for (std::size_t i = 0; i < error_parts.size() && parts != nullptr; ++i) {
@@ -291,6 +300,10 @@ result result_reader::read(const report::record& from) {
     } catch (const base::error& e) {
         throw base::error(e.kind(), e.message(), {path_, report::text_of(from, "tensor"), {}});
     }
+    if (!engine::set_extent(of.sums_over, of.shape)) {
+        throw base::error(base::error_kind::input, "contraction names axes that the shape lacks",
+                          {path_, of.tensor, {}});
+    }
     // Elements and their product fit in 64 bits; it is undefined for empty tensors.
     if (r.bits_per_element < 0 || r.bits_per_element > most_bits) {
         throw base::error(base::error_kind::input, "bits_per_element is not a number of bits",
@@ -306,8 +319,9 @@ result result_reader::read(const report::record& from) {
 std::vector<member_facts> result_members() {
     const auto type_of = [](const result_member& m) {
         using enum member_type;
-        constexpr std::array types{text,   extents, optional_count, text, optional_count, count,
-                                   figure, figure,  count,          text, figure};
+        constexpr std::array types{text,           extents, optional_count, text,
+                                   optional_count, count,   figure,         figure,
+                                   count,          text,    figure,         contraction};
         return types.at(m.where.index());
     };
     std::vector<member_facts> facts;

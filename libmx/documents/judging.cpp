@@ -8,6 +8,7 @@
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/engine/share.hpp"
 #include "libmx/engine/skip.hpp"
 
@@ -51,6 +52,7 @@ std::vector<policy::measured_tensor> described(const std::vector<engine::tensor_
         m.shape.assign(info.shape.begin(), info.shape.end());
         m.elements = info.elements;
         m.bytes = engine::bytes_of(info);
+        m.sums_over = engine::summed_axes_of(info, m.role);
     }
     return of;
 }

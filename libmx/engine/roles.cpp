@@ -12,6 +12,7 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/io/no_product.hpp"
 
 namespace mx::engine {
 namespace {
@@ -108,7 +109,10 @@ std::string_view role_finder::role_of(const io::tensor_info& info) const {
     const auto axes = std::count_if(info.shape.begin(), info.shape.end(),
                                     [](std::uint64_t extent) { return extent != 1; });
     for (const role_row& r : role_rows) {
-        if (axes >= r.least_axes && matches_any(r.patterns, name)) return r.name;
+        if (axes < r.least_axes || !matches_any(r.patterns, name)) continue;
+        // The file's own graph knows better than the pattern that fits every name.
+        if (r.name != "weight" || !io::is_in_no_product(info.sums_over)) return r.name;
+        if (info.sums_over.first == io::only_looked_up) return "embedding";
     }
     return role_rows.back().name;
 }

@@ -299,11 +299,11 @@ class tensor_run {
         std::string reason;
         std::vector<grid_job> grids;
         if (options_.values) {
-            grids.push_back({values_job, lay_out(info.shape, codec::recipe{}, reason)->grid});
+            grids.push_back({values_job, lay_out(info, codec::recipe{}, reason)->grid});
         }
         for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
             const codec::recipe& recipe = request_.recipes[r];
-            const std::optional<geometry> layout = lay_out(info.shape, recipe, reason);
+            const std::optional<geometry> layout = lay_out(info, recipe, reason);
             if (!layout) {
                 skipped_.push_back({info.file, info.name, codec::to_string(recipe), reason});
                 continue;

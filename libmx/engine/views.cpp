@@ -13,6 +13,7 @@
 #include "libmx/base/scaled.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/io/quantized/pairings.hpp"
 #include "libmx/io/strided.hpp"
@@ -112,6 +113,9 @@ class decoding {
             l.info.bytes = l.info.elements * sizeof(float);
             l.info.file = file.tensors()[t.codes].file;
             l.info.layout = codec::to_string(t.recipe);
+            if (t.recipe.axis.what == codec::axis_choice::kind::last) {
+                l.info.sums_over = t.sums_over;
+            }
             l.info.remark =
                 fmt::format("{} from {} and {}: as the file's metadata says", l.info.layout,
                             file.tensors()[t.codes].name, file.tensors()[t.scales].name);
@@ -320,6 +324,7 @@ void transpose(logical_tensor& t) {
     make_bytes(t);
     const tensor::shape stored = t.info.shape;
     std::swap(t.info.shape[stored.size() - 1], t.info.shape[stored.size() - 2]);
+    transpose_axes(t.info.sums_over, static_cast<int>(stored.size()));
     remark(t.info, fmt::format("transposed from {}", tensor::to_string(stored)));
     t.open = [open = std::move(t.open), stored, width = width_of(t)] {
         return io::shared_source(io::transposed(open(), stored, width));
@@ -366,6 +371,7 @@ void append_experts(const std::string& glob, logical_tensor t, logical_list& to)
         one.info = t.info;
         one.info.name = fmt::format("{}.{}", t.info.name, e);
         one.info.shape.erase(one.info.shape.begin());
+        drop_first_axis(one.info.sums_over);
         one.info.elements = t.info.elements / count;
         one.info.bytes = one.info.elements * width;
         one.info.stored_bytes = share_of(t.info.stored_bytes, 1, count);
@@ -416,6 +422,7 @@ void part_heads(const std::string& text, logical_list& all) {
                                tensor::to_string(shape), count));
         }
         remark(t.info, fmt::format("{} heads of {}", count, tensor::to_string(shape)));
+        split_last_axis(t.info.sums_over, static_cast<int>(shape.size()));
         shape.back() /= count;
         shape.insert(shape.end() - 1, count);
     }
@@ -436,6 +443,7 @@ bool show_vectors(logical_list& all) {
         if (!is_vector_in_disguise(t.info)) continue;
         remark(t.info, fmt::format("a vector, stored as {}", tensor::to_string(t.info.shape)));
         t.info.shape = {t.info.elements};
+        t.info.sums_over = {};
         any = true;
     }
     return any;
@@ -473,6 +481,9 @@ std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::read
         changed = changed || decoded.changes_anything();
         tensors = decoded.tensors();
     }
+    std::vector<io::tensor_info*> infos;
+    for (logical_tensor& t : tensors) infos.push_back(&t.info);
+    changed = state_axes_by_names(infos) || changed;
     for (const std::string& text : request.splits) {
         tensors = split_by(parse_split(text), std::move(tensors));
     }

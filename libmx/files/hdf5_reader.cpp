@@ -13,6 +13,7 @@
 #include "libmx/files/hdf5_datasets.hpp"
 #include "libmx/files/hdf5_handle.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/keras_layers.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/remote.hpp"
 
@@ -212,6 +213,9 @@ class hdf5_reader final : public file_reader {
     hdf5_reader(shared_file file, const open_options& options)
         : file_reader(std::move(file)), as_(parse_as(options.as)), worker_(start_hdf5(file_, as_)) {
         tensors_ = list_hdf5(*worker_, file_->path());
+        if (!looks_like_keras_names(tensors_)) return;
+        const auto config = metadata().find("model_config");
+        state_keras_contractions(tensors_, config == metadata().end() ? "" : config->second);
     }
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {

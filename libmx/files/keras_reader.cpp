@@ -10,6 +10,7 @@
 #include "libmx/base/named.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/files/zip_archive.hpp"
+#include "libmx/io/keras_layers.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/spool.hpp"
 
@@ -17,7 +18,9 @@ namespace mx::io {
 namespace {
 
 constexpr std::string_view weights_entry = "model.weights.h5";
+constexpr std::string_view config_entry = "config.json";
 constexpr std::uint64_t keras_piece = 1 << 20;
+constexpr std::uint64_t largest_keras_config = 1 << 24;
 
 // HDF5 needs its own file: the entry becomes one without a name.
 shared_file unpacked_file(const shared_file& file) {
@@ -42,11 +45,26 @@ shared_file unpacked_file(const shared_file& file) {
     return unpacked;
 }
 
+// The model's configuration; empty if there is none that can be read.
+std::string config_of(const shared_file& file) {
+    const auto archive = zip_archive::open(file);
+    const zip_entry* const entry = base::find_named(archive->entries(), config_entry);
+    if (entry == nullptr || entry->encrypted || entry->size > largest_keras_config) return {};
+    std::string text(static_cast<std::size_t>(entry->size), '\0');
+    try {
+        archive->bytes(*entry)->read(0, std::as_writable_bytes(std::span(text)));
+    } catch (const base::error&) {  // the weights can be read without it
+        return {};
+    }
+    return text;
+}
+
 class keras_reader final : public file_reader {
   public:
     keras_reader(shared_file file, const open_options& options)
         : file_reader(std::move(file)), weights_(open_hdf5(unpacked_file(file_), options)) {
         tensors_ = weights_->tensors();
+        state_keras_contractions(tensors_, config_of(file_));
     }
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {

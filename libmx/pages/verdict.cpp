@@ -196,20 +196,34 @@ std::string roles_text(const judged_model& m, const group& g) {
     return fmt::format("{}", fmt::join(roles, ", "));
 }
 
+// What padding would cost: of one K in the words of the decision, of several together.
+std::string padding_words(const judged_model& m, const group& g) {
+    std::vector<std::string> extents, reasons;
+    double stored = 0, padded = 0;
+    for (const std::size_t i : g.tensors) {
+        const policy::decision& d = m.says.decisions[i];
+        const std::uint64_t k = policy::summed_extent(m.tensors[i]);
+        const auto elements = static_cast<double>(m.tensors[i].elements);
+        add_once(reasons, d.reason);
+        add_once(extents, std::to_string(k));
+        stored += elements;
+        padded += k == 0 ? 0 : elements * static_cast<double>(d.padded) / static_cast<double>(k);
+    }
+    if (reasons.size() == 1) return reasons.front();
+    const bool some = extents.size() > named_extents;
+    if (some) extents.resize(named_extents);
+    return fmt::format("K = {}{} are no multiples of the block; padded they cost {:.1f} % more",
+                       fmt::join(extents, ", "), some ? ", ..." : "",
+                       stored > 0 ? 100 * (padded - stored) / stored : 0.0);
+}
+
 std::string reason_of(const judged_model& m, const group& g) {
     if (g.is == fate::no_operand) {
         if (g.roles.size() == 1) return reason_of(m, kept_classes(m, g).front());
         return "not operands of products, or kept by the policy: see below";
     }
     if (g.is == fate::no_whole_blocks) {
-        std::vector<std::string> extents;
-        for (const std::size_t i : g.tensors) {
-            add_once(extents, std::to_string(m.tensors[i].shape.back()));
-        }
-        const bool some = extents.size() > named_extents;
-        if (some) extents.resize(named_extents);
-        return fmt::format("last axis ({}{}) without whole blocks: pad it, or try axis=-2",
-                           fmt::join(extents, ", "), some ? ", ..." : "");
+        return padding_words(m, g);
     }
     const class_recipe* r = chosen_of(class_of(m, g.roles.front()));
     std::size_t largest = g.tensors.front();
@@ -359,6 +373,27 @@ std::string again_words(const judged_model& m, const group& g) {
     }
     if (!costs.empty()) text += "; to quantize again " + fmt::format("{}", fmt::join(costs, ", "));
     return text;
+}
+
+// The axes that only shapes suggest; none if the files state them all.
+std::optional<std::string> assumption_words(const judged_model& m) {
+    std::size_t matrices = 0, kernels = 0;
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        const engine::summed_axes& k = m.tensors[i].sums_over;
+        if (!m.says.decisions[i].operand || !k.assumed) continue;
+        ++(k.last - k.first > 1 ? kernels : matrices);
+    }
+    if (matrices + kernels == 0) return {};
+    std::vector<std::string> along;
+    const auto weights = [](std::size_t n) { return report::plural(n, "weight"); };
+    if (matrices > 0) along.push_back(fmt::format("the last axis of {}", weights(matrices)));
+    if (kernels > 0) {
+        along.push_back(fmt::format("all axes after the first of {}", weights(kernels)));
+    }
+    return fmt::format(
+        "Blocks run along {}: the file does not say which axis products sum over; {} is assumed "
+        "(--transpose, axis=).",
+        fmt::join(along, " and "), kernels == 0 ? "[out, in]" : "[out, in, ...]");
 }
 
 // Operands that keep their precision, and tensors that keep it because they are not operands.
@@ -634,6 +669,7 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     words.notes.push_back(cost_words(m));
     if (std::string tied = tied_words(m); !tied.empty()) words.notes.push_back(std::move(tied));
     for (const std::string& said : c.warnings) words.notes.push_back(said);
+    if (auto assumed = assumption_words(m)) words.notes.push_back(std::move(*assumed));
     words.notes.push_back(confidence_words(m));
     std::vector<report::section> all{std::move(words)};
     for (report::section& s :

@@ -43,6 +43,7 @@ struct measured_tensor {
     std::string role;   ///< of engine::roles()
     std::string dtype;  ///< safetensors' spelling
     std::vector<std::uint64_t> shape;
+    engine::summed_axes sums_over{};  ///< none: not known, the last axis
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;  ///< as stored
     std::string left_out;     ///< why a run left it out; else empty

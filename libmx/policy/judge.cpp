@@ -77,6 +77,7 @@ class judging {
             d.operand = true;
             d.reason = why_not_whole(i);
             d.whole_blocks = d.reason.empty();
+            if (!d.whole_blocks) d.padded = padded_extent(t, leading(i).front()->recipe);
             const double bits = 8 * static_cast<double>(t.bytes);
             d.quantized = bits < by_.setting("quantized_bits") * static_cast<double>(t.elements);
             if (d.quantized) d.reason = kept_words(bits, t.elements);
@@ -131,24 +132,17 @@ class judging {
     // Empty if an offer's blocks are whole.
     std::string why_not_whole(std::size_t i) const {
         if (!whole_blocks_) return {};
-        const auto& shape = tensors_[i].shape;
         const std::vector<const offer*> first = leading(i);
         const bool whole = std::any_of(first.begin(), first.end(), [&](const offer* o) {
-            return along_whole_blocks(shape, o->recipe) || known_.find(i, o->key) != nullptr;
+            return holds_whole_blocks(tensors_[i], o->recipe) || known_.find(i, o->key) != nullptr;
         });
-        if (whole) return {};
-        const auto block = static_cast<std::uint64_t>(first.front()->recipe.block.cols);
-        return fmt::format(
-            "the last axis, {}, holds no whole blocks of {}: pad it to {}, or, if products sum "
-            "over "
-            "the axis before, measure with axis=-2",
-            shape.back(), block, (shape.back() + block - 1) / block * block);
+        return whole ? std::string() : padding_words(tensors_[i], first.front()->recipe);
     }
 
     // Whether there is a whole block to judge; a part of one along an axis says nothing.
     bool holds_a_block(std::size_t i) const {
         const offer& first = *leading(i).front();
-        return tensors_[i].shape.back() >= static_cast<std::uint64_t>(first.recipe.block.cols);
+        return summed_extent(tensors_[i]) >= static_cast<std::uint64_t>(first.recipe.block.cols);
     }
 
     // A recipe over the tensors of a class; none if it was measured on none.
@@ -417,10 +411,8 @@ class judging {
             const decision& d = out_.decisions[i];
             for (const offer& o : offers) {
                 if (known_.find(i, o.key, !d.whole_blocks) != nullptr) continue;
-                const auto along = whole_blocks_ ? along_whole_blocks(tensors_[i].shape, o.recipe)
-                                                 : std::optional(o.recipe);
-                if (!along) continue;
-                to.add(tensors_[i], codec::to_string(*along), o.safe() && d.undecided);
+                if (whole_blocks_ && !holds_whole_blocks(tensors_[i], o.recipe)) continue;
+                to.add(tensors_[i], codec::to_string(o.recipe), o.safe() && d.undecided);
             }
         }
     }

@@ -70,6 +70,7 @@ struct decision {
     bool operand = false;       ///< of a product
     bool whole_blocks = false;  ///< an operand that kernels take; others keep their precision
     bool quantized = false;     ///< an operand that is stored in few bits already, and is kept
+    std::uint64_t padded = 0;   ///< what its K, which blocks do not divide, is padded to; else 0
     bool undecided = false;
     std::string recipe{keep_choice};  ///< as measured, with its axis
     verdict is = verdict::safe;

@@ -72,13 +72,6 @@ std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on
     for (const auto& [role, recipe] : offered) {
         if (roles.contains(role)) add(recipe);
     }
-    for (const measured_tensor& t : tensors) {
-        for (const auto& [role, recipe] : offered) {
-            if (role != by.role_of(t.role, t.name)) continue;
-            const auto along = along_whole_blocks(t.shape, recipe);
-            if (along && long_axes(t.shape) > 1) add(*along);
-        }
-    }
     return recipes;
 }
 

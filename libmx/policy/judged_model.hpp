@@ -57,8 +57,7 @@ judged_model judge_model(const analysis::result_list& results, const report::rec
                          const basis& b);
 
 /// The recipes that a policy judges on a target, each once, in its order: the default recipes of a
-/// run. Uses name, role and shape of `tensors`: roles without tensors add no recipe, and
-/// convolutions add those along the axes that they sum over.
+/// run. Uses name and role of `tensors`: roles without tensors add no recipe.
 std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on,
                                               std::span<const measured_tensor> tensors);
 

@@ -29,6 +29,7 @@ measured_tensor tensor_of(const analysis::result& r) {
     t.role = r.of->role;
     t.dtype = r.of->dtype;
     t.shape.assign(r.of->shape.begin(), r.of->shape.end());
+    t.sums_over = r.of->sums_over;
     t.elements = r.elements;
     t.tied_to = r.of->tied_to;
     // Results of earlier versions and of other programs do not say it.

@@ -245,6 +245,42 @@ TEST_CASE("a packed file is seen as what it decodes to", "[views][quantized]") {
     }
 }
 
+TEST_CASE("a packed file keeps the axes of its blocks", "[views][quantized]") {
+    const scratch_dir dir;
+    std::vector<float> x(3 * 64 * 40);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50) / 16;
+    }
+    for (const auto& [name, shape, entry, scales] :
+         {std::tuple{"dense/kernel:0", tensor::shape{192, 40}, "F32 192x40 0-0",
+                     tensor::shape{6, 40}},
+          std::tuple{"layers.0.mlp.experts.down_proj", tensor::shape{3, 64, 40}, "F32 3x64x40 1-1",
+                     tensor::shape{3, 2, 40}},
+          std::tuple{"conv.weight", tensor::shape{40, 16, 4, 3}, "F32 40x16x4x3 1-3",
+                     tensor::shape{40, 6}},
+          std::tuple{"proj.weight", tensor::shape{120, 64}, "F32 120x64", tensor::shape{120, 2}}}) {
+        INFO(name);
+        const std::string path =
+            write_model(dir / "m.safetensors", {{name, dtype::f32, shape, f32_bytes(x)}});
+        for (const char* recipe : {"mxfp4", "nvfp4:outer=row", "mxfp8:block=16x16"}) {
+            INFO(recipe);
+            const codec::recipe r = codec::parse_recipe(recipe);
+            const engine::model m = model_of({path});
+            convert::quantize_model(m.select({}), r, false, dir / "v.safetensors", {});
+            convert::quantize_model(m.select({}), r, true, dir / "p.safetensors", {});
+            const auto file = io::open_model(dir / "p.safetensors");
+            CHECK(file->metadata().at("mx.tensor." + std::string(name)) == entry);
+            if (std::string_view(recipe) == "mxfp4") {
+                CHECK(find(*file, std::string(name) + ".scales")->shape == scales);
+            }
+            const std::vector<float> want = values_in(model_of({dir / "v.safetensors"}), name);
+            CHECK(values_in(model_of({dir / "p.safetensors"}), name) == want);
+            convert::dequantize_model(*file, dir / "d.safetensors", {});
+            CHECK(values_in(model_of({dir / "d.safetensors"}), name) == want);
+        }
+    }
+}
+
 TEST_CASE("integers of 32 and 64 bits are left out unless they are asked for", "[views]") {
     const scratch_dir dir;
     const std::string path =

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
 #include "apps/mx/options.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::app {
 namespace {
@@ -21,6 +24,8 @@ struct tensors_options {
 
 report::record tensor_record(const engine::tensor_ref& t, const engine::role_finder& roles) {
     const io::tensor_info& info = t.info();
+    const std::string_view role = roles.role_of(info);
+    const engine::summed_axes k = engine::summed_axes_of(info, role);
     return {{"file", info.file},
             {"tensor", info.name},
             {"dtype", text(tensor::row_of(info.type).name)},
@@ -31,7 +36,11 @@ report::record tensor_record(const engine::tensor_ref& t, const engine::role_fin
             {"layout", info.layout},
             {"note", engine::why_left_out(info)},
             {"remark", info.remark},
-            {"role", text(roles.role_of(info))}};
+            {"role", text(role)},
+            {"contraction", engine::to_value(k)},
+            {"k", k.any() ? text(fmt::format("{} ({})", k.extent, engine::axes_words(k)))
+                          : report::value()},
+            {"why_k", k.why.empty() ? report::value() : text(k.why)}};
 }
 
 // Text metadata of the files, one record per entry.
@@ -68,6 +77,35 @@ std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& 
                         {"bytes", integer(bytes)}});
     }
     return rows;
+}
+
+// Why products sum over these axes, each reason once with the first tensor that it is of.
+void add_reasons(const std::vector<report::record>& rows, std::vector<std::string>& notes) {
+    struct reason {
+        std::string why, first;
+        std::size_t tensors = 0;
+    };
+    std::vector<reason> reasons;
+    std::unordered_map<std::string, std::size_t> places;
+    for (const report::record& r : rows) {
+        const std::string why = report::text_of(r, "why_k");
+        if (why.empty()) continue;
+        const auto [at, added] = places.emplace(why, reasons.size());
+        if (added) reasons.push_back({why, report::text_of(r, "tensor")});
+        ++reasons[at->second].tensors;
+    }
+    for (std::size_t i = 0; i < std::min(reasons.size(), remarks_shown); ++i) {
+        const reason& r = reasons[i];
+        notes.push_back(fmt::format(
+            "- K of {}{}: {}", r.first,
+            r.tensors > 1 ? fmt::format(" and {} more", r.tensors - 1) : std::string(), r.why));
+    }
+    if (reasons.size() > remarks_shown) {
+        notes.push_back(
+            fmt::format("- and {} more reasons; --json and --csv have that of every "
+                        "tensor",
+                        reasons.size() - remarks_shown));
+    }
 }
 
 // Remarks on the whole list.
@@ -127,11 +165,13 @@ int run_tensors(const tensors_options& o) {
                              {"dtype", "dtype"},
                              {"shape", "shape", cell::extents},
                              {"role", "role"},
+                             {"k", "K"},
                              {"elements", "elements", cell::integer},
                              {"bytes", "bytes", cell::integer}},
                             rows,
                             {},
                             notes_on(tensors)};
+    add_reasons(rows, listing.notes);
     if (decoded) listing.columns.insert(listing.columns.begin() + 2, {"layout", "stored as"});
     if (noted) listing.columns.push_back({"note", "note"});
     if (model.files().size() > 1) listing.group_field = "file";

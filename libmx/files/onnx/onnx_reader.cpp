@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libmx/base/parsed.hpp"
+#include "libmx/files/onnx/onnx_contractions.hpp"
 #include "libmx/files/onnx/onnx_model.hpp"
 #include "libmx/files/onnx/onnx_wire.hpp"
 #include "libmx/io/dtype_names.hpp"
@@ -214,6 +215,8 @@ class onnx_reader final : public file_reader {
             tensors_.back().type = read_as(tensors_.back().type, as);
         }
         count_external_once();
+        state_contractions();
+        model_.nodes = {};
         metadata_ = std::move(model_.metadata);
         files_.insert(files_.end(), externals_.files().begin(), externals_.files().end());
     }
@@ -251,6 +254,24 @@ class onnx_reader final : public file_reader {
                              {}});
         }
         count_storage_once(std::move(views), tensors_);
+    }
+
+    // What the graph says about the axes of its tensors.
+    void state_contractions() {
+        const auto numbers = [this](std::size_t index) { return small_numbers(index); };
+        std::vector<contraction> found = onnx_contractions(model_, numbers);
+        for (std::size_t i = 0; i < found.size(); ++i) tensors_[i].sums_over = std::move(found[i]);
+    }
+
+    // A tensor of a few int64, the argument of a Reshape; else none.
+    std::vector<std::int64_t> small_numbers(std::size_t index) const {
+        constexpr std::uint64_t most = 64;
+        const tensor_info& info = tensors_[index];
+        if (info.type != tensor::dtype::i64 || !info.note.empty() || info.elements > most)
+            return {};
+        std::vector<std::int64_t> values(static_cast<std::size_t>(info.elements));
+        open(index)->read(0, std::as_writable_bytes(std::span(values)));
+        return values;
     }
 
     tensor_info describe(const onnx_tensor& t, onnx_place& place) {

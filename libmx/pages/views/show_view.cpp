@@ -164,8 +164,7 @@ report::section summary(const tensor_view& v) {
     if ((g.block_rows > g.over.rows || g.block_cols > g.over.cols) &&
         info.elements > g.block_rows * g.block_cols) {
         s.notes.push_back(fmt::format(
-            "Every block is short: it holds {} elements, not {}. axis=flat or another axis fills "
-            "the blocks.",
+            "Every block is short: it holds {} elements, not {}. Padding fills the blocks.",
             extents(std::min(g.block_rows, g.over.rows), std::min(g.block_cols, g.over.cols)),
             extents(g.block_rows, g.block_cols)));
     }

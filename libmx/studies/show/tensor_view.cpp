@@ -219,7 +219,7 @@ tensor_view view_tensor(const engine::tensor_ref& t, const show_request& request
     tensor_view v;
     v.tensor = t;
     std::string reason;
-    const auto layout = engine::lay_out(info.shape, recipe, reason);
+    const auto layout = engine::lay_out(info, recipe, reason);
     if (!layout) {
         throw base::error(base::error_kind::usage, codec::to_string(recipe) + ": " + reason, place);
     }
