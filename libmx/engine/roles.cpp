@@ -151,7 +151,7 @@ std::string plain(std::string_view name) {
     return text;
 }
 
-bool matches(std::string_view patterns, std::string_view text) {
+bool names_match(std::string_view patterns, std::string_view text) {
     bool found = false;
     while (!patterns.empty()) {
         const std::size_t end = std::min(patterns.find(' '), patterns.size());
@@ -168,7 +168,7 @@ bool matches(std::string_view patterns, std::string_view text) {
 
 found_role find_in_rows(std::string_view text, int axes) {
     for (const role_row& r : role_rows) {
-        if (axes >= r.least_axes && matches(r.patterns, text)) return {r.name, true};
+        if (axes >= r.least_axes && names_match(r.patterns, text)) return {r.name, true};
     }
     return {axes < role_rows.back().least_axes ? "other" : role_rows.back().name, false};
 }
