@@ -57,7 +57,7 @@ constexpr std::array role_rows{
              "!*norm*.linear.* !*norm*.proj.* !*norm.attn.norm.attn.* !*running.* !*moving.* "
              "!*.batches.tracked !*.ls?.gamma !*layer.scale* !*.gamma.[12] !*blocks.0.gamma "
              "!*stages.0.0.gamma !*convnext*.gamma* "
-             "!*norm*.weight.scale* !*norm*.input.scale*",
+             "!*norm*.weight.scale* !*norm*.input.scale* !*.global.scale",
              0},
     // GGUF calls a gate projection blk.0.ffn_gate.weight, and the router blk.0.ffn_gate_inp.weight.
     role_row{"router", "gates of experts",
@@ -167,10 +167,13 @@ bool names_match(std::string_view patterns, std::string_view text) {
 }
 
 found_role find_in_rows(std::string_view text, int axes) {
+    bool known = false;  // a vector with the name of a matrix is
     for (const role_row& r : role_rows) {
-        if (axes >= r.least_axes && names_match(r.patterns, text)) return {r.name, true};
+        if (!names_match(r.patterns, text)) continue;
+        if (axes >= r.least_axes) return {r.name, true};
+        known = true;
     }
-    return {axes < role_rows.back().least_axes ? "other" : role_rows.back().name, false};
+    return {axes < role_rows.back().least_axes ? "other" : role_rows.back().name, known};
 }
 
 }  // namespace

@@ -177,7 +177,9 @@ std::string unknown_roles(const evidence& e, std::span<const result_set> sets) {
     for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
         const analysis::tensor_identity& of = *e.table.tensors[i].of;
         const engine::found_role role = engine::role_by_name(of.tensor, of.shape);
-        if (!role.known && role.name == of.role && count++ == 0) first = e.tensor_name(i);
+        const bool empty = std::ranges::find(of.shape, 0u) != of.shape.end();
+        if (empty || role.known || role.name != of.role) continue;
+        if (count++ == 0) first = e.tensor_name(i);
     }
     if (std::ranges::any_of(sets, has_patterns)) return {};
     return engine::unknown_roles_text(count, first);

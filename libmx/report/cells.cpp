@@ -12,7 +12,7 @@ std::string number_text(double x, const column& c) {
     if (c.kind == cell::share) return percent_text(x);
     if (c.kind == cell::fixed) return fixed_text(x, c.digits);
     if (c.kind == cell::significant) return significant_text(x, c.digits);
-    return fmt::format("{}", x == 0 ? 0.0 : x);
+    return fmt::format("{}", x);
 }
 
 std::string value_text(const value& v, const column& c) {

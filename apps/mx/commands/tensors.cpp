@@ -89,7 +89,7 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
     }
     std::size_t unnamed = 0;
     for (const engine::tensor_ref& t : tensors) {
-        if (!engine::why_left_out(t.info()).empty()) continue;
+        if (t.info().elements == 0 || !engine::why_left_out(t.info()).empty()) continue;
         if (!engine::role_finder().find(t.info()).known && unnamed++ == 0) example = t.info().name;
     }
     if (std::string said = engine::unknown_roles_text(unnamed, example); !said.empty()) {

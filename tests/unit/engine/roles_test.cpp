@@ -69,6 +69,8 @@ TEST_CASE("names that only look like a role's") {
         {"model.embed_tokens_per_layer.weight", {512, 64}, "embedding"},
         {"model.vision.patch_embedding.position_embedding.weight", {16, 64}, "embedding"},
         {"embed_model.layers.0.self_attn.q_proj.weight", {64, 64}, "weight"},
+        {"norm.weight.scales", {2, 4}, "other"},
+        {"norm.weight.global_scale", {}, "other"},
         {"some_vector", {100}, "other"},
         {"some_matrix", {100, 64}, "weight"},
     };
@@ -83,6 +85,9 @@ TEST_CASE("a name without a role is said to have none") {
     CHECK_FALSE(engine::role_by_name("some_matrix", matrix).known);
     CHECK_FALSE(engine::role_by_name("some_vector", vector).known);
     CHECK(engine::role_by_name("model.layers.0.mlp.up_proj.weight", matrix).known);
+    // A vector with the name of a matrix is no weight, but its name is known.
+    CHECK(engine::role_by_name("model.layers.0.mlp.up_proj.weight", vector).name == "other");
+    CHECK(engine::role_by_name("model.layers.0.mlp.up_proj.weight", vector).known);
     io::tensor_info info;
     info.name = "some_matrix";
     info.shape = matrix;
