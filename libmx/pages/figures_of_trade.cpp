@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "libmx/base/decibels.hpp"
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/pages/class_trades.hpp"
 #include "libmx/pages/figure_parts.hpp"
@@ -41,7 +42,7 @@ std::optional<report::point> mixture_of(const evidence& e, const class_trades& r
         }
     }
     if (!(noise > 0)) return {};
-    return report::point{bits / elements, -10 * std::log10(noise / elements), "recommended"};
+    return report::point{bits / elements, base::decibels_of_power(noise / elements), "recommended"};
 }
 
 void add_bits(const evidence& e, const class_trades& r, const chosen_cells& chosen,

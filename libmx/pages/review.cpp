@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "libmx/base/task.hpp"
+#include "libmx/engine/roles.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/verdict.hpp"
@@ -171,9 +172,31 @@ std::string groups_sentence(const evidence& e) {
         report::plural(records, "record"), report::plural(members, "tensor"));
 }
 
-// Tensors with NaN, Inf and inputs beyond float32, each listed once for all recipes.
-std::vector<std::string> warnings_of(const evidence& e) {
+// Tensors whose names tell no role. A run whose user gave patterns has said what they are.
+std::string unknown_roles(const evidence& e, std::span<const result_set> sets) {
+    const auto has_patterns = [](const result_set& s) {
+        return report::text_of(*s.head, "selection").find("--role-pattern") != std::string::npos;
+    };
+    std::size_t count = 0;
+    std::string first;
+    for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
+        const analysis::tensor_identity& of = *e.table.tensors[i].of;
+        const engine::found_role role = engine::role_by_name(of.tensor, of.shape);
+        const bool empty = std::ranges::find(of.shape, 0u) != of.shape.end();
+        if (empty || role.known || role.name != of.role) continue;
+        if (count++ == 0) first = e.tensor_name(i);
+    }
+    if (std::ranges::any_of(sets, has_patterns)) return {};
+    return engine::unknown_roles_text(count, first);
+}
+
+// Names without a role, and tensors with NaN, Inf and inputs beyond float32, each listed once for
+// all recipes.
+std::vector<std::string> warnings_of(const evidence& e, std::span<const result_set> sets) {
     std::vector<std::string> said;
+    if (std::string names = unknown_roles(e, sets); !names.empty()) {
+        said.push_back(std::move(names));
+    }
     std::size_t non_finite = 0, inexact = 0;
     std::string first;
     for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
@@ -243,7 +266,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     making.step();
     const policy::judged_model m = judged(sets, options.judged_by);
     making.step();
-    const verdict_context context{repeat_command(e, m, sets), warnings_of(e)};
+    const verdict_context context{repeat_command(e, m, sets), warnings_of(e, sets)};
     review out;
     out.first_screen = verdict_sections(m, context);
     if (!m.tensors.empty()) out.summary = verdict_line(m);

@@ -123,7 +123,8 @@ report::value db_value(double sqnr_db) {
 
 std::string db_words(const class_recipe& r) {
     if (std::isinf(r.sqnr_db)) return "exact";
-    return fmt::format("{:.1f} dB (normal data {:.1f})", r.sqnr_db, r.normal_db);
+    return fmt::format("{} dB (normal data {})", report::fixed_text(r.sqnr_db, 1),
+                       report::fixed_text(r.normal_db, 1));
 }
 
 // The error of norms if they were quantized: the largest error relative to their spread, under the

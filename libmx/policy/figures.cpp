@@ -105,7 +105,7 @@ std::string value_text(const figure& f, double value) {
         case figure_unit::share:
             return report::percent_text(value) + " %";
         case figure_unit::decibels:
-            return fmt::format("{:.2f} dB", value);
+            return report::fixed_text(value, 2) + " dB";
         case figure_unit::count:
             return report::plural(std::llround(value), "element");
     }

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "libmx/base/decibels.hpp"
 #include "libmx/policy/measurements.hpp"
 #include "libmx/policy/offers.hpp"
 #include "libmx/policy/operands.hpp"
@@ -191,7 +192,7 @@ class judging {
         r.normal_db = known_.normal(key).sqnr_db;
         const auto all = static_cast<double>(r.elements);
         r.bits = all > 0 ? bits / all : nominal_bits(*recipe);
-        r.sqnr_db = noise > 0 ? -10 * std::log10(noise / all) : infinite;
+        r.sqnr_db = noise > 0 ? base::decibels_of_power(noise / all) : infinite;
         if (c.operands.size() < 2 || most <= by_.setting("dominant") * noise) r.dominant.reset();
         return r;
     }

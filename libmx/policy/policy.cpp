@@ -429,6 +429,7 @@ report::document document_of(const policy& p, const target& on) {
         vetoes.notes.push_back(fmt::format("- {}: {}", f.name, f.definition));
     }
     for (report::section* s : {&head, &kept, &candidates, &on_target, &vetoes, &rest, &settings}) {
+        if (s == &rest && rest.rows.empty()) continue;  // a policy need not rename roles
         if (s != &on_target || !on.any()) d.sections.push_back(std::move(*s));
     }
     return d;

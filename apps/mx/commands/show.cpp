@@ -65,7 +65,7 @@ bool is_operand(const engine::tensor_ref& t, const engine::role_finder& roles) {
     const std::string_view role = roles.role_of(info);
     const auto longer = [](std::uint64_t n) { return n > 1; };
     return info.elements != 0 && std::ranges::count_if(info.shape, longer) > 1 &&
-           (role == "weight" || role == "activation" || role == "gradient");
+           (role == "weight" || role == "head" || role == "activation" || role == "gradient");
 }
 
 // The operands that lose most under the recipe, worst first.

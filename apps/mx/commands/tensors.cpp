@@ -22,10 +22,9 @@ struct tensors_options {
     bool quiet = false;
 };
 
-report::record tensor_record(const engine::tensor_ref& t, const engine::role_finder& roles) {
+report::record tensor_record(const engine::tensor_ref& t, const engine::found_role& role) {
     const io::tensor_info& info = t.info();
-    const std::string_view role = roles.role_of(info);
-    const engine::summed_axes k = engine::summed_axes_of(info, role);
+    const engine::summed_axes k = engine::summed_axes_of(info, role.name);
     return {{"file", info.file},
             {"tensor", info.name},
             {"dtype", text(tensor::row_of(info.type).name)},
@@ -36,7 +35,8 @@ report::record tensor_record(const engine::tensor_ref& t, const engine::role_fin
             {"layout", info.layout},
             {"note", engine::why_left_out(info)},
             {"remark", info.remark},
-            {"role", text(role)},
+            {"role", text(role.name)},
+            {"role_known", role.known},
             {"contraction", engine::to_value(k)},
             {"k", k.any() ? text(fmt::format("{} ({})", k.extent, engine::axes_words(k)))
                           : report::value()},
@@ -125,6 +125,14 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
                         repeated, repeated == 1 ? " occurs" : "s occur", example,
                         repeated == 1 ? "" : " is one"));
     }
+    std::size_t unnamed = 0;
+    for (const engine::tensor_ref& t : tensors) {
+        if (t.info().elements == 0 || !engine::why_left_out(t.info()).empty()) continue;
+        if (!engine::role_finder().find(t.info()).known && unnamed++ == 0) example = t.info().name;
+    }
+    if (std::string said = engine::unknown_roles_text(unnamed, example); !said.empty()) {
+        notes.push_back(std::move(said));
+    }
     std::size_t remarks = 0;
     for (const engine::tensor_ref& t : tensors) {
         if (t.info().remark.empty() || ++remarks > remarks_shown) continue;
@@ -148,11 +156,14 @@ int run_tensors(const tensors_options& o) {
     d.head = pages::document_head("mx.tensors/1");
     d.head.emplace_back("inputs", input_list(model.files()));
     const engine::role_finder roles;
-    std::vector<report::record> rows;
+    std::vector<report::record> rows, shown;
     bool noted = false;
     bool decoded = false;
     for (const engine::tensor_ref& t : tensors) {
-        rows.push_back(tensor_record(t, roles));
+        const engine::found_role role = roles.find(t.info());
+        rows.push_back(tensor_record(t, role));
+        const std::string marked = std::string(role.name) + "?";
+        shown.push_back(tensor_record(t, role.known ? role : engine::found_role{marked, false}));
         noted = noted || !engine::why_left_out(t.info()).empty();
         decoded = decoded || !t.info().layout.empty();
     }
@@ -168,7 +179,7 @@ int run_tensors(const tensors_options& o) {
                              {"k", "K"},
                              {"elements", "elements", cell::integer},
                              {"bytes", "bytes", cell::integer}},
-                            rows,
+                            std::move(shown),
                             {},
                             notes_on(tensors)};
     add_reasons(rows, listing.notes);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "libmx/base/decibels.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
@@ -154,8 +155,9 @@ report::section verdict_section(const products::gemm_study& s) {
                                      ? fmt::format("summing alone accounts for {:.3g}", summing)
                                      : std::string("summing adds nothing");
         t.notes.push_back(
-            error > 0 ? fmt::format("- {}: the error is {:.3g} of the product ({:.2f} dB); {}.",
-                                    gemm::to_string(p.model), error, -20 * std::log10(error), adds)
+            error > 0 ? fmt::format("- {}: the error is {:.3g} of the product ({} dB); {}.",
+                                    gemm::to_string(p.model), error,
+                                    report::fixed_text(base::decibels_of_root(error), 2), adds)
                       : fmt::format("- {}: nothing is lost.", gemm::to_string(p.model)));
     }
     const products::model_difference* most = nullptr;

@@ -54,7 +54,7 @@ report::record shown(report::record r) {
 }
 
 std::string decibels_text(const std::optional<double>& x) {
-    return x ? fmt::format("{:.2f} dB", *x) : "exact";
+    return x ? report::fixed_text(*x, 2) + " dB" : "exact";
 }
 
 const plan_option& chosen(const candidates& from, const plan::plan& p, std::size_t tensor) {

@@ -170,7 +170,8 @@ report::section summary(const tensor_view& v) {
     }
     std::string errors;
     if (!std::isnan(r.sqnr_db)) {
-        errors = fmt::format("SQNR {:.2f} dB; R-MSE {} of the RMS. ", r.sqnr_db, percent(r.nrmse));
+        errors = fmt::format("SQNR {} dB; R-MSE {} of the RMS. ", report::fixed_text(r.sqnr_db, 2),
+                             percent(r.nrmse));
     } else if (r.exact == 1) {
         errors = "Every value is kept. ";
     }

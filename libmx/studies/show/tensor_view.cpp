@@ -88,7 +88,7 @@ class element_judge {
         const format::encoded exact = encoded(z, raised, i);
         const std::uint32_t limit = f_.limit(exact.negative);
         e.clamped = exact.unbounded > limit;
-        e.underflow = e.q == 0;
+        e.underflow = offset_ == 0 ? e.q == 0 : e.x != 0 && e.value == 0;
         e.largest = e.code == format::with_sign(f_, limit, exact.negative);
         return e;
     }

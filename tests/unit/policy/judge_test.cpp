@@ -43,7 +43,7 @@ TEST_CASE("only operands of products get a recipe") {
     tensors.push_back(normal_tensor("row", "weight", {1, 64}));
     tensors.push_back(normal_tensor("exp_avg", "optimizer", {64, 64}));
     tensors.push_back(normal_tensor("tok.weight", "embedding", {512, 64}));
-    tensors.push_back(normal_tensor("lm_head.weight", "weight", {512, 64}));
+    tensors.push_back(normal_tensor("lm_head.weight", "head", {512, 64}));
     tensors.push_back(normal_tensor("position_ids", "weight", {64, 64}));
     tensors.back().dtype = "I64";
     tensors.back().bytes *= 2;
