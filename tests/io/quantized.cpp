@@ -9,7 +9,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/engine/skip.hpp"
-#include "libmx/io/quantized/layouts.hpp"
+#include "libmx/quantized/layouts.hpp"
 #include "tests/io/fixture_values.hpp"
 #include "tests/io/model_file.hpp"
 

@@ -3,9 +3,11 @@
 #include <unordered_map>
 
 #include "apps/mx/options.hpp"
+#include "libmx/engine/remarks.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/report/cells.hpp"
+#include "libmx/report/members.hpp"
 
 namespace mx::app {
 namespace {
@@ -30,6 +32,9 @@ report::record tensor_record(const engine::tensor_ref& t, const engine::role_fin
             {"layout", info.layout},
             {"note", engine::why_left_out(info)},
             {"remark", info.remark},
+            {"missing", info.missing},
+            {"tensor_scale", engine::tensor_scale_text(t)},
+            {"tensor_scales", engine::tensor_scales_of(t)},
             {"role", text(roles.role_of(info))}};
 }
 
@@ -86,6 +91,7 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
                         repeated, repeated == 1 ? " occurs" : "s occur", example,
                         repeated == 1 ? "" : " is one"));
     }
+    for (std::string& remark : engine::remarks_on(tensors)) notes.push_back(std::move(remark));
     std::size_t remarks = 0;
     for (const engine::tensor_ref& t : tensors) {
         if (t.info().remark.empty() || ++remarks > remarks_shown) continue;
@@ -110,12 +116,18 @@ int run_tensors(const tensors_options& o) {
     std::vector<report::record> rows;
     bool noted = false;
     bool decoded = false;
+    bool scaled = false;
     for (const engine::tensor_ref& t : tensors) {
         rows.push_back(tensor_record(t, roles));
         noted = noted || !engine::why_left_out(t.info()).empty();
         decoded = decoded || !t.info().layout.empty();
+        const auto* const scale =
+            std::get_if<std::string>(report::find(rows.back(), "tensor_scale"));
+        scaled = scaled || !scale->empty();
     }
     d.results = rows;
+    const std::vector<std::string> remarks = engine::remarks_on(tensors);
+    if (!remarks.empty()) d.tail.emplace_back("remarks", report::to_list(remarks));
     std::vector<report::record> metadata = metadata_records(model);
     d.tail.emplace_back("metadata", report::list(metadata.begin(), metadata.end()));
 
@@ -130,6 +142,7 @@ int run_tensors(const tensors_options& o) {
                             {},
                             notes_on(tensors)};
     if (decoded) listing.columns.insert(listing.columns.begin() + 2, {"layout", "stored as"});
+    if (scaled) listing.columns.push_back({"tensor_scale", "tensor scale"});
     if (noted) listing.columns.push_back({"note", "note"});
     if (model.files().size() > 1) listing.group_field = "file";
     d.sections.push_back(std::move(listing));
