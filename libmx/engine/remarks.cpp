@@ -26,10 +26,21 @@ std::vector<std::string> remarks_on(const std::vector<tensor_ref>& tensors) {
         if (t.info().missing.empty() || ++lacking > shown) continue;
         all.push_back(fmt::format("{} lacks {}", t.info().name, t.info().missing));
     }
+    std::size_t odd = 0;
+    for (const tensor_ref& t : tensors) {
+        for (const io::tensor_scale& s : io::tensor_scales_of(t)) {
+            const auto at =
+                std::ranges::find_if_not(s.values, [](float x) { return std::isfinite(x); });
+            if (at == s.values.end() || ++odd > shown) continue;
+            all.push_back(fmt::format("{} of {} is {}", s.name, t.info().name, *at));
+        }
+    }
+    if (odd > shown) all.push_back(fmt::format("and {} more scales are not finite", odd - shown));
     if (lacking > shown) {
-        all.push_back(fmt::format("and {} more tensors lack what others like them have: 'mx tensors "
-                                  "--json -' states it of each",
-                                  lacking - shown));
+        all.push_back(
+            fmt::format("and {} more tensors lack what others like them have: 'mx tensors "
+                        "--json -' states it of each",
+                        lacking - shown));
     }
     return all;
 }

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/named.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/base/joined.hpp"
 #include "libmx/files/zip_archive.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/remarks.hpp"
@@ -48,8 +48,8 @@ shared_file unpacked_file(const shared_file& file) {
     return unpacked;
 }
 
-// The modes of the policies in config.json by which layers are quantized: "int8", "int4, int8". Empty:
-// none is, or the file does not say.
+// The modes of the policies in config.json by which layers are quantized: "int8", "int4, int8".
+// Empty: none is, or the file does not say.
 std::string quantization_modes(const shared_file& file) {
     constexpr std::string_view config_entry = "config.json", policies = "DTypePolicy";
     constexpr std::uint64_t most = std::uint64_t{1} << 24;

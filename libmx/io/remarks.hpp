@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What some readers state beyond the interface of all: remarks on the file as a whole, and the scales
-// that a decoded tensor has one of.
+// What some readers state beyond the interface of all: remarks on the file as a whole, and the
+// scales that a decoded tensor has one of.
 #pragma once
 
 #include <string>

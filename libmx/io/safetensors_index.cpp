@@ -138,7 +138,7 @@ class sharded_reader final : public file_reader, public remarking {
         omission omitted;
         std::unordered_set<std::string> shards;
         for (const auto& shard : shards_) {
-            const std::string& path = shard->files().front().first;
+            const std::string path = shard->files().front().first;
             shards.insert(path);
             omitted.add(path, shard->tensors(), listed);
         }

@@ -36,7 +36,7 @@ struct safetensors_header {
 };
 
 [[noreturn]] void fail_at(const input_file& file, const std::string& tensor, std::uint64_t offset,
-                       const std::string& message) {
+                          const std::string& message) {
     input_error(message, {file.path(), tensor, offset});
 }
 
@@ -198,14 +198,15 @@ void check_cover(const input_file& file, const safetensors_header& header,
         }
         if (entry.begin > end) {
             fail_at(file, entry.name, at,
-                 fmt::format("{} bytes before it belong to no tensor", entry.begin - end));
+                    fmt::format("{} bytes before it belong to no tensor", entry.begin - end));
         }
         end = entry.end;
         before = &entry.name;
     }
     if (end < data_bytes) {
-        fail_at(file, {}, header.data_start + end,
-             fmt::format("{} bytes after the last tensor belong to no tensor", data_bytes - end));
+        fail_at(
+            file, {}, header.data_start + end,
+            fmt::format("{} bytes after the last tensor belong to no tensor", data_bytes - end));
     }
 }
 
@@ -215,7 +216,7 @@ void check_cover(const input_file& file, const safetensors_header& header,
 safetensors_header read_header(const shared_file& file) {
     if (file->size() < 8) {
         fail_at(*file, {}, 0,
-             fmt::format("{} bytes are too short for a safetensors file", file->size()));
+                fmt::format("{} bytes are too short for a safetensors file", file->size()));
     }
     std::uint64_t length = 0;  // little-endian, like all machines that mx supports
     file->read(0, std::as_writable_bytes(std::span(&length, 1)));
@@ -227,9 +228,9 @@ safetensors_header read_header(const shared_file& file) {
     }
     if (length > file->size() - 8) {
         fail_at(*file, {}, 0,
-             fmt::format("the header says it has {} bytes, the file has {} more; it may be cut "
-                         "short",
-                         length, file->size() - 8));
+                fmt::format("the header says it has {} bytes, the file has {} more; it may be cut "
+                            "short",
+                            length, file->size() - 8));
     }
     std::array<std::byte, 1> first{};
     if (length > 0) file->read(8, first);

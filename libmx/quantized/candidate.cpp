@@ -58,12 +58,17 @@ std::optional<std::size_t> candidate::groups(std::string& reason) const {
     return beside(stem + std::string(naming.groups), reason);
 }
 
+std::vector<std::string> owners_of(const std::string& name, const std::string& stem) {
+    constexpr std::string_view of_module = ".weight";
+    std::vector<std::string> all{name};
+    if (stem != name) all.push_back(stem);
+    if (name.ends_with(of_module)) all.push_back(name.substr(0, name.size() - of_module.size()));
+    return all;
+}
+
 std::optional<std::size_t> candidate::beside_any(std::span<const std::string_view> endings,
                                                  std::string& reason) const {
-    constexpr std::string_view of_module = ".weight";
-    const std::string module =
-        name.ends_with(of_module) ? name.substr(0, name.size() - of_module.size()) : name;
-    for (const std::string& of : {name, stem, module}) {
+    for (const std::string& of : owners_of(name, stem)) {
         for (const std::string_view ending : endings) {
             const auto at = beside(of + std::string(ending), reason);
             if (at || !reason.empty()) return at;

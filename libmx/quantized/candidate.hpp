@@ -39,6 +39,10 @@ class array_index {
     std::unordered_map<std::string_view, std::vector<std::size_t>> names_;
 };
 
+/// What further arrays of a tensor are named after: it, the stem, and the module whose weight it
+/// is.
+std::vector<std::string> owners_of(const std::string& name, const std::string& stem);
+
 struct candidate {
     const array_index& arrays;
     const quantized_naming& naming;
@@ -54,7 +58,7 @@ struct candidate {
     /// after the tensor's, others after the stem.
     std::optional<std::size_t> zeros(std::string& reason) const;
     std::optional<std::size_t> groups(std::string& reason) const;
-    /// The array with one of these endings after the name, the stem or the name of the module.
+    /// The array with one of these endings after one of owners_of().
     std::optional<std::size_t> beside_any(std::span<const std::string_view> endings,
                                           std::string& reason) const;
 

@@ -24,7 +24,8 @@ std::optional<pairing> confirm_keras(const candidate& c, const quantized_layout&
     const bool last = proper && std::equal(outputs.begin(), outputs.end(), shape.end() - axes);
     const bool first = proper && std::equal(outputs.begin(), outputs.end(), shape.begin());
     if (!first && !last) {
-        misfit = fmt::format("{} calls for a scale for each of the last or the first axes", l.title);
+        misfit =
+            fmt::format("{} calls for a scale for each of the last or the first axes", l.title);
         return std::nullopt;
     }
     pairing p = c.begin(l);
@@ -41,10 +42,11 @@ std::optional<pairing> confirm_keras(const candidate& c, const quantized_layout&
         p.grid = {{1, others, count}, others, 1};
         p.sums_over = {0, total - split, "each output has a scale"};
     }
-    p.why = fmt::format(", which divides{}",
-                        modes.empty() ? "; mode int8 is assumed, which only config.json of a .keras "
-                                        "file states"
-                                      : "");
+    p.why =
+        fmt::format(", which divides{}",
+                    modes.empty() ? "; mode int8 is assumed, which only config.json of a .keras "
+                                    "file states"
+                                  : "");
     return p;
 }
 

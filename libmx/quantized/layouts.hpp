@@ -57,13 +57,13 @@ struct quantized_layout {
     code_array codes;
     scale_array scales;
     /// Extents of a block along the last two axes. The shape of the scales is that of the grid of
-    /// blocks, axes of one aside; the last block of an axis may be short. Blocks of one row and 2 to
-    /// 32 columns may also run down the columns, with codes packed along that axis.
+    /// blocks, axes of one aside; the last block of an axis may be short. Blocks of one row and 2
+    /// to 32 columns may also run down the columns, with codes packed along that axis.
     std::uint64_t block_rows, block_cols;
     bool tensor_scale;  ///< whether there may be one (tensor_scale_names)
     std::string_view source;
-    std::string_view family{};  ///< only with the names of this group
-    double divisor = 1;         ///< of every value
+    std::string_view family{};   ///< only with the names of this group
+    double divisor = 1;          ///< of every value
     bool scale_divides = false;  ///< value = code / scale
 };
 
@@ -106,7 +106,8 @@ inline constexpr std::array quantized_layouts{
     quantized_layout{"fp8-tiles", "FP8 in tiles", code_array::fp8, scale_array::e8m0, stated_tile,
                      stated_tile, false, "weight_block_size of config.json"},
     quantized_layout{"fp8-tiles", "FP8 in tiles", code_array::fp8, scale_array::real, stated_tile,
-                     stated_tile, false, "weight_block_size of config.json, unslothai/unsloth#7189"},
+                     stated_tile, false,
+                     "weight_block_size of config.json, unslothai/unsloth#7189"},
     quantized_layout{"fp8-columns", "FP8, a scale per column", code_array::fp8, scale_array::real,
                      whole_axis, 1, false, "modelopt FP8 per channel, experts as [in, out]"},
     quantized_layout{"fp8-parts", "FP8 in parts of rows", code_array::fp8, scale_array::real, 1,
@@ -158,7 +159,7 @@ inline constexpr std::array quantized_namings{
     quantized_naming{"_packed", "_scale"},   // compressed-tensors
     quantized_naming{"", "_scale"},          // modelopt, Quark, compressed-tensors
     quantized_naming{"", "_scales"},
-    quantized_naming{"", "_weight_scale"},  // modelopt, fused experts
+    quantized_naming{"", "_weight_scale"},                     // modelopt, fused experts
     quantized_naming{"", "_scale_inv"},                        // DeepSeek-V3: a factor all the same
     quantized_naming{".weight", ".scale", ".weight"},          // DeepSeek-V4
     quantized_naming{".weight", ".scales", ".weight"},         // MLX
@@ -191,7 +192,8 @@ inline constexpr std::array tensor_scale_names{
 };
 
 /// Of an array beside STEM or NAME with a factor for each input channel: the layer multiplies its
-/// input by it, so the weight is the decoded value times the factor (modelopt's AWQ and SmoothQuant).
+/// input by it, so the weight is the decoded value times the factor (modelopt's AWQ and
+/// SmoothQuant).
 inline constexpr std::array input_channel_endings{std::string_view(".pre_quant_scale"),
                                                   std::string_view("_pre_quant_scale")};
 
@@ -232,7 +234,8 @@ inline constexpr std::array unread_packings{
     unread_packing{"QuIP#", ".Qidxs", ".SU", ".Wscale", ".SV .codebook_id"},
     unread_packing{"VPTQ", ".indices", ".centroids.weight", ".weight_scale",
                    ".res_centroids.weight .weight_bias .perm"},
-    unread_packing{"HQQ", ".W_q", ".scale", ".scale", ".zero .meta .shape .nbits .group_size .axis"},
+    unread_packing{"HQQ", ".W_q", ".scale", ".scale",
+                   ".zero .meta .shape .nbits .group_size .axis"},
     unread_packing{"Marlin", ".B", ".s", ".s", ".workspace .meta"},
     unread_packing{"quanto's 4-bit words", ".weight._data._data", ".weight._scale",
                    ".weight._scale", ".weight._shift"},

@@ -141,9 +141,9 @@ class scaled_codes final : public coded_blocks<T> {
     factors by_;
 };
 
-// Values of T, each times or divided by a factor: element i has that at i / run, modulo their number.
-// A product with a tensor scale is exact in double. The quotient of two numbers of 24 bits is never so
-// close to a midpoint of float32 that rounding it to double before would matter.
+// Values of T, each times or divided by a factor: element i has that at i / run, modulo their
+// number. A product with a tensor scale is exact in double. The quotient of two numbers of 24 bits
+// is never so close to a midpoint of float32 that rounding it to double before would matter.
 template <class T>
 class scaled_values final : public byte_source {
   public:
@@ -307,8 +307,7 @@ class opener {
     }
 
     int code_bits() const {
-        const bool bytes =
-            in_words(p_) || p_.layout->codes == code_array::table4 || packed_down();
+        const bool bytes = in_words(p_) || p_.layout->codes == code_array::table4 || packed_down();
         return bytes ? 8 : p_.code_bits;
     }
 

@@ -60,6 +60,10 @@ bool may_hold_codes(const quantized_naming& naming, const tensor_info& t) {
 
 bool has_dtypes(const quantized_layout& l, const candidate& of) {
     const tensor_info& codes = of.code_info();
+    // Signed bytes under numbers are integers.
+    if (codes.type == dtype::i8 && l.codes == code_array::fp4 && l.scales == scale_array::real) {
+        return false;
+    }
     return l.family == of.naming.family && holds_codes(l.codes, codes) &&
            holds_scales(l, of.scale_info().type, codes.type);
 }
@@ -151,7 +155,7 @@ tensor::shape scale_shape(const tensor::shape& shape, const block_extents& b) {
 
 // The tile that the configuration states, or the only square of a power of two that fits.
 std::optional<block_extents> tile_extents(const tensor::shape& shape, const tensor_info& scales,
-                                            const checkpoint_config& config) {
+                                          const checkpoint_config& config) {
     const auto fits = [&](std::uint64_t rows, std::uint64_t cols) {
         return shape.size() > 1 && scales.elements > 1 &&
                shapes_agree(scale_shape(shape, {rows, cols}), scales.shape);
@@ -194,9 +198,9 @@ std::string per_scale(const pairing& p) {
     if (l.block_cols == whole_matrix) {
         const std::string_view more = l.codes == code_array::ggml_nvfp4 ? " more" : "";
         const bool single = p.grid.blocks() == 1;
-        return fmt::format("one scale{} {}", more,
-                           single ? more.empty() ? "for all codes" : "for all values"
-                                  : "per matrix");
+        return fmt::format(
+            "one scale{} {}", more,
+            single ? more.empty() ? "for all codes" : "for all values" : "per matrix");
     }
     if (l.block_cols == equal_parts) {
         const std::string bits = fmt::format("{} bits per code, ", p.code_bits);
@@ -230,7 +234,7 @@ contraction contraction_of(const pairing& p) {
     if (l.block_rows != 1) return {};
     return {axes - 1, axes,
             l.block_cols == whole_axis ? std::string("each row has a scale")
-            : p.groups ? std::string("the columns of a group share a scale")
+            : p.groups                 ? std::string("the columns of a group share a scale")
                        : fmt::format("{} codes in a row share a scale", p.grid.block_cols)};
 }
 
@@ -259,9 +263,9 @@ class search {
         // Codes without their scale are no numbers. FP8 may be.
         for (const missing_partner& m : result_.missing) {
             if (known[m.codes] || !is_integer(info(m.codes).type)) continue;
-            result_.refused.push_back({m.codes, std::nullopt,
-                                       fmt::format("{} has no {}, {}", described(info(m.codes)),
-                                                   m.array, m.why)});
+            result_.refused.push_back(
+                {m.codes, std::nullopt,
+                 fmt::format("{} has no {}, {}", described(info(m.codes)), m.array, m.why)});
             mark(result_.refused.back());
         }
         for (refused_pairing& r : codes_and_scales_by_name(index_, known)) {
@@ -342,10 +346,12 @@ class search {
         endings.insert(endings.end(), input_channel_endings.begin(), input_channel_endings.end());
         endings.insert(endings.end(), input_scale_endings.begin(), input_scale_endings.end());
         std::string ignored;
-        for (const std::string& of : {stem, stem + std::string(naming.tensor)}) {
+        for (const std::string& of : owners_of(stem + std::string(naming.tensor), stem)) {
             for (const std::string_view ending : endings) {
                 const auto other = index_.beside(codes, of + std::string(ending), ignored);
-                if (other && !taken_[*other]) all.push_back(*other);
+                if (other && !taken_[*other] && std::ranges::find(all, *other) == all.end()) {
+                    all.push_back(*other);
+                }
             }
         }
         return all;
@@ -441,8 +447,8 @@ class search {
         const tensor_info& s = of.scale_info();
         const auto shape = logical_shape(l, c, down, misfit);
         if (!shape) return std::nullopt;
-        const bool matrix = (l.block_rows != 1 && l.block_cols != whole_matrix) ||
-                            l.block_cols == whole_axis;
+        const bool matrix =
+            (l.block_rows != 1 && l.block_cols != whole_matrix) || l.block_cols == whole_axis;
         if (shape->size() < (matrix ? 2u : l.block_cols == whole_matrix ? 0u : 1u)) {
             misfit = fmt::format("{} requires two axes", l.title);
             return std::nullopt;
@@ -453,7 +459,12 @@ class search {
         const bool may_swizzle = !down && can_be_swizzled(l);
         const bool swizzle = swizzled_ && may_swizzle;
         const std::uint64_t padded = may_swizzle ? swizzled_size(*shape, want) : 0;
-        const bool agree = l.block_cols == whole_matrix || shapes_agree(want, s.shape);
+        // Only scales of whole rows may lack the last axis.
+        const bool all_axes = l.block_cols == whole_axis || s.shape.size() >= want.size();
+        const bool agree =
+            l.block_cols == whole_matrix ||
+            (l.codes == code_array::fp4_blocks ? s.shape == want
+                                               : all_axes && shapes_agree(want, s.shape));
         if (!(swizzle ? s.elements == padded : agree)) {
             misfit = swizzle
                          ? fmt::format("{} in the 128x4 order requires {} scales", l.title, padded)
@@ -469,7 +480,9 @@ class search {
         p.shape = *shape;
         p.element = element_of(l.codes, c.type);
         p.code_bits = p.element != nullptr ? p.element->bits() : 8;
-        p.grid = grid_of(*shape, *b);
+        p.grid = l.block_cols == whole_matrix
+                     ? block::grid{{1, matrices(*shape).elements() / b->cols, b->cols}, 1, b->cols}
+                     : grid_of(*shape, *b);
         p.why = b->because;
         if (!swizzle && s.elements == padded) {
             p.why += "; read row by row, though the scales fit the 128x4 order, too (--swizzled)";
@@ -507,7 +520,8 @@ class search {
         if (b.rows > 1 && l.block_rows != whole_axis) {
             const checkpoint_config& config = config_of(of.code_info().file);
             const auto stated = tile_extents(shape, s, config);
-            if (!config.tiles.empty() && stated && (stated->rows != b.rows || stated->cols != b.cols)) {
+            if (!config.tiles.empty() && stated &&
+                (stated->rows != b.rows || stated->cols != b.cols)) {
                 misfit = fmt::format("the configuration states tiles of {}x{}", stated->rows,
                                      stated->cols);
                 return std::nullopt;
@@ -604,8 +618,8 @@ class search {
         const std::vector<std::size_t> parts = p.parts();
         for (const std::size_t part : parts) {
             if (!taken_[part] && std::ranges::count(parts, part) == 1) continue;
-            reason = fmt::format("{}; not decoded, because {} belongs to another tensor, too", p.why,
-                                 described(info(part)));
+            reason = fmt::format("{}; not decoded, because {} belongs to another tensor, too",
+                                 p.why, described(info(part)));
             return false;
         }
         for (const std::size_t part : parts) taken_[part] = true;
@@ -622,9 +636,10 @@ class search {
             const bool numbers =
                 f.type == dtype::f32 || f.type == dtype::bf16 || f.type == dtype::f16;
             if (!numbers || p.shape.empty() || f.elements != p.shape[p.input_axis()]) {
-                reason = fmt::format("{}; not decoded, because {} is not a number for each input "
-                                     "channel",
-                                     p.why, described(f));
+                reason = fmt::format(
+                    "{}; not decoded, because {} is not a number for each input "
+                    "channel",
+                    p.why, described(f));
                 return false;
             }
             p.why += fmt::format(", times {} for each input channel", f.name);
@@ -638,7 +653,7 @@ class search {
     array_index index_;
     bool swizzled_;
     std::vector<bool> taken_;
-    std::set<std::size_t> refused_;               // codes
+    std::set<std::size_t> refused_;                     // codes
     std::map<std::string, checkpoint_config> configs_;  // of checkpoints, by file
     pairings result_;
 };

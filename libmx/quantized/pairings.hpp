@@ -24,12 +24,12 @@ struct pairing {
     const quantized_layout* layout = nullptr;
     const quantized_naming* naming = nullptr;
     std::size_t codes = 0, scales = 0;
-    std::optional<std::size_t> tensor_scale;  ///< one number, or one for each matrix
+    std::optional<std::size_t> tensor_scale;    ///< one number, or one for each matrix
     std::optional<std::size_t> input_channels;  ///< a factor for each index of the input axis
     std::optional<std::size_t> input_scale;     ///< of the activations: scales none of the values
-    std::optional<std::size_t> zeros;   ///< a zero point for each scale
-    std::optional<std::size_t> groups;  ///< the number of the scale, for each column
-    std::optional<std::size_t> table;   ///< table that codes are indices into
+    std::optional<std::size_t> zeros;           ///< a zero point for each scale
+    std::optional<std::size_t> groups;          ///< the number of the scale, for each column
+    std::optional<std::size_t> table;           ///< table that codes are indices into
     /// If scales are indices: the table that they are indices into, and a scale of each outer
     /// block.
     std::optional<std::size_t> outer_table, outer_scales;
@@ -69,8 +69,8 @@ struct refused_pairing {
 /// What a tensor lacks that its siblings have: a file that a loader reads wrongly or refuses.
 struct missing_partner {
     std::size_t codes;
-    std::string array;  ///< name of what is missing
-    std::string why;    ///< "which 3 tensors like it have"
+    std::string array;      ///< name of what is missing
+    std::string why;        ///< "which 3 tensors like it have"
     bool harmless = false;  ///< values do not depend on it
 };
 
@@ -87,8 +87,8 @@ pairings find_pairings(std::span<const tensor_ref> arrays, bool swizzled,
                        const std::vector<bool>& skip = {});
 
 /// The description of the tensor: dtype F32 if every value is one (except that scales can take it
-/// beyond the range, to Inf), F64 otherwise; every value is exact except quotients and products with
-/// the factor of an input channel, which are rounded to F64 once.
+/// beyond the range, to Inf), F64 otherwise; every value is exact except quotients and products
+/// with the factor of an input channel, which are rounded to F64 once.
 tensor_info logical_info(const pairing& p, std::span<const tensor_ref> arrays);
 
 /// The scales that the tensor, or each of its matrices, has one of.

@@ -40,10 +40,10 @@ std::vector<std::string> words_of(std::string_view name) {
 
 // Words that do not tell what an array belongs to.
 constexpr std::array<std::string_view, 36> common_words{
-    "weight", "weights", "kernel", "w",     "data",   "qdata",  "qweight", "packed",    "codes",
-    "code",   "blocks",  "block",  "quant", "quantized", "q",   "values",  "value",     "tensor",
-    "int8",   "uint8",   "int4",   "uint4", "i8",     "u8",     "i4",      "u4",        "fp8",
-    "fp4",    "nf4",     "f8",     "inv",   "global", "per",    "param",   "inverse",   "e4m3"};
+    "weight", "weights", "kernel", "w",     "data",      "qdata", "qweight", "packed",  "codes",
+    "code",   "blocks",  "block",  "quant", "quantized", "q",     "values",  "value",   "tensor",
+    "int8",   "uint8",   "int4",   "uint4", "i8",        "u8",    "i4",      "u4",      "fp8",
+    "fp4",    "nf4",     "f8",     "inv",   "global",    "per",   "param",   "inverse", "e4m3"};
 // Words besides those with "scale" that name one.
 constexpr std::array<std::string_view, 3> scale_words{"absmax", "amax", "scb"};
 
@@ -105,8 +105,8 @@ std::pair<std::string_view, std::string_view> split_name(std::string_view name) 
 
 // The name that `other` has for `of`, which is called `array` for `sibling`: both end alike.
 std::string renamed_for(std::string_view of, std::string_view sibling, std::string_view array) {
-    const auto same = static_cast<std::size_t>(
-        std::ranges::mismatch(sibling, array).in1 - sibling.begin());
+    const auto same =
+        static_cast<std::size_t>(std::ranges::mismatch(sibling, array).in1 - sibling.begin());
     const std::size_t dropped = std::min(sibling.size() - same, of.size());
     return std::string(of.substr(0, of.size() - dropped)) + std::string(array.substr(same));
 }
@@ -121,14 +121,14 @@ struct optional_part {
     std::optional<std::size_t> pairing::*member;
     bool harmless;
 };
-constexpr std::array<optional_part, 2> optional_parts{
-    optional_part{&pairing::tensor_scale, false}, optional_part{&pairing::input_scale, true}};
+constexpr std::array<optional_part, 2> optional_parts{optional_part{&pairing::tensor_scale, false},
+                                                      optional_part{&pairing::input_scale, true}};
 
 }  // namespace
 
 std::vector<refused_pairing> codes_and_scales_by_name(const array_index& arrays,
                                                       const std::vector<bool>& taken) {
-    std::map<std::string, std::vector<std::size_t>> scales;         // by owner
+    std::map<std::string, std::vector<std::size_t>> scales;          // by owner
     std::map<std::string_view, std::vector<std::size_t>> variables;  // numbers of a layer of Keras
     std::vector<name_facts> facts(arrays.size());
     for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -137,7 +137,8 @@ std::vector<refused_pairing> codes_and_scales_by_name(const array_index& arrays,
         facts[i] = facts_of(t.name);
         if (facts[i].scale && may_be_scales(t)) scales[facts[i].owner].push_back(i);
         const auto [layer, number] = keras_variable(t.name);
-        if (!layer.empty() && may_be_scales(t) && !is_integer(t.type)) variables[layer].push_back(i);
+        if (!layer.empty() && may_be_scales(t) && !is_integer(t.type))
+            variables[layer].push_back(i);
     }
     std::vector<refused_pairing> found;
     std::vector<bool> told(arrays.size());
@@ -162,19 +163,22 @@ std::vector<refused_pairing> codes_and_scales_by_name(const array_index& arrays,
         if (owned != scales.end()) {
             tell(i, owned->second, ": codes of a layout that mx does not know");
         } else if (t.type == dtype::i8 && layer != variables.end()) {
-            tell(i, {layer->second.back()}, ": quantized by Keras in a way that mx does not decode");
+            tell(i, {layer->second.back()},
+                 ": quantized by Keras in a way that mx does not decode");
         }
     }
     // Bytes with the name of scales, whose codes are in no file.
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         const tensor_info& t = arrays.info(i);
-        if (taken[i] || told[i] || !facts[i].scale || !t.layout.empty() || t.elements == 0) continue;
+        if (taken[i] || told[i] || !facts[i].scale || !t.layout.empty() || t.elements == 0)
+            continue;
         if (t.type != dtype::u8 && t.type != dtype::f8_e8m0) continue;
-        found.push_back({i, std::nullopt,
-                         fmt::format("{} has the name of scales, but no file has their codes",
-                                     described(t)),
-                         {},
-                         "scales without codes"});
+        found.push_back(
+            {i,
+             std::nullopt,
+             fmt::format("{} has the name of scales, but no file has their codes", described(t)),
+             {},
+             "scales without codes"});
     }
     return found;
 }

@@ -94,7 +94,8 @@ struct shared_namespace {
 inline constexpr std::array shared_namespaces{
     // One header for users of the library.
     shared_namespace{"libmx/api/mx", "mx"},
-    // Names in a folder of io contain the format: gguf_header. The other three belong to io; they are
+    // Names in a folder of io contain the format: gguf_header. The other three belong to io; they
+    // are
     // separate rooms, `files` and `remote` because they need libraries.
     shared_namespace{"libmx/io", "mx::io"},
     shared_namespace{"libmx/quantized", "mx::io"},
@@ -140,7 +141,8 @@ inline constexpr std::array confined_libraries{
     confined_library{"hdf5", "libmx/files/hdf5", ""},
     confined_library{"H5", "libmx/files/hdf5", ""},
     confined_library{"google/", "libmx/files/onnx/onnx_wire", ".cpp"},
-    confined_library{"nlohmann/", "libmx/io/ libmx/quantized/ libmx/files/ libmx/remote/ libmx/report/", ".cpp"},
+    confined_library{"nlohmann/",
+                     "libmx/io/ libmx/quantized/ libmx/files/ libmx/remote/ libmx/report/", ".cpp"},
     confined_library{"CLI/", "apps/mx/cli apps/mx_capture/main", ".cpp"},
     confined_library{"zip.h", "libmx/files/", ""},
     confined_library{"zlib.h", "libmx/files/", ".cpp"},

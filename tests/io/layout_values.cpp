@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of published checkpoints around the usual ones: experts of modelopt, scales as numbers, tiles
-// that a configuration states, factors of input channels, Keras. And what names alone say.
+// Layouts of published checkpoints around the usual ones: experts of modelopt, scales as numbers,
+// tiles that a configuration states, factors of input channels, Keras. And what names alone say.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -20,8 +20,7 @@ using tensor::dtype;
 
 namespace {
 
-constexpr float e2m1[16] = {0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
-                            -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+constexpr float e2m1[16] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 
 // Codes and scales that follow no pattern of a block.
 unsigned code_at(std::size_t i) { return static_cast<unsigned>(i * 7 + i / 16 * 3 + i / 5) % 16; }
@@ -99,20 +98,23 @@ TEST_CASE("fused experts of modelopt, packed along either axis", "[quantized]") 
     const scratch_dir dir;
     const std::vector<unsigned> c = codes(2 * 32 * 48);
     const std::string g = f32_bytes({0.375f});
-    const engine::model m = opened(
-        dir, {{"e.up", dtype::u8, {2, 32, 24}, packed(c)},
-              {"e.up_weight_scale", dtype::f8_e4m3, {2, 32, 3}, e4m3_powers(192)},
-              {"e.up_weight_scale_2", dtype::f32, {}, g},
-              {"e.up_input_scale", dtype::f32, {}, g},
-              {"e.down", dtype::u8, {2, 16, 48}, packed(c, 48)},
-              {"e.down_weight_scale", dtype::f8_e4m3, {2, 2, 48}, e4m3_powers(192)},
-              {"e.down_weight_scale_2", dtype::f32, {2}, f32_bytes({0.375f, 3})},
-              {"e.down_input_scale", dtype::f32, {}, g},
-              // 8-bit codes, whose scales alone run down.
-              {"e.eight", dtype::f8_e4m3, {2, 64, 5}, ones(640)},
-              {"e.eight_weight_scale", dtype::f8_e8m0, {2, 2, 5}, "\x7f\x80\x81\x82\x83\x84\x85"
-                                                                  "\x86\x87\x88\x7f\x80\x81\x82\x83"
-                                                                  "\x84\x85\x86\x87\x88"}});
+    const engine::model m =
+        opened(dir, {{"e.up", dtype::u8, {2, 32, 24}, packed(c)},
+                     {"e.up_weight_scale", dtype::f8_e4m3, {2, 32, 3}, e4m3_powers(192)},
+                     {"e.up_weight_scale_2", dtype::f32, {}, g},
+                     {"e.up_input_scale", dtype::f32, {}, g},
+                     {"e.down", dtype::u8, {2, 16, 48}, packed(c, 48)},
+                     {"e.down_weight_scale", dtype::f8_e4m3, {2, 2, 48}, e4m3_powers(192)},
+                     {"e.down_weight_scale_2", dtype::f32, {2}, f32_bytes({0.375f, 3})},
+                     {"e.down_input_scale", dtype::f32, {}, g},
+                     // 8-bit codes, whose scales alone run down.
+                     {"e.eight", dtype::f8_e4m3, {2, 64, 5}, ones(640)},
+                     {"e.eight_weight_scale",
+                      dtype::f8_e8m0,
+                      {2, 2, 5},
+                      "\x7f\x80\x81\x82\x83\x84\x85"
+                      "\x86\x87\x88\x7f\x80\x81\x82\x83"
+                      "\x84\x85\x86\x87\x88"}});
     CHECK(m.select({}).size() == 3);
     const std::vector<float> up = values_in(m, "e.up"), down = values_in(m, "e.down");
     CHECK(info_in(m, "e.up")->shape == tensor::shape{2, 32, 48});
@@ -183,8 +185,8 @@ TEST_CASE("scales of experts, in every shape that they have", "[quantized]") {
         for (std::size_t i = 0; i < c.size(); ++i) {
             const float plain = e2m1[c[i]] * power(i / 16);
             REQUIRE(n[i] == plain * by[i / 64]);
-            REQUIRE(divided[i] ==
-                    static_cast<float>(static_cast<double>(plain) / static_cast<double>(by[i / 64])));
+            REQUIRE(divided[i] == static_cast<float>(static_cast<double>(plain) /
+                                                     static_cast<double>(by[i / 64])));
         }
         const auto f = values_in(m, "f.weight"), eight = values_in(m, "i.weight");
         for (std::size_t i = 0; i < 24; ++i) {
@@ -200,11 +202,12 @@ TEST_CASE("scales of experts, in every shape that they have", "[quantized]") {
         CHECK(engine::tensor_scale_text(ref_of(m, "f.weight")) == "x 0.5 to 2");
         engine::view_request experts;
         experts.experts = {"n.weight"};
-        const engine::model each = opened(dir, {{"n.weight", dtype::u8, {3, 2, 16}, packed(c)},
-                                                {"n.weight_scale", dtype::f8_e4m3, {3, 2, 2},
-                                                 e4m3_powers(12)},
-                                                {"n.weight_scale_2", dtype::f32, shape, g}},
-                                           experts);
+        const engine::model each =
+            opened(dir,
+                   {{"n.weight", dtype::u8, {3, 2, 16}, packed(c)},
+                    {"n.weight_scale", dtype::f8_e4m3, {3, 2, 2}, e4m3_powers(12)},
+                    {"n.weight_scale_2", dtype::f32, shape, g}},
+                   experts);
         CHECK(engine::tensor_scale_text(ref_of(each, "n.weight.1")) == "x 2");
     }
     // Two scales of an expert, as of a fused gate: which rows they are of is not stated.
@@ -260,7 +263,8 @@ TEST_CASE("axes of one in scales, and parts of rows", "[quantized]") {
     CHECK(refused.size() == 2);
 }
 
-TEST_CASE("tiles of any size: a configuration states them, or their grid shows them", "[quantized]") {
+TEST_CASE("tiles of any size: a configuration states them, or their grid shows them",
+          "[quantized]") {
     const auto tiles = [](const std::string& config, const tensor::shape& grid, dtype scales,
                           dtype type = dtype::f8_e4m3) {
         const scratch_dir dir;
@@ -270,8 +274,7 @@ TEST_CASE("tiles of any size: a configuration states them, or their grid shows t
         for (std::size_t i = 0; i < count; ++i) bytes += static_cast<char>(127 + i % 60);
         if (scales == dtype::f32) bytes = f32_bytes(numbers(count));
         const engine::model m =
-            opened(dir, {{"w", type, {200, 100},
-                          repeated(type == dtype::i8 ? 1 : 0x38, 20000)},
+            opened(dir, {{"w", type, {200, 100}, repeated(type == dtype::i8 ? 1 : 0x38, 20000)},
                          {"w_scale_inv", scales, grid, bytes}});
         const io::tensor_info* const w = info_in(m, "w");
         REQUIRE(w != nullptr);
@@ -280,7 +283,8 @@ TEST_CASE("tiles of any size: a configuration states them, or their grid shows t
         return fmt::format("{} {} {}", w->layout, values_in(m, "w")[64 * 100 + 99], w->remark);
     };
     has(tiles("", {4, 2}, dtype::f32),
-        "fp8-tiles 1.5 FP8 in tiles from w (F8_E4M3 200x100) and w_scale_inv (F32 4x2): 64x64 codes "
+        "fp8-tiles 1.5 FP8 in tiles from w (F8_E4M3 200x100) and w_scale_inv (F32 4x2): 64x64 "
+        "codes "
         "per scale, the only power of two that gives this grid");
     has(tiles("", {4, 2}, dtype::u8), "fp8-tiles 8 ");
     has(tiles("", {4, 2}, dtype::f32, dtype::i8), "int8-tiles 1.5 ");
@@ -289,7 +293,8 @@ TEST_CASE("tiles of any size: a configuration states them, or their grid shows t
         "64x64 codes per scale, as the configuration states");
     // Not square, and no power of two.
     has(tiles(R"({"quantization_config": {"weight_block_size": [48, 96]}})", {5, 2}, dtype::f32),
-        "fp8-tiles 1.5 FP8 in tiles from w (F8_E4M3 200x100) and w_scale_inv (F32 5x2): 48x96 codes");
+        "fp8-tiles 1.5 FP8 in tiles from w (F8_E4M3 200x100) and w_scale_inv (F32 5x2): 48x96 "
+        "codes");
     has(tiles(R"({"quantization_config": {"weight_block_size": [48, 96]}})", {5, 2}, dtype::u8),
         "48x96 codes");
     // compressed-tensors
@@ -311,20 +316,19 @@ TEST_CASE("factors of input channels are part of the weight", "[quantized]") {
     const scratch_dir dir;
     const std::vector<unsigned> c = codes(2 * 32);
     const std::vector<float> factors = numbers(32, 0.5f);
-    const std::vector<stored> arrays{
-        {"o.weight", dtype::u8, {2, 16}, packed(c)},
-        {"o.weight_scale", dtype::f8_e4m3, {2, 2}, e4m3_powers(4)},
-        {"o.weight_scale_2", dtype::f32, {1}, f32_bytes({0.375f})},
-        {"o.input_scale", dtype::f32, {}, f32_bytes({7})},
-        {"o.pre_quant_scale", dtype::f32, {32}, f32_bytes(factors)},
-        // Down the columns: the factor is of a row.
-        {"d", dtype::u8, {1, 16, 2}, packed(c, 2)},
-        {"d_weight_scale", dtype::f8_e4m3, {1, 2, 2}, e4m3_powers(4)},
-        {"d_pre_quant_scale", dtype::bf16, {32}, bf16_bytes(factors)},
-        // SmoothQuant.
-        {"s.weight", dtype::i8, {2, 32}, repeated(2, 64)},
-        {"s.weight_scale", dtype::f32, {2}, f32_bytes({1, 3})},
-        {"s.pre_quant_scale", dtype::f16, {32}, repeated(0x3c, 64)}};
+    const std::vector<stored> arrays{{"o.weight", dtype::u8, {2, 16}, packed(c)},
+                                     {"o.weight_scale", dtype::f8_e4m3, {2, 2}, e4m3_powers(4)},
+                                     {"o.weight_scale_2", dtype::f32, {1}, f32_bytes({0.375f})},
+                                     {"o.input_scale", dtype::f32, {}, f32_bytes({7})},
+                                     {"o.pre_quant_scale", dtype::f32, {32}, f32_bytes(factors)},
+                                     // Down the columns: the factor is of a row.
+                                     {"d", dtype::u8, {1, 16, 2}, packed(c, 2)},
+                                     {"d_weight_scale", dtype::f8_e4m3, {1, 2, 2}, e4m3_powers(4)},
+                                     {"d_pre_quant_scale", dtype::bf16, {32}, bf16_bytes(factors)},
+                                     // SmoothQuant.
+                                     {"s.weight", dtype::i8, {2, 32}, repeated(2, 64)},
+                                     {"s.weight_scale", dtype::f32, {2}, f32_bytes({1, 3})},
+                                     {"s.pre_quant_scale", dtype::f16, {32}, repeated(0x3c, 64)}};
     const engine::model m = opened(dir, arrays);
     CHECK(m.select({}).size() == 3);
     const auto o = values_in(m, "o.weight"), d = values_in(m, "d");
@@ -352,18 +356,17 @@ TEST_CASE("int8 layers of Keras", "[quantized][keras]") {
     std::string kernel;
     for (int i = 0; i < 24; ++i) kernel += static_cast<char>(i - 12);
     const auto of = [&](std::size_t i) { return static_cast<float>(i) - 12; };
-    const engine::model m =
-        opened(dir, {{"layers/dense/vars/0", dtype::i8, {4, 6}, kernel},
-                     {"layers/dense/vars/1", dtype::f32, {6}, f32_bytes(numbers(6, -1))},
-                     {"layers/dense/vars/2", dtype::f32, {6}, f32_bytes({1, 2, 4, 8, 16, 3})},
-                     {"layers/dense_1/vars/0", dtype::i8, {6, 4}, kernel},
-                     {"layers/dense_1/vars/1", dtype::f32, {4}, f32_bytes({1, 2, 4, 8})},
-                     {"layers/embedding/vars/0", dtype::i8, {4, 6}, kernel},
-                     {"layers/embedding/vars/1", dtype::f32, {4}, f32_bytes({1, 2, 4, 8})},
-                     {"q/query_dense/vars/0", dtype::i8, {4, 2, 3}, kernel},
-                     {"q/query_dense/vars/1", dtype::f32, {2, 3}, f32_bytes(numbers(6))},
-                     {"q/query_dense/vars/2", dtype::f32, {1, 2, 3},
-                      f32_bytes({1, 2, 4, 8, 16, 32})}});
+    const engine::model m = opened(
+        dir, {{"layers/dense/vars/0", dtype::i8, {4, 6}, kernel},
+              {"layers/dense/vars/1", dtype::f32, {6}, f32_bytes(numbers(6, -1))},
+              {"layers/dense/vars/2", dtype::f32, {6}, f32_bytes({1, 2, 4, 8, 16, 3})},
+              {"layers/dense_1/vars/0", dtype::i8, {6, 4}, kernel},
+              {"layers/dense_1/vars/1", dtype::f32, {4}, f32_bytes({1, 2, 4, 8})},
+              {"layers/embedding/vars/0", dtype::i8, {4, 6}, kernel},
+              {"layers/embedding/vars/1", dtype::f32, {4}, f32_bytes({1, 2, 4, 8})},
+              {"q/query_dense/vars/0", dtype::i8, {4, 2, 3}, kernel},
+              {"q/query_dense/vars/1", dtype::f32, {2, 3}, f32_bytes(numbers(6))},
+              {"q/query_dense/vars/2", dtype::f32, {1, 2, 3}, f32_bytes({1, 2, 4, 8, 16, 32})}});
     const auto dense = values_in(m, "layers/dense/vars/0"),
                second = values_in(m, "layers/dense_1/vars/0"),
                embedding = values_in(m, "layers/embedding/vars/0"),
@@ -409,10 +412,10 @@ TEST_CASE("integers next to anything that is called a scale are codes", "[quanti
             INFO(codes_name << " " << scales_name);
             // Scales of no shape that a layout has.
             const auto width = static_cast<std::size_t>(tensor::row_of(type).bits / 8);
-            const engine::model m = opened(
-                dir, {{codes_name, type, {6, 10}, repeated(1, 60 * width)},
-                      {scales_name, dtype::f32, {7}, f32_bytes(numbers(7))},
-                      {"other.norm", dtype::f32, {2}, f32_bytes({1, 2})}});
+            const engine::model m =
+                opened(dir, {{codes_name, type, {6, 10}, repeated(1, 60 * width)},
+                             {scales_name, dtype::f32, {7}, f32_bytes(numbers(7))},
+                             {"other.norm", dtype::f32, {2}, f32_bytes({1, 2})}});
             const auto skipped = left_out(m);
             REQUIRE(skipped.size() == 2);
             CHECK(skipped[0].tensor == codes_name);
@@ -454,8 +457,8 @@ TEST_CASE("a scale that siblings have is missed", "[quantized]") {
         arrays.push_back({at + "_scale", dtype::f8_e4m3, {2, 2}, ones(4)});
         if (i != 1) arrays.push_back({at + "_scale_2", dtype::f32, {}, f32_bytes({0.5f})});
         if (i == 2) {
-            arrays.push_back({fmt::format("m.experts.{}.input_scale", i), dtype::f32, {},
-                              f32_bytes({0.5f})});
+            arrays.push_back(
+                {fmt::format("m.experts.{}.input_scale", i), dtype::f32, {}, f32_bytes({0.5f})});
         }
     }
     // Codes without any scale.
@@ -483,11 +486,10 @@ TEST_CASE("a scale that siblings have is missed", "[quantized]") {
 
 TEST_CASE("scales that fit both orders name both", "[quantized]") {
     const scratch_dir dir;
-    const engine::model m =
-        opened(dir, {{"x", dtype::f8_e4m3, {128, 128}, ones(128 * 128)},
-                     {"x_scale", dtype::u8, {128, 4}, repeated(127, 512)},
-                     {"y", dtype::f8_e4m3, {64, 128}, ones(64 * 128)},
-                     {"y_scale", dtype::u8, {64, 4}, repeated(127, 256)}});
+    const engine::model m = opened(dir, {{"x", dtype::f8_e4m3, {128, 128}, ones(128 * 128)},
+                                         {"x_scale", dtype::u8, {128, 4}, repeated(127, 512)},
+                                         {"y", dtype::f8_e4m3, {64, 128}, ones(64 * 128)},
+                                         {"y_scale", dtype::u8, {64, 4}, repeated(127, 256)}});
     has(info_in(m, "x")->remark,
         "32 codes per scale byte; read row by row, though the scales fit the 128x4 order, too "
         "(--swizzled)");
@@ -512,8 +514,8 @@ TEST_CASE("tensors never take more bytes than their files, in any layout", "[qua
     const auto fp8 = [](const char* name, const tensor::shape& shape, dtype scales,
                         const tensor::shape& grid, dtype type = dtype::f8_e4m3) {
         const auto bytes = [](dtype t, const tensor::shape& of) {
-            return repeated(1, static_cast<std::size_t>(
-                                   *tensor::byte_count(t, *tensor::element_count(of))));
+            return repeated(
+                1, static_cast<std::size_t>(*tensor::byte_count(t, *tensor::element_count(of))));
         };
         return std::vector<stored>{
             {fmt::format("{}.weight", name), type, shape, bytes(type, shape)},
@@ -522,12 +524,14 @@ TEST_CASE("tensors never take more bytes than their files, in any layout", "[qua
     };
     std::vector<stored> arrays;
     for (const auto& some :
-         {fp8("a", {2, 64}, dtype::u8, {2, 2}), fp8("b", {3, 32}, dtype::u8, {3, 1}, dtype::f6_e2m3),
+         {fp8("a", {2, 64}, dtype::u8, {2, 2}),
+          fp8("b", {3, 32}, dtype::u8, {3, 1}, dtype::f6_e2m3),
           fp8("c", {200, 140}, dtype::f32, {2, 2}), fp8("d", {200, 140}, dtype::f8_e8m0, {7, 5}),
           fp8("e", {4, 256}, dtype::f8_e8m0, {4, 2}), fp8("f", {4, 3}, dtype::f32, {}),
           fp8("g", {4, 3}, dtype::f32, {4, 1}), fp8("h", {200, 140}, dtype::f32, {4, 3}),
           fp8("i", {4, 3}, dtype::f32, {1, 3}), fp8("j", {4, 64}, dtype::f32, {4, 4}),
-          fp8("k", {4, 3}, dtype::f32, {1}, dtype::i8), fp8("l", {4, 3}, dtype::f32, {4}, dtype::i8),
+          fp8("k", {4, 3}, dtype::f32, {1}, dtype::i8),
+          fp8("l", {4, 3}, dtype::f32, {4}, dtype::i8),
           fp8("m", {200, 140}, dtype::f32, {4, 3}, dtype::i8),
           fp8("n", {4, 3}, dtype::f32, {1, 3}, dtype::i8),
           fp8("o", {4, 64}, dtype::f32, {4, 4}, dtype::i8),

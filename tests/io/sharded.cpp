@@ -69,8 +69,9 @@ TEST_CASE("tensors and files that the index omits are named", "[sharded]") {
     for (const std::string& path : {index, dir.path()}) {
         const auto remarks = io::remarks_of(*io::open_model(path));
         REQUIRE(remarks.size() == 1);
-        CHECK(remarks[0] == "not in the index, and left out: extra of " + (dir / "one.safetensors") +
-                                ", 2 tensors of " + (dir / "mtp.safetensors") + ", such as b");
+        CHECK(remarks[0] == "not in the index, and left out: extra of " +
+                                (dir / "one.safetensors") + ", 2 tensors of " +
+                                (dir / "mtp.safetensors") + ", such as b");
     }
 }
 

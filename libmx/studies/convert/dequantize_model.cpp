@@ -30,7 +30,7 @@ conversion dequantize_tensors(const std::vector<engine::tensor_ref>& tensors,
         const std::string reason = engine::why_left_out(info);
         if (reason.empty() && !info.layout.empty()) {
             decoded.push_back(t);
-        } else if (!o.keep(t, !reason.empty()         ? reason
+        } else if (!o.keep(t, !reason.empty()        ? reason
                               : info.missing.empty() ? "not packed"
                                                      : "lacks " + info.missing)) {
             o.result.skipped.push_back({info.file, info.name, "", reason});
