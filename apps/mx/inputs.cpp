@@ -30,7 +30,8 @@ void declare_inputs(parser& cmd, input_options& in) {
 void declare_views(parser& cmd, input_options& in) {
     cmd.group("Input");
     cmd.add_option("--as DTYPE", in.open.as,
-                   "dtype of values stored as raw bytes or unsigned integers: bf16, f16");
+                   "dtype of values stored as raw bytes or unsigned integers of the same width: "
+                   "bf16, f16, f8_e4m3, f8_e5m2, f8_e8m0, ...");
     cmd.add_option("--shape NxM", in.open.shape, "raw binary: extents, slowest first, e.g. 64x128");
     cmd.add_option("--dtype DTYPE", in.open.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...");
     cmd.add_option("--byte-offset BYTES", in.open.offset,

@@ -177,6 +177,7 @@ void report_conversion(const convert::conversion& done, std::string_view what,
                       count(done.kept.size()), count(done.elements), count(done.bytes_written)));
     print_left_out("kept as stored", done.kept);
     print_left_out("skipped", done.skipped);
+    for (const std::string& remark : done.remarks) print(base::printable(remark) + "\n");
 }
 
 }  // namespace mx::app

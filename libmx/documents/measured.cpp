@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libmx/documents/build_facts.hpp"
+#include "libmx/engine/remarks.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/studies/show/tensor_view.hpp"
 
@@ -62,6 +63,18 @@ std::vector<show::tensor_view> blocks_of(const pages::review& r, const measured_
     return views;
 }
 
+// The scales that tensors have one of: of each measured one that has any.
+report::list scales_list(const std::vector<engine::tensor_ref>& tensors) {
+    report::list all;
+    for (const engine::tensor_ref& t : tensors) {
+        report::list scales = engine::tensor_scales_of(t);
+        if (scales.empty()) continue;
+        all.push_back(report::record{
+            {"file", t.info().file}, {"tensor", t.info().name}, {"scales", std::move(scales)}});
+    }
+    return all;
+}
+
 opened_tensors chosen(opened_tensors opened, const role_options& o,
                       const engine::role_finder& finder) {
     opened.tensors = with_roles(std::move(opened.tensors), o, finder);
@@ -110,12 +123,20 @@ measured measured_model::finish(report::document d, const analysis::result_list&
                                 const analysis::distributions& sums, bool verdict_first) const {
     d.head = head();
     d.tail.emplace_back("skipped", skipped_list(skipped));
+    const std::vector<std::string> remarks = engine::remarks_on(opened.tensors);
+    if (!remarks.empty()) d.tail.emplace_back("remarks", report::to_list(remarks));
+    if (report::list scales = scales_list(opened.tensors); !scales.empty()) {
+        d.tail.emplace_back("tensor_scales", std::move(scales));
+    }
     if (is_part()) {
         finish_part(d, options.parts, *request.share, {opened.files, opened.tensors});
         return {std::move(d), {}};
     }
     if (request.distributions) d.tail.emplace_back("distributions", sums.members());
     measured m{std::move(d), {}};
+    if (!remarks.empty()) {
+        m.document.sections.push_back({"Remarks on the files", {}, {}, {}, remarks});
+    }
     if (!options.page && !verdict_first && !options.summary) return m;
     const pages::result_set set{"", &m.document.head, &results, &m.document.tail};
     m.review = review_of({&set, 1}, options.judging, options.page);

@@ -18,7 +18,7 @@
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/io/quantized/coded_blocks.hpp"
+#include "libmx/quantized/coded_blocks.hpp"
 #include "libmx/transform/rotation.hpp"
 
 namespace mx::engine {

@@ -15,8 +15,9 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/packed_file.hpp"
-#include "libmx/io/quantized/pairings.hpp"
+#include "libmx/io/remarks.hpp"
 #include "libmx/io/strided.hpp"
+#include "libmx/quantized/pairings.hpp"
 
 namespace mx::engine {
 namespace {
@@ -25,18 +26,21 @@ namespace {
 struct logical_tensor {
     io::tensor_info info;
     std::function<io::shared_source()> open;
+    std::function<std::vector<io::tensor_scale>()> scales = {};  // none: it has no tensor scale
 };
 using logical_list = std::vector<logical_tensor>;
 
-class view_reader final : public io::reader {
+class view_reader final : public io::reader, public io::remarking {
   public:
     view_reader(logical_list tensors, const std::vector<std::unique_ptr<io::reader>>& files) {
         for (logical_tensor& t : tensors) {
             tensors_.push_back(std::move(t.info));
             open_.push_back(std::move(t.open));
+            scales_.push_back(std::move(t.scales));
         }
         for (const auto& file : files) {
             for (const auto& f : file->files()) files_.push_back(f);
+            for (std::string& text : io::remarks_of(*file)) remarks_.push_back(std::move(text));
         }
     }
 
@@ -46,10 +50,16 @@ class view_reader final : public io::reader {
     }
     const std::map<std::string, std::string>& metadata() const override { return metadata_; }
     std::vector<std::pair<std::string, std::uint64_t>> files() const override { return files_; }
+    std::vector<std::string> remarks() const override { return remarks_; }
+    std::vector<io::tensor_scale> tensor_scales(std::size_t index) const override {
+        return scales_.at(index) ? scales_[index]() : std::vector<io::tensor_scale>();
+    }
 
   private:
     std::vector<io::tensor_info> tensors_;
     std::vector<std::function<io::shared_source()>> open_;
+    std::vector<std::function<std::vector<io::tensor_scale>()>> scales_;
+    std::vector<std::string> remarks_;
     std::map<std::string, std::string> metadata_;
     std::vector<std::pair<std::string, std::uint64_t>> files_;
 };
@@ -69,6 +79,7 @@ class decoding {
             in_place_of_.resize(arrays_.size());
             notes_.resize(arrays_.size());
             remarks_.resize(arrays_.size());
+            missing_.resize(arrays_.size());
             if (names_recipes(*file)) take_packed(*file, base);
         }
         take_pairings(swizzled);
@@ -83,7 +94,9 @@ class decoding {
                 all.push_back(std::move(*in_place_of_[i]));
             } else if (!taken_[i]) {
                 const io::tensor_ref t = arrays_[i];
-                all.push_back({t.info(), [t] { return io::shared_source(t.file->open(t.index)); }});
+                all.push_back(
+                    {t.info(), [t] { return io::shared_source(t.file->open(t.index)); }, {}});
+                all.back().info.missing = std::move(missing_[i]);
                 if (!remarks_[i].empty()) all.back().info.remark = remarks_[i];
                 if (!notes_[i].empty()) all.back().info.note = notes_[i];
             }
@@ -131,26 +144,31 @@ class decoding {
 
     void take_pairings(bool swizzled) {
         io::pairings all = io::find_pairings(arrays_, swizzled, taken_);
+        for (const io::missing_partner& m : all.missing) {
+            missing_[m.codes] = fmt::format("{}, {}", m.array, m.why);
+            changed_ = true;
+        }
         for (io::pairing& p : all.found) {
             logical_tensor l;
             l.info = io::logical_info(p, arrays_);
             const std::size_t place = p.codes;
+            l.info.missing = std::move(missing_[place]);
             // Copies the arrays of one tensor, so that the list need not stay in memory.
             std::vector<io::tensor_ref> parts;
             for (const std::size_t part : p.parts()) {
                 taken_[part] = true;
                 parts.push_back(arrays_[part]);
             }
-            l.open = [p = p.alone(), parts] {
-                return io::shared_source(io::open_pairing(p, parts));
-            };
+            const io::pairing own = p.alone();
+            l.open = [own, parts] { return io::shared_source(io::open_pairing(own, parts)); };
+            l.scales = [own, parts] { return io::tensor_scales(own, parts); };
             in_place_of_[place] = std::move(l);
             changed_ = true;
         }
         for (io::refused_pairing& r : all.refused) {
             remarks_[r.codes] = std::move(r.why);
             const io::tensor_info& codes = arrays_[r.codes].info();
-            notes_[r.codes] = "codes that are not decoded";
+            notes_[r.codes] = std::move(r.what);
             if (r.scales) {
                 notes_[*r.scales] = fmt::format("scales of {}, which is not decoded", codes.name);
             }
@@ -164,7 +182,7 @@ class decoding {
     std::vector<io::tensor_ref> arrays_;
     std::vector<bool> taken_;
     std::vector<std::optional<logical_tensor>> in_place_of_;
-    std::vector<std::string> remarks_, notes_;
+    std::vector<std::string> remarks_, notes_, missing_;
     bool changed_ = false;
 };
 
@@ -174,7 +192,7 @@ logical_list stored_tensors(const std::vector<std::unique_ptr<io::reader>>& file
         for (std::size_t i = 0; i < file->tensors().size(); ++i) {
             const io::reader* const from = file.get();
             all.push_back(
-                {file->tensors()[i], [from, i] { return io::shared_source(from->open(i)); }});
+                {file->tensors()[i], [from, i] { return io::shared_source(from->open(i)); }, {}});
         }
     }
     return all;
@@ -299,6 +317,7 @@ void append_parts(const split& s, logical_tensor t, logical_list& to) {
         part.open = [open = t.open, shape = t.info.shape, along, begin, count = extent, width] {
             return io::shared_source(io::part_of_axis(open(), shape, along, begin, count, width));
         };
+        part.scales = t.scales;
         to.push_back(std::move(part));
         begin += extent;
     }
@@ -380,6 +399,15 @@ void append_experts(const std::string& glob, logical_tensor t, logical_list& to)
         one.open = [open = t.open, begin = e * one.info.bytes] {
             return io::shared_source(io::source_window(open(), begin));
         };
+        if (t.scales) {
+            one.scales = [scales = t.scales, e, count] {
+                auto all = scales();
+                for (io::tensor_scale& s : all) {
+                    if (s.values.size() == count) s.values = {s.values[e]};
+                }
+                return all;
+            };
+        }
         to.push_back(std::move(one));
     }
 }

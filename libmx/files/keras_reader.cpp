@@ -5,13 +5,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/named.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/files/zip_archive.hpp"
 #include "libmx/io/keras_layers.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remarks.hpp"
 #include "libmx/io/spool.hpp"
 
 namespace mx::io {
@@ -59,19 +65,42 @@ std::string config_of(const shared_file& file) {
     return text;
 }
 
+// The modes of the policies in config.json by which layers are quantized: "int8", "int4, int8".
+// Empty: none is, or the file does not say.
+std::string quantization_modes(const std::string& config_text) {
+    constexpr std::string_view policies = "DTypePolicy";
+    const nlohmann::json config = nlohmann::json::parse(config_text, nullptr, false);
+    std::set<std::string> modes;
+    for (std::vector<const nlohmann::json*> open{&config}; !open.empty();) {
+        const nlohmann::json& at = *open.back();
+        open.pop_back();
+        if (!at.is_structured()) continue;
+        for (const nlohmann::json& member : at) open.push_back(&member);
+        if (!at.is_object() || !at.contains("class_name") || !at.contains("config")) continue;
+        const nlohmann::json& name = at["class_name"];
+        const nlohmann::json& of = at["config"];
+        if (!name.is_string() || !name.get<std::string>().ends_with(policies) || !of.is_object()) {
+            continue;
+        }
+        if (of.contains("mode") && of["mode"].is_string()) modes.insert(of["mode"]);
+    }
+    return base::joined(std::vector<std::string>(modes.begin(), modes.end()), ", ");
+}
+
 class keras_reader final : public file_reader {
   public:
     keras_reader(shared_file file, const open_options& options)
         : file_reader(std::move(file)), weights_(open_hdf5(unpacked_file(file_), options)) {
         tensors_ = weights_->tensors();
-        state_keras_contractions(tensors_, config_of(file_));
+        const std::string config = config_of(file_);
+        state_keras_contractions(tensors_, config);
+        metadata_ = weights_->metadata();
+        const std::string modes = quantization_modes(config);
+        if (!modes.empty()) metadata_[keras_modes_key] = modes;
     }
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         return weights_->open(index);
-    }
-    const std::map<std::string, std::string>& metadata() const override {
-        return weights_->metadata();
     }
 
   private:

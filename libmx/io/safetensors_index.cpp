@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/base/task.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/remarks.hpp"
 #include "libmx/io/remote.hpp"
 #include "libmx/io/safetensors_header.hpp"
 #include "libmx/io/strict_json.hpp"
@@ -65,7 +68,40 @@ class index_listener final : public json_listener {
     std::string key_;
 };
 
-class sharded_reader final : public file_reader {
+// Sentences on what an index omits.
+class omission {
+  public:
+    void add(const std::string& path, const std::vector<tensor_info>& held,
+             const std::unordered_set<std::string_view>& listed) {
+        std::size_t count = 0;
+        const std::string* first = nullptr;
+        for (const tensor_info& t : held) {
+            if (listed.contains(t.name)) continue;
+            if (count++ == 0) first = &t.name;
+        }
+        if (count == 0) return;
+        ++files_;
+        if (files_ > files_named) return;
+        if (!named_.empty()) named_ += ", ";
+        named_ += count == 1 ? fmt::format("{} of {}", *first, path)
+                             : fmt::format("{} tensors of {}, such as {}", count, path, *first);
+    }
+
+    std::vector<std::string> text() const {
+        if (files_ == 0) return {};
+        const std::string more =
+            files_ > files_named ? fmt::format(", and those of {} more files", files_ - files_named)
+                                 : "";
+        return {fmt::format("not in the index, and left out: {}{}", named_, more)};
+    }
+
+  private:
+    static constexpr std::size_t files_named = 4;
+    std::size_t files_ = 0;
+    std::string named_;
+};
+
+class sharded_reader final : public file_reader, public remarking {
   public:
     sharded_reader(shared_file file, const open_options& options) : file_reader(std::move(file)) {
         index_listener listener;
@@ -93,6 +129,35 @@ class sharded_reader final : public file_reader {
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const auto [shard, inner] = places_.at(index);
         return shards_[shard]->open(inner);
+    }
+
+    // Tensors that are in the shards, or in other files beside them, but not in the index.
+    std::vector<std::string> remarks() const override {
+        std::unordered_set<std::string_view> listed;
+        for (const tensor_info& t : tensors_) listed.insert(t.name);
+        omission omitted;
+        std::unordered_set<std::string> shards;
+        for (const auto& shard : shards_) {
+            const std::string path = shard->files().front().first;
+            shards.insert(path);
+            omitted.add(path, shard->tensors(), listed);
+        }
+        const fs::path folder = fs::path(file_->path()).parent_path();
+        if (is_remote(file_->path())) return omitted.text();
+        for (const std::string& found : paths_in(folder.empty() ? "." : folder.string())) {
+            const std::string path = (folder / fs::path(found).filename()).string();
+            std::error_code ignored;
+            if (!path.ends_with(".safetensors") || shards.contains(path) ||
+                !fs::is_regular_file(path, ignored)) {
+                continue;
+            }
+            try {
+                omitted.add(path, open_safetensors(input_file::open(path), {})->tensors(), listed);
+            } catch (const base::error&) {
+                continue;  // a file of no use here
+            }
+        }
+        return omitted.text();
     }
 
   private:

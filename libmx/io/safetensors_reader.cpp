@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "libmx/base/status.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/safetensors_header.hpp"
@@ -34,8 +35,8 @@ struct safetensors_header {
     std::uint64_t data_start = 0;  // from the start of the file
 };
 
-[[noreturn]] void fail(const input_file& file, const std::string& tensor, std::uint64_t offset,
-                       const std::string& message) {
+[[noreturn]] void fail_at(const input_file& file, const std::string& tensor, std::uint64_t offset,
+                          const std::string& message) {
     input_error(message, {file.path(), tensor, offset});
 }
 
@@ -119,10 +120,14 @@ class header_listener final : public json_listener {
         if (field_ != "dtype") return;  // fields of later versions, as the reference does
         if (value.is != json_scalar::type::text) fail("dtype is not a string", name_);
         const auto type = tensor::find_dtype(value.text);
-        if (!type || !safetensors_has(*type)) {
-            fail(fmt::format("unknown dtype '{}'", value.text), name_);
+        if (type && safetensors_has(*type)) {
+            header_.entries.back().type = *type;
+            return;
         }
-        header_.entries.back().type = *type;
+        constexpr std::size_t most_shown = 32;
+        header_.entries.back().type = tensor::dtype::other;
+        header_.entries.back().note =
+            fmt::format("unknown dtype '{}'", base::printable(value.text.substr(0, most_shown)));
     }
 
     void array_value(const json_scalar& value) {
@@ -154,9 +159,12 @@ class header_listener final : public json_listener {
 
 void check_entry(const input_file& file, header_entry& entry, std::uint64_t data_bytes) {
     const auto wrong = [&](const std::string& message) {
-        fail(file, entry.name, entry.stated, message);
+        fail_at(file, entry.name, entry.stated, message);
     };
-    if (!count_bytes(entry)) {
+    // An unknown dtype has the bytes that its offsets state.
+    const bool known = entry.type != tensor::dtype::other;
+    const auto elements = tensor::element_count(entry.shape);
+    if (known ? !count_bytes(entry) : !elements) {
         wrong(fmt::format("shape {} is too large", tensor::to_string(entry.shape)));
     }
     if (entry.begin > entry.end) {
@@ -167,6 +175,10 @@ void check_entry(const input_file& file, header_entry& entry, std::uint64_t data
             fmt::format("data_offsets ({}, {}) go beyond the file, which has {} bytes of data; "
                         "it may be cut short",
                         entry.begin, entry.end, data_bytes));
+    }
+    if (!known) {
+        entry.elements = *elements;
+        entry.bytes = entry.end - entry.begin;
     }
     if (entry.end - entry.begin != entry.bytes) {
         wrong(fmt::format("{} of shape {} takes {} bytes, data_offsets say {}",
@@ -182,18 +194,19 @@ void check_cover(const input_file& file, const safetensors_header& header,
     for (const header_entry& entry : header.entries) {
         const std::uint64_t at = header.data_start + entry.begin;
         if (entry.begin < end) {
-            fail(file, entry.name, at, fmt::format("overlaps the data of '{}'", *before));
+            fail_at(file, entry.name, at, fmt::format("overlaps the data of '{}'", *before));
         }
         if (entry.begin > end) {
-            fail(file, entry.name, at,
-                 fmt::format("{} bytes before it belong to no tensor", entry.begin - end));
+            fail_at(file, entry.name, at,
+                    fmt::format("{} bytes before it belong to no tensor", entry.begin - end));
         }
         end = entry.end;
         before = &entry.name;
     }
     if (end < data_bytes) {
-        fail(file, {}, header.data_start + end,
-             fmt::format("{} bytes after the last tensor belong to no tensor", data_bytes - end));
+        fail_at(
+            file, {}, header.data_start + end,
+            fmt::format("{} bytes after the last tensor belong to no tensor", data_bytes - end));
     }
 }
 
@@ -202,26 +215,26 @@ void check_cover(const input_file& file, const safetensors_header& header,
 // last byte.
 safetensors_header read_header(const shared_file& file) {
     if (file->size() < 8) {
-        fail(*file, {}, 0,
-             fmt::format("{} bytes are too short for a safetensors file", file->size()));
+        fail_at(*file, {}, 0,
+                fmt::format("{} bytes are too short for a safetensors file", file->size()));
     }
     std::uint64_t length = 0;  // little-endian, like all machines that mx supports
     file->read(0, std::as_writable_bytes(std::span(&length, 1)));
     if (length > safetensors_header_limit) {
-        fail(
+        fail_at(
             *file, {}, 0,
             fmt::format("the header says it has {} bytes, more than the {} that safetensors allows",
                         length, safetensors_header_limit));
     }
     if (length > file->size() - 8) {
-        fail(*file, {}, 0,
-             fmt::format("the header says it has {} bytes, the file has {} more; it may be cut "
-                         "short",
-                         length, file->size() - 8));
+        fail_at(*file, {}, 0,
+                fmt::format("the header says it has {} bytes, the file has {} more; it may be cut "
+                            "short",
+                            length, file->size() - 8));
     }
     std::array<std::byte, 1> first{};
     if (length > 0) file->read(8, first);
-    if (first[0] != std::byte{'{'}) fail(*file, {}, 8, "the header does not begin with '{'");
+    if (first[0] != std::byte{'{'}) fail_at(*file, {}, 8, "the header does not begin with '{'");
 
     safetensors_header header;
     header.data_start = 8 + length;
@@ -253,6 +266,7 @@ class safetensors_reader final : public file_reader {
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {
         const tensor_info& info = tensors_.at(index);
+        if (!info.note.empty()) fail_at(*file_, info.name, begins_[index], info.note);
         return file_window(file_, begins_[index], info.bytes, info.name);
     }
 

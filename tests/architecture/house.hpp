@@ -25,12 +25,13 @@ inline constexpr std::array rooms{
     room{"transform", "base tensor format"},
     room{"optimize", "base"},
     room{"io", "base tensor format block"},
+    room{"quantized", "base tensor format block io"},
     room{"files", "base tensor format block io"},
     room{"remote", "base tensor format block io"},
     room{"codec", "base tensor format block scale transform"},
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
-    room{"engine", "base tensor format report scale block transform io codec metrics"},
+    room{"engine", "base tensor format report scale block transform io quantized codec metrics"},
     room{"analysis", "base tensor format report scale block transform io codec metrics engine"},
     room{"policy",
          "base tensor format report scale block transform codec metrics engine analysis"},
@@ -48,7 +49,8 @@ inline constexpr std::array rooms{
     room{"studies/plan", "base tensor format report block io codec metrics engine analysis policy"},
     room{"studies/products",
          "base tensor format report block io codec metrics engine analysis gemm"},
-    room{"studies/rosetta", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/rosetta",
+         "base tensor format report block io quantized codec metrics engine analysis"},
     room{"studies/show", "base tensor format report block io codec metrics engine analysis policy"},
     room{"conformance",
          "base tensor format report scale block io files codec metrics engine analysis gemm"},
@@ -93,9 +95,11 @@ struct shared_namespace {
 inline constexpr std::array shared_namespaces{
     // One header for users of the library.
     shared_namespace{"libmx/api/mx", "mx"},
-    // Names in a folder of io contain the format: gguf_header. `files` belongs to io; it is a
-    // separate room because it needs libraries.
+    // Names in a folder of io contain the format: gguf_header. The other three belong to io; they
+    // are
+    // separate rooms, `files` and `remote` because they need libraries.
     shared_namespace{"libmx/io", "mx::io"},
+    shared_namespace{"libmx/quantized", "mx::io"},
     shared_namespace{"libmx/files", "mx::io"},
     shared_namespace{"libmx/remote", "mx::io"},
     shared_namespace{"libmx/pages", "mx::pages"},
@@ -138,7 +142,8 @@ inline constexpr std::array confined_libraries{
     confined_library{"hdf5", "libmx/files/hdf5", ""},
     confined_library{"H5", "libmx/files/hdf5", ""},
     confined_library{"google/", "libmx/files/onnx/onnx_wire", ".cpp"},
-    confined_library{"nlohmann/", "libmx/io/ libmx/files/ libmx/remote/ libmx/report/", ".cpp"},
+    confined_library{"nlohmann/",
+                     "libmx/io/ libmx/quantized/ libmx/files/ libmx/remote/ libmx/report/", ".cpp"},
     confined_library{"CLI/", "apps/mx/cli apps/mx_capture/main", ".cpp"},
     confined_library{"zip.h", "libmx/files/", ""},
     confined_library{"zlib.h", "libmx/files/", ".cpp"},

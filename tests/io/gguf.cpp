@@ -59,9 +59,11 @@ TEST_CASE("GGUF: version 2 has the layout of version 3", "[gguf]") {
     bytes[4] = '\2';
     check_fixture(*io::open_model(dir.file("v2", bytes)), "four", dtype::f32, {3, 4, 5, 6});
     bytes[4] = '\1';
-    has(open_error(dir.file("v1", bytes)), "GGUF version 1 is not read, only 2 and 3");
+    has(open_error(dir.file("v1", bytes)),
+        "GGUF version 1 is not read, only 2 and 3; convert the model again");
     bytes[4] = '\4';
-    has(open_error(dir.file("v4", bytes)), "GGUF version 4 is not read");
+    has(open_error(dir.file("v4", bytes)),
+        "GGUF version 4 is not read, only 2 and 3; a newer mx may read it");
 }
 
 TEST_CASE("GGUF: metadata in words", "[gguf]") {

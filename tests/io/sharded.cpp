@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "libmx/io/remarks.hpp"
 #include "libmx/io/writer.hpp"
 #include "tests/io/fixture_values.hpp"
 
@@ -50,6 +51,27 @@ TEST_CASE("a sharded model is read as one", "[sharded]") {
         REQUIRE(file->files().size() == 3);
         CHECK(file->files()[0].first == dir / "model.safetensors.index.json");
         CHECK(file->files()[1].second == slurp(dir / "one.safetensors").size());
+    }
+}
+
+TEST_CASE("tensors and files that the index omits are named", "[sharded]") {
+    const scratch_dir dir;
+    shard(dir / "one.safetensors", {{"a", "first"}});
+    const std::string index =
+        dir.file("model.safetensors.index.json", "{\"weight_map\":{\"a\":\"one.safetensors\"}}");
+    CHECK(io::remarks_of(*io::open_model(index)).empty());
+    // Names of the index in another file, and files that are no safetensors, are no omission.
+    shard(dir / "copy.safetensors", {{"a", "again"}});
+    dir.file("broken.safetensors", "x");
+    CHECK(io::remarks_of(*io::open_model(index)).empty());
+    shard(dir / "one.safetensors", {{"a", "first"}, {"extra", "x"}});
+    shard(dir / "mtp.safetensors", {{"b", "x"}, {"c", "x"}});
+    for (const std::string& path : {index, dir.path()}) {
+        const auto remarks = io::remarks_of(*io::open_model(path));
+        REQUIRE(remarks.size() == 1);
+        CHECK(remarks[0] == "not in the index, and left out: extra of " +
+                                (dir / "one.safetensors") + ", 2 tensors of " +
+                                (dir / "mtp.safetensors") + ", such as b");
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "apps/mx/options.hpp"
 #include "libmx/engine/contraction.hpp"
+#include "libmx/engine/remarks.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/report/cells.hpp"
@@ -40,7 +41,10 @@ report::record tensor_record(const engine::tensor_ref& t, const engine::found_ro
             {"contraction", engine::to_value(k)},
             {"k", k.any() ? text(fmt::format("{} ({})", k.extent, engine::axes_words(k)))
                           : report::value()},
-            {"why_k", k.why.empty() ? report::value() : text(k.why)}};
+            {"why_k", k.why.empty() ? report::value() : text(k.why)},
+            {"missing", info.missing},
+            {"tensor_scale", engine::tensor_scale_text(t)},
+            {"tensor_scales", engine::tensor_scales_of(t)}};
 }
 
 // Text metadata of the files, one record per entry.
@@ -133,6 +137,7 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
     if (std::string said = engine::unknown_roles_text(unnamed, example); !said.empty()) {
         notes.push_back(std::move(said));
     }
+    for (std::string& remark : engine::remarks_on(tensors)) notes.push_back(std::move(remark));
     std::size_t remarks = 0;
     for (const engine::tensor_ref& t : tensors) {
         if (t.info().remark.empty() || ++remarks > remarks_shown) continue;
@@ -159,15 +164,23 @@ int run_tensors(const tensors_options& o) {
     std::vector<report::record> rows, shown;
     bool noted = false;
     bool decoded = false;
+    bool scaled = false;
     for (const engine::tensor_ref& t : tensors) {
         const engine::found_role role = roles.find(t.info());
         rows.push_back(tensor_record(t, role));
-        const std::string marked = std::string(role.name) + "?";
-        shown.push_back(tensor_record(t, role.known ? role : engine::found_role{marked, false}));
+        shown.push_back(rows.back());
+        for (auto& [member, value] : shown.back()) {
+            if (member == "role" && !role.known) value = std::string(role.name) + "?";
+        }
         noted = noted || !engine::why_left_out(t.info()).empty();
         decoded = decoded || !t.info().layout.empty();
+        const auto* const scale =
+            std::get_if<std::string>(report::find(rows.back(), "tensor_scale"));
+        scaled = scaled || !scale->empty();
     }
     d.results = rows;
+    const std::vector<std::string> remarks = engine::remarks_on(tensors);
+    if (!remarks.empty()) d.tail.emplace_back("remarks", report::to_list(remarks));
     std::vector<report::record> metadata = metadata_records(model);
     d.tail.emplace_back("metadata", report::list(metadata.begin(), metadata.end()));
 
@@ -184,6 +197,7 @@ int run_tensors(const tensors_options& o) {
                             notes_on(tensors)};
     add_reasons(rows, listing.notes);
     if (decoded) listing.columns.insert(listing.columns.begin() + 2, {"layout", "stored as"});
+    if (scaled) listing.columns.push_back({"tensor_scale", "tensor scale"});
     if (noted) listing.columns.push_back({"note", "note"});
     if (model.files().size() > 1) listing.group_field = "file";
     d.sections.push_back(std::move(listing));

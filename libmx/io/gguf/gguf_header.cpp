@@ -219,10 +219,10 @@ void read_version(file_cursor& at, gguf_header& header) {
         at.store_big_endian(true);
     }
     if (header.version != 2 && header.version != 3) {
-        at.fail(
-            fmt::format("GGUF version {} is not read, only 2 and 3; convert the model again "
-                        "with a current llama.cpp",
-                        header.version));
+        at.fail(fmt::format("GGUF version {} is not read, only 2 and 3; {}", header.version,
+                            header.version > 3 ? "a newer mx may read it"
+                                               : "convert the model again with a current "
+                                                 "llama.cpp"));
     }
 }
 

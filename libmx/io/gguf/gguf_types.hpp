@@ -24,7 +24,7 @@ struct gguf_type {
     gguf_decoder* decode = nullptr;
 };
 
-/// The one type whose values have a further scale in another array (io/quantized/layouts.hpp).
+/// The one type whose values have a further scale in another array (quantized/layouts.hpp).
 inline constexpr std::string_view gguf_nvfp4 = "NVFP4";
 
 /// Q8_1, which is only named, is for activations in memory. Numbers that are missing here are types

@@ -27,6 +27,7 @@ struct conversion {
     std::uint64_t bytes_written = 0;
     std::vector<engine::skipped_tensor> kept;  ///< no weights: in the output bit for bit as stored
     std::vector<engine::skipped_tensor> skipped;  ///< not in the output
+    std::vector<std::string> remarks;             ///< engine::remarks_on the input
 };
 
 /// Creates the writer of the converted arrays.
@@ -114,7 +115,7 @@ inline conversion quantize_model(const std::vector<engine::tensor_ref>& tensors,
 conversion dequantize_model(const io::reader& file, const std::string& out,
                             const engine::run_control& control);
 
-/// Writes tensors that are decoded when read (io/quantized/layouts.hpp, ggml's blocks) as F32,
+/// Writes tensors that are decoded when read (quantized/layouts.hpp, ggml's blocks) as F32,
 /// rounded once if a value is not representable, and keeps the other tensors bit for bit. Throws
 /// base::error (input) if no tensor is decoded.
 conversion dequantize_tensors(const std::vector<engine::tensor_ref>& tensors,

@@ -8,6 +8,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/packed_file.hpp"
+#include "libmx/engine/remarks.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/widen.hpp"
 #include "libmx/studies/convert/output.hpp"
@@ -22,13 +23,16 @@ constexpr std::uint64_t decoded_at_once = std::uint64_t{1} << 17;  // elements
 conversion dequantize_tensors(const std::vector<engine::tensor_ref>& tensors,
                               const std::string& out, const engine::run_control& control) {
     output o;
+    o.result.remarks = engine::remarks_on(tensors);
     std::vector<engine::tensor_ref> decoded;
     for (const engine::tensor_ref& t : tensors) {
         const io::tensor_info& info = t.info();
         const std::string reason = engine::why_left_out(info);
         if (reason.empty() && !info.layout.empty()) {
             decoded.push_back(t);
-        } else if (!o.keep(t, reason.empty() ? "not packed" : reason)) {
+        } else if (!o.keep(t, !reason.empty()        ? reason
+                              : info.missing.empty() ? "not packed"
+                                                     : "lacks " + info.missing)) {
             o.result.skipped.push_back({info.file, info.name, "", reason});
         }
     }

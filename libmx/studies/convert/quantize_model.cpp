@@ -10,6 +10,7 @@
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/given_scales.hpp"
 #include "libmx/engine/packed_file.hpp"
+#include "libmx/engine/remarks.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/studies/convert/output.hpp"
 
@@ -359,6 +360,9 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
                           const engine::run_control& control, const conversion_parts& parts_of) {
     const bool packed = form != quantized_form::values;
     output o;
+    std::vector<engine::tensor_ref> inputs;
+    for (const assigned_tensor& t : tensors) inputs.push_back(t.tensor);
+    o.result.remarks = engine::remarks_on(inputs);
     std::vector<recipe_group> groups;
     std::vector<engine::tensor_recipe> recipes;
     for (const assigned_tensor* t : sort_out(o, tensors, form, keep_rest, !parts_of.note.empty())) {

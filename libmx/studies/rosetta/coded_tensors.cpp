@@ -11,8 +11,8 @@
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/io/packed_read.hpp"
-#include "libmx/io/quantized/layouts.hpp"
-#include "libmx/io/quantized/pairings.hpp"
+#include "libmx/quantized/layouts.hpp"
+#include "libmx/quantized/pairings.hpp"
 #include "libmx/studies/rosetta/scale_origin.hpp"
 
 namespace mx::rosetta {
@@ -117,11 +117,15 @@ coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
     return t;
 }
 
-// Appends the pairings that the layouts of io/quantized confirm.
+// Appends the pairings that the layouts of quantized/layouts.hpp confirm.
 void append_pairings(const std::vector<engine::tensor_ref>& arrays, const std::vector<bool>& skip,
                      const coded_request& how, std::vector<coded_tensor>& to) {
     for (const io::pairing& p : io::find_pairings(arrays, false, skip).found) {
         if (p.layout->scales == io::scale_array::real || p.element == nullptr) continue;
+        // Bytes do not show these under one recipe: codes down a column, a scale for each expert,
+        // weights that were divided by factors of their input channels.
+        const bool many = p.tensor_scale && arrays[*p.tensor_scale].info().elements != 1;
+        if (p.down || many || p.input_channels) continue;
         coded_tensor t;
         if (p.layout->scales == io::scale_array::e4m3) {
             t.scale_format = format::find_scale_format("ue4m3");

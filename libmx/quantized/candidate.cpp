@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/io/quantized/candidate.hpp"
+#include "libmx/quantized/candidate.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace mx::io {
 
@@ -40,6 +42,12 @@ std::string array_index::content(std::size_t i) const {
     return bytes;
 }
 
+std::string array_index::metadata_of(std::size_t i, const std::string& key) const {
+    const auto& all = arrays_[i].file->metadata();
+    const auto at = all.find(key);
+    return at == all.end() ? std::string() : at->second;
+}
+
 std::optional<std::size_t> candidate::zeros(std::string& reason) const {
     if (const auto at = beside(name + std::string(naming.zeros), reason)) return at;
     return beside(stem + std::string(naming.zeros), reason);
@@ -50,13 +58,62 @@ std::optional<std::size_t> candidate::groups(std::string& reason) const {
     return beside(stem + std::string(naming.groups), reason);
 }
 
+std::vector<std::string> owners_of(const std::string& name, const std::string& stem) {
+    constexpr std::string_view of_module = ".weight";
+    std::vector<std::string> all{name};
+    if (stem != name) all.push_back(stem);
+    if (name.ends_with(of_module)) all.push_back(name.substr(0, name.size() - of_module.size()));
+    return all;
+}
+
+std::optional<std::size_t> candidate::beside_any(std::span<const std::string_view> endings,
+                                                 std::string& reason) const {
+    for (const std::string& of : owners_of(name, stem)) {
+        for (const std::string_view ending : endings) {
+            const auto at = beside(of + std::string(ending), reason);
+            if (at || !reason.empty()) return at;
+        }
+    }
+    return std::nullopt;
+}
+
 pairing candidate::begin(const quantized_layout& l) const {
     pairing p;
     p.name = name;
     p.layout = &l;
+    p.naming = &naming;
     p.codes = codes;
     p.scales = scales;
     return p;
+}
+
+block::view matrices(const tensor::shape& shape) {
+    block::view v{1, 1, 1};
+    const std::size_t axes = shape.size();
+    for (std::size_t k = 0; k + 2 < axes; ++k) v.batch *= shape[k];
+    if (axes > 1) v.rows = shape[axes - 2];
+    if (axes > 0) v.cols = shape[axes - 1];
+    return v;
+}
+
+bool shapes_agree(const tensor::shape& wanted, const tensor::shape& have) {
+    if (have.size() == wanted.size()) return have == wanted;
+    std::size_t at = 0;
+    for (const std::uint64_t extent : have) {
+        if (at < wanted.size() && extent == wanted[at]) {
+            ++at;
+        } else if (extent != 1) {
+            return false;
+        }
+    }
+    return std::all_of(wanted.begin() + static_cast<std::ptrdiff_t>(at), wanted.end(),
+                       [](std::uint64_t extent) { return extent == 1; });
+}
+
+bool is_integer(tensor::dtype t) {
+    using tensor::dtype;
+    return t == dtype::u8 || t == dtype::i8 || t == dtype::i16 || t == dtype::u16 ||
+           t == dtype::i32 || t == dtype::u32 || t == dtype::i64 || t == dtype::u64;
 }
 
 bool fits_memory(const tensor::shape& shape) {

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "libmx/io/quantized/layouts.hpp"
-#include "libmx/io/quantized/pairings.hpp"
 #include "libmx/io/reader.hpp"
+#include "libmx/quantized/layouts.hpp"
+#include "libmx/quantized/pairings.hpp"
 
 namespace mx::io {
 
@@ -31,11 +31,17 @@ class array_index {
                                       std::string& reason) const;
     /// All bytes of a small array.
     std::string content(std::size_t i) const;
+    /// An entry of the metadata of the array's file; empty: there is none.
+    std::string metadata_of(std::size_t i, const std::string& key) const;
 
   private:
     std::span<const tensor_ref> arrays_;
     std::unordered_map<std::string_view, std::vector<std::size_t>> names_;
 };
+
+/// What further arrays of a tensor are named after: it, the stem, and the module whose weight it
+/// is.
+std::vector<std::string> owners_of(const std::string& name, const std::string& stem);
 
 struct candidate {
     const array_index& arrays;
@@ -52,10 +58,23 @@ struct candidate {
     /// after the tensor's, others after the stem.
     std::optional<std::size_t> zeros(std::string& reason) const;
     std::optional<std::size_t> groups(std::string& reason) const;
+    /// The array with one of these endings after one of owners_of().
+    std::optional<std::size_t> beside_any(std::span<const std::string_view> endings,
+                                          std::string& reason) const;
 
     /// A pairing under `l`; without an extent in it.
     pairing begin(const quantized_layout& l) const;
 };
+
+/// The matrices of a shape.
+block::view matrices(const tensor::shape& shape);
+
+/// Whether scales of shape `have` are those `wanted`: axes of one may be missing at the end of it,
+/// and any others may be axes of one.
+bool shapes_agree(const tensor::shape& wanted, const tensor::shape& have);
+
+/// Integers that are no numbers where an array of scales is next to them.
+bool is_integer(tensor::dtype t);
 
 /// Extents that a tensor can have: neither empty nor too large to count its bytes.
 bool fits_memory(const tensor::shape& shape);
@@ -68,5 +87,18 @@ std::optional<pairing> confirm_table(const candidate& c, const quantized_layout&
                                      std::string& misfit);
 std::optional<pairing> confirm_ggml(const candidate& c, const quantized_layout& l,
                                     std::string& misfit);
+std::optional<pairing> confirm_keras(const candidate& c, const quantized_layout& l,
+                                     std::string& misfit);
+
+// What arrays that are part of no pairing (`taken`) are all the same, by their names: codes next to
+// anything that is called a scale, and scales whose codes are in no file.
+std::vector<refused_pairing> codes_and_scales_by_name(const array_index& arrays,
+                                                      const std::vector<bool>& taken);
+
+// Scales and tensor scales that siblings of a tensor have: those of the same dtype whose names end
+// alike or have the same parent.
+std::vector<missing_partner> find_missing(const array_index& arrays,
+                                          const std::vector<pairing>& found,
+                                          const std::vector<bool>& taken);
 
 }  // namespace mx::io

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "libmx/io/quantized/candidate.hpp"
+#include "libmx/quantized/candidate.hpp"
 
 namespace mx::io {
 namespace {

@@ -45,19 +45,26 @@ inline constexpr std::uint64_t equal_parts = ~std::uint64_t{0};
 /// A scale for each matrix of a stack, or one for all.
 inline constexpr std::uint64_t whole_matrix = ~std::uint64_t{0} - 1;
 
-/// A value is (code - zero point) * scale (* or / the tensor scale), without rounding in between.
+/// The side of a tile as config.json states it, else the only power of two whose square tiles form
+/// the grid of the scales.
+inline constexpr std::uint64_t stated_tile = ~std::uint64_t{0} - 2;
+
+/// A value is (code - zero point) * scale (* or / the tensor scale) (* the scale of its input
+/// channel), without rounding in between.
 struct quantized_layout {
     std::string_view name;
     std::string_view title;
     code_array codes;
     scale_array scales;
     /// Extents of a block along the last two axes. The shape of the scales is that of the grid of
-    /// blocks; the last block of an axis may be short.
+    /// blocks, axes of one aside; the last block of an axis may be short. Blocks of one row and 2
+    /// to 32 columns may also run down the columns, with codes packed along that axis.
     std::uint64_t block_rows, block_cols;
     bool tensor_scale;  ///< whether there may be one (tensor_scale_names)
     std::string_view source;
-    std::string_view family{};  ///< only with the names of this group
-    double divisor = 1;         ///< of every value
+    std::string_view family{};   ///< only with the names of this group
+    double divisor = 1;          ///< of every value
+    bool scale_divides = false;  ///< value = code / scale
 };
 
 /// In the order in which they are tried.
@@ -67,6 +74,10 @@ inline constexpr std::array quantized_layouts{
     quantized_layout{"mxfp4", "MXFP4", code_array::fp4, scale_array::e8m0, 1, 32, false,
                      "OCP MX 1.0; amd/Quark and compressed-tensors write it; "
                      "DeepSeek-V4-Flash in I8, by listings of its headers"},
+    quantized_layout{"mxfp4", "MXFP4", code_array::fp4_blocks, scale_array::real, 1, 32, false,
+                     "vllm-project/vllm#51419: scales as numbers"},
+    quantized_layout{"mxfp4", "MXFP4", code_array::fp4, scale_array::real, 1, 32, false,
+                     "vllm-project/vllm#51419: scales as numbers"},
     quantized_layout{"mxfp6", "MXFP6", code_array::fp6, scale_array::e8m0, 1, 32, false,
                      "OCP MX 1.0"},
     quantized_layout{"mxfp8", "MXFP8", code_array::fp8, scale_array::e8m0, 1, 32, false,
@@ -74,10 +85,14 @@ inline constexpr std::array quantized_layouts{
     quantized_layout{"nvfp4", "NVFP4", code_array::fp4, scale_array::e4m3, 1, 16, true,
                      "NVIDIA/TensorRT-Model-Optimizer@0d7d92d qtensor/nvfp4_tensor.py; "
                      "neuralmagic/compressed-tensors@0caa6c3 nvfp4_quantized.py"},
+    quantized_layout{"nvfp4", "NVFP4", code_array::fp4, scale_array::real, 1, 16, true,
+                     "the same with scales as numbers"},
     quantized_layout{"fp8-128x128", "FP8 in tiles", code_array::fp8, scale_array::e8m0, 128, 128,
                      false, "DeepSeek-V4-Flash, by listings of its headers"},
-    quantized_layout{"fp8-tensor", "FP8, one scale", code_array::fp8, scale_array::real, whole_axis,
-                     whole_axis, false, "compressed-tensors float-quantized, modelopt FP8"},
+    quantized_layout{"fp8-tensor", "FP8, one scale", code_array::fp8, scale_array::real,
+                     whole_matrix, whole_matrix, false,
+                     "compressed-tensors float-quantized, modelopt FP8; experts of "
+                     "flashinfer-ai/flashinfer-bench#148"},
     quantized_layout{"fp8-rows", "FP8, a scale per row", code_array::fp8, scale_array::real, 1,
                      whole_axis, false, "compressed-tensors float-quantized, per channel"},
     quantized_layout{"fp8-128x128", "FP8 in tiles", code_array::fp8, scale_array::real, 128, 128,
@@ -88,10 +103,29 @@ inline constexpr std::array quantized_layouts{
                      false, "engram tables of DeepSeek-V4.1, by one loader"},
     quantized_layout{"fp8-1x128", "FP8 in runs of 128", code_array::fp8, scale_array::real, 1, 128,
                      false, "engram tables of DeepSeek-V4.1, by one loader"},
+    quantized_layout{"fp8-tiles", "FP8 in tiles", code_array::fp8, scale_array::e8m0, stated_tile,
+                     stated_tile, false, "weight_block_size of config.json"},
+    quantized_layout{"fp8-tiles", "FP8 in tiles", code_array::fp8, scale_array::real, stated_tile,
+                     stated_tile, false,
+                     "weight_block_size of config.json, unslothai/unsloth#7189"},
+    quantized_layout{"fp8-columns", "FP8, a scale per column", code_array::fp8, scale_array::real,
+                     whole_axis, 1, false, "modelopt FP8 per channel, experts as [in, out]"},
+    quantized_layout{"fp8-parts", "FP8 in parts of rows", code_array::fp8, scale_array::real, 1,
+                     equal_parts, false, "Comfy-Org/ComfyUI#10491"},
     quantized_layout{"int8-tensor", "INT8, one scale", code_array::int8, scale_array::real,
-                     whole_axis, whole_axis, false, "compressed-tensors int-quantized"},
+                     whole_matrix, whole_matrix, false, "compressed-tensors int-quantized"},
     quantized_layout{"int8-rows", "INT8, a scale per row", code_array::int8, scale_array::real, 1,
                      whole_axis, false, "compressed-tensors int-quantized, per channel"},
+    quantized_layout{"int8-tiles", "INT8 in tiles", code_array::int8, scale_array::real,
+                     stated_tile, stated_tile, false,
+                     "sgl-project/sglang w8a8_block_int8: weight_block_size of config.json"},
+    quantized_layout{"int8-columns", "INT8, a scale per column", code_array::int8,
+                     scale_array::real, whole_axis, 1, false, "experts as [in, out]"},
+    quantized_layout{"int8-parts", "INT8 in parts of rows", code_array::int8, scale_array::real, 1,
+                     equal_parts, false, "compressed-tensors int-quantized, groups"},
+    quantized_layout{"keras-int8", "Keras INT8", code_array::int8, scale_array::real, whole_axis, 1,
+                     false, "keras-team/keras@01444e7 Dense, EinsumDense and Embedding, int8",
+                     "keras", 1, true},
     quantized_layout{"pack-quantized", "integers in words", code_array::int_words,
                      scale_array::real, 1, equal_parts, false,
                      "compressed-tensors 0.20.0 pack-quantized (pack_to_int32), groups and "
@@ -125,6 +159,7 @@ inline constexpr std::array quantized_namings{
     quantized_naming{"_packed", "_scale"},   // compressed-tensors
     quantized_naming{"", "_scale"},          // modelopt, Quark, compressed-tensors
     quantized_naming{"", "_scales"},
+    quantized_naming{"", "_weight_scale"},                     // modelopt, fused experts
     quantized_naming{"", "_scale_inv"},                        // DeepSeek-V3: a factor all the same
     quantized_naming{".weight", ".scale", ".weight"},          // DeepSeek-V4
     quantized_naming{".weight", ".scales", ".weight"},         // MLX
@@ -136,9 +171,13 @@ inline constexpr std::array quantized_namings{
     quantized_naming{"", ".absmax", "", "bitsandbytes"},
     quantized_naming{".weight", ".SCB", ".weight", "bitsandbytes int8"},
     quantized_naming{".weight", ".scale", ".weight", "ggml"},
+    // Keras: variables of a layer are numbered, and a bias may come between kernel and scale.
+    quantized_naming{"/vars/0", "/vars/2", "/vars/0", "keras"},
+    quantized_naming{"/vars/0", "/vars/1", "/vars/0", "keras"},
+    quantized_naming{"/vars/2", "/vars/3", "/vars/2", "keras"},
 };
 
-/// The array NAME+ending or STEM+ending has one F32 for the whole tensor.
+/// The array NAME+ending or STEM+ending has one F32 for the whole tensor, or one for each matrix.
 struct tensor_scale_name {
     std::string_view ending;
     bool divides;  ///< values are divided by it; otherwise it is a factor
@@ -147,9 +186,23 @@ struct tensor_scale_name {
 
 inline constexpr std::array tensor_scale_names{
     tensor_scale_name{"_scale_2", false, "modelopt"},
+    tensor_scale_name{"_weight_scale_2", false, "modelopt, fused experts"},
     tensor_scale_name{"_global_scale", true, "compressed-tensors"},
     tensor_scale_name{"._weight_per_tensor_scale", false, "torchao"},
 };
+
+/// Of an array beside STEM or NAME with a factor for each input channel: the layer multiplies its
+/// input by it, so the weight is the decoded value times the factor (modelopt's AWQ and
+/// SmoothQuant).
+inline constexpr std::array input_channel_endings{std::string_view(".pre_quant_scale"),
+                                                  std::string_view("_pre_quant_scale")};
+
+/// Of an array beside STEM or NAME with the scale of the activations that the tensor is multiplied
+/// by. It belongs to the tensor and scales none of its values.
+inline constexpr std::array input_scale_endings{
+    std::string_view(".input_scale"), std::string_view("_input_scale"),
+    std::string_view(".input_global_scale"), std::string_view("_input_global_scale"),
+    std::string_view(".scale_input")};
 
 /// Endings of possible further arrays of integers in words.
 inline constexpr std::string_view packed_shape_ending = "_shape";  ///< I64 [2]: rows and columns
@@ -168,22 +221,25 @@ inline constexpr std::string_view row_order_ending = "_format";
 struct unread_packing {
     std::string_view name;
     std::string_view codes, mark;
+    std::string_view scales;  ///< the ending of its scales; empty: none are called so
     std::string_view others;  ///< endings of further arrays of it, separated by spaces
 };
 
 inline constexpr std::array unread_packings{
-    unread_packing{"MLX's affine words", ".weight", ".biases", ".scales"},
-    unread_packing{"EXL3", ".trellis", ".svh", ".suh .su .sv .mcg .mul1"},
-    unread_packing{"EXL2", ".q_weight", ".q_scale", ".q_scale_max .q_groups .q_perm .q_invperm"},
-    unread_packing{"AQLM", ".codes", ".codebooks", ".scales"},
-    unread_packing{"QuIP#", ".Qidxs", ".SU", ".SV .Wscale .codebook_id"},
-    unread_packing{"VPTQ", ".indices", ".centroids.weight",
-                   ".res_centroids.weight .weight_scale .weight_bias .perm"},
-    unread_packing{"HQQ", ".W_q", ".scale", ".zero .meta .shape .nbits .group_size .axis"},
-    unread_packing{"Marlin", ".B", ".s", ".workspace .meta"},
+    unread_packing{"MLX's affine words", ".weight", ".biases", ".scales", ""},
+    unread_packing{"EXL3", ".trellis", ".svh", "", ".suh .su .sv .mcg .mul1"},
+    unread_packing{"EXL2", ".q_weight", ".q_scale", ".q_scale",
+                   ".q_scale_max .q_groups .q_perm .q_invperm"},
+    unread_packing{"AQLM", ".codes", ".codebooks", ".scales", ""},
+    unread_packing{"QuIP#", ".Qidxs", ".SU", ".Wscale", ".SV .codebook_id"},
+    unread_packing{"VPTQ", ".indices", ".centroids.weight", ".weight_scale",
+                   ".res_centroids.weight .weight_bias .perm"},
+    unread_packing{"HQQ", ".W_q", ".scale", ".scale",
+                   ".zero .meta .shape .nbits .group_size .axis"},
+    unread_packing{"Marlin", ".B", ".s", ".s", ".workspace .meta"},
     unread_packing{"quanto's 4-bit words", ".weight._data._data", ".weight._scale",
-                   ".weight._shift"},
-    unread_packing{"GPTQ or AWQ words", ".qweight", ".qzeros", ".scales .g_idx"},
+                   ".weight._scale", ".weight._shift"},
+    unread_packing{"GPTQ or AWQ words", ".qweight", ".qzeros", ".scales", ".g_idx"},
 };
 
 }  // namespace mx::io

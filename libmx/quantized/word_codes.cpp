@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/io/quantized/word_codes.hpp"
+#include "libmx/quantized/word_codes.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "libmx/io/quantized/layouts.hpp"
+#include "libmx/quantized/layouts.hpp"
 
 namespace mx::io {
 namespace {
@@ -60,6 +60,22 @@ std::unique_ptr<byte_source> codes_in_words(shared_source words, std::uint64_t r
             }
             out = out.subspan(count);
             offset += count;
+        }
+    });
+}
+
+std::unique_ptr<byte_source> nibbles_down(shared_source bytes, std::uint64_t cols) {
+    return make_source([=](std::uint64_t offset, std::span<std::byte> out) {
+        while (!out.empty()) {
+            const std::uint64_t row = offset / cols, col = offset % cols;
+            const auto count =
+                static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), cols - col));
+            bytes->read(row / 2 * cols + col, out.first(count));
+            for (std::byte& code : out.first(count)) {
+                code = row % 2 == 0 ? code & std::byte{15} : code >> 4;
+            }
+            offset += count;
+            out = out.subspan(count);
         }
     });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/io/quantized/pairings.hpp"
+#include "libmx/quantized/pairings.hpp"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "libmx/block/scale_swizzle.hpp"
-#include "libmx/io/quantized/candidate.hpp"
-#include "libmx/io/quantized/checkpoint_format.hpp"
+#include "libmx/quantized/candidate.hpp"
+#include "libmx/quantized/checkpoint_format.hpp"
 
 namespace mx::io {
 namespace {
@@ -50,13 +50,6 @@ bool holds_scales(const quantized_layout& l, dtype t, dtype codes) {
     return t == dtype::f32 || t == dtype::bf16 || t == dtype::f16;
 }
 
-// Codes whose values are the numbers of a dtype count as numbers unless another array says
-// otherwise; integers of whole words do not.
-bool is_integer(dtype t) {
-    return t == dtype::u8 || t == dtype::i8 || t == dtype::i16 || t == dtype::u16 ||
-           t == dtype::i32 || t == dtype::u32 || t == dtype::i64 || t == dtype::u64;
-}
-
 // Integers next to scales are codes, of an unknown layout at least.
 bool may_hold_codes(const quantized_naming& naming, const tensor_info& t) {
     if (naming.family.empty() && t.layout.empty() && is_integer(t.type)) return true;
@@ -67,6 +60,10 @@ bool may_hold_codes(const quantized_naming& naming, const tensor_info& t) {
 
 bool has_dtypes(const quantized_layout& l, const candidate& of) {
     const tensor_info& codes = of.code_info();
+    // Signed bytes under numbers are integers.
+    if (codes.type == dtype::i8 && l.codes == code_array::fp4 && l.scales == scale_array::real) {
+        return false;
+    }
     return l.family == of.naming.family && holds_codes(l.codes, codes) &&
            holds_scales(l, of.scale_info().type, codes.type);
 }
@@ -88,9 +85,10 @@ std::uint64_t codes_in(code_array kind, dtype t) {
     return kind == code_array::fp8 ? bytes : 1;
 }
 
-// The shape of the tensor with these codes, or none with `reason`.
+// The shape of the tensor with these codes, packed along the last axis or `down` the columns, or
+// none with `reason`.
 std::optional<tensor::shape> logical_shape(const quantized_layout& l, const tensor_info& codes,
-                                           std::string& reason) {
+                                           bool down, std::string& reason) {
     tensor::shape shape = codes.shape;
     if (l.codes == code_array::fp4_blocks) {
         if (shape.size() < 2 || shape.back() != fp4_block_bytes) {
@@ -105,7 +103,7 @@ std::optional<tensor::shape> logical_shape(const quantized_layout& l, const tens
             reason = fmt::format("{} has an axis of codes", l.title);
             return std::nullopt;
         }
-        shape.back() *= held;
+        (down ? shape[shape.size() - 2] : shape.back()) *= held;
     }
     if (!fits_memory(shape)) {
         reason = codes.elements == 0 ? "it has no elements" : "it is too large";
@@ -119,37 +117,70 @@ std::uint64_t blocks_along(std::uint64_t extent, std::uint64_t block) {
     return extent / block + (extent % block != 0 ? 1 : 0);
 }
 
-// The matrices of a shape.
-block::view matrices(const tensor::shape& shape) {
-    block::view v{1, 1, 1};
-    const std::size_t axes = shape.size();
-    for (std::size_t k = 0; k + 2 < axes; ++k) v.batch *= shape[k];
-    if (axes > 1) v.rows = shape[axes - 2];
-    if (axes > 0) v.cols = shape[axes - 1];
-    return v;
+bool is_run(std::uint64_t cols) { return cols > 1 && cols <= 32; }
+
+// Whether blocks of a row may run down the columns instead; words hold neighbours of a row.
+bool may_run_down(const quantized_layout& l, const tensor_info& codes) {
+    return l.block_rows == 1 && is_run(l.block_cols) && l.codes != code_array::fp4_blocks &&
+           codes.type != dtype::u32 && codes.shape.size() > 1;
 }
 
-block::grid grid_of(const quantized_layout& l, const tensor::shape& shape) {
+bool one_for_each_matrix(const tensor::shape& shape, const tensor_info& scales) {
+    if (scales.elements == 1) return true;
+    if (shape.size() < 3) return false;
+    tensor::shape wanted = shape;
+    wanted[shape.size() - 2] = wanted.back() = 1;
+    return shapes_agree(wanted, scales.shape);
+}
+
+// Rows and columns of a block.
+struct block_extents {
+    std::uint64_t rows = 1, cols = 1;
+    std::string_view because{};  // words on a side that the layout does not state
+};
+
+block::grid grid_of(const tensor::shape& shape, const block_extents& b) {
     block::view v = matrices(shape);
-    if (l.block_rows == 1) v = {1, v.batch * v.rows, v.cols};
-    if (l.block_rows == whole_axis) v = {1, 1, v.elements()};
-    return {v, l.block_rows == whole_axis ? 1 : l.block_rows,
-            l.block_cols == whole_axis ? v.cols : l.block_cols};
+    if (b.rows == 1) v = {1, v.batch * v.rows, v.cols};
+    return {v, b.rows, b.cols};
 }
 
-// The required shape of the scales, also in the words of the reason.
-tensor::shape scale_shape(const quantized_layout& l, const tensor::shape& shape) {
-    if (l.block_rows == whole_axis) return {1};
+// The shape of the scales of such blocks.
+tensor::shape scale_shape(const tensor::shape& shape, const block_extents& b) {
     tensor::shape s = shape;
-    s.back() = blocks_along(s.back(), l.block_cols);
-    if (s.size() > 1) s[s.size() - 2] = blocks_along(s[s.size() - 2], l.block_rows);
+    if (!s.empty()) s.back() = blocks_along(s.back(), b.cols);
+    if (s.size() > 1) s[s.size() - 2] = blocks_along(s[s.size() - 2], b.rows);
     return s;
 }
 
-bool enough_axes(const quantized_layout& l, const tensor::shape& shape) {
-    return shape.size() >= (l.block_rows == 1 && l.block_cols != whole_axis ? 1u
-                            : l.block_rows == whole_axis                    ? 0u
-                                                                            : 2u);
+// The tile that the configuration states, or the only square of a power of two that fits.
+std::optional<block_extents> tile_extents(const tensor::shape& shape, const tensor_info& scales,
+                                          const checkpoint_config& config) {
+    const auto fits = [&](std::uint64_t rows, std::uint64_t cols) {
+        return shape.size() > 1 && scales.elements > 1 &&
+               shapes_agree(scale_shape(shape, {rows, cols}), scales.shape);
+    };
+    for (const auto& [rows, cols] : config.tiles) {
+        if (fits(rows, cols)) return block_extents{rows, cols, ", as the configuration states"};
+    }
+    if (!config.tiles.empty()) return std::nullopt;
+    constexpr std::uint64_t least = 8, most = 4096;
+    for (std::uint64_t side = least; side <= most; side *= 2) {
+        if (fits(side, side)) {
+            return block_extents{side, side, ", the only power of two that gives this grid"};
+        }
+    }
+    return std::nullopt;
+}
+
+// Parts of equal length, as many as a row has scales.
+std::optional<block_extents> equal_extents(const tensor::shape& shape, const tensor_info& scales) {
+    const block::view v = matrices(shape);
+    const std::uint64_t count = scales.elements / std::max<std::uint64_t>(1, v.batch * v.rows);
+    if (shape.empty() || count < 2 || v.cols % count != 0 || v.cols == count) return std::nullopt;
+    const block_extents b{1, v.cols / count};
+    if (!shapes_agree(scale_shape(shape, b), scales.shape)) return std::nullopt;
+    return b;
 }
 
 bool can_be_swizzled(const quantized_layout& l) {
@@ -162,30 +193,49 @@ std::uint64_t swizzled_size(const tensor::shape& shape, const tensor::shape& sca
     return v.batch * block::swizzled_bytes(v.rows, scales.back());
 }
 
-bool shapes_agree(const quantized_layout& l, const tensor::shape& wanted,
-                  const tensor::shape& have) {
-    if (l.block_rows == whole_axis) return *tensor::element_count(have) == 1;
-    if (have == wanted) return true;
-    // A scale per row may come without the last axis of one.
-    return l.block_cols == whole_axis && have.size() + 1 == wanted.size() &&
-           std::equal(have.begin(), have.end(), wanted.begin());
-}
-
 std::string per_scale(const pairing& p) {
     const quantized_layout& l = *p.layout;
     if (l.block_cols == whole_matrix) {
-        return p.grid.blocks() == 1 ? "one scale more for all values" : "one scale more per matrix";
+        const std::string_view more = l.codes == code_array::ggml_nvfp4 ? " more" : "";
+        const bool single = p.grid.blocks() == 1;
+        return fmt::format(
+            "one scale{} {}", more,
+            single ? more.empty() ? "for all codes" : "for all values" : "per matrix");
     }
     if (l.block_cols == equal_parts) {
         const std::string bits = fmt::format("{} bits per code, ", p.code_bits);
         if (p.groups) return bits + "a scale for the columns of each group";
         return bits + fmt::format("{} codes per scale", p.grid.block_cols);
     }
-    if (l.block_rows == whole_axis) return "one scale for all codes";
+    if (l.block_rows == whole_axis) {
+        return p.grid.block_cols == 1 ? "a scale per column" : "a scale per row";
+    }
     if (l.block_cols == whole_axis) return "a scale per row";
-    if (l.block_rows != 1) return fmt::format("{}x{} codes per scale", l.block_rows, l.block_cols);
+    if (p.down) return fmt::format("{} codes down a column per scale", p.grid.block_rows);
+    if (p.grid.block_rows != 1) {
+        return fmt::format("{}x{} codes per scale", p.grid.block_rows, p.grid.block_cols);
+    }
     return fmt::format("{} codes per scale{}", l.block_cols,
                        l.scales == scale_array::e8m0 ? " byte" : "");
+}
+
+// The axis that the blocks of a layout run along, which is that of the sum of a product: quantizers
+// choose it so. None for tiles and scales of the whole.
+contraction contraction_of(const pairing& p) {
+    const int axes = static_cast<int>(p.shape.size());
+    const quantized_layout& l = *p.layout;
+    if (axes == 0 || l.block_cols == whole_matrix || l.codes == code_array::table4) return {};
+    if (p.down || l.block_rows == whole_axis) {
+        if (axes < 2) return {};
+        return {axes - 2, axes - 1,
+                p.down ? fmt::format("{} codes in a column share a scale", p.grid.block_rows)
+                       : "each column has a scale"};
+    }
+    if (l.block_rows != 1) return {};
+    return {axes - 1, axes,
+            l.block_cols == whole_axis ? std::string("each row has a scale")
+            : p.groups                 ? std::string("the columns of a group share a scale")
+                       : fmt::format("{} codes in a row share a scale", p.grid.block_cols)};
 }
 
 class search {
@@ -202,11 +252,45 @@ class search {
         for (const unread_packing& u : unread_packings) {
             for (std::size_t i = 0; i < index_.size(); ++i) leave_out(u, i);
         }
+        std::vector<bool> known = taken_;
+        const auto mark = [&known](const refused_pairing& r) {
+            known[r.codes] = true;
+            if (r.scales) known[*r.scales] = true;
+            for (const std::size_t other : r.others) known[other] = true;
+        };
+        for (const refused_pairing& r : result_.refused) mark(r);
+        result_.missing = find_missing(index_, result_.found, known);
+        // Codes without their scale are no numbers. FP8 may be.
+        for (const missing_partner& m : result_.missing) {
+            if (known[m.codes] || !is_integer(info(m.codes).type)) continue;
+            result_.refused.push_back(
+                {m.codes, std::nullopt,
+                 fmt::format("{} has no {}, {}", described(info(m.codes)), m.array, m.why)});
+            mark(result_.refused.back());
+        }
+        for (refused_pairing& r : codes_and_scales_by_name(index_, known)) {
+            result_.refused.push_back(std::move(r));
+        }
+        say_what_inputs_lack();
         return std::move(result_);
     }
 
   private:
     const tensor_info& info(std::size_t i) const { return index_.info(i); }
+
+    // No value depends on it, so it is a remark.
+    void say_what_inputs_lack() {
+        std::map<std::size_t, const missing_partner*> lacks;
+        for (const missing_partner& m : result_.missing) {
+            if (m.harmless) lacks[m.codes] = &m;
+        }
+        for (pairing& p : result_.found) {
+            const auto at = lacks.find(p.codes);
+            if (at == lacks.end()) continue;
+            p.why += fmt::format("; there is no {}, {}", at->second->array, at->second->why);
+        }
+        std::erase_if(result_.missing, [](const missing_partner& m) { return m.harmless; });
+    }
 
     void look_at(std::size_t codes) {
         const std::string& name = info(codes).name;
@@ -259,11 +343,15 @@ class search {
             table_ending,        table_state_endings[0], table_state_endings[1],
             outer_scales_ending, outer_table_ending,     row_order_ending};
         for (const tensor_scale_name& t : tensor_scale_names) endings.push_back(t.ending);
+        endings.insert(endings.end(), input_channel_endings.begin(), input_channel_endings.end());
+        endings.insert(endings.end(), input_scale_endings.begin(), input_scale_endings.end());
         std::string ignored;
-        for (const std::string& of : {stem, stem + std::string(naming.tensor)}) {
+        for (const std::string& of : owners_of(stem + std::string(naming.tensor), stem)) {
             for (const std::string_view ending : endings) {
                 const auto other = index_.beside(codes, of + std::string(ending), ignored);
-                if (other && !taken_[*other]) all.push_back(*other);
+                if (other && !taken_[*other] && std::ranges::find(all, *other) == all.end()) {
+                    all.push_back(*other);
+                }
             }
         }
         return all;
@@ -285,14 +373,19 @@ class search {
         std::string ignored;
         const auto mark = index_.beside(codes, stem + std::string(u.mark), ignored);
         if (!mark || taken_[*mark]) return false;
-        refused_pairing r{codes, mark,
+        refused_pairing r{codes, std::nullopt,
                           fmt::format("{} next to {}: {}, which mx does not decode",
                                       described(info(codes)), described(info(*mark)), u.name)};
+        const auto free = [&](std::string_view ending) {
+            const auto at = index_.beside(codes, stem + std::string(ending), ignored);
+            return at && !taken_[*at] ? at : std::nullopt;
+        };
+        if (!u.scales.empty()) r.scales = free(u.scales);
+        if (r.scales != mark) r.others.push_back(*mark);
         for (std::string_view rest = u.others; !rest.empty();) {
             const std::string_view ending = rest.substr(0, rest.find(' '));
             rest.remove_prefix(std::min(rest.size(), ending.size() + 1));
-            const auto other = index_.beside(codes, stem + std::string(ending), ignored);
-            if (other && !taken_[*other]) r.others.push_back(*other);
+            if (const auto other = free(ending)) r.others.push_back(*other);
         }
         refused_.insert(codes);
         result_.refused.push_back(std::move(r));
@@ -323,7 +416,8 @@ class search {
     }
 
     std::optional<pairing> confirm(const candidate& of, const quantized_layout& l,
-                                   std::string& misfit) const {
+                                   std::string& misfit) {
+        if (l.family == "keras") return confirm_keras(of, l, misfit);
         switch (l.codes) {
             case code_array::int_words:
             case code_array::gptq_words:
@@ -338,21 +432,40 @@ class search {
         }
     }
 
-    // Scales in the shape of the grid of blocks.
+    // Scales in the shape of the grid of blocks, which run along the rows or down the columns.
     std::optional<pairing> confirm_blocks(const candidate& of, const quantized_layout& l,
-                                          std::string& misfit) const {
+                                          std::string& misfit) {
+        std::optional<pairing> p = confirm_blocks(of, l, false, misfit);
+        std::string ignored;
+        if (!p && may_run_down(l, of.code_info())) p = confirm_blocks(of, l, true, ignored);
+        return p;
+    }
+
+    std::optional<pairing> confirm_blocks(const candidate& of, const quantized_layout& l, bool down,
+                                          std::string& misfit) {
         const tensor_info& c = of.code_info();
         const tensor_info& s = of.scale_info();
-        const auto shape = logical_shape(l, c, misfit);
+        const auto shape = logical_shape(l, c, down, misfit);
         if (!shape) return std::nullopt;
-        if (!enough_axes(l, *shape)) {
+        const bool matrix =
+            (l.block_rows != 1 && l.block_cols != whole_matrix) || l.block_cols == whole_axis;
+        if (shape->size() < (matrix ? 2u : l.block_cols == whole_matrix ? 0u : 1u)) {
             misfit = fmt::format("{} requires two axes", l.title);
             return std::nullopt;
         }
-        const tensor::shape want = scale_shape(l, *shape);
-        const bool swizzle = swizzled_ && can_be_swizzled(l);
-        const std::uint64_t padded = can_be_swizzled(l) ? swizzled_size(*shape, want) : 0;
-        if (!(swizzle ? s.elements == padded : shapes_agree(l, want, s.shape))) {
+        const auto b = extents_of(of, l, *shape, down, misfit);
+        if (!b) return std::nullopt;
+        const tensor::shape want = scale_shape(*shape, *b);
+        const bool may_swizzle = !down && can_be_swizzled(l);
+        const bool swizzle = swizzled_ && may_swizzle;
+        const std::uint64_t padded = may_swizzle ? swizzled_size(*shape, want) : 0;
+        // Only scales of whole rows may lack the last axis.
+        const bool all_axes = l.block_cols == whole_axis || s.shape.size() >= want.size();
+        const bool agree =
+            l.block_cols == whole_matrix ||
+            (l.codes == code_array::fp4_blocks ? s.shape == want
+                                               : all_axes && shapes_agree(want, s.shape));
+        if (!(swizzle ? s.elements == padded : agree)) {
             misfit = swizzle
                          ? fmt::format("{} in the 128x4 order requires {} scales", l.title, padded)
                          : fmt::format("{} calls for scales {}", l.title, tensor::to_string(want));
@@ -363,11 +476,58 @@ class search {
         }
         pairing p = of.begin(l);
         p.swizzled = swizzle;
+        p.down = down;
         p.shape = *shape;
         p.element = element_of(l.codes, c.type);
         p.code_bits = p.element != nullptr ? p.element->bits() : 8;
-        p.grid = grid_of(l, *shape);
+        p.grid = l.block_cols == whole_matrix
+                     ? block::grid{{1, matrices(*shape).elements() / b->cols, b->cols}, 1, b->cols}
+                     : grid_of(*shape, *b);
+        p.why = b->because;
+        if (!swizzle && s.elements == padded) {
+            p.why += "; read row by row, though the scales fit the 128x4 order, too (--swizzled)";
+        }
         return zeros_and_order_fit(p, of, misfit) ? std::optional(p) : std::nullopt;
+    }
+
+    // The blocks of a layout over a shape; none, with the reason, if the scales do not show them.
+    std::optional<block_extents> extents_of(const candidate& of, const quantized_layout& l,
+                                            const tensor::shape& shape, bool down,
+                                            std::string& misfit) {
+        const tensor_info& s = of.scale_info();
+        const block::view v = matrices(shape);
+        if (down) return block_extents{l.block_cols, 1};
+        if (l.block_cols == whole_matrix) {
+            if (s.elements == 1) return block_extents{1, v.elements()};
+            if (one_for_each_matrix(shape, s)) return block_extents{1, v.rows * v.cols};
+            misfit = fmt::format("{} calls for scales {}", l.title,
+                                 shape.size() < 3 ? "1" : "1, or one for each matrix");
+            return std::nullopt;
+        }
+        if (l.block_cols == equal_parts) {
+            const auto b = equal_extents(shape, s);
+            if (!b) misfit = fmt::format("{} calls for as many scales in each row", l.title);
+            return b;
+        }
+        if (l.block_rows == stated_tile) {
+            const auto b = tile_extents(shape, s, config_of(of.code_info().file));
+            if (!b) misfit = fmt::format("{} calls for the grid of tiles", l.title);
+            return b;
+        }
+        const block_extents b{l.block_rows == whole_axis ? v.rows : l.block_rows,
+                              l.block_cols == whole_axis ? v.cols : l.block_cols};
+        // Where the configuration states other tiles that fit, these are not meant.
+        if (b.rows > 1 && l.block_rows != whole_axis) {
+            const checkpoint_config& config = config_of(of.code_info().file);
+            const auto stated = tile_extents(shape, s, config);
+            if (!config.tiles.empty() && stated &&
+                (stated->rows != b.rows || stated->cols != b.cols)) {
+                misfit = fmt::format("the configuration states tiles of {}x{}", stated->rows,
+                                     stated->cols);
+                return std::nullopt;
+            }
+        }
+        return b;
     }
 
     // Of integers the zero points of rows are read; other orders are not.
@@ -402,23 +562,25 @@ class search {
     }
 
     // Tensors of a file share a configuration.
-    const std::string& format_of(const std::string& file) {
-        const auto known = formats_.find(file);
-        if (known != formats_.end()) return known->second;
-        return formats_.emplace(file, checkpoint_format(file)).first->second;
+    const checkpoint_config& config_of(const std::string& file) {
+        const auto known = configs_.find(file);
+        if (known != configs_.end()) return known->second;
+        return configs_.emplace(file, config_beside(file)).first->second;
     }
 
     // The tensor scale, if there is one, and the words.
     bool accept(pairing p, const candidate& of, std::string& reason) {
         const tensor_info& c = info(p.codes);
         const tensor_info& s = info(p.scales);
+        const std::string more = std::move(p.why);
         p.why = fmt::format("{} from {} and {}", p.layout->title, described(c), described(s));
         if (s.file != c.file) p.why += fmt::format(" of {}", s.file);
-        p.why += ": " + per_scale(p);
+        p.why += ": " + per_scale(p) + more;
+        if (!p.sums_over.known()) p.sums_over = contraction_of(p);
         if (p.zeros) p.why += fmt::format(", zero points of {}", info(*p.zeros).name);
         if (p.layout->codes == code_array::gptq_words) {
             // GPTQModel has 5 to 7 bits in planes only.
-            const std::string& format = format_of(c.file);
+            const std::string& format = config_of(c.file).format;
             p.planes = format == "gptq_p" || (p.code_bits > 4 && p.code_bits < 8);
             p.zeros_less_one = !p.planes && format != "gptq_v2";
             p.why += p.planes ? " stored as they are, bits in planes (checkpoint_format gptq_p)"
@@ -437,7 +599,9 @@ class search {
             }
             const tensor_info& g = info(*at);
             const char* wrong = !p.layout->tensor_scale ? "has no place in this layout"
-                                : g.type != dtype::f32 || g.elements != 1 ? "is not one F32"
+                                : g.type != dtype::f32 || !one_for_each_matrix(p.shape, g)
+                                    ? p.shape.size() < 3 ? "is not one F32"
+                                                         : "is not one F32, or one for each matrix"
                                 : p.tensor_scale && p.tensor_scale != at
                                     ? "is a second tensor scale"
                                     : nullptr;
@@ -450,24 +614,60 @@ class search {
             p.why += fmt::format(", {} by {} ({})", t.divides ? "divided" : "multiplied", g.name,
                                  t.writer);
         }
-        for (const std::size_t part : p.parts()) taken_[part] = true;
+        if (!take_inputs(p, of, reason)) return false;
+        const std::vector<std::size_t> parts = p.parts();
+        for (const std::size_t part : parts) {
+            if (!taken_[part] && std::ranges::count(parts, part) == 1) continue;
+            reason = fmt::format("{}; not decoded, because {} belongs to another tensor, too",
+                                 p.why, described(info(part)));
+            return false;
+        }
+        for (const std::size_t part : parts) taken_[part] = true;
         result_.found.push_back(std::move(p));
+        return true;
+    }
+
+    // Arrays about the input of the layer: factors of its channels, and the scale of activations.
+    bool take_inputs(pairing& p, const candidate& of, std::string& reason) {
+        p.input_channels = of.beside_any(input_channel_endings, reason);
+        if (!reason.empty()) return false;
+        if (p.input_channels) {
+            const tensor_info& f = info(*p.input_channels);
+            const bool numbers =
+                f.type == dtype::f32 || f.type == dtype::bf16 || f.type == dtype::f16;
+            if (!numbers || p.shape.empty() || f.elements != p.shape[p.input_axis()]) {
+                reason = fmt::format(
+                    "{}; not decoded, because {} is not a number for each input "
+                    "channel",
+                    p.why, described(f));
+                return false;
+            }
+            p.why += fmt::format(", times {} for each input channel", f.name);
+        }
+        std::string ignored;
+        p.input_scale = of.beside_any(input_scale_endings, ignored);
+        if (p.input_scale && taken_[*p.input_scale]) p.input_scale.reset();
         return true;
     }
 
     array_index index_;
     bool swizzled_;
     std::vector<bool> taken_;
-    std::set<std::size_t> refused_;               // codes
-    std::map<std::string, std::string> formats_;  // of checkpoints, by file
+    std::set<std::size_t> refused_;                     // codes
+    std::map<std::string, checkpoint_config> configs_;  // of checkpoints, by file
     pairings result_;
 };
 
 }  // namespace
 
+std::size_t pairing::input_axis() const {
+    return sums_over.known() ? static_cast<std::size_t>(sums_over.first) : shape.size() - 1;
+}
+
 std::vector<std::size_t> pairing::parts() const {
     std::vector<std::size_t> all{codes, scales};
-    for (const auto& more : {tensor_scale, zeros, groups, table, outer_table, outer_scales}) {
+    for (const auto& more : {tensor_scale, zeros, groups, table, outer_table, outer_scales,
+                             input_channels, input_scale}) {
         if (more) all.push_back(*more);
     }
     all.insert(all.end(), said.begin(), said.end());
@@ -479,8 +679,8 @@ pairing pairing::alone() const {
     p.codes = 0;
     p.scales = 1;
     std::size_t next = 2;
-    for (auto* more :
-         {&p.tensor_scale, &p.zeros, &p.groups, &p.table, &p.outer_table, &p.outer_scales}) {
+    for (auto* more : {&p.tensor_scale, &p.zeros, &p.groups, &p.table, &p.outer_table,
+                       &p.outer_scales, &p.input_channels, &p.input_scale}) {
         if (*more) *more = next++;
     }
     for (std::size_t& each : p.said) each = next++;

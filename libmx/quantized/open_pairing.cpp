@@ -10,11 +10,12 @@
 
 #include "libmx/block/scale_swizzle.hpp"
 #include "libmx/format/decode.hpp"
-#include "libmx/io/quantized/coded_blocks.hpp"
-#include "libmx/io/quantized/pairings.hpp"
-#include "libmx/io/quantized/word_codes.hpp"
+#include "libmx/io/remote.hpp"
 #include "libmx/io/strided.hpp"
 #include "libmx/io/widen.hpp"
+#include "libmx/quantized/coded_blocks.hpp"
+#include "libmx/quantized/pairings.hpp"
+#include "libmx/quantized/word_codes.hpp"
 
 namespace mx::io {
 namespace {
@@ -73,7 +74,8 @@ dtype scale_type(const pairing& p, const tensor_info& scales) {
 // times the 11 of F16, and nothing below 2^-149.
 bool products_are_f32(const pairing& p, const tensor_info& scales) {
     const dtype type = scale_type(p, scales);
-    return !p.tensor_scale && p.layout->divisor == 1 &&
+    return !p.tensor_scale && !p.input_channels && p.layout->divisor == 1 &&
+           !p.layout->scale_divides && p.layout->codes != code_array::ggml_nvfp4 &&
            (type == dtype::f8_e8m0 || type == dtype::f8_e4m3 || type == dtype::f16);
 }
 
@@ -82,18 +84,15 @@ struct factors {
     code_values values{};
     shared_source scales;
     dtype scale_type = dtype::f32;
-    double tensor_scale = 1;
-    bool divides = false;
-    shared_source zeros;  // a byte for each scale; null: none
+    bool divides = false;  // by the scales
+    shared_source zeros;   // a byte for each scale; null: none
     code_values zero_values{};
     /// The scale of each column, of `scales_per_row`; empty: that of its block.
     std::vector<std::uint32_t> groups;
     std::uint64_t scales_per_row = 0;
 };
 
-// Values are (code - zero) * scale * factor, exact in double, or code * scale / divisor, rounded
-// once: the quotient of two numbers of 24 bits is never so close to a midpoint of float32 that
-// rounding it to double before would matter.
+// Values are (code - zero) * scale, exact in double, or (code - zero) / scale, rounded once.
 template <class T>
 class scaled_codes final : public coded_blocks<T> {
   public:
@@ -135,43 +134,61 @@ class scaled_codes final : public coded_blocks<T> {
     T value(std::uint8_t code, float zero, float scale) const {
         // Without a zero point `zero` is +0, and -0 - 0 is -0.
         const auto of_code = static_cast<double>(by_.values[code]) - static_cast<double>(zero);
-        const double product = of_code * static_cast<double>(scale);
-        return static_cast<T>(by_.divides ? product / by_.tensor_scale
-                                          : product * by_.tensor_scale);
+        const auto by_scale = static_cast<double>(scale);
+        return static_cast<T>(by_.divides ? of_code / by_scale : of_code * by_scale);
     }
 
     factors by_;
 };
 
-// Values of float32, each times the scale of its block.
+// Values of T, each times or divided by a factor: element i has that at i / run, modulo their
+// number. A product with a tensor scale is exact in double. The quotient of two numbers of 24 bits
+// is never so close to a midpoint of float32 that rounding it to double before would matter.
+template <class T>
 class scaled_values final : public byte_source {
   public:
-    scaled_values(shared_source values, std::uint64_t block, std::vector<float> scales)
-        : values_(std::move(values)), block_(block), scales_(std::move(scales)) {}
+    scaled_values(shared_source values, std::vector<float> factors, std::uint64_t run, bool divides)
+        : values_(std::move(values)), factors_(std::move(factors)), run_(run), divides_(divides) {}
 
     void read(std::uint64_t offset, std::span<std::byte> out) const override {
         read_whole_elements(
             offset, out, sizeof(double), [this](std::uint64_t first, std::span<std::byte> bytes) {
-                std::vector<float> piece;
+                std::vector<T> piece;
                 while (!bytes.empty()) {
                     piece.resize(std::min(bytes.size() / sizeof(double), at_once));
-                    values_->read(first * sizeof(float), std::as_writable_bytes(std::span(piece)));
-                    for (std::size_t i = 0; i < piece.size(); ++i) {
-                        const double scaled = static_cast<double>(piece[i]) *
-                                              static_cast<double>(scales_[(first + i) / block_]);
-                        std::memcpy(bytes.data() + i * sizeof(double), &scaled, sizeof scaled);
-                    }
+                    values_->read(first * sizeof(T), std::as_writable_bytes(std::span(piece)));
+                    scale(piece, first, bytes.data());
                     bytes = bytes.subspan(piece.size() * sizeof(double));
                     first += piece.size();
                 }
             });
     }
 
+    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
+        values_->expect(offset / sizeof(double) * sizeof(T), bytes / sizeof(double) * sizeof(T));
+    }
+
   private:
     static constexpr std::size_t at_once = std::size_t{1} << 16;
+
+    void scale(std::span<const T> values, std::uint64_t first, std::byte* to) const {
+        std::uint64_t place = first % run_;
+        auto at = static_cast<std::size_t>(first / run_ % factors_.size());
+        for (const T value : values) {
+            const auto x = static_cast<double>(value), by = static_cast<double>(factors_[at]);
+            const double scaled = divides_ ? x / by : x * by;
+            std::memcpy(to, &scaled, sizeof scaled);
+            to += sizeof scaled;
+            if (++place < run_) continue;
+            place = 0;
+            if (++at == factors_.size()) at = 0;
+        }
+    }
+
     shared_source values_;
-    std::uint64_t block_;
-    std::vector<float> scales_;
+    std::vector<float> factors_;
+    std::uint64_t run_;
+    bool divides_;
 };
 
 // Tiles read at a time: 32 KiB.
@@ -284,12 +301,13 @@ class opener {
             case code_array::table4:
                 return high_nibble_first(open(p_.codes));
             default:
-                return open(p_.codes);
+                return packed_down() ? nibbles_down(open(p_.codes), p_.shape.back())
+                                     : shared_source(open(p_.codes));
         }
     }
 
     int code_bits() const {
-        const bool bytes = in_words(p_) || p_.layout->codes == code_array::table4;
+        const bool bytes = in_words(p_) || p_.layout->codes == code_array::table4 || packed_down();
         return bytes ? 8 : p_.code_bits;
     }
 
@@ -345,6 +363,19 @@ class opener {
                p_.layout->codes == code_array::awq_words;
     }
 
+    // The numbers of an array of factors.
+    std::vector<float> numbers(std::size_t i) const {
+        std::vector<float> values(static_cast<std::size_t>(info(i).elements));
+        std::vector<std::byte> scratch;
+        read_f32(*open(i), info(i).type, 0, values, scratch);
+        return values;
+    }
+
+    // Whether a byte holds two codes of a column.
+    bool packed_down() const {
+        return p_.down && p_.layout->codes == code_array::fp4 && info(p_.codes).type != dtype::f4;
+    }
+
   private:
     word_order gptq_order() const { return p_.planes ? word_order::planes : word_order::stream; }
 
@@ -355,18 +386,16 @@ class opener {
 }  // namespace
 
 tensor_info logical_info(const pairing& p, std::span<const tensor_ref> arrays) {
-    const tensor_info& codes = arrays[p.codes].info();
-    const bool single =
-        p.layout->codes != code_array::ggml_nvfp4 && products_are_f32(p, arrays[p.scales].info());
     tensor_info t;
     t.name = p.name;
-    t.type = single ? dtype::f32 : dtype::f64;
+    t.type = products_are_f32(p, arrays[p.scales].info()) ? dtype::f32 : dtype::f64;
     t.shape = p.shape;
     t.elements = *tensor::element_count(p.shape);
     t.bytes = *tensor::byte_count(t.type, t.elements);
-    t.file = codes.file;
+    t.file = arrays[p.codes].info().file;
     t.layout = p.layout->name;
     t.remark = p.why;
+    t.sums_over = p.sums_over;
     for (const std::size_t part : p.parts()) {
         const tensor_info& stored = arrays[part].info();
         t.stored_bytes += stored.stored_bytes != 0 ? stored.stored_bytes : stored.bytes;
@@ -374,13 +403,33 @@ tensor_info logical_info(const pairing& p, std::span<const tensor_ref> arrays) {
     return t;
 }
 
+std::vector<tensor_scale> tensor_scales(const pairing& p, std::span<const tensor_ref> arrays) {
+    constexpr std::uint64_t most = 1 << 16;
+    const opener parts(p, arrays);
+    std::vector<tensor_scale> all;
+    const auto add = [&](std::size_t at, std::string_view use) {
+        const tensor_info& info = parts.info(at);
+        const bool numbers = tensor::row_of(info.type).to_f32 != tensor::widening::none;
+        all.push_back({info.name, std::string(use), {}});
+        if (numbers && info.elements <= most && !is_remote(info.file)) {
+            all.back().values = parts.numbers(at);
+        }
+    };
+    if (p.layout->block_cols == whole_matrix) add(p.scales, "multiplied");
+    if (p.tensor_scale) add(*p.tensor_scale, p.divides ? "divided" : "multiplied");
+    if (p.input_scale) add(*p.input_scale, "activations");
+    return all;
+}
+
 std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tensor_ref> arrays) {
     const opener parts(p, arrays);
+    const std::uint64_t elements = *tensor::element_count(p.shape);
     if (p.layout->codes == code_array::ggml_nvfp4) {
-        return std::make_unique<scaled_values>(parts.open(p.codes), p.grid.block_cols,
-                                               parts.all<float>(p.scales));
+        return std::make_unique<scaled_values<float>>(
+            parts.open(p.codes), parts.all<float>(p.scales), p.grid.block_cols, false);
     }
     const tensor_info& stored = parts.info(p.scales);
+    const bool single = products_are_f32(p, stored);
     factors by;
     if (p.table) {
         std::ranges::copy(parts.all<float>(*p.table), by.values.begin());
@@ -389,9 +438,7 @@ std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tens
     }
     by.scales = parts.scales();
     by.scale_type = scale_type(p, stored);
-    by.tensor_scale = p.layout->divisor;
-    by.divides = p.divides || p.layout->divisor != 1;
-    if (p.tensor_scale) by.tensor_scale = static_cast<double>(parts.all<float>(*p.tensor_scale)[0]);
+    by.divides = p.layout->scale_divides;
     by.zeros = parts.zeros();
     if (by.zeros) {
         by.zero_values =
@@ -400,11 +447,28 @@ std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tens
     by.scales_per_row =
         stored.shape.size() == 2 ? stored.shape[parts.down_the_columns() ? 0 : 1] : 1;
     by.groups = parts.groups(by.scales_per_row);
-    const auto make = [&]<class T>(T) -> std::unique_ptr<byte_source> {
-        return std::make_unique<scaled_codes<T>>(parts.codes(), parts.code_bits(), p.grid,
-                                                 std::move(by));
+    if (single) {
+        return std::make_unique<scaled_codes<float>>(parts.codes(), parts.code_bits(), p.grid,
+                                                     std::move(by));
+    }
+    std::unique_ptr<byte_source> values = std::make_unique<scaled_codes<double>>(
+        parts.codes(), parts.code_bits(), p.grid, std::move(by));
+    const auto scale = [&](std::vector<float> factors, std::uint64_t run, bool divides) {
+        values = std::make_unique<scaled_values<double>>(shared_source(std::move(values)),
+                                                         std::move(factors), run, divides);
     };
-    return products_are_f32(p, stored) ? make(float{}) : make(double{});
+    if (p.layout->divisor != 1) scale({static_cast<float>(p.layout->divisor)}, elements, true);
+    if (p.tensor_scale) {
+        std::vector<float> of_matrices = parts.all<float>(*p.tensor_scale);
+        const std::uint64_t run = elements / of_matrices.size();
+        scale(std::move(of_matrices), run, p.divides);
+    }
+    if (p.input_channels) {
+        std::uint64_t run = 1;
+        for (std::size_t k = p.input_axis() + 1; k < p.shape.size(); ++k) run *= p.shape[k];
+        scale(parts.numbers(*p.input_channels), run, false);
+    }
+    return values;
 }
 
 }  // namespace mx::io

@@ -22,6 +22,10 @@ enum class word_order : std::uint8_t {
 std::unique_ptr<byte_source> codes_in_words(shared_source words, std::uint64_t row_words,
                                             std::uint64_t cols, int bits, word_order order);
 
+/// Codes of 4 bits, of which a byte holds two neighbours in a column of `cols`, the upper one in
+/// its low nibble, as one byte each. The number of rows must be even.
+std::unique_ptr<byte_source> nibbles_down(shared_source bytes, std::uint64_t cols);
+
 /// Codes of 4 bits, the high nibble of a byte first, as one byte each.
 std::unique_ptr<byte_source> high_nibble_first(shared_source bytes);
 

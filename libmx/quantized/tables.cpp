@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "libmx/io/quantized/candidate.hpp"
+#include "libmx/quantized/candidate.hpp"
 
 namespace mx::io {
 namespace {
