@@ -27,6 +27,12 @@ std::uint64_t bytes_of(double bits_per_element, std::uint64_t elements) {
         std::ceil(bits_per_element * static_cast<double>(elements) / 8));
 }
 
+// "already stored in 4.25 bits per element, which loses nothing"
+std::string kept_words(double bits, std::uint64_t elements) {
+    return fmt::format("already stored in {:.4g} bits per element, which loses nothing",
+                       bits / static_cast<double>(elements));
+}
+
 // Results of other programs may lack the bits of an element.
 double bits_in(const analysis::result& r) {
     return analysis::value_or(r.bits_per_element, nominal_bits(r.under->recipe));
@@ -79,9 +85,10 @@ class judging {
             d.reason = why_not_whole(i);
             d.whole_blocks = d.reason.empty();
             if (!d.whole_blocks) d.padded = padded_extent(t, leading(i).front()->recipe);
-            const double bits = 8 * static_cast<double>(t.bytes);
-            d.quantized = bits < by_.setting("quantized_bits") * static_cast<double>(t.elements);
-            if (d.quantized) d.reason = kept_words(bits, t.elements);
+            if (std::string why = why_quantized(t, by_); !why.empty()) {
+                d.quantized = true;
+                d.reason = std::move(why);
+            }
             if (!d.whole_blocks && !holds_a_block(i)) continue;
             class_judgement& c = classes[{d.role, d.quantized}];
             c.role = d.role;
@@ -94,11 +101,6 @@ class judging {
         for (auto& [key, c] : classes) out_.classes.push_back(std::move(c));
         std::stable_sort(out_.classes.begin(), out_.classes.end(),
                          [](const auto& a, const auto& b) { return a.elements > b.elements; });
-    }
-
-    static std::string kept_words(double bits, std::uint64_t elements) {
-        return fmt::format("already stored in {:.4g} bits per element, which loses nothing",
-                           bits / static_cast<double>(elements));
     }
 
     // Empty for operands.
@@ -469,6 +471,12 @@ std::string why_kept(const measured_tensor& t, std::string_view role, const poli
         return fmt::format("the policy {} names no recipe for it", by.name);
     }
     return {};
+}
+
+std::string why_quantized(const measured_tensor& t, const policy& by) {
+    const double bits = 8 * static_cast<double>(t.bytes);
+    const bool few = bits < by.setting("quantized_bits") * static_cast<double>(t.elements);
+    return few ? kept_words(bits, t.elements) : std::string();
 }
 
 std::string_view default_policy(std::span<const measured_tensor> tensors) {

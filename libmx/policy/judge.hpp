@@ -124,6 +124,10 @@ judgement judge(std::span<const measured_tensor> tensors, const policy& by, cons
 /// `role`: policy::role_of.
 std::string why_kept(const measured_tensor& t, std::string_view role, const policy& by);
 
+/// Why an operand that is stored in few bits already is kept (setting `quantized_bits`); empty for
+/// others.
+std::string why_quantized(const measured_tensor& t, const policy& by);
+
 /// "training" if there are gradients or moments, else "inference".
 std::string_view default_policy(std::span<const measured_tensor> tensors);
 

@@ -49,11 +49,11 @@ std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tens
         const policy::measured_tensor& t = described[i];
         assigned.push_back({all[i], {}, policy::why_kept(t, by.role_of(t.role, t.name), by)});
         convert::assigned_tensor& a = assigned.back();
-        if (!a.kept.empty()) continue;
-        a.recipe = policy::along_whole_blocks(t.shape, recipe);
-        if (!a.recipe) {
-            a.kept = fmt::format("its last axis, {}, holds no whole blocks", t.shape.back());
+        if (a.kept.empty()) a.kept = policy::why_quantized(t, by);
+        if (a.kept.empty() && !policy::holds_whole_blocks(t, recipe)) {
+            a.kept = policy::padding_words(t, recipe);
         }
+        if (a.kept.empty()) a.recipe = recipe;
     }
     if (std::ranges::none_of(assigned, [](const auto& a) { return a.recipe.has_value(); })) {
         refuse(
