@@ -174,7 +174,7 @@ bool set_extent(summed_axes& k, const tensor::shape& shape) {
 
 std::string axes_words(const summed_axes& k) {
     return k.last - k.first == 1 ? fmt::format("axis {}", k.first)
-                                 : fmt::format("axes {} to {}", k.first, k.last - 1);
+                                 : fmt::format("axes {}-{}", k.first, k.last - 1);
 }
 
 axis_range assumed_axes(const tensor::shape& shape) {

@@ -32,7 +32,7 @@ summed_axes summed_axes_in(const report::value& v);
 /// Sets the extent by `shape`; false if it lacks the axes.
 bool set_extent(summed_axes& k, const tensor::shape& shape);
 
-/// "axis 0", "axes 1 to 3".
+/// "axis 0", "axes 1-3".
 std::string axes_words(const summed_axes& k);
 
 /// The axes that a product with a tensor of this shape sums over if nothing states them: the last
