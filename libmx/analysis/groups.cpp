@@ -123,16 +123,15 @@ void take(tensor_identity& group, const tensor_identity& tensor) {
 }  // namespace
 
 tensor_identity identity_of(const io::tensor_info& info, std::string_view role) {
-    tensor_identity of{
-        info.file,
-        info.name,
-        std::string(tensor::row_of(info.type).name),
-        std::string(role),
-        info.shape,
-        {},
-        static_cast<std::int64_t>(engine::bytes_of(info)),
-        info.tied_to,
-        engine::summed_axes_of(info, role)};
+    tensor_identity of{info.file,
+                       info.name,
+                       std::string(tensor::row_of(info.type).name),
+                       std::string(role),
+                       info.shape,
+                       {},
+                       static_cast<std::int64_t>(engine::bytes_of(info)),
+                       info.tied_to,
+                       engine::summed_axes_of(info, role)};
     if (const auto place = engine::layer_of(info.name)) {
         of.layer = static_cast<std::int64_t>(place->layer);
     }
