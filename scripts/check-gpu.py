@@ -320,8 +320,8 @@ class Check:
         # Without histograms, which have kernels of their own.
         self.same("figures", "analyze", model, *asked(FAMILIES), *json_out)
         self.same("compare", "compare", model, *json_out, "--csv", "OUT/records.csv")
-        self.same("quantize", "quantize", model, "-r", "mxfp4:scale=even", "-o", "OUT/values.safetensors", *json_out)
-        self.same("packed", "quantize", model, "-r", "mxfp8", "--packed", "-o", "OUT/packed.safetensors", *json_out)
+        self.same("quantize", "quantize", model, "--all-tensors", "-r", "mxfp4:scale=even", "-o", "OUT/values.safetensors", *json_out)
+        self.same("packed", "quantize", model, "--all-tensors", "-r", "mxfp8", "--packed", "-o", "OUT/packed.safetensors", *json_out)
         self.same("cast", "cast", model, "--element", "e4m3", "-o", "OUT/cast.safetensors", *json_out)
         a = f"{small}:activations.layers.0.self_attn.input"
         b = f"{small}:model.layers.0.self_attn.q_proj.weight"

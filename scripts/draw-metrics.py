@@ -34,7 +34,7 @@ def measure(mx, values, recipe, role):
                                              capture_output=True, text=True).stdout)
         figures = said("analyze", *common, "--role-pattern", f"{role}=*")["results"][0]
         block = said("show", *common, "--block-index", "0")["results"][0]
-        subprocess.run([mx, "quantize", *common, "-o", f"{folder}/out.npy", "-q"], check=True)
+        subprocess.run([mx, "quantize", *common, "--all-tensors", "-o", f"{folder}/out.npy", "-q"], check=True)
         data = pathlib.Path(folder, "out.npy").read_bytes()
         quantized = struct.unpack(f"<{len(values)}f", data[-4 * len(values):])
         return figures, block["scale"], quantized

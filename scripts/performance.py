@@ -29,8 +29,8 @@ PRODUCTS = [("sm100.mxf8f6f4", ">= 1"), ("sm100.mxf4", ">= 2"), ("sm100.mxf4nvf4
             ("sm90.wgmma.fp8", "-"), ("sm100.f16", "-"), ("sm100.tf32", "-")]
 # Other commands on the file, with their targets in multiples of the rate of `mx analyze`.
 COMMANDS = {
-    "mx quantize --packed": (["quantize", "model.safetensors", "--recipe", "mxfp4", "--packed", "--output",
-                              "out.safetensors"], ">= 0.25"),
+    "mx quantize --packed": (["quantize", "model.safetensors", "--all-tensors", "--recipe", "mxfp4", "--packed",
+                              "--output", "out.safetensors"], ">= 0.25"),
     "mx cast --element e4m3 --packed": (["cast", "model.safetensors", "--element", "e4m3", "--packed", "--output",
                                          "out.safetensors"], ">= 0.25"),
     "mx cluster": (["cluster", "model.safetensors", "--recipe", "mxfp4"], ">= 0.5"),

@@ -27,6 +27,10 @@ class memory_model : public io::reader {
         info.type = type;
         info.elements = *tensor::element_count(shape);
         info.shape = std::move(shape);
+        // Arrays, not files: a short last axis is no window of a convolution.
+        if (const int rank = static_cast<int>(info.shape.size()); rank > 2) {
+            info.sums_over = {rank - 1, rank, "an array"};
+        }
         info.bytes = bytes.size();
         info.file = "memory";
         infos_.push_back(info);

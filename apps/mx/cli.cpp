@@ -68,13 +68,15 @@ CLI::Option* one_of_names(CLI::Option* option, std::vector<std::string> names) {
                           ""});
 }
 
-// Options as --name=value, arguments last.
+// Options as --name=value, arguments last; a file named like an option as ./-x.
 std::vector<std::string> arguments_given(const CLI::App& app, const std::vector<std::string>& but) {
     std::vector<std::string> given, files;
     for (const CLI::Option* option : app.get_options()) {
         if (option->count() == 0) continue;
         if (option->get_positional()) {
-            files.insert(files.end(), option->results().begin(), option->results().end());
+            for (const std::string& file : option->results()) {
+                files.push_back((file.size() > 1 && file.front() == '-' ? "./" : "") + file);
+            }
             continue;
         }
         const std::string& name = option->get_lnames().front();

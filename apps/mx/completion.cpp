@@ -103,7 +103,7 @@ candidates tensors(words_before words) {
         }
         try {
             const engine::model model({word}, {}, {});
-            for (const auto& t : model.select({})) {
+            for (const auto& t : model.tensors()) {
                 if (names.size() == most_tensors) return names;
                 names.push_back({t.info().name, {}});
             }

@@ -82,7 +82,7 @@ report::list shape_value(const tensor::shape& shape) { return report::to_list(sh
 
 std::vector<std::string> paths_of(const engine::model& model) {
     std::vector<std::string> paths;
-    for (const auto& [path, bytes] : model.files()) paths.push_back(path);
+    for (const engine::input_file& f : model.files()) paths.push_back(f.path);
     return paths;
 }
 

@@ -88,6 +88,8 @@ std::string keywords_of(const analysis::member_facts& m) {
             return R"("type": "integer", "minimum": 0)";
         case analysis::member_type::optional_count:
             return R"("type": ["integer", "null"], "minimum": 0)";
+        case analysis::member_type::contraction:
+            return R"("type": ["object", "null"], "required": ["axis", "axes", "extent", "assumed", "why"], "properties": {"axis": {"type": "integer", "minimum": 0}, "axes": {"type": "integer", "minimum": 1}, "extent": {"type": "integer", "minimum": 0}, "assumed": {"type": "boolean"}, "why": {"type": "string"}})";
         case analysis::member_type::figure:
             break;
     }

@@ -165,15 +165,16 @@ int print_document(const output_options& options, const std::function<report::do
     return exit_code::fine;
 }
 
-void report_conversion(const convert::conversion& done, const std::string& out, bool quiet) {
+void report_conversion(const convert::conversion& done, std::string_view what,
+                       const std::string& out, bool quiet) {
     // With data on stdout, no messages may be written there.
     if (quiet || out == "-") return;
     const auto count = [](std::uint64_t n) {
         return report::grouped(static_cast<std::int64_t>(n));
     };
-    print(fmt::format("{}: {} tensor{}, {} elements, {} bytes\n", base::printable(out),
-                      count(done.tensors), done.tensors == 1 ? "" : "s", count(done.elements),
-                      count(done.bytes_written)));
+    print(fmt::format("{}: {} tensor{} {}, {} copied as stored; {} elements, {} bytes\n",
+                      base::printable(out), count(done.tensors), done.tensors == 1 ? "" : "s", what,
+                      count(done.kept.size()), count(done.elements), count(done.bytes_written)));
     print_left_out("kept as stored", done.kept);
     print_left_out("skipped", done.skipped);
     for (const std::string& remark : done.remarks) print(base::printable(remark) + "\n");

@@ -83,9 +83,11 @@ void finish_with_page(outputs& to, report::document& d, bool quiet);
 int print_document(const output_options& options, const std::function<report::document()>& make,
                    bool quiet = false);
 
-/// Prints the result of cast, quantize and dequantize: one line about the output and one per
-/// skipped tensor, unless `quiet`.
-void report_conversion(const convert::conversion& done, const std::string& out, bool quiet);
+/// Prints the result of cast, quantize and dequantize, unless `quiet`: one line about the output,
+/// with what happened to tensors ("quantized") and how many were copied, and one per tensor that is
+/// copied or skipped.
+void report_conversion(const convert::conversion& done, std::string_view what,
+                       const std::string& out, bool quiet);
 
 /// Throws base::error (usage) for an output that is also an input or another output. "-", devices
 /// and pipes may be named twice.

@@ -35,7 +35,7 @@ std::string list_of(const std::vector<engine::tensor_ref>& tensors) {
 
 engine::tensor_ref find_tensor(const engine::model& model, const matrix_place& at,
                                const std::string& option) {
-    const std::vector<engine::tensor_ref> all = model.select({});
+    const std::vector<engine::tensor_ref> all = model.tensors();
     if (!at.tensor.empty()) {
         for (const engine::tensor_ref& t : all) {
             if (t.info().name == at.tensor) return t;

@@ -70,10 +70,10 @@ documents::surroundings measured_run::around() {
     const auto open = [this]() -> documents::opened_tensors {
         outputs_.emplace(to_.out, options_.in.files, more_);
         model_.emplace(open_inputs(options_.in, outputs_->paths()));
-        for (const auto& [path, bytes] : model_->files()) {
-            if (!to_.run.verbose || !io::is_pipe(path)) continue;
-            remark(fmt::format("{}: its {} bytes are read from a temporary file in {}", path, bytes,
-                               io::temporary_directory()));
+        for (const engine::input_file& f : model_->files()) {
+            if (!to_.run.verbose || !io::is_pipe(f.path)) continue;
+            remark(fmt::format("{}: its {} bytes are read from a temporary file in {}", f.path,
+                               f.bytes, io::temporary_directory()));
         }
         return {model_->select(options_.in.globs), model_->files()};
     };

@@ -110,7 +110,7 @@ block_table::block_table(const std::string& path, const std::vector<engine::tens
         const std::string group = unique_group(groups, t.info().name);
         for (const codec::recipe& r : request.recipes) {
             std::string reason;
-            const auto layout = engine::lay_out(t.info().shape, r, reason);
+            const auto layout = engine::lay_out(t.info(), r, reason);
             if (!layout) continue;
             for (std::size_t phase = 0; phase < request.factors.size(); ++phase) {
                 std::string name = group + "/" + codec::to_string(r);

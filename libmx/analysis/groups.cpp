@@ -13,6 +13,7 @@
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/engine/share.hpp"
 
 namespace mx::analysis {
 namespace {
@@ -107,6 +108,12 @@ kind kind_of(const tensor_identity& of) { return {of.role, of.dtype, of.shape.si
 
 // Adds a tensor to the common properties of a group.
 void take(tensor_identity& group, const tensor_identity& tensor) {
+    if (group.stored_bytes && tensor.stored_bytes) {
+        // Tied tensors count where the tensor does that they are tied to.
+        if (!group.tied_to.empty()) group.stored_bytes = 0;
+        if (tensor.tied_to.empty()) *group.stored_bytes += *tensor.stored_bytes;
+    }
+    group.tied_to.clear();
     if (group.layer != tensor.layer) group.layer.reset();
     for (std::size_t i = 0; i < group.shape.size(); ++i) {
         group.shape[i] = std::gcd(group.shape[i], tensor.shape[i]);
@@ -116,8 +123,16 @@ void take(tensor_identity& group, const tensor_identity& tensor) {
 }  // namespace
 
 tensor_identity identity_of(const io::tensor_info& info, std::string_view role) {
-    tensor_identity of{info.file,         info.name,  std::string(tensor::row_of(info.type).name),
-                       std::string(role), info.shape, {}};
+    tensor_identity of{
+        info.file,
+        info.name,
+        std::string(tensor::row_of(info.type).name),
+        std::string(role),
+        info.shape,
+        {},
+        static_cast<std::int64_t>(engine::bytes_of(info)),
+        info.tied_to,
+        engine::summed_axes_of(info, role)};
     if (const auto place = engine::layer_of(info.name)) {
         of.layer = static_cast<std::int64_t>(place->layer);
     }

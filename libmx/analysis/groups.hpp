@@ -24,7 +24,7 @@ struct grouping {
     struct group {
         /// The common properties of its tensors: the file of the first, the layer if all are of
         /// one, and of each extent the greatest common divisor, which blocks divide if they divide
-        /// all. Dtype, role and number of axes are those of every member.
+        /// all. Dtype, role and number of axes are those of every member; bytes are added up.
         std::shared_ptr<const tensor_identity> of;
         std::size_t tensors = 0;
     };

@@ -29,7 +29,8 @@ struct result_member {
                  std::optional<std::int64_t> tensor_identity::*, std::string named_recipe::*,
                  std::optional<std::int64_t> result::*, std::uint64_t result::*, double result::*,
                  std::array<double, 4> result::*, std::uint64_t group_facts::*,
-                 std::string group_facts::*, double group_facts::*>
+                 std::string group_facts::*, double group_facts::*,
+                 engine::summed_axes tensor_identity::*>
         where;
     const char* definition = "";
 };
@@ -46,6 +47,16 @@ constexpr std::array described_members{
     result_member{"role", &tensor_identity::role, "function of the tensor in its model"},
     result_member{"layer", &tensor_identity::layer,
                   "number of the layer in the tensor's name; null if there is none"},
+    result_member{"stored_bytes", &tensor_identity::stored_bytes,
+                  "bytes that the tensor occupies in its file: codes, scales, tensor scales and "
+                  "zero points; of a group, the sum; null if it is not known"},
+    result_member{"tied_to", &tensor_identity::tied_to,
+                  "the tensor of the same file that has this storage too, whose stored_bytes "
+                  "are these; only if there is one"},
+    result_member{"contraction", &tensor_identity::sums_over,
+                  "what products with the tensor sum over, along which blocks run: axis, the first "
+                  "of so many axes; extent, the product of theirs (K); assumed, whether only the "
+                  "shape says so; why; null if it is in no product"},
     result_member{"recipe", &named_recipe::name, "the recipe, in canonical spelling"},
     result_member{"phase", &result::phase, "index into phases; only with --phase-sweep"},
     result_member{"elements", &result::elements, "elements, whatever their values"},
@@ -59,6 +70,9 @@ constexpr std::array described_members{
     result_member{"tensor_scale", &result::tensor_scale,
                   "scale of the whole tensor; null if the recipe has none"},
 };
+// Members that few results have.
+constexpr decltype(result_member::where) at_phase = &result::phase,
+                                         at_tied = &tensor_identity::tied_to;
 constexpr std::array error_members{
     result_member{"squared_error", &result::squared_error},
     result_member{"clamp_error_share", &result::clamp_error_share},
@@ -121,6 +135,7 @@ report::value written(const std::array<double, 4>& errors) {
     for (std::size_t i = 0; i < errors.size(); ++i) parts.emplace_back(error_parts[i], errors[i]);
     return parts;
 }
+report::value written(const engine::summed_axes& k) { return engine::to_value(k); }
 template <typename T>
 report::value written(const T& x) {
     return report::to_value(x);
@@ -150,6 +165,9 @@ void read(const report::value& v, const char* name, std::optional<std::int64_t>&
 }
 void read(const report::value& v, const char* name, std::uint64_t& to) { to = count_in(v, name); }
 void read(const report::value& v, const char*, double& to) { to = figure_in(v); }
+void read(const report::value& v, const char*, engine::summed_axes& to) {
+    to = engine::summed_axes_in(v);
+}
 void read(const report::value& v, const char*, std::array<double, 4>& to) {
     const auto* parts = std::get_if<report::record>(&v);
     for (std::size_t i = 0; i < error_parts.size() && parts != nullptr; ++i) {
@@ -220,7 +238,10 @@ report::record record_of(const result& r) {
         to.emplace_back(m.name, std::visit(value_at, m.where));
     };
     for (const result_member& m : described_members) {
-        if (r.phase || m.where != decltype(m.where)(&result::phase)) write(m);
+        const bool wanted = m.where == at_phase  ? r.phase.has_value()
+                            : m.where == at_tied ? !r.of->tied_to.empty()
+                                                 : true;
+        if (wanted) write(m);
     }
     for (const metrics::metric& m : metrics::all()) {
         if (m.member != nullptr) to.emplace_back(std::string(m.name), m.value_of(r));
@@ -279,6 +300,10 @@ result result_reader::read(const report::record& from) {
     } catch (const base::error& e) {
         throw base::error(e.kind(), e.message(), {path_, report::text_of(from, "tensor"), {}});
     }
+    if (!engine::set_extent(of.sums_over, of.shape)) {
+        throw base::error(base::error_kind::input, "contraction names axes that the shape lacks",
+                          {path_, of.tensor, {}});
+    }
     // Elements and their product fit in 64 bits; it is undefined for empty tensors.
     if (r.bits_per_element < 0 || r.bits_per_element > most_bits) {
         throw base::error(base::error_kind::input, "bits_per_element is not a number of bits",
@@ -294,13 +319,14 @@ result result_reader::read(const report::record& from) {
 std::vector<member_facts> result_members() {
     const auto type_of = [](const result_member& m) {
         using enum member_type;
-        constexpr std::array types{text,   extents, optional_count, text, optional_count, count,
-                                   figure, figure,  count,          text, figure};
+        constexpr std::array types{text,           extents, optional_count, text,
+                                   optional_count, count,   figure,         figure,
+                                   count,          text,    figure,         contraction};
         return types.at(m.where.index());
     };
     std::vector<member_facts> facts;
     for (const result_member& m : described_members) {
-        const bool always = m.where != decltype(m.where)(&result::phase);
+        const bool always = m.where != at_phase && m.where != at_tied;
         facts.push_back({m.name, type_of(m), m.definition, always});
     }
     for (const result_member& m : group_members) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "libmx/codec/recipe.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/metrics/row.hpp"
 #include "libmx/report/record.hpp"
 #include "libmx/tensor/shape.hpp"
@@ -26,6 +27,11 @@ struct tensor_identity {
     std::string file, tensor, dtype, role;
     mx::tensor::shape shape;
     std::optional<std::int64_t> layer;
+    /// Bytes that it occupies in its file: codes, scales and zero points; none: not recorded.
+    std::optional<std::int64_t> stored_bytes = {};
+    std::string tied_to =
+        {};  ///< the tensor of the same file that has this storage too; else empty
+    engine::summed_axes sums_over{};  ///< none in files of earlier versions
 
     bool operator==(const tensor_identity&) const = default;
 };

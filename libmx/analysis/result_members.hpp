@@ -14,6 +14,7 @@ enum class member_type : std::uint8_t {
     count,           ///< whole number, not negative
     optional_count,  ///< or null
     figure,          ///< number or null
+    contraction,     ///< object or null
 };
 
 struct member_facts {

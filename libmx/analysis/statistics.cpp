@@ -64,9 +64,8 @@ std::string_view role_named(int place) {
 
 int place_of_role(const io::tensor_info& info) {
     const std::string_view role = engine::role_finder().role_of(info);
-    int place = 0;
-    while (role_named(place) != role && role_named(place) != other_role) ++place;
-    return place;
+    const auto list = engine::roles();
+    return static_cast<int>(std::ranges::find(list, role, &engine::role_row::name) - list.begin());
 }
 
 // Calls f(count) for every count of the totals, in the order of the lists of numbers.

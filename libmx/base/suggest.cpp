@@ -58,6 +58,26 @@ std::string similar(std::string_view word, const std::vector<std::string_view>& 
     return distance(word.substr(0, 64), best) <= most ? best : std::string();
 }
 
+std::string no_match(std::string_view pattern, std::string_view option,
+                     const std::vector<std::string_view>& names) {
+    if (names.empty()) return "there are no tensors";
+    const auto same = [](char a, char b) { return lower(a) == lower(b); };
+    for (const std::string_view name : names) {
+        const auto at = std::search(name.begin(), name.end(), pattern.begin(), pattern.end(), same);
+        if (pattern.empty() || at == name.end()) continue;
+        const std::string_view part =
+            name.substr(static_cast<std::size_t>(at - name.begin()), pattern.size());
+        return fmt::format("it is a part of '{}'; {} '*{}*' matches such names",
+                           printable(std::string(name)), option, printable(std::string(part)));
+    }
+    // Edit distances to all names of a large model would take seconds.
+    constexpr std::size_t compared = 10000;
+    const std::vector<std::string_view> some(
+        names.begin(),
+        names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), compared)));
+    return fmt::format("the nearest name is '{}'", printable(nearest(pattern, some)));
+}
+
 std::string unknown(std::string_view what, std::string_view word,
                     const std::vector<std::string_view>& candidates) {
     return fmt::format("unknown {} '{}'; did you mean '{}'? (known: {})", what, word,

@@ -18,6 +18,11 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
 /// nearest, or empty if more than a third of the characters of `word` (at least one) would change.
 std::string similar(std::string_view word, const std::vector<std::string_view>& candidates);
 
+/// What to write instead of a pattern that matches no name: "it is a part of 'a.q_proj.weight'; -t
+/// '*q_proj*' matches such names", else the nearest name. `option` takes the pattern.
+std::string no_match(std::string_view pattern, std::string_view option,
+                     const std::vector<std::string_view>& names);
+
 /// "'word' is not ONE OF ...; did you mean 'x'?": the message of all lists, e.g. unknown("scale
 /// rule", "flor", names).
 std::string unknown(std::string_view what, std::string_view word,

@@ -19,7 +19,7 @@ struct block_counts {
     std::uint32_t overflow;          ///< |y| beyond the largest value
     std::uint32_t clamp;             ///< the rounded |y| beyond the largest value
     std::uint32_t top_code;          ///< q is the largest of its sign
-    std::uint32_t underflow;         ///< nonzero and q = 0
+    std::uint32_t underflow;         ///< x != 0 and d = 0
     std::uint32_t subnormal;         ///< 0 < |q| < smallest normal
     std::uint32_t dequant_overflow;  ///< a dialect's own d is not finite, though S and q are
 };
@@ -45,7 +45,7 @@ struct block_flags {
     bool eligible;   ///< at least two non-zero finite elements
     bool collapsed;  ///< eligible, and all non-zero inputs carry the same non-zero code magnitude
     bool saturated;  ///< eligible, and all non-zero inputs carry the largest code of their sign
-    bool dead;       ///< eligible, and all non-zero inputs underflow
+    bool dead;       ///< eligible, and all non-zero inputs have q = 0
 };
 
 struct block_stats {

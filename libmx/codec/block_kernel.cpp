@@ -32,20 +32,17 @@ void quantize_elements(const block_params& p, std::span<const float> x, const bl
                        float offset, std::span<std::uint8_t> codes, block::exact_totals* sums,
                        bool parts, block::block_stats& out) {
     const int exponent = scale_exponent(out);
-    const double s = base::exact_pow2(exponent);
     const bool random = p.mode.how == format::rounding::stochastic;
     const base::random_key key{p.seed, place.tensor_id};
-    const element_encoder encoder(p, exponent);
+    const element_encoder encoder(p, exponent, offset);
     element_tally tally;
     double max_error = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
-        const float z = p.has_offset ? x[i] - offset : x[i];
         const std::uint32_t draw =
             random ? base::random_u32(key, place.index(static_cast<int>(i))) : 0u;
-        const element_encoder::element e = encoder.encode(z, draw, tally);
+        const element_encoder::element e = encoder.encode(x[i], draw, tally);
         codes[i] = e.code;
-        const float q = p.value[e.code];
-        const block::exact_value d{offset, s * static_cast<double>(q)};
+        const block::exact_value d{offset, e.product};
         max_error = std::max(max_error, std::abs(error_of(x[i], d.offset, d.product)));
         if (sums != nullptr) sums->add(x[i], d, e.part, parts);
     }

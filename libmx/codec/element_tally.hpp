@@ -15,9 +15,10 @@ namespace mx::codec {
 class element_tally {
   public:
     /// Adds an element: `exact` is x / S as rounded exactly, which decides overflow and clamping,
-    /// `magnitude` the magnitude code the element got. Tells the part its error belongs to.
+    /// `magnitude` the magnitude code the element got, `gone` whether x is decoded as zero and is
+    /// not. Tells the part its error belongs to.
     MX_HD block::error_part add(const format::element_params& f, bool nonzero,
-                                const format::encoded& exact, std::uint32_t magnitude) {
+                                const format::encoded& exact, std::uint32_t magnitude, bool gone) {
         if (!nonzero) return block::error_part::grid;
         const std::uint32_t limit = f.limit(exact.negative);
         ++nonzero_;
@@ -27,11 +28,11 @@ class element_tally {
         const bool clamped = exact.unbounded > limit;
         clamp_ += static_cast<std::uint32_t>(clamped);
         top_code_ += static_cast<std::uint32_t>(magnitude == limit);
-        underflow_ += static_cast<std::uint32_t>(magnitude == 0);
+        underflow_ += static_cast<std::uint32_t>(gone);
         // Zero wraps to the top, so one comparison asks for 0 < magnitude < smallest normal.
         subnormal_ += static_cast<std::uint32_t>(magnitude - 1u < f.smallest_normal - 1u);
         if (clamped) return block::error_part::clamp;
-        return magnitude == 0 ? block::error_part::underflow : block::error_part::grid;
+        return gone ? block::error_part::underflow : block::error_part::grid;
     }
 
     /// Writes the counts and the verdicts that follow from them.
@@ -46,7 +47,7 @@ class element_tally {
         out.is.eligible = nonzero_ >= 2;
         out.is.collapsed = out.is.eligible && least_ == most_ && least_ != 0;
         out.is.saturated = out.is.eligible && top_code_ == nonzero_;
-        out.is.dead = out.is.eligible && underflow_ == nonzero_;
+        out.is.dead = out.is.eligible && most_ == 0;
     }
 
     /// The counts of both, over other elements of the same block.

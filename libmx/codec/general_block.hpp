@@ -88,7 +88,8 @@ struct general_tally {
             poisoned += base::is_finite(x) ? 1u : 0u;
             return;
         }
-        const block::error_part part = elements.add(f, x != 0, e.exact, e.magnitude);
+        const block::error_part part =
+            elements.add(f, x != 0, e.exact, e.magnitude, e.magnitude == 0);
         dequant_overflow += e.overflows ? 1u : 0u;
         counted_max = std::max(counted_max, base::bits_of(x) & base::f32_magnitude_mask);
         max_error = std::max(max_error, std::abs(e.value - static_cast<double>(x)));

@@ -106,30 +106,43 @@ MX_HD inline float scale_of_code(std::uint8_t code) {
                                     : base::exact_pow2f(static_cast<int>(code) - format::e8m0_bias);
 }
 
-/// Encodes elements under a power-of-two scale and tallies them. Use a local object: nothing can
-/// alias its members then, so they stay in registers.
+/// Encodes elements x - offset under a power-of-two scale and tallies them. Use a local object:
+/// nothing can alias its members then, so they stay in registers.
 class element_encoder {
   public:
-    MX_HD element_encoder(const plain_params& p, int scale_exponent)
-        : f_(p.element), mode_(p.mode), exponent_(scale_exponent) {}
+    MX_HD element_encoder(const plain_params& p, int scale_exponent, float offset)
+        : f_(p.element),
+          mode_(p.mode),
+          value_(p.value),
+          exponent_(scale_exponent),
+          offset_(offset),
+          scale_(base::exact_pow2(scale_exponent)) {}
 
     struct element {
         std::uint8_t code;
         block::error_part part;
+        double product;  ///< S * q
     };
 
-    MX_HD element encode(float z, std::uint32_t draw, element_tally& tally) const {
-        const std::uint32_t bits = base::bits_of(z);
+    MX_HD element encode(float x, std::uint32_t draw, element_tally& tally) const {
+        const std::uint32_t bits = base::bits_of(x - offset_);
         const format::encoded e = format::encode_magnitude(f_, mode_, bits, exponent_, draw);
         const bool nonzero = (bits & base::f32_magnitude_mask) != 0;
-        const block::error_part part = tally.add(f_, nonzero, e, e.magnitude);
-        return {static_cast<std::uint8_t>(format::with_sign(f_, e.magnitude, e.negative)), part};
+        const auto code = static_cast<std::uint8_t>(format::with_sign(f_, e.magnitude, e.negative));
+        const double product = scale_ * static_cast<double>(value_[code]);
+        // With an offset, q = 0 is the offset itself.
+        const bool gone =
+            offset_ == 0 ? e.magnitude == 0 : x != 0 && static_cast<double>(offset_) + product == 0;
+        return {code, tally.add(f_, nonzero, e, e.magnitude, gone), product};
     }
 
   private:
     format::element_params f_;
     format::rounding_mode mode_;
+    const float* value_;
     int exponent_;
+    float offset_;
+    double scale_;
 };
 
 /// d - x = (O + product) - x without cancellation for a large offset: x - O is computed exactly as

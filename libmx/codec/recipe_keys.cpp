@@ -253,8 +253,9 @@ std::string get_block(const recipe& r) { return fmt::format("{}x{}", r.block.row
 
 void set_axis(recipe& r, std::string_view text) {
     using kind = axis_choice::kind;
-    r.axis = text == "flat" ? axis_choice{kind::flat, 0}
-                            : axis_choice{kind::index, integer<int>("axis", text, -64, 63)};
+    r.axis = text == "sum"    ? axis_choice{}
+             : text == "flat" ? axis_choice{kind::flat, 0}
+                              : axis_choice{kind::index, integer<int>("axis", text, -64, 63)};
 }
 
 void set_reach(recipe& r, std::string_view text) {
@@ -266,8 +267,9 @@ std::string get_reach(const recipe& r) {
 }
 
 std::string get_axis(const recipe& r) {
+    if (r.axis.what == axis_choice::kind::last) return "sum";
     if (r.axis.what == axis_choice::kind::flat) return "flat";
-    return fmt::format("{}", r.axis.what == axis_choice::kind::last ? -1 : r.axis.value);
+    return fmt::format("{}", r.axis.value);
 }
 
 constexpr std::array keys{
@@ -294,9 +296,10 @@ constexpr std::array keys{
                [](const recipe& r) { return fmt::format("{}", r.seed); }},
     recipe_key{"block", "RxC", "rows x columns that share a scale: 1x32, 32x1, 16x16, ...",
                set_block, get_block},
-    recipe_key{"axis", "K or flat",
-               "axis a 1-D block runs along (-1: last), or the flattened tensor", set_axis,
-               get_axis},
+    recipe_key{"axis", "sum, N or flat",
+               "axis that blocks run along: the one products sum over, axis N (-1: last), or the "
+               "flattened tensor",
+               set_axis, get_axis},
     recipe_key{
         "offset", "none, fp16", "fp16: asymmetric, the block's centre is subtracted",
         [](recipe& r, std::string_view v) { r.offset = read_word("offset", v, offset_words); },
@@ -367,30 +370,19 @@ constexpr std::array keys{
                set_dialect, [](const recipe& r) { return std::string(r.by->name); }},
 };
 
-// 1-D blocks have one form per axis: 1xN and Nx1 for the last two axes, 1xN with an index for any
-// other axis.
+// A named axis replaces the orientation of a 1-D block: 1xN and Nx1 become 1xN.
 void normalize_axis(recipe& r) {
     using kind = axis_choice::kind;
     if (r.axis.what == kind::last) return;
-    // The explicit default: a tile covers the last axis (and the one before it) anyway.
-    if (r.axis == axis_choice{kind::index, -1} && r.block.rows > 1 && r.block.cols > 1) {
-        r.axis = {};
-        return;
-    }
     if (r.block.rows > 1 && r.block.cols > 1) {
+        // The last two axes as they are stored, whatever products sum over.
+        if (r.axis == axis_choice{kind::index, -1}) return;
         fail(
-            fmt::format("block={} with axis={}: a tile lies along the last two axes; "
-                        "leave axis out or use a 1-D block",
+            fmt::format("block={} with axis={}: a tile lies along two axes; leave axis out, give "
+                        "axis=-1 for the last two as they are stored, or use a 1-D block",
                         get_block(r), get_axis(r)));
     }
-    const int length = r.block.rows * r.block.cols;
-    r.block = {1, length};
-    if (r.axis.what == kind::flat) return;
-    if (r.axis.value == -1) r.axis = {};
-    if (r.axis.what == kind::index && r.axis.value == -2) {
-        r.axis = {};
-        r.block = {length, 1};
-    }
+    r.block = {1, r.block.rows * r.block.cols};
 }
 
 }  // namespace
@@ -433,12 +425,12 @@ void check_areas(const recipe& r, std::string_view key) {
     };
     const bool last = r.axis.what == axis_choice::kind::last;
     if (r.outer.what == kind::row) {
-        require(r.block.rows == 1 && r.axis.what != axis_choice::kind::index,
-                "along rows, the last axis");
+        require(r.block.rows == 1, "along rows");
     } else if (r.outer.what == kind::column) {
         require(r.block.cols == 1 && last, "along columns, as with block=16x1");
     } else if (r.outer.what == kind::tile) {
-        require(last && r.outer.rows % r.block.rows == 0 && r.outer.cols % r.block.cols == 0,
+        require((last || r.axis == axis_choice{axis_choice::kind::index, -1}) &&
+                    r.outer.rows % r.block.rows == 0 && r.outer.cols % r.block.cols == 0,
                 "in tiles of a whole number of blocks");
     }
 }

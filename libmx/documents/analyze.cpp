@@ -13,7 +13,7 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     request.histograms = o.histograms;
     request.distributions = o.histograms;
     request.blocks_path = o.blocks;
-    const measured_model m(o, request, around);
+    const measured_model m("analyze", o, request, around);
     request.decompose = o.decompose || o.page || o.parts.page_sums;
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
     if (!m.is_part()) engine::require_any(analysis::has_elements(a.results), a.skipped);

@@ -23,13 +23,15 @@ void refuse_measuring(const diff_options& o) {
     in.globs.clear();
     role_options roles = o.roles;
     roles.roles.clear();
-    std::string text = selection_text(in, roles);
-    if (!o.parts.shard.empty()) text = "--shard " + o.parts.shard;
-    if (text.empty()) return;
+    std::vector<report::given_option> given = given_options(in, roles);
+    for (const std::string& glob : o.transposed_a) given.push_back({"transpose-a", glob});
+    for (const std::string& glob : o.transposed_b) given.push_back({"transpose-b", glob});
+    if (!o.parts.shard.empty()) given.push_back({"shard", o.parts.shard});
+    if (given.empty()) return;
     base::refuse(
-        "{}: is about tensors, and these are results files; give it to the command that "
+        "--{}: is about tensors, and these are results files; give it to the command that "
         "measures them",
-        text);
+        given.front().name);
 }
 
 report::value text_or_undefined(const std::string& s) {

@@ -49,7 +49,7 @@ void put_before(std::vector<codec::recipe>& recipes, std::vector<codec::recipe> 
 measured cluster(const cluster_options& o, const surroundings& around) {
     analysis::analysis_request request;
     if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
-    const measured_model m(o, request, around);
+    const measured_model m("cluster", o, request, around);
     // Without --recipe: the rule that clamps, then what the policy judges.
     if (o.recipes.empty()) {
         put_before(request.recipes,

@@ -60,7 +60,7 @@ measured compare(const compare_options& o, const surroundings& around) {
     const bool verdict = by_default(o);
     analysis::analysis_request request;
     if (!verdict) request = compare::request_of(plan, o.phase_sweep);
-    const measured_model m(o, request, around);
+    const measured_model m("compare", o, request, around);
     if (verdict) {
         sweep.more = request.recipes;
         plan = plan_sweep(sweep);

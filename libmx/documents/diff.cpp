@@ -3,7 +3,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "libmx/base/status.hpp"
@@ -13,6 +15,7 @@
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/diff/diff.hpp"
+#include "libmx/studies/diff/transposed.hpp"
 
 namespace mx::documents {
 namespace {
@@ -55,6 +58,49 @@ std::vector<std::string> ordered(const diff_options& o, const std::vector<std::s
     return paths;
 }
 
+// The options of a dump: which of two it is decides which of its tensors are transposed.
+input_options inputs_of(const diff_options& o, std::size_t dump) {
+    input_options in = o.in;
+    const std::vector<std::string>& more = dump == 0 ? o.transposed_a : o.transposed_b;
+    in.views.transposed.insert(in.views.transposed.end(), more.begin(), more.end());
+    return in;
+}
+
+// The command with other tensors transposed.
+std::string transposing_command(const diff_options& o, const std::vector<std::string>& globs) {
+    report::command_line line{"diff", o.in.files, {}, given_options(o.in, o.roles, o.groups)};
+    const auto add = [&](const char* name, const std::vector<std::string>& values) {
+        for (const std::string& v : values) line.options.push_back({name, v});
+    };
+    add("recipe", o.recipes);
+    add("labels", o.labels);
+    if (o.as_given) line.options.push_back({"as-given"});
+    add("transpose-a", o.transposed_a);
+    add("transpose-b", o.transposed_b);
+    add("transpose-b", globs);
+    return line.text();
+}
+
+report::section transposed_section(const std::vector<diff::transposed_tensor>& found) {
+    constexpr std::size_t shown = 4;
+    report::section s{.heading = "Stored transposed"};
+    for (const diff::transposed_tensor& t : found) {
+        if (s.notes.size() == shown) break;
+        s.notes.push_back(
+            t.nrmse
+                ? fmt::format("- {}: on a sample, nrmse is {:.2f} as stored and {:.2f} with the "
+                              "last two axes of one dump swapped.",
+                              t.name, *t.nrmse, *t.transposed_nrmse)
+                : fmt::format("- {}: the shapes agree with the last two axes of one dump "
+                              "swapped.",
+                              t.name));
+    }
+    if (found.size() > shown) {
+        s.notes.push_back(fmt::format("- {} more.", found.size() - shown));
+    }
+    return s;
+}
+
 }  // namespace
 
 report::document diff(const diff_options& o, const dump_surroundings& around) {
@@ -73,19 +119,34 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
     std::vector<opened_dump> dumps;
     std::vector<const io::reader*> readers;
     file_sizes files;
+    const bool two = request.paths.size() == 2;
+    if (!two && !(o.transposed_a.empty() && o.transposed_b.empty())) {
+        base::refuse(
+            "--transpose-a and --transpose-b are for two dumps, not {}: --transpose is for "
+            "all",
+            request.paths.size());
+    }
     for (const std::string& path : request.paths) {
-        dumps.push_back(around.open(path));
+        dumps.push_back(around.open(path, inputs_of(o, dumps.size())));
         readers.push_back(dumps.back().tensors.get());
         const file_sizes& more = dumps.back().files;
         files.insert(files.end(), more.begin(), more.end());
     }
     const std::vector<engine::tensor_ref> chosen =
         with_roles(engine::select(readers, o.in.globs), o.roles, request.roles);
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+        std::vector<engine::tensor_ref> own;
+        std::ranges::copy_if(chosen, std::back_inserter(own),
+                             [&](const engine::tensor_ref& t) { return t.file == readers[i]; });
+        engine::require_names_once(own, request.paths[i]);
+    }
     request.share = share_of(o.parts);
     const part_inputs of(files, chosen);
     if (request.share) check_parts(o.parts, of, false);
     diff::diff_result result = diff::diff(readers, chosen, request, control);
 
+    std::vector<diff::transposed_tensor> transposed;
+    if (two && !is_part(request.share)) transposed = diff::find_transposed(readers, chosen);
     report::document d;
     const bool reordered = request.paths != given;
     if (!is_part(request.share)) d.sections = pages::diff_sections(result, request.labels, o.all);
@@ -93,6 +154,15 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
         d.sections.begin(),
         pages::order_section(request.labels, reordered ? diff::label_dumps(given, {}).text
                                                        : std::vector<std::string>()));
+    if (!transposed.empty()) {
+        report::section s = transposed_section(transposed);
+        if (around.on_disk) {
+            s.notes.push_back("To compare them so:");
+            s.notes.push_back("$ " +
+                              transposing_command(o, diff::globs_of(transposed, *readers[1])));
+        }
+        d.sections.insert(d.sections.begin() + 1, std::move(s));
+    }
     d.head = pages::document_head("mx.diff/1");
     d.head.emplace_back("inputs", input_list(files));
     const std::vector<std::string>& labels = request.labels.text;
@@ -104,6 +174,12 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
     d.tail.emplace_back("findings", finding_list(result, request.labels));
     d.tail.emplace_back("summary", report::list(result.summary.begin(), result.summary.end()));
     d.tail.emplace_back("left_out", skipped_list(result.left_out));
+    d.tail.emplace_back(
+        "transposed", report::to_list(transposed, [](const diff::transposed_tensor& t) {
+            return report::record{{"tensor", t.name},
+                                  {"nrmse", report::to_value(t.nrmse)},
+                                  {"transposed_nrmse", report::to_value(t.transposed_nrmse)}};
+        }));
     d.results = std::move(result.results);
     if (is_part(request.share)) {
         finish_part(d, o.parts, *request.share, of);

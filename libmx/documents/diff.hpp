@@ -25,6 +25,8 @@ struct diff_options {
     bool as_given = false;             ///< not in the order of the numbers in their names
     std::vector<std::string> groups;   ///< which tensors share a record: analysis::group_tensors
     bool all = false;                  ///< sections show every tensor
+    /// Globs: of the first and of the second of two dumps alone, the last two axes change places.
+    std::vector<std::string> transposed_a, transposed_b;
     part_options parts;
 };
 
@@ -37,7 +39,7 @@ struct opened_dump {
 /// The source of dumps and threads; `control` is called first.
 struct dump_surroundings {
     std::function<engine::run_control(std::span<const codec::recipe>)> control;
-    std::function<opened_dump(const std::string& path)> open;
+    std::function<opened_dump(const std::string& path, const input_options& in)> open;
     bool on_disk = true;  ///< paths may be patterns, which are expanded
 };
 

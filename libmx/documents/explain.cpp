@@ -104,6 +104,13 @@ report::document policy_document(const explain_options& o) {
     return d;
 }
 
+// Where publications disagree.
+std::string_view remark_on(const format::scale_format& f) {
+    if (f.name != "ue5m3") return {};
+    return "; the largest value is 114688 (CUDA 13.4, AMD Quark), not 61440, which is that of an "
+           "E5M3 with the top exponent reserved (ml-explore/mlx#2962)";
+}
+
 }  // namespace
 
 report::document explain(const explain_options& o) {
@@ -117,7 +124,7 @@ report::document explain(const explain_options& o) {
         if (!f->has_codes()) {
             base::refuse("{}: {}; 'mx formats' has its limits", f->name, f->summary);
         }
-        return code_document(*f, o, fmt::format("{}: {}", f->name, f->summary));
+        return code_document(*f, o, fmt::format("{}: {}{}", f->name, f->summary, remark_on(*f)));
     }
     if (!o.codes.empty()) {
         base::refuse(

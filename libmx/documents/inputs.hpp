@@ -14,6 +14,7 @@
 #include "libmx/engine/skip.hpp"
 #include "libmx/engine/views.hpp"
 #include "libmx/io/reader.hpp"
+#include "libmx/report/command_line.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::documents {
@@ -37,16 +38,18 @@ struct role_options {
 engine::role_finder finder_of(const role_options& o);
 
 /// Those of `tensors` that have one of the requested roles. Throws base::error (usage) for an
-/// unknown role, and naming the roles if none of them has a tensor.
+/// unknown role, for a pattern that matches no tensor of their files, and naming the roles if none
+/// of them has a tensor.
 std::vector<engine::tensor_ref> with_roles(std::vector<engine::tensor_ref> tensors,
                                            const role_options& o,
                                            const engine::role_finder& finder);
 
-/// How tensors were selected and seen, as options: the member `selection`. Empty: all as they are.
-std::string selection_text(const input_options& in, const role_options& roles);
+/// The options that decide which tensors a command has, and how it sees them.
+std::vector<report::given_option> given_options(const input_options& in, const role_options& roles,
+                                                const std::vector<std::string>& groups = {});
 
-/// Path and bytes of files, in order; none for arrays in memory.
-using file_sizes = std::vector<std::pair<std::string, std::uint64_t>>;
+/// Files in order; none for arrays in memory.
+using file_sizes = std::vector<engine::input_file>;
 
 /// Tensors and their files; no files for arrays. What is opened outlives the call.
 struct opened_tensors {
@@ -57,7 +60,8 @@ struct opened_tensors {
 /// Returns the SHA-256 of a file in hexadecimal digits; "" if it is unavailable.
 using digest_function = std::function<std::string(const std::string& path)>;
 
-/// [{"path", "bytes"}] of every file read, with its digest if there is a function for it.
+/// [{"path", "bytes"}] of every file read, with the argument that named it if that is another path,
+/// and its digest if there is a function for it.
 report::list input_list(const file_sizes& files, const digest_function& digest = {});
 
 /// [{"file", "tensor", "recipe", "reason"}] of what a run left out; of tensors that are not real

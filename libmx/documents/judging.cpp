@@ -8,9 +8,23 @@
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
-#include "libmx/policy/missing.hpp"
+#include "libmx/engine/contraction.hpp"
+#include "libmx/engine/share.hpp"
+#include "libmx/engine/skip.hpp"
 
 namespace mx::documents {
+namespace {
+
+// The choices that are not the defaults.
+std::vector<report::given_option> judging_given(const judging_options& o) {
+    std::vector<report::given_option> given;
+    if (!o.policy.empty()) given.push_back({"policy", o.policy});
+    if (!o.target.empty()) given.push_back({"target", o.target});
+    if (!o.eval.empty()) given.push_back({"eval", o.eval});
+    return given;
+}
+
+}  // namespace
 
 policy::basis basis_of(const judging_options& o) {
     policy::basis b;
@@ -19,7 +33,28 @@ policy::basis basis_of(const judging_options& o) {
     if (!o.eval.empty()) {
         b.scores = policy::parse_scores(analysis::open_results(o.eval).content, o.eval);
     }
+    b.options = judging_given(o);
     return b;
+}
+
+std::vector<policy::measured_tensor> described(const std::vector<engine::tensor_ref>& tensors,
+                                               const engine::role_finder& roles) {
+    std::vector<policy::measured_tensor> of;
+    for (const engine::tensor_ref& t : tensors) {
+        const io::tensor_info& info = t.info();
+        policy::measured_tensor& m = of.emplace_back();
+        m.file = info.file;
+        m.name = info.name;
+        m.left_out = engine::why_left_out(info);
+        // As in results (policy::add_left_out).
+        m.role = m.left_out.empty() ? std::string(roles.role_of(info)) : "other";
+        m.dtype = tensor::row_of(info.type).name;
+        m.shape.assign(info.shape.begin(), info.shape.end());
+        m.elements = info.elements;
+        m.bytes = engine::bytes_of(info);
+        m.sums_over = engine::summed_axes_of(info, m.role);
+    }
+    return of;
 }
 
 policy::policy policy_of(const std::string& name) {
@@ -37,14 +72,6 @@ const policy::target& target_of(const std::string& name) {
         base::refuse("--target: " + base::unknown("target", name, names));
     }
     return policy::find_target(name);
-}
-
-std::string judging_text(const judging_options& o) {
-    std::string text;
-    if (!o.policy.empty()) text += " --policy " + policy::shell_word(o.policy);
-    if (!o.target.empty()) text += " --target " + policy::shell_word(o.target);
-    if (!o.eval.empty()) text += " --eval " + policy::shell_word(o.eval);
-    return text;
 }
 
 }  // namespace mx::documents

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "libmx/engine/model.hpp"
+#include "libmx/engine/roles.hpp"
 #include "libmx/policy/judged_model.hpp"
 #include "libmx/policy/targets.hpp"
 
@@ -16,13 +19,14 @@ struct judging_options {
 /// Reads the named files. Throws base::error (usage, input).
 policy::basis basis_of(const judging_options& o);
 
+/// Tensors as a policy sees them before anything is measured.
+std::vector<policy::measured_tensor> described(const std::vector<engine::tensor_ref>& tensors,
+                                               const engine::role_finder& roles);
+
 /// The policy of that name, or in the file: a word with a '.' or a '/'. Throws base::error.
 policy::policy policy_of(const std::string& name);
 
 /// The target of that name; "any" for an empty one. Throws base::error (usage).
 const policy::target& target_of(const std::string& name);
-
-/// The choices that are not the defaults, as options: " --target b200".
-std::string judging_text(const judging_options& o);
 
 }  // namespace mx::documents

@@ -27,15 +27,8 @@ analysis::analysis_request& with_finder(analysis::analysis_request& request,
 std::vector<codec::recipe> recipes_for(const policy::basis& by,
                                        const std::vector<engine::tensor_ref>& tensors,
                                        const engine::role_finder& roles) {
-    std::vector<policy::measured_tensor> of;
-    for (const engine::tensor_ref& t : tensors) {
-        const io::tensor_info& info = t.info();
-        if (!engine::why_left_out(info).empty()) continue;
-        policy::measured_tensor& m = of.emplace_back();
-        m.name = info.name;
-        m.role = std::string(roles.role_of(info));
-        m.shape.assign(info.shape.begin(), info.shape.end());
-    }
+    std::vector<policy::measured_tensor> of = described(tensors, roles);
+    std::erase_if(of, [](const policy::measured_tensor& t) { return !t.left_out.empty(); });
     const policy::policy p = by.by ? *by.by : policy::find_policy(policy::default_policy(of));
     return policy::recipes_to_measure(p, *by.on, of);
 }
@@ -94,7 +87,6 @@ pages::review review_of(std::span<const pages::result_set> sets, const judging_o
                         bool with_page) {
     pages::review_options options;
     options.judged_by = basis_of(o);
-    options.judging = judging_text(o);
     options.made_by = fmt::format("mx {}, {}, {}", version, compiler, build_type);
     pages::review r = pages::make_review(sets, options, with_page);
     report::record head = pages::document_head("mx.report/2");
@@ -103,9 +95,10 @@ pages::review review_of(std::span<const pages::result_set> sets, const judging_o
     return r;
 }
 
-measured_model::measured_model(const measuring_options& o, analysis::analysis_request& r,
-                               const surroundings& around)
-    : options(o),
+measured_model::measured_model(const char* name, const measuring_options& o,
+                               analysis::analysis_request& r, const surroundings& around)
+    : command(name),
+      options(o),
       request(with_finder(r, o)),
       opened(chosen(around.open(), o.roles, r.roles)),
       control(around.control(with_recipes(r.recipes, o, opened.tensors, r.roles))) {
@@ -119,11 +112,9 @@ report::record measured_model::head() const {
     report::record head = pages::document_head("mx.analysis/1");
     head.emplace_back("inputs",
                       input_list(opened.files, is_part() ? digest_function() : options.digest));
-    std::string selection = selection_text(options.in, options.roles);
-    for (const std::string& g : options.groups) {
-        selection += (selection.empty() ? "" : " ") + ("--group " + policy::shell_word(g));
-    }
-    if (!selection.empty()) head.emplace_back("selection", selection);
+    head.emplace_back(
+        "given", report::given_record(
+                     {command, {}, {}, given_options(options.in, options.roles, options.groups)}));
     return head;
 }
 

@@ -47,8 +47,8 @@ struct measured {
 struct measured_model {
     /// Completes `request` with roles, with distributions for a page, and, if it has no recipe,
     /// with those that the policy judges.
-    measured_model(const measuring_options& o, analysis::analysis_request& request,
-                   const surroundings& around);
+    measured_model(const char* command, const measuring_options& o,
+                   analysis::analysis_request& request, const surroundings& around);
 
     /// Whether only a part is measured: sections and statements about all tensors are left out.
     bool is_part() const { return documents::is_part(request.share); }
@@ -59,6 +59,7 @@ struct measured_model {
                     const std::vector<engine::skipped_tensor>& skipped,
                     const analysis::distributions& sums, bool verdict_first) const;
 
+    const char* command;  ///< "analyze": of the document's head
     const measuring_options& options;
     const analysis::analysis_request& request;
     opened_tensors opened;

@@ -230,7 +230,7 @@ std::string part_text(const part_options& o, const part_inputs& inputs, std::uin
 }
 
 part_inputs::part_inputs(const file_sizes& opened, const std::vector<engine::tensor_ref>& of) {
-    for (const auto& [path, bytes] : opened) {
+    for (const auto& [path, bytes, given] : opened) {
         std::error_code failure;
         const auto time = std::filesystem::last_write_time(path, failure);
         files.emplace_back(

@@ -21,9 +21,19 @@ constexpr std::array<std::string_view, 6> endings{"_global_scale", ".global_scal
 
 }  // namespace
 
-given_scales::given_scales(const std::string& path) : path_(path), file_(io::open_model(path)) {}
+given_scales::given_scales(const std::string& path) : path_(path), file_(io::open_model(path)) {
+    const std::vector<io::tensor_info>& arrays = file_->tensors();
+    if (arrays.size() != 1 || arrays.front().elements != 1) return;
+    const std::string& array = arrays.front().name;
+    for (const std::string_view ending : endings) {
+        if (array.ends_with(ending)) {
+            owners_.push_back(array.substr(0, array.size() - ending.size()));
+        }
+    }
+}
 
-std::optional<float> given_scales::of(const std::string& name) const {
+std::optional<float> given_scales::of(const io::tensor_ref& tensor) const {
+    const std::string& name = tensor.info().name;
     const std::vector<io::tensor_info>& arrays = file_->tensors();
     std::optional<std::size_t> several;
     for (const std::string_view ending : endings) {
@@ -35,12 +45,34 @@ std::optional<float> given_scales::of(const std::string& name) const {
         several = several.value_or(at);
     }
     if (several) return read(*several);
-    if (arrays.size() == 1 && arrays.front().elements == 1) return read(0);
+    if (!owners_.empty() && !is_of_another(tensor)) return read(0);
     return std::nullopt;
 }
 
+bool given_scales::is_of_another(const io::tensor_ref& tensor) const {
+    if (asked_ != tensor.file) {
+        asked_ = tensor.file;
+        known_.clear();
+        for (const io::tensor_info& t : tensor.file->tensors()) {
+            if (std::ranges::find(owners_, t.name) != owners_.end()) known_.push_back(t.name);
+        }
+    }
+    const std::string& name = tensor.info().name;
+    if (std::ranges::find(owners_, name) != owners_.end()) return false;
+    if (!known_.empty()) return true;
+    // The path of a tensor that is not in the input: the other tensor of a layer that was left out.
+    return std::ranges::any_of(owners_, [&](const std::string& owner) {
+        const bool path = owner.find_first_of("./") != std::string::npos &&
+                          owner != file_->tensors().front().name;
+        return path && !owner.starts_with(name + ".") && !name.starts_with(owner + ".");
+    });
+}
+
 std::string given_scales::why_left_out() const {
-    return fmt::format("'{}' has no outer scale for it", path_);
+    const std::string only =
+        owners_.empty() ? std::string()
+                        : fmt::format(": its only number is '{}'", file_->tensors().front().name);
+    return fmt::format("'{}' has no outer scale for it{}", path_, only);
 }
 
 float given_scales::read(std::size_t array) const {

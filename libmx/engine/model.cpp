@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
@@ -16,21 +19,23 @@ namespace {
 
 [[noreturn]] void nothing_matches(const std::string& glob, const std::vector<tensor_ref>& all) {
     std::vector<std::string_view> names;
-    for (const tensor_ref& t : all) {
-        if (names.size() < 10000) names.emplace_back(t.info().name);
-    }
-    const std::string near = base::nearest(glob, names);
-    const std::string hint =
-        near.empty() ? "the files have no tensors"
-                     : fmt::format("the nearest name is '{}'; `mx tensors` lists all", near);
-    base::refuse("--tensor '{}' matches no tensor: {}", glob, hint);
+    for (const tensor_ref& t : all) names.emplace_back(t.info().name);
+    base::refuse("--tensor '{}' matches no tensor: {}; `mx tensors` lists all", glob,
+                 base::no_match(glob, "-t", names));
 }
 
 }  // namespace
 
 model::model(const std::vector<std::string>& paths, const io::open_options& options,
              const view_request& views) {
-    const std::vector<std::string> files = io::input_paths(paths);
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        const std::vector<std::string> of = io::input_paths({path});
+        files.insert(files.end(), of.begin(), of.end());
+        given_.insert(given_.end(), of.size(), path);
+        if (of.size() < 2 || !io::is_folder(path)) continue;
+        for (const std::string& file : of) parts_.emplace(file, path);
+    }
     std::optional<base::task> opening;
     // The reader of a sharded model reports its shards.
     if (files.size() > 1) opening.emplace("opening", files.size());
@@ -68,15 +73,45 @@ std::vector<tensor_ref> select(std::span<const io::reader* const> readers,
     return picked;
 }
 
-std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) const {
-    const io::reader* const all = &reader();
-    return engine::select(std::span(&all, 1), globs);
+void require_names_once(std::span<const tensor_ref> tensors, const std::string& of) {
+    std::map<std::string_view, const std::string*> files;  // by name
+    for (const tensor_ref& t : tensors) {
+        const io::tensor_info& info = t.info();
+        const auto [at, added] = files.emplace(info.name, &info.file);
+        if (added) continue;
+        base::refuse(
+            fmt::format("the model is there twice: '{}' is in {} and in {}; name one of the files, "
+                        "or choose with --tensor so that each name is there once",
+                        base::printable(info.name), *at->second, info.file),
+            {of, {}, {}});
+    }
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> model::files() const {
-    std::vector<std::pair<std::string, std::uint64_t>> files;
-    for (const std::unique_ptr<io::reader>& r : readers_) {
-        for (const auto& f : r->files()) files.push_back(f);
+std::vector<tensor_ref> model::tensors() const {
+    const io::reader* const all = &reader();
+    return engine::select(std::span(&all, 1), {});
+}
+
+std::vector<tensor_ref> model::select(const std::vector<std::string>& globs) const {
+    const io::reader* const all = &reader();
+    std::vector<tensor_ref> selected = engine::select(std::span(&all, 1), globs);
+    // Files that are named one by one may be dumps of one model; those of a directory are its
+    // parts.
+    std::map<std::string, std::vector<tensor_ref>> of;  // by directory
+    for (const tensor_ref& t : selected) {
+        const auto at = parts_.find(t.info().file);
+        if (at != parts_.end()) of[at->second].push_back(t);
+    }
+    for (const auto& [directory, tensors] : of) require_names_once(tensors, directory);
+    return selected;
+}
+
+std::vector<input_file> model::files() const {
+    std::vector<input_file> files;
+    for (std::size_t i = 0; i < readers_.size(); ++i) {
+        for (const auto& [path, bytes] : readers_[i]->files()) {
+            files.push_back({path, bytes, given_[i]});
+        }
     }
     return files;
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +22,18 @@ using tensor_ref = io::tensor_ref;
 std::vector<tensor_ref> select(std::span<const io::reader* const> readers,
                                const std::vector<std::string>& globs);
 
+/// A file that was read, and the argument that named it: the file itself, or a directory, a
+/// pattern, an index.
+struct input_file {
+    std::string path;
+    std::uint64_t bytes = 0;
+    std::string given;
+};
+
+/// Throws base::error (usage) with both files if two tensors have the same name: outputs and tables
+/// could not tell them apart. `of`: what holds them, for the message; empty: the files.
+void require_names_once(std::span<const tensor_ref> tensors, const std::string& of = {});
+
 /// Opened files in the order given.
 class model {
   public:
@@ -30,16 +44,21 @@ class model {
 
     /// The tensors after applying the views, in one reader.
     const io::reader& reader() const { return view_ ? *view_ : *readers_.front(); }
-    /// The selected tensors: see above.
+    /// All tensors, whatever their names.
+    std::vector<tensor_ref> tensors() const;
+    /// The selected tensors: see above. Throws base::error (usage) also if two files of one
+    /// directory have a selected tensor of the same name: it holds a model twice.
     std::vector<tensor_ref> select(const std::vector<std::string>& globs) const;
-    /// Path and size of every file read, in order.
-    std::vector<std::pair<std::string, std::uint64_t>> files() const;
+    /// Every file read, in order.
+    std::vector<input_file> files() const;
     /// The files as stored, without views.
     const std::vector<std::unique_ptr<io::reader>>& readers() const { return readers_; }
 
   private:
     std::vector<std::unique_ptr<io::reader>> readers_;
-    std::unique_ptr<io::reader> view_;  ///< none: the only file as it is
+    std::vector<std::string> given_;            ///< by reader: the path that named it
+    std::map<std::string, std::string> parts_;  ///< the directory of each of its several files
+    std::unique_ptr<io::reader> view_;          ///< none: the only file as it is
 };
 
 }  // namespace mx::engine

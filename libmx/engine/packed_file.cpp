@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/quantized/coded_blocks.hpp"
@@ -45,6 +47,16 @@ std::optional<tensor::shape> parse_shape(std::string_view text) {
     }
     if (s.empty()) return std::nullopt;
     return s;
+}
+
+// "FIRST-LAST", two axes of `rank`.
+std::optional<axis_range> parse_axes(std::string_view text, std::size_t rank) {
+    const std::size_t line = text.find('-');
+    if (line == std::string_view::npos) return std::nullopt;
+    const auto first = base::parsed<std::size_t>(text.substr(0, line));
+    const auto last = base::parsed<std::size_t>(text.substr(line + 1));
+    if (!first || !last || *first > *last || *last >= rank) return std::nullopt;
+    return axis_range{*first, *last + 1};
 }
 
 std::optional<std::size_t> index_of(const io::reader& file, const std::string& name) {
@@ -80,18 +92,29 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
                          const codec::recipe& recipe) {
     const std::size_t space = entry.find(' ');
     const auto type = tensor::find_dtype(entry.substr(0, space));
-    const auto shape =
-        space == std::string_view::npos ? std::nullopt : parse_shape(entry.substr(space + 1));
-    if (!type || !shape) {
-        fail(file, name, fmt::format("metadata entry '{}' is not DTYPE SHAPE", entry));
+    std::string_view rest = space == std::string_view::npos ? "" : entry.substr(space + 1);
+    const std::size_t behind = rest.find(' ');
+    const auto shape = parse_shape(rest.substr(0, behind));
+    std::optional<axis_range> sums;
+    if (shape) sums = last_axis(*shape);
+    if (shape && behind != std::string_view::npos) {
+        sums = parse_axes(rest.substr(behind + 1), shape->size());
+    }
+    if (!type || rest.empty() || !shape || !sums) {
+        fail(file, name,
+             fmt::format("metadata entry '{}' is not DTYPE SHAPE, or DTYPE SHAPE FIRST-LAST with "
+                         "two of its axes",
+                         entry));
     }
     const auto elements = tensor::element_count(*shape);
     if (!elements) fail(file, name, "the shape in the metadata is too large");
     std::string reason;
-    const std::optional<geometry> layout = lay_out(*shape, recipe, reason);
+    const std::optional<geometry> layout = lay_out(*shape, *sums, recipe, reason);
     if (!layout) fail(file, name, "the recipe does not fit the tensor: " + reason);
     const std::uint64_t blocks = layout->grid.blocks();
-    packed_tensor t{name, recipe, *type, *shape, 0, 0, std::nullopt, std::nullopt};
+    packed_tensor t{name, recipe, *type, *shape, {}, 0, 0, std::nullopt, std::nullopt};
+    t.sums_over = {static_cast<int>(sums->first), static_cast<int>(sums->last),
+                   "the axis of its blocks in the packed file"};
     t.codes = need(file, name, ".codes", block::packed_bytes(recipe.element->bits(), *elements));
     // The codes are present, so the number of blocks cannot overflow.
     const auto scale_bytes =
@@ -280,6 +303,13 @@ std::vector<std::size_t> packed_tensor::parts() const {
     return all;
 }
 
+block::grid packed_tensor::grid() const {
+    std::string reason;
+    const axis_range sums{static_cast<std::size_t>(sums_over.first),
+                          static_cast<std::size_t>(sums_over.last)};
+    return lay_out(shape, sums, recipe, reason)->grid;
+}
+
 std::string path_of(const io::reader& file) {
     return file.files().empty() ? std::string() : file.files().front().first;
 }
@@ -303,8 +333,13 @@ tensor::dtype scales_type(const codec::recipe& r) {
 
 std::string tensor_key(const std::string& tensor) { return std::string(tensor_prefix) + tensor; }
 
-std::string tensor_entry(const io::tensor_info& info) {
-    return fmt::format("{} {}", tensor::row_of(info.type).name, tensor::to_string(info.shape));
+std::string tensor_entry(const io::tensor_info& info, std::optional<axis_range> blocks) {
+    std::string entry =
+        fmt::format("{} {}", tensor::row_of(info.type).name, tensor::to_string(info.shape));
+    if (blocks && *blocks != last_axis(info.shape)) {
+        entry += fmt::format(" {}-{}", blocks->first, blocks->last - 1);
+    }
+    return entry;
 }
 
 void put_recipes(io::metadata_map& to, const std::vector<tensor_recipe>& tensors, bool packed) {
@@ -364,9 +399,8 @@ std::unique_ptr<io::byte_source> open_blocks(const codec::recipe& r,
 }
 
 std::unique_ptr<io::byte_source> open_packed(const io::reader& file, const packed_tensor& t) {
-    std::string reason;
     const codec::recipe& r = t.recipe;
-    const block::grid grid = lay_out(t.shape, r, reason)->grid;
+    const block::grid grid = t.grid();
     const codec::block_params params = params_of(file, t);
     return open_blocks(
         r, params, grid, r.element->bits(),

@@ -14,6 +14,7 @@
 #include "libmx/block/view.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/engine/geometry.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/io/sources.hpp"
@@ -36,9 +37,10 @@ std::string path_of(const io::reader& file);
 tensor::dtype scales_type(const codec::recipe& r);
 
 /// Metadata entry of a tensor: its name after a fixed prefix, and its original dtype and logical
-/// shape as "BF16 64x128" ("F32 -" for a scalar).
+/// shape as "BF16 64x128" ("F32 -" for a scalar). If its blocks run along axes that are not the
+/// last one and that no recipe names, the first and last of these follow: "F32 512x213 0-0".
 std::string tensor_key(const std::string& tensor);
-std::string tensor_entry(const io::tensor_info& info);
+std::string tensor_entry(const io::tensor_info& info, std::optional<axis_range> blocks = {});
 
 /// A tensor and its recipe.
 struct tensor_recipe {
@@ -60,12 +62,15 @@ struct packed_tensor {
     codec::recipe recipe;
     tensor::dtype original;
     tensor::shape shape;
+    io::contraction sums_over;
     std::size_t codes, scales;  ///< indices into the reader's tensors
     std::optional<std::size_t> offsets;
     std::optional<std::size_t> tensor_scale;  ///< or those of areas
 
     /// All of these.
     std::vector<std::size_t> parts() const;
+    /// Its blocks, which were found to fit.
+    block::grid grid() const;
 };
 
 /// Parses a packed file. Throws base::error (input) with what is missing or inconsistent.

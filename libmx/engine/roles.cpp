@@ -7,17 +7,20 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <unordered_map>
 #include <utility>
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/io/no_product.hpp"
 
 namespace mx::engine {
 namespace {
 
 // Prefixes that a dump adds to a weight's name (gradients, optimizer state) are tested before the
-// weight's own role. A norm's bias is a bias, because it does not multiply.
+// weight's own role. A norm's bias is a bias, because it does not multiply. The last row has every
+// matrix; its patterns say which names are known.
 constexpr std::array role_rows{
     role_row{
         "gradient", "gradients of weights or activations",
@@ -40,31 +43,108 @@ constexpr std::array role_rows{
              "*activation.* *activations.* *activation *activations *hidden.states* *hidden.state "
              "*.input *.output *.inputs *.outputs *.x",
              0},
+    // Relative positions of T5 and Swin are added to the scores. GGUF's ssm_beta is a projection.
     role_row{"bias", "additive parameters: biases, norm shifts",
              "*bias *bias.* *biases *beta *beta.* *.b *.b.? *.b.?? *.b.in *.b.out *.b.gate *.b.ih "
-             "*.b.hh *biasadd* *norm*.add.*",
+             "*.b.hh *biasadd* *norm*.add.* *attn.rel.b.* *exp.probs.b* "
+             "!*ssm.beta.* !*lora.b !*lora.b.*",
              0},
-    role_row{
-        "norm", "gains of layer, RMS and batch norms",
-        "*norm.* *norm *norm? *norm?.* *layernorm* *layer.norm* *.rms.* rms.* *.ln.* *.ln *.ln?.* "
-        "*.ln? ln.* ln?.* *gamma *gamma.* *.bn?.* *.bn.* *norm.weight* *normalization*",
-        0},
+    // A gamma elsewhere scales the output of a layer. AdaLN's projections are named after the norm,
+    // DBRX's attention is inside of one.
+    role_row{"norm", "gains of layer, RMS and batch norms",
+             "*norm.* *norm *norm? *norm?.* *layernorm* *layer.norm* *.rms.* rms.* *.ln.* *.ln "
+             "*.ln?.* *.ln? ln.* ln?.* *.ln ln *gamma *gamma.* *.bn?.* *.bn.* bn?.* bn.* "
+             "*norm.weight* *normalization* "
+             "!*norm*.linear.* !*norm*.proj.* !*norm.attn.norm.attn.* !*running.* !*moving.* "
+             "!*.batches.tracked !*.ls?.gamma !*layer.scale* !*.gamma.[12] !*blocks.0.gamma "
+             "!*stages.0.0.gamma !*convnext*.gamma* "
+             "!*norm*.weight.scale* !*norm*.input.scale* !*.global.scale",
+             0},
     // GGUF calls a gate projection blk.0.ffn_gate.weight, and the router blk.0.ffn_gate_inp.weight.
     role_row{"router", "gates of experts",
-             "*router* *mlp.gate.weight *mlp.gate.wg.weight *moe.gate.weight *moe.gate.wg.weight "
-             "*layers.*.ffn.gate.weight *feed.forward.gate.weight *shared.expert.gate.weight "
-             "*ffn.gate.inp.weight *ffn.gate.inp.shexp.weight",
+             "*router* *mlp.gate.weight *moe.gate.weight *mixer.gate.weight *.gate.wg.weight "
+             "*ffn.gate.weight *feed.forward.gate.weight *layers.0.gate.weight "
+             "*shared.expert.gate.weight *shared.experts.gate.weight *ffn.gate.inp.weight "
+             "*ffn.gate.inp.shexp.weight "
+             "!*blk.0.ffn.gate.weight",
              0},
-    role_row{"embedding", "tables of tokens, positions, times",
-             "*embed* *.emb *.emb.* emb.* *wte* *wpe* *.lookup*", 2},
-    role_row{"weight", "matrices and convolution kernels", "*", 2},
-    role_row{"other", "everything else", "*", 0},
+    role_row{"head", "the last product, which makes the logits",
+             "lm.head* *.lm.head* output.weight *language.model.output.weight *output.layer.weight "
+             "embed.out.weight *.embed.out.weight *unembed* *embeddings.for.head* head.weight "
+             "*.head.weight head.out.weight *head.fc.weight *shared.head.head.weight "
+             "medusa.head.* classifier.weight *.classifier.weight *classifier.out.proj.weight "
+             "score.weight *.score.weight *to.logits* "
+             "*qa.outputs.weight *predictions.decoder.weight decoder.weight "
+             "*transformer.ff.out.weight *logits.dense.kernel cls.output.weight proj.out.weight "
+             "*ctc.out*.weight !*unembed.proj* !pre.classifier*",
+             2},
+    // Patch embeddings and embedders of numbers are products.
+    role_row{
+        "embedding", "tables of tokens, positions, times",
+        "*embed* *embd* *.emb *.emb.* emb.* *wte* *wpe* *.lookup* *codebook* *token.types* "
+        "shared.weight *.shared.weight encoder.weight *position.encoding* *rel.pos.[hw]* "
+        "*.attn.pos.[hw]* "
+        "!*patch.embd.weight* !*patch.embedding.weight "
+        "!*patch.embeddings.weight !*patch.embed.weight !*embedder.weight !*embed*.linear* "
+        "!*emb*.proj* !*embed*.dense* "
+        "!*embed*.conv* !*embed*.mlp* !*embed*.layers.0.* !*embed*.layer.0.* !*embed*.blocks.0.* "
+        "!*rotary* !*rope.* !*rot.embd* !*inv.freq !*position.ids !*weight.scale* "
+        "!*embed*.mapping.in.*",
+        2},
+    // Among them matrices: decay by state, gains by head, scales by block, depthwise kernels.
+    role_row{"other", "everything else: scales, buffers, decays, sinks, depthwise kernels",
+             "*scale *scales *scale.inv *.scale.? *.scale.?.weight *.scale.weight *.scales.* "
+             "*.scalar *layer.scala* "
+             "*layer.scale* *weight.scale* *input.scale* *qscale.* *.ls?.gamma *.ls?.weight "
+             "*.ls.?* *convnext*.gamma* *gamma.[12] "
+             "*blocks.0.gamma *stages.0.0.gamma "
+             "*zero.point* *zeros *amax* *lambda* *magnitude* *coef* *temperature "
+             "*rotary* *rope.* *rot.embd* *freqs* *inv.freq* *position.ids *.indices *index "
+             "*running.* *moving.* *batches.tracked *mask "
+             "*a.log *ssm.a *ssm.a.* *ssm.d *ssm.d.* *mixer.d *mamba.d *layers.0.d *.dt "
+             "*ssm.conv1d* *mixer.conv1d.* *mamba.conv1d.* *layers.0.conv1d.* "
+             "*linear.attn.conv1d.* *.[qkv].conv1d.* *shortconv.conv.* *short.conv.* "
+             "*.conv.conv.* *depthwise* *depth.conv* *dwconv.* *.conv.dw* *.dw.weight "
+             "*sinks* *time.first *time.faaaa *.decay *slope.rate *attention.time.mix.* "
+             "*feed.forward.time.mix.* *lerp* *time.maa.? *time.mix.first* "
+             "*time.mix.decay.weight *time.mix.?0.* *time.mix.?.?.* *attention.[kr].[ka] "
+             "*attention.[avw]0 *feed.forward.x.k "
+             "*.token *.tokens *cls.token* *class.emb* *mask.token* *.newline* *seperator* "
+             "*separator* *image.sep *.boi* *.eoi* "
+             "*image.begin* *image.end* *img.break* *.query.tokens* *resampler.query* *proj.query* "
+             "*.query *.probe *version *.mean *.std",
+             0},
+    role_row{"weight", "matrices and convolution kernels",
+             "*proj* *attn* *attention* *mlp* *ffn* *ffw* *.ff.* *ff? *fc* *dense* *conv* *linear* "
+             "*.lin.* *lin? *.lin?.* *kernel* *matmul* *gemm* *qkv* *expert* *feed.forward* "
+             "*.moe.* *ssm.* *mixer* *mamba* *time.mix* *channel.mix* *shortconv* *laurel* "
+             "*altup* *indexer* *downsample* *encode.out.* *lora* *pooler* *patch.emb* *embedder* "
+             "*embed* *query* *.key* "
+             "*.value* *receptance* *.[qkvo].* *.w[qkvo12345].* *.w[qkvo12345] *.w.* *w.ih *w.hh "
+             "*weight.ih* *weight.hh* *.wi.* *.inp.gate.* *modulation* *adaln* *.down.* *.up.* "
+             "*.gate.* *resampler* mm.* *patch.merger* *deepstack* *posnet* *.net.? *.net.?.* "
+             "*.kv.weight *classifier* cls.weight *.dt.weight *.l? *.pw?.* *.neck.*",
+             2},
 };
 
-// Lower case with one separator, so that patterns need only one spelling.
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool separates(char c) { return c == '.' || c == '/' || c == '_' || c == ':' || c == '-'; }
+
+// Lower case with one separator, so that patterns need only one spelling, and 0 for numbers that
+// stand alone but at the end, so that the layers and experts of a model have few names.
 std::string plain(std::string_view name) {
     std::string text;
-    for (const char c : name) {
+    for (std::size_t at = 0; at < name.size(); ++at) {
+        const char c = name[at];
+        if (is_digit(c) && (text.empty() || text.back() == '.')) {
+            std::size_t end = at;
+            while (end < name.size() && is_digit(name[end])) ++end;
+            if (end < name.size() && separates(name[end])) {
+                text.push_back('0');
+                at = end - 1;
+                continue;
+            }
+        }
         const bool separator = c == '/' || c == ':' || c == '_';
         text.push_back(separator ? '.'
                                  : static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
@@ -72,17 +152,30 @@ std::string plain(std::string_view name) {
     return text;
 }
 
-bool matches_any(std::string_view patterns, std::string_view text) {
+bool names_match(std::string_view patterns, std::string_view text) {
+    bool found = false;
     while (!patterns.empty()) {
         const std::size_t end = std::min(patterns.find(' '), patterns.size());
-        if (base::glob_match(patterns.substr(0, end), text)) return true;
+        const std::string_view one = patterns.substr(0, end);
+        if (one.front() == '!') {
+            if (found && base::glob_match(one.substr(1), text)) return false;
+        } else {
+            found = found || base::glob_match(one, text);
+        }
         patterns.remove_prefix(std::min(patterns.size(), end + 1));
     }
-    return false;
+    return found;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool separates(char c) { return c == '.' || c == '/' || c == '_' || c == ':' || c == '-'; }
+found_role find_in_rows(std::string_view text, int axes) {
+    bool known = false;  // a vector with the name of a matrix is
+    for (const role_row& r : role_rows) {
+        if (!names_match(r.patterns, text)) continue;
+        if (axes >= r.least_axes) return {r.name, true};
+        known = true;
+    }
+    return {axes < role_rows.back().least_axes ? "other" : role_rows.back().name, known};
+}
 
 }  // namespace
 
@@ -98,19 +191,41 @@ role_finder::role_finder(std::vector<role_override> overrides) : overrides_(std:
     }
 }
 
-std::string_view role_finder::role_of(const io::tensor_info& info) const {
+found_role role_by_name(std::string_view tensor, std::span<const std::uint64_t> shape) {
+    constexpr std::size_t most_names = 4096;
+    // Tens of thousands of tensors have some hundred names but for their numbers.
+    static thread_local std::array<std::unordered_map<std::string, found_role>, 3> known;
+    const auto axes = std::min<std::ptrdiff_t>(
+        2, std::ranges::count_if(shape, [](std::uint64_t extent) { return extent != 1; }));
+    auto& here = known[static_cast<std::size_t>(axes)];
+    std::string text = plain(tensor);
+    const auto at = here.find(text);
+    if (at != here.end()) return at->second;
+    if (here.size() == most_names) here.clear();
+    const found_role found = find_in_rows(text, static_cast<int>(axes));
+    here.emplace(std::move(text), found);
+    return found;
+}
+
+std::string unknown_roles_text(std::size_t tensors, std::string_view example) {
+    if (tensors == 0) return {};
+    return fmt::format(
+        "{} {} no known role ('{}'{}): a matrix counts as a weight, anything else is kept "
+        "(--role-pattern ROLE=GLOB).",
+        tensors, tensors == 1 ? "tensor has" : "tensors have", example,
+        tensors == 1 ? "" : ", ...");
+}
+
+found_role role_finder::find(const io::tensor_info& info) const {
     for (const role_override& o : overrides_) {
-        if (base::glob_match(o.glob, info.name)) return o.role;
+        if (base::glob_match(o.glob, info.name)) return {o.role, true};
     }
     // Masks and strings are not weights.
-    if (tensor::row_of(info.type).to_f32 == tensor::widening::none) return role_rows.back().name;
-    const std::string name = plain(info.name);
-    const auto axes = std::count_if(info.shape.begin(), info.shape.end(),
-                                    [](std::uint64_t extent) { return extent != 1; });
-    for (const role_row& r : role_rows) {
-        if (axes >= r.least_axes && matches_any(r.patterns, name)) return r.name;
-    }
-    return role_rows.back().name;
+    if (tensor::row_of(info.type).to_f32 == tensor::widening::none) return {"other", true};
+    const found_role found = role_by_name(info.name, info.shape);
+    if (found.name != "weight" || !io::is_in_no_product(info.sums_over)) return found;
+    // The file's own graph knows better than a shape, or a pattern that fits every name.
+    return {info.sums_over.first == io::only_looked_up ? "embedding" : "other", true};
 }
 
 role_override parse_role_override(const std::string& text) {

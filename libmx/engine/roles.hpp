@@ -14,7 +14,8 @@
 namespace mx::engine {
 
 /// A role and its names: globs separated by spaces, matched with the lower-case name in which '/',
-/// ':' and '_' are replaced by dots. Rows are tried in order; the first match wins.
+/// ':' and '_' are replaced by dots and numbers inside the name by 0. A glob after '!' excludes
+/// names. Rows are tried in order; the first match wins.
 struct role_row {
     std::string_view name;
     std::string_view meaning;
@@ -30,12 +31,26 @@ struct role_override {
     std::string glob;
 };
 
+/// A tensor's role; not `known` if no row has its name: matrices are then weights, all else is
+/// "other".
+struct found_role {
+    std::string_view name;
+    bool known;
+};
+
+/// The role that follows from name and shape alone.
+found_role role_by_name(std::string_view tensor, std::span<const std::uint64_t> shape);
+
+/// One sentence about tensors whose names have no known role; empty if there are none.
+std::string unknown_roles_text(std::size_t tensors, std::string_view example);
+
 /// Finds roles. Overrides take precedence, in their order.
 class role_finder {
   public:
     /// Throws base::error (usage) for an unknown role.
     explicit role_finder(std::vector<role_override> overrides = {});
-    std::string_view role_of(const io::tensor_info& info) const;
+    found_role find(const io::tensor_info& info) const;
+    std::string_view role_of(const io::tensor_info& info) const { return find(info).name; }
 
   private:
     std::vector<role_override> overrides_;

@@ -299,16 +299,16 @@ class tensor_run {
         std::string reason;
         std::vector<grid_job> grids;
         if (options_.values) {
-            grids.push_back({values_job, lay_out(info.shape, codec::recipe{}, reason)->grid});
+            grids.push_back({values_job, lay_out(info, codec::recipe{}, reason)->grid});
         }
         for (std::size_t r = 0; r < request_.recipes.size(); ++r) {
             const codec::recipe& recipe = request_.recipes[r];
-            const std::optional<geometry> layout = lay_out(info.shape, recipe, reason);
+            const std::optional<geometry> layout = lay_out(info, recipe, reason);
             if (!layout) {
                 skipped_.push_back({info.file, info.name, codec::to_string(recipe), reason});
                 continue;
             }
-            const auto params = params_in(r, info.name);
+            const auto params = params_in(r, b.tensors[t]);
             if (!params) {
                 skipped_.push_back(
                     {info.file, info.name, codec::to_string(recipe), given_[r]->why_left_out()});
@@ -426,11 +426,11 @@ class tensor_run {
         }
     }
 
-    // The scale for tensor `name` of a recipe with given scales; null if the file lacks it.
+    // The scale for a tensor of a recipe with given scales; null if the file lacks it.
     std::shared_ptr<const codec::block_params> params_in(std::size_t recipe,
-                                                         const std::string& name) const {
+                                                         const tensor_ref& tensor) const {
         if (!given_[recipe]) return params_[recipe];
-        const std::optional<float> scale = given_[recipe]->of(name);
+        const std::optional<float> scale = given_[recipe]->of(tensor);
         if (!scale) return nullptr;
         auto params = std::make_shared<codec::block_params>(*params_[recipe]);
         codec::set_tensor_scale(*params, *scale);

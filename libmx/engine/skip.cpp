@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
+#include "libmx/engine/share.hpp"
 
 namespace mx::engine {
 
@@ -31,7 +32,7 @@ std::vector<tensor_ref> numeric_only(const std::vector<tensor_ref>& tensors,
         if (!info.note.empty() && !info.remark.empty()) reason += "; " + info.remark;
         skipped.push_back({info.file, info.name, "", reason,
                            std::string(tensor::row_of(info.type).name), info.shape, info.elements,
-                           info.stored_bytes == 0 ? info.bytes : info.stored_bytes});
+                           bytes_of(info), info.tied_to});
     }
     return kept;
 }

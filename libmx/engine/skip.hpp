@@ -20,6 +20,7 @@ struct skipped_tensor {
     std::string dtype = {};
     tensor::shape shape = {};
     std::uint64_t elements = 0, bytes = 0;  ///< as stored
+    std::string tied_to = {};               ///< io::tensor_info::tied_to
 };
 
 /// Why the tensor is not numeric, or not a weight; empty otherwise.

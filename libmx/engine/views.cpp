@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "libmx/base/glob.hpp"
+#include "libmx/base/scaled.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/io/remarks.hpp"
 #include "libmx/io/strided.hpp"
@@ -124,6 +126,9 @@ class decoding {
             l.info.bytes = l.info.elements * sizeof(float);
             l.info.file = file.tensors()[t.codes].file;
             l.info.layout = codec::to_string(t.recipe);
+            if (t.recipe.axis.what == codec::axis_choice::kind::last) {
+                l.info.sums_over = t.sums_over;
+            }
             l.info.remark =
                 fmt::format("{} from {} and {}: as the file's metadata says", l.info.layout,
                             file.tensors()[t.codes].name, file.tensors()[t.scales].name);
@@ -203,10 +208,8 @@ logical_list stored_tensors(const std::vector<std::unique_ptr<io::reader>>& file
                                const std::string& glob, const logical_list& all) {
     std::vector<std::string_view> names;
     for (const logical_tensor& t : all) names.emplace_back(t.info.name);
-    const std::string near = base::nearest(glob, names);
     refuse(option, value,
-           near.empty() ? "there are no tensors"
-                        : fmt::format("no tensor has this name; the nearest is '{}'", near));
+           fmt::format("no tensor has this name: {}", base::no_match(glob, "the pattern", names)));
 }
 
 struct split {
@@ -273,6 +276,12 @@ void remark(io::tensor_info& info, const std::string& text) {
 // Strings and records cannot be moved by element.
 bool is_array(const io::tensor_info& info) { return info.type != tensor::dtype::other; }
 
+// The stored bytes of a part; not 0, which would mean those of its values.
+std::uint64_t share_of(std::uint64_t stored_bytes, std::uint64_t part, std::uint64_t whole) {
+    if (stored_bytes == 0) return 0;
+    return std::max<std::uint64_t>(1, base::scaled_down(stored_bytes, part, whole));
+}
+
 void append_parts(const split& s, logical_tensor t, logical_list& to) {
     const int axes = static_cast<int>(t.info.shape.size());
     const int axis = s.axis < 0 ? s.axis + axes : s.axis;
@@ -301,7 +310,8 @@ void append_parts(const split& s, logical_tensor t, logical_list& to) {
         part.info.shape[along] = extent;
         part.info.elements = t.info.elements / t.info.shape[along] * extent;
         part.info.bytes = part.info.elements * width;
-        part.info.stored_bytes = t.info.stored_bytes / t.info.shape[along] * extent;
+        part.info.stored_bytes = share_of(t.info.stored_bytes, extent, t.info.shape[along]);
+        if (!part.info.tied_to.empty()) part.info.tied_to += "." + name;
         remark(part.info, fmt::format("part {}..{} of axis {} of {}", begin, begin + extent - 1,
                                       axis, t.info.name));
         part.open = [open = t.open, shape = t.info.shape, along, begin, count = extent, width] {
@@ -333,6 +343,7 @@ void transpose(logical_tensor& t) {
     make_bytes(t);
     const tensor::shape stored = t.info.shape;
     std::swap(t.info.shape[stored.size() - 1], t.info.shape[stored.size() - 2]);
+    transpose_axes(t.info.sums_over, static_cast<int>(stored.size()));
     remark(t.info, fmt::format("transposed from {}", tensor::to_string(stored)));
     t.open = [open = std::move(t.open), stored, width = width_of(t)] {
         return io::shared_source(io::transposed(open(), stored, width));
@@ -379,9 +390,11 @@ void append_experts(const std::string& glob, logical_tensor t, logical_list& to)
         one.info = t.info;
         one.info.name = fmt::format("{}.{}", t.info.name, e);
         one.info.shape.erase(one.info.shape.begin());
+        drop_first_axis(one.info.sums_over);
         one.info.elements = t.info.elements / count;
         one.info.bytes = one.info.elements * width;
-        one.info.stored_bytes = t.info.stored_bytes / count;
+        one.info.stored_bytes = share_of(t.info.stored_bytes, 1, count);
+        if (!one.info.tied_to.empty()) one.info.tied_to += fmt::format(".{}", e);
         remark(one.info, fmt::format("matrix {} of the stack {}", e, t.info.name));
         one.open = [open = t.open, begin = e * one.info.bytes] {
             return io::shared_source(io::source_window(open(), begin));
@@ -437,6 +450,7 @@ void part_heads(const std::string& text, logical_list& all) {
                                tensor::to_string(shape), count));
         }
         remark(t.info, fmt::format("{} heads of {}", count, tensor::to_string(shape)));
+        split_last_axis(t.info.sums_over, static_cast<int>(shape.size()));
         shape.back() /= count;
         shape.insert(shape.end() - 1, count);
     }
@@ -457,6 +471,7 @@ bool show_vectors(logical_list& all) {
         if (!is_vector_in_disguise(t.info)) continue;
         remark(t.info, fmt::format("a vector, stored as {}", tensor::to_string(t.info.shape)));
         t.info.shape = {t.info.elements};
+        t.info.sums_over = {};
         any = true;
     }
     return any;
@@ -494,6 +509,9 @@ std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::read
         changed = changed || decoded.changes_anything();
         tensors = decoded.tensors();
     }
+    std::vector<io::tensor_info*> infos;
+    for (logical_tensor& t : tensors) infos.push_back(&t.info);
+    changed = state_axes_by_names(infos) || changed;
     for (const std::string& text : request.splits) {
         tensors = split_by(parse_split(text), std::move(tensors));
     }

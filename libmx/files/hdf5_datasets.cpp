@@ -176,7 +176,16 @@ class tree_walk {
             fail(name, fmt::format("shape {} is too large", tensor::to_string(info.shape)));
         }
         if (info.note.empty()) check_storage(plist.get(), type.get(), info);
-        if (!info.note.empty()) info.bytes = H5Dget_storage_size(id);
+        const std::uint64_t occupied = H5Dget_storage_size(id);
+        if (!info.note.empty()) {
+            info.bytes = occupied;
+        } else if (occupied < info.bytes) {  // compressed
+            info.stored_bytes = occupied;
+        }
+        // A dataset may have several names.
+        const std::string object = identity(id);
+        const auto [at, is_new] = names_.emplace(object, name);
+        if (!is_new && !object.empty()) info.tied_to = at->second;
         found.push_back(std::move(info));
     }
 
@@ -203,6 +212,7 @@ class tree_walk {
     std::string path_;
     std::optional<tensor::dtype> as_;
     std::set<std::string> seen_;
+    std::map<std::string, std::string> names_;  // of datasets, by identity
 };
 
 constexpr std::size_t smallest_cache = 1 << 20;  // HDF5's default

@@ -13,6 +13,7 @@
 #include "libmx/files/hdf5_datasets.hpp"
 #include "libmx/files/hdf5_handle.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/keras_layers.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/remote.hpp"
 
@@ -89,7 +90,8 @@ class hdf5_service {
         to.number(datasets_.size());
         for (const tensor_info& info : datasets_) {
             to.text(info.name).number(static_cast<std::uint64_t>(info.type)).text(info.note);
-            to.number(info.bytes).number(info.shape.size());
+            to.number(info.bytes).number(info.stored_bytes).text(info.tied_to);
+            to.number(info.shape.size());
             for (const std::uint64_t extent : info.shape) to.number(extent);
         }
         return to.finish();
@@ -173,6 +175,8 @@ std::vector<tensor_info> list_hdf5(const isolated_worker& worker, const std::str
             std::min<std::uint64_t>(from.number(), static_cast<int>(tensor::dtype::other)));
         info.note = from.text();
         const std::uint64_t bytes = from.number();
+        info.stored_bytes = from.number();
+        info.tied_to = from.text();
         info.shape.resize(static_cast<std::size_t>(from.count()));
         for (std::uint64_t& extent : info.shape) extent = from.number();
         info.file = path;
@@ -209,6 +213,9 @@ class hdf5_reader final : public file_reader {
     hdf5_reader(shared_file file, const open_options& options)
         : file_reader(std::move(file)), as_(parse_as(options.as)), worker_(start_hdf5(file_, as_)) {
         tensors_ = list_hdf5(*worker_, file_->path());
+        if (!looks_like_keras_names(tensors_)) return;
+        const auto config = metadata().find("model_config");
+        state_keras_contractions(tensors_, config == metadata().end() ? "" : config->second);
     }
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {

@@ -15,6 +15,7 @@
 #include "libmx/base/named.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/files/zip_archive.hpp"
+#include "libmx/io/keras_layers.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/remarks.hpp"
 #include "libmx/io/spool.hpp"
@@ -23,7 +24,9 @@ namespace mx::io {
 namespace {
 
 constexpr std::string_view weights_entry = "model.weights.h5";
+constexpr std::string_view config_entry = "config.json";
 constexpr std::uint64_t keras_piece = 1 << 20;
+constexpr std::uint64_t largest_keras_config = 1 << 24;
 
 // HDF5 needs its own file: the entry becomes one without a name.
 shared_file unpacked_file(const shared_file& file) {
@@ -48,17 +51,25 @@ shared_file unpacked_file(const shared_file& file) {
     return unpacked;
 }
 
-// The modes of the policies in config.json by which layers are quantized: "int8", "int4, int8".
-// Empty: none is, or the file does not say.
-std::string quantization_modes(const shared_file& file) {
-    constexpr std::string_view config_entry = "config.json", policies = "DTypePolicy";
-    constexpr std::uint64_t most = std::uint64_t{1} << 24;
+// The model's configuration; empty if there is none that can be read.
+std::string config_of(const shared_file& file) {
     const auto archive = zip_archive::open(file);
     const zip_entry* const entry = base::find_named(archive->entries(), config_entry);
-    if (entry == nullptr || entry->encrypted || entry->size > most) return {};
+    if (entry == nullptr || entry->encrypted || entry->size > largest_keras_config) return {};
     std::string text(static_cast<std::size_t>(entry->size), '\0');
-    archive->bytes(*entry)->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-    const nlohmann::json config = nlohmann::json::parse(text, nullptr, false);
+    try {
+        archive->bytes(*entry)->read(0, std::as_writable_bytes(std::span(text)));
+    } catch (const base::error&) {  // the weights can be read without it
+        return {};
+    }
+    return text;
+}
+
+// The modes of the policies in config.json by which layers are quantized: "int8", "int4, int8".
+// Empty: none is, or the file does not say.
+std::string quantization_modes(const std::string& config_text) {
+    constexpr std::string_view policies = "DTypePolicy";
+    const nlohmann::json config = nlohmann::json::parse(config_text, nullptr, false);
     std::set<std::string> modes;
     for (std::vector<const nlohmann::json*> open{&config}; !open.empty();) {
         const nlohmann::json& at = *open.back();
@@ -81,8 +92,10 @@ class keras_reader final : public file_reader {
     keras_reader(shared_file file, const open_options& options)
         : file_reader(std::move(file)), weights_(open_hdf5(unpacked_file(file_), options)) {
         tensors_ = weights_->tensors();
+        const std::string config = config_of(file_);
+        state_keras_contractions(tensors_, config);
         metadata_ = weights_->metadata();
-        const std::string modes = quantization_modes(file_);
+        const std::string modes = quantization_modes(config);
         if (!modes.empty()) metadata_[keras_modes_key] = modes;
     }
 

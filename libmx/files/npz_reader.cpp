@@ -56,6 +56,8 @@ class npz_reader final : public file_reader {
             layout = read_npy_header(*head, entry.size, as, file_->path(), name);
         }
         tensors_.push_back(layout);
+        // Compressed, it takes fewer bytes than its values; the header is among them.
+        if (entry.packed < layout.bytes) tensors_.back().stored_bytes = entry.packed;
         layouts_.push_back(std::move(layout));
         entries_.push_back(entry);
     }

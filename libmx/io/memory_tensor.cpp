@@ -210,6 +210,9 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
     info.elements = *elements;
     info.bytes = *bytes;
     info.file = "memory";
+    if (const int rank = static_cast<int>(extents.size()); rank > 0) {
+        info.sums_over = {rank - 1, rank, "an array: its last axis"};
+    }
     array_in_memory of{static_cast<const std::byte*>(data), std::move(extents), std::move(strides),
                        static_cast<std::size_t>(bits / 8)};
     return std::make_shared<memory_reader>(std::move(of), std::move(info));

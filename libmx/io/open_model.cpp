@@ -121,6 +121,13 @@ std::unique_ptr<reader> open_opened(const shared_file& file, const open_options&
     if (!options.shape.empty() || !options.dtype.empty() || options.offset != 0) {
         return open_raw(file, options);
     }
+    if (file->path().ends_with(".distcp")) {
+        const fs::path folder = fs::path(file->path()).parent_path();
+        input_error(fmt::format("holds pieces of tensors, a part of a distributed checkpoint; name "
+                                "its directory: {}",
+                                folder.empty() ? "." : folder.string()),
+                    {file->path(), {}, {}});
+    }
     const std::string head = file->head(probe_bytes);
     for (const reader_format& format : reader_formats) {
         if (format.recognises != nullptr && format.recognises({file, head})) {

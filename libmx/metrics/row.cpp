@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/decibels.hpp"
 
 namespace mx::metrics {
 namespace {
@@ -30,7 +31,7 @@ row row_of(const totals& t) {
     row r{};
     r.rmse = any ? std::sqrt(error2 / counted) : undefined;
     r.nrmse = x2 == 0 ? undefined : std::sqrt(error2 / x2);
-    r.sqnr_db = x2 == 0 || error2 == 0 ? undefined : -10.0 * std::log10(error2 / x2);
+    r.sqnr_db = x2 == 0 || error2 == 0 ? undefined : base::decibels_of_power(error2 / x2);
     r.rms = any ? std::sqrt(x2 / counted) : undefined;
     r.spread_error = t.deviation > 0 ? r.rmse / t.deviation : undefined;
     r.crest_factor =

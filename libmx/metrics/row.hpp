@@ -23,7 +23,7 @@ struct row {
     double overflow_rate;         ///< share with |y| beyond the largest value (Yang et al.)
     double clamp_rate;            ///< share with the rounded |y| beyond it: saturation changed it
     double top_code_rate;         ///< share whose q is the largest of its sign (Su et al.)
-    double underflow_rate;        ///< share with y != 0 and q = 0
+    double underflow_rate;        ///< share with x != 0 and d = 0
     double subnormal_rate;        ///< share with 0 < |q| < smallest normal; undefined without
     double dequant_overflow;      ///< elements whose d overflows float32 as the dialect computes
                                   ///< it, though S and q are finite; undefined under dialect ocp

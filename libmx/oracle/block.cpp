@@ -142,7 +142,7 @@ void judge(quantized_block& out, std::span<const std::int64_t> magnitudes_of_non
     if (!out.eligible) return;
     out.collapsed = m[0] != 0 && std::ranges::all_of(m, [&](std::int64_t v) { return v == m[0]; });
     out.saturated = out.count.top_code == out.count.nonzero;
-    out.dead = out.count.underflow == out.count.nonzero;
+    out.dead = std::ranges::all_of(m, [](std::int64_t v) { return v == 0; });
 }
 
 }  // namespace
@@ -259,11 +259,12 @@ quantized_block quantize_block_in(const recipe& r, const value_list& list, std::
         const std::uint32_t draw = draws.empty() ? 0u : draws[i];
         const rounded q = round_to(list, ticks_of(z), scale, std::signbit(z), r.round, draw);
         out.codes.push_back(static_cast<std::uint8_t>(q.code));
-        bool underflowed = false;
+        const integer exact_x = ticks_of(x[i]);
+        const integer d = offset_ticks + q.quanta * step;
+        const bool underflowed = exact_x != 0 && d == 0;
+        out.count.underflow += underflowed ? 1 : 0;
         if (z != 0.0f) {
             ++out.count.nonzero;
-            underflowed = q.quanta == 0;
-            out.count.underflow += underflowed ? 1 : 0;
             magnitudes.push_back(std::abs(q.quanta));
         }
         out.count.overflow += q.beyond ? 1 : 0;
@@ -271,8 +272,6 @@ quantized_block quantize_block_in(const recipe& r, const value_list& list, std::
         out.count.top_code += q.top ? 1 : 0;
         out.count.subnormal += q.subnormal ? 1 : 0;
 
-        const integer exact_x = ticks_of(x[i]);
-        const integer d = offset_ticks + q.quanta * step;
         add(out.sum, exact_x, d, q.clamped, underflowed);
         out.dequantized.push_back(d);
     }

@@ -22,7 +22,7 @@ struct element_counts {
     std::uint64_t overflow = 0;          ///< |z/S| > M
     std::uint64_t clamp = 0;             ///< |r| > M
     std::uint64_t top_code = 0;          ///< |q| = M of its sign
-    std::uint64_t underflow = 0;         ///< z != 0 and q = 0
+    std::uint64_t underflow = 0;         ///< x != 0 and d = 0
     std::uint64_t subnormal = 0;         ///< 0 < |q| < smallest normal
     std::uint64_t dequant_overflow = 0;  ///< a dialect's own d is not finite
 };

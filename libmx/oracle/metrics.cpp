@@ -202,7 +202,7 @@ std::map<std::string, std::optional<double>> metrics_of(const measurement& m) {
     if (x2 != 0) {
         out["crest_factor"] = single(m.sum.max_x) / std::sqrt(x2 / n);
         out["nrmse"] = std::sqrt(error2 / x2);
-        if (error2 != 0) out["sqnr_db"] = -10 * std::log10(error2 / x2);
+        if (error2 != 0) out["sqnr_db"] = 0.0 - 10 * std::log10(error2 / x2);
         out["gain"] = squared(m.sum.xd) / x2;
         if (d2 != 0) out["cosine"] = squared(m.sum.xd) / std::sqrt(x2 * d2);
     }

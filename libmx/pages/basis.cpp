@@ -34,7 +34,7 @@ report::section inputs_section(const evidence& e, const review_options& o) {
     if (!e.table.tensors.empty()) {
         s.notes.push_back(fmt::format(
             "{} of {} under {}: {}.", report::plural(e.table.tensors.size(), "tensor"),
-            report::plural(e.files.size(), "file"), report::plural(e.plan.recipes.size(), "recipe"),
+            report::plural(e.tensor_files, "file"), report::plural(e.plan.recipes.size(), "recipe"),
             report::plural(e.measured, "result")));
     }
     return s;

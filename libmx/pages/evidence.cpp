@@ -13,6 +13,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/metrics/metrics.hpp"
+#include "libmx/report/command_line.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pages {
@@ -138,8 +139,11 @@ class gathering {
         std::vector<const report::record*> inputs;
         collect(*s.head, "inputs", inputs);
         for (const report::record* of : inputs) {
-            input_file f{report::text_of(*of, "path"), 0, report::text_of(*of, "sha256")};
+            input_file f{report::text_of(*of, "path"), 0, report::text_of(*of, "sha256"),
+                         report::text_of(*of, "given")};
             f.bytes = report::whole(report::number_of(*of, "bytes").value_or(0));
+            if (f.given.empty()) f.given = f.path;
+            out_.given.emplace(f.path, f.given);
             const auto same = [&](const input_file& o) {
                 return o.path == f.path && o.bytes == f.bytes &&
                        (o.sha256 == f.sha256 || o.sha256.empty() || f.sha256.empty());
@@ -265,12 +269,22 @@ class gathering {
     void find_classes() {
         std::vector<std::string> order;
         for (const engine::role_row& r : engine::roles()) order.emplace_back(r.name);
-        std::set<std::string> files;
+        const auto given = [this](const analysis::tensor_identity& of) -> const std::string& {
+            const auto at = out_.given.find(of.file);
+            return at == out_.given.end() ? of.file : at->second;
+        };
+        std::set<std::string> files, named;
+        std::set<std::pair<std::string_view, std::string_view>> names;
         for (const compare::tensor_row& t : out_.table.tensors) {
             if (std::ranges::find(order, t.of->role) == order.end()) {
                 order.push_back(t.of->role);
             }
-            if (files.insert(t.of->file).second) out_.files.push_back(t.of->file);
+            files.insert(t.of->file);
+            out_.by_file = !names.emplace(given(*t.of), t.of->tensor).second || out_.by_file;
+        }
+        out_.tensor_files = files.size();
+        for (std::size_t t = 0; t < out_.table.tensors.size(); ++t) {
+            if (named.insert(out_.file_of(t)).second) out_.files.push_back(out_.file_of(t));
         }
         for (const std::string& role : order) {
             tensor_class c{role, {}};
@@ -317,22 +331,21 @@ bool evidence::decomposed() const { return any_of(table, &analysis::result::grid
 
 bool evidence::has_regret() const { return any_of(table, &analysis::result::regret_share); }
 
-std::string evidence::short_path(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    return slash == std::string::npos ? path : path.substr(slash + 1);
+const std::string& evidence::file_of(std::size_t tensor) const {
+    const std::string& file = table.tensors[tensor].of->file;
+    const auto at = by_file ? given.end() : given.find(file);
+    return at == given.end() ? file : at->second;
 }
 
 std::string evidence::tensor_name(std::size_t tensor) const {
-    const analysis::tensor_identity& t = *table.tensors[tensor].of;
-    return files.size() > 1 ? fmt::format("{}: {}", file_name(t.file, files), t.tensor) : t.tensor;
+    const std::string& name = table.tensors[tensor].of->tensor;
+    return files.size() > 1 ? fmt::format("{}: {}", file_name(file_of(tensor), files), name) : name;
 }
 
 std::string file_name(const std::string& path, const std::vector<std::string>& files) {
-    const std::string name = evidence::short_path(path);
+    const std::string name = report::last_part(path);
     const auto same = [&](const std::string& f) {
-        if (f == path || f.size() < name.size()) return false;
-        const std::size_t at = f.size() - name.size();
-        return f.compare(at, name.size(), name) == 0 && (at == 0 || f[at - 1] == '/');
+        return f != path && report::last_part(f) == name;
     };
     return std::ranges::any_of(files, same) ? path : name;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@ struct input_file {
     std::string path;
     std::int64_t bytes = 0;
     std::string sha256;  ///< "" where it was not recorded
+    std::string given;   ///< the argument that named it; else its path
 };
 
 /// Tensors of one role.
@@ -42,7 +44,9 @@ struct evidence {
     compare::sweep_plan plan;
     compare::board table;               ///< every tensor of every set; runs are plan.recipes
     std::vector<tensor_class> classes;  ///< the one with most elements first
-    std::vector<std::string> files;     ///< of the tensors, in order
+    /// What the tensors are of, as policy::judged_model::files.
+    std::vector<std::string> files;
+    std::size_t tensor_files = 0;  ///< files that hold measured tensors
     std::vector<input_file> inputs;
     std::vector<std::string> measured_by;           ///< "mx 0.1.0"
     std::vector<report::explorer::metric> metrics;  ///< by cell and tensor
@@ -59,10 +63,12 @@ struct evidence {
     /// Whether results contain the distance of their scales from the best ones.
     bool has_regret() const;
     const std::string& cell_name(std::size_t cell) const { return plan.cells[cell].name; }
-    /// The tensor's name, with its file if several files were measured.
+    /// The tensor's name, with what it is of if several inputs were measured.
     std::string tensor_name(std::size_t tensor) const;
-    /// The name without folders.
-    static std::string short_path(const std::string& path);
+    const std::string& file_of(std::size_t tensor) const;  ///< the one of `files`
+
+    std::map<std::string, std::string> given;  ///< the argument that named a file, by path
+    bool by_file = false;                      ///< `files` are files
 };
 
 /// The name of a file without its folders, unless another of `files` has the same name.

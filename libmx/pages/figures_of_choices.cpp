@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "libmx/base/decibels.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/words.hpp"
@@ -35,7 +36,7 @@ std::optional<double> loss_of(const evidence& e, std::size_t tensor, std::size_t
 std::optional<double> sqnr_of(const evidence& e, std::size_t tensor, std::size_t cell) {
     const auto loss = loss_of(e, tensor, cell);
     if (!loss || *loss <= 0) return {};
-    return -10 * std::log10(*loss);
+    return base::decibels_of_power(*loss);
 }
 
 // The parts of a name between dots; numbers are indices of layers or experts.
@@ -96,8 +97,8 @@ void add_margins(const evidence& e, const chosen_cells& chosen, report::section&
         ++p.tensors;
         if (p.tensors > 1 && margin >= p.margin) continue;
         p.margin = margin;
-        p.words =
-            fmt::format("{}: {:.2f} dB under {}", e.tensor_name(t), *sqnr, e.cell_name(*chosen[t]));
+        p.words = fmt::format("{}: {} dB under {}", e.tensor_name(t), report::fixed_text(*sqnr, 2),
+                              e.cell_name(*chosen[t]));
     }
     if (modules.empty()) return;
     // Layers in order; tensors without a layer last.

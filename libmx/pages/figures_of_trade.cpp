@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "libmx/base/decibels.hpp"
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/pages/class_trades.hpp"
 #include "libmx/pages/figure_parts.hpp"
@@ -16,6 +17,13 @@
 
 namespace mx::pages {
 namespace {
+
+// Results of earlier versions only say the dtype.
+double stored_bits(const analysis::tensor_identity& of, double elements) {
+    if (of.stored_bytes) return 8 * static_cast<double>(*of.stored_bytes);
+    const auto dtype = tensor::find_dtype(of.dtype);
+    return (dtype ? tensor::row_of(*dtype).bits : 32) * elements;
+}
 
 // Every tensor under its chosen recipe; a tensor that keeps its precision has its stored bits and
 // no error. nullopt if nothing is chosen.
@@ -30,12 +38,11 @@ std::optional<report::point> mixture_of(const evidence& e, const class_trades& r
             bits += m.bits_per_element * here;
             if (!std::isnan(m.nrmse)) noise += m.nrmse * m.nrmse * here;
         } else {
-            const auto dtype = tensor::find_dtype(e.table.tensors[t].of->dtype);
-            bits += (dtype ? tensor::row_of(*dtype).bits : 32) * here;
+            bits += stored_bits(*e.table.tensors[t].of, here);
         }
     }
     if (!(noise > 0)) return {};
-    return report::point{bits / elements, -10 * std::log10(noise / elements), "recommended"};
+    return report::point{bits / elements, base::decibels_of_power(noise / elements), "recommended"};
 }
 
 void add_bits(const evidence& e, const class_trades& r, const chosen_cells& chosen,

@@ -8,18 +8,19 @@
 #include <array>
 #include <iterator>
 #include <map>
-#include <set>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "libmx/base/task.hpp"
+#include "libmx/engine/roles.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/verdict.hpp"
 #include "libmx/pages/views/show_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
-#include "libmx/policy/missing.hpp"
+#include "libmx/policy/commands.hpp"
 #include "libmx/policy/results.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -37,23 +38,26 @@ bool of_analysis(const result_set& s) {
 // A file's name, preceded by its folder if several files have the same name.
 std::string telling_path(const std::string& path) {
     constexpr std::array common{"model.", "pytorch_model.", "checkpoint.", "weights.", "adapter_"};
-    std::string name = evidence::short_path(path);
+    std::string name = report::last_part(path);
     const bool is_common = std::ranges::any_of(
         common, [&](std::string_view prefix) { return name.rfind(prefix, 0) == 0; });
     if (!is_common || name.size() == path.size()) return name;
-    const std::string folder = path.substr(0, path.size() - name.size() - 1);
-    const std::string above = evidence::short_path(folder);
+    const std::string above = report::last_part(path.substr(0, path.rfind('/')));
     return above.empty() || above == "." ? name : above + "/" + name;
 }
 
 std::string title_of(const evidence& e) {
-    std::vector<std::string> names;
+    std::vector<std::string> given;
     for (const input_file& f : e.inputs) {
+        if (std::ranges::find(given, f.given) == given.end()) given.push_back(f.given);
+    }
+    std::vector<std::string> names;
+    for (const std::string& path : given) {
         if (names.size() == named_inputs) break;
-        names.push_back(telling_path(f.path));
+        names.push_back(telling_path(path));
     }
     if (names.empty()) return "Quantization review";
-    const std::size_t more = e.inputs.size() - names.size();
+    const std::size_t more = given.size() - names.size();
     if (more > 0) names.push_back(fmt::format("{} more", more));
     return fmt::format("Quantization review of {}", listed(names));
 }
@@ -65,10 +69,10 @@ void put(std::vector<report::section>& to, std::vector<report::section> more) {
 policy::judged_model judged(std::span<const result_set> sets, const policy::basis& by) {
     std::vector<policy::measured_tensor> tensors;
     for (const result_set& s : sets) {
-        if (of_analysis(s)) policy::add_results(*s.results, tensors);
+        if (of_analysis(s)) policy::add_results(*s.results, *s.head, tensors);
     }
     for (const result_set& s : sets) {
-        if (of_analysis(s)) policy::add_left_out(*s.tail, tensors);
+        if (of_analysis(s)) policy::add_left_out(*s.tail, *s.head, tensors);
     }
     return policy::judge_model(std::move(tensors), by);
 }
@@ -88,23 +92,25 @@ bool measured_by_default(const evidence& e, const policy::judged_model& m) {
 
 // The command that repeats the measurements and makes the page.
 std::string repeat_command(const evidence& e, const policy::judged_model& m,
-                           std::span<const result_set> sets, const std::string& judging) {
-    if (e.plan.recipes.empty() || e.inputs.empty()) return {};  // arrays in memory have no command
-    std::string command = "mx analyze";
-    for (const input_file& f : e.inputs) command += " " + policy::shell_path(f.path);
-    std::set<std::string> selections;
-    for (const result_set& s : sets) {
-        if (of_analysis(s)) selections.insert(report::text_of(*s.head, "selection"));
-    }
-    // Sets with different selections have no common command.
-    if (selections.size() > 1) return {};
-    if (!selections.empty() && !selections.begin()->empty()) command += " " + *selections.begin();
+                           std::span<const result_set> sets) {
+    if (e.plan.recipes.empty()) return {};
+    std::vector<std::string> recipes;
     if (!measured_by_default(e, m)) {
-        for (const codec::recipe& r : e.plan.recipes) {
-            command += " -r " + policy::shell_word(codec::to_string(r));
-        }
+        for (const codec::recipe& r : e.plan.recipes) recipes.push_back(codec::to_string(r));
     }
-    return command + judging + " --html review.html";
+    std::optional<report::command_line> common;
+    for (const result_set& s : sets) {
+        if (!of_analysis(s)) continue;
+        const auto by = report::given_in(*s.head);
+        if (!by) return {};  // arrays in memory have no command
+        report::command_line line = policy::measuring_command(*by, recipes, m.options);
+        // Sets of different inputs or options have no common command.
+        if (common && line != *common) return {};
+        common = std::move(line);
+    }
+    if (!common) return {};
+    common->options.push_back({"html", "review.html"});
+    return common->text();
 }
 
 // The recommended cell of each tensor of the board.
@@ -166,9 +172,31 @@ std::string groups_sentence(const evidence& e) {
         report::plural(records, "record"), report::plural(members, "tensor"));
 }
 
-// Tensors with NaN, Inf and inputs beyond float32, each listed once for all recipes.
-std::vector<std::string> warnings_of(const evidence& e) {
+// Tensors whose names tell no role. A run whose user gave patterns has said what they are.
+std::string unknown_roles(const evidence& e, std::span<const result_set> sets) {
+    const auto has_patterns = [](const result_set& s) {
+        return report::text_of(*s.head, "selection").find("--role-pattern") != std::string::npos;
+    };
+    std::size_t count = 0;
+    std::string first;
+    for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
+        const analysis::tensor_identity& of = *e.table.tensors[i].of;
+        const engine::found_role role = engine::role_by_name(of.tensor, of.shape);
+        const bool empty = std::ranges::find(of.shape, 0u) != of.shape.end();
+        if (empty || role.known || role.name != of.role) continue;
+        if (count++ == 0) first = e.tensor_name(i);
+    }
+    if (std::ranges::any_of(sets, has_patterns)) return {};
+    return engine::unknown_roles_text(count, first);
+}
+
+// Names without a role, and tensors with NaN, Inf and inputs beyond float32, each listed once for
+// all recipes.
+std::vector<std::string> warnings_of(const evidence& e, std::span<const result_set> sets) {
     std::vector<std::string> said;
+    if (std::string names = unknown_roles(e, sets); !names.empty()) {
+        said.push_back(std::move(names));
+    }
     std::size_t non_finite = 0, inexact = 0;
     std::string first;
     for (std::size_t i = 0; i < e.table.tensors.size(); ++i) {
@@ -220,10 +248,10 @@ std::vector<std::size_t> worst_first(const evidence& e, const policy::judged_mod
 report::list input_members(const evidence& e) {
     report::list inputs;
     for (const input_file& f : e.inputs) {
-        inputs.emplace_back(
-            report::record{{"path", f.path},
-                           {"bytes", f.bytes},
-                           {"sha256", f.sha256.empty() ? report::value() : f.sha256}});
+        report::record r{{"path", f.path}, {"bytes", f.bytes}};
+        if (f.given != f.path) r.emplace_back("given", f.given);
+        r.emplace_back("sha256", f.sha256.empty() ? report::value() : f.sha256);
+        inputs.emplace_back(std::move(r));
     }
     return inputs;
 }
@@ -238,7 +266,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     making.step();
     const policy::judged_model m = judged(sets, options.judged_by);
     making.step();
-    const verdict_context context{repeat_command(e, m, sets, options.judging), warnings_of(e)};
+    const verdict_context context{repeat_command(e, m, sets), warnings_of(e, sets)};
     review out;
     out.first_screen = verdict_sections(m, context);
     if (!m.tensors.empty()) out.summary = verdict_line(m);

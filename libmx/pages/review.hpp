@@ -25,7 +25,6 @@ struct result_set {
 
 struct review_options {
     policy::basis judged_by;
-    std::string judging;  ///< as options: " --target b200"; empty: the defaults
     /// The program that makes the page: "mx 0.1.0, gcc 12.2.0, Release".
     std::string made_by;
 };

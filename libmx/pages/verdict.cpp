@@ -16,7 +16,7 @@
 
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/words.hpp"
-#include "libmx/policy/missing.hpp"
+#include "libmx/policy/commands.hpp"
 #include "libmx/policy/operands.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -37,11 +37,19 @@ constexpr std::size_t named_files = 3;
 constexpr std::size_t named_extents = 3;
 
 // The treatment of a tensor.
-enum class fate : std::uint8_t { quantized, undecided, ruled_out, no_whole_blocks, no_operand };
+enum class fate : std::uint8_t {
+    quantized,
+    undecided,
+    ruled_out,
+    in_few_bits,
+    no_whole_blocks,
+    no_operand
+};
 
 fate fate_of(const decision& d) {
     if (d.figures != nullptr) return fate::quantized;
     if (!d.operand) return fate::no_operand;
+    if (d.quantized) return fate::in_few_bits;
     if (!d.whole_blocks) return fate::no_whole_blocks;
     return d.undecided ? fate::undecided : fate::ruled_out;
 }
@@ -64,7 +72,7 @@ std::vector<group> groups_of(const judged_model& m) {
     std::vector<group> groups;
     std::map<std::string, std::uint64_t> of_role;
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
-        of_role[m.says.decisions[i].role] += m.tensors[i].bytes;
+        of_role[m.says.decisions[i].role] += m.tensors[i].counted_bytes();
     }
     std::vector<std::size_t> order(m.tensors.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -84,8 +92,8 @@ std::vector<group> groups_of(const judged_model& m) {
         if (at->roles.empty() || at->roles.back() != d.role) at->roles.push_back(d.role);
         at->tensors.push_back(i);
         at->doubtful += d.is == policy::verdict::evaluate ? 1u : 0u;
-        at->elements += t.elements;
-        at->stored += t.bytes;
+        at->elements += t.counted_elements();
+        at->stored += t.counted_bytes();
         at->bytes += d.bytes;
     }
     std::ranges::stable_sort(groups, {}, [&](const group& g) {
@@ -95,8 +103,12 @@ std::vector<group> groups_of(const judged_model& m) {
     return groups;
 }
 
-const class_judgement* class_of(const judged_model& m, std::string_view role) {
-    const auto at = std::ranges::find(m.says.classes, role, &class_judgement::role);
+// The class of a role's operands; `in_few_bits`: of those that are quantized already.
+const class_judgement* class_of(const judged_model& m, std::string_view role,
+                                bool in_few_bits = false) {
+    const auto at = std::ranges::find_if(m.says.classes, [&](const class_judgement& c) {
+        return c.role == role && c.quantized == in_few_bits;
+    });
     return at == m.says.classes.end() ? nullptr : &*at;
 }
 
@@ -104,9 +116,15 @@ const class_recipe* chosen_of(const class_judgement* c) {
     return c != nullptr && c->chosen ? &c->candidates[*c->chosen] : nullptr;
 }
 
+// An SQNR in a table.
+report::value db_value(double sqnr_db) {
+    return std::isinf(sqnr_db) ? report::value("exact") : report::value(sqnr_db);
+}
+
 std::string db_words(const class_recipe& r) {
-    if (std::isinf(r.sqnr_db)) return "nothing is lost";
-    return fmt::format("{:.1f} dB (normal data {:.1f})", r.sqnr_db, r.normal_db);
+    if (std::isinf(r.sqnr_db)) return "exact";
+    return fmt::format("{} dB (normal data {})", report::fixed_text(r.sqnr_db, 1),
+                       report::fixed_text(r.normal_db, 1));
 }
 
 // The error of norms if they were quantized: the largest error relative to their spread, under the
@@ -159,7 +177,7 @@ std::vector<kept_class> kept_classes(const judged_model& m, const group& g) {
             const decision& d = m.says.decisions[i];
             if (d.role != role) continue;
             ++k.tensors;
-            k.stored += m.tensors[i].bytes;
+            k.stored += m.tensors[i].counted_bytes();
             k.could_save += d.could_save;
             add_once(k.reasons, clause_of(d.reason));
         }
@@ -179,20 +197,34 @@ std::string roles_text(const judged_model& m, const group& g) {
     return fmt::format("{}", fmt::join(roles, ", "));
 }
 
+// What padding would cost: of one K in the words of the decision, of several together.
+std::string padding_words(const judged_model& m, const group& g) {
+    std::vector<std::string> extents, reasons;
+    double stored = 0, padded = 0;
+    for (const std::size_t i : g.tensors) {
+        const policy::decision& d = m.says.decisions[i];
+        const std::uint64_t k = policy::summed_extent(m.tensors[i]);
+        const auto elements = static_cast<double>(m.tensors[i].elements);
+        add_once(reasons, d.reason);
+        add_once(extents, std::to_string(k));
+        stored += elements;
+        padded += k == 0 ? 0 : elements * static_cast<double>(d.padded) / static_cast<double>(k);
+    }
+    if (reasons.size() == 1) return reasons.front();
+    const bool some = extents.size() > named_extents;
+    if (some) extents.resize(named_extents);
+    return fmt::format("K = {}{} are no multiples of the block; padded they cost {:.1f} % more",
+                       fmt::join(extents, ", "), some ? ", ..." : "",
+                       stored > 0 ? 100 * (padded - stored) / stored : 0.0);
+}
+
 std::string reason_of(const judged_model& m, const group& g) {
     if (g.is == fate::no_operand) {
         if (g.roles.size() == 1) return reason_of(m, kept_classes(m, g).front());
         return "not operands of products, or kept by the policy: see below";
     }
     if (g.is == fate::no_whole_blocks) {
-        std::vector<std::string> extents;
-        for (const std::size_t i : g.tensors) {
-            add_once(extents, std::to_string(m.tensors[i].shape.back()));
-        }
-        const bool some = extents.size() > named_extents;
-        if (some) extents.resize(named_extents);
-        return fmt::format("last axis ({}{}) without whole blocks: pad it, or try axis=-2",
-                           fmt::join(extents, ", "), some ? ", ..." : "");
+        return padding_words(m, g);
     }
     const class_recipe* r = chosen_of(class_of(m, g.roles.front()));
     std::size_t largest = g.tensors.front();
@@ -210,6 +242,7 @@ std::string reason_of(const judged_model& m, const group& g) {
         return why;
     }
     if (one_reason) return d.reason;
+    if (g.is == fate::in_few_bits) return class_of(m, g.roles.front(), true)->reason;
     return fmt::format("{} ({}, the largest)", d.reason, tensor_name(m, largest));
 }
 
@@ -317,6 +350,53 @@ std::vector<std::string> recipe_sentences(const judged_model& m, const std::vect
     return said;
 }
 
+// "5.9 % more bytes", "as many bytes"
+std::string more_bytes(std::uint64_t bytes, std::uint64_t than) {
+    if (bytes == than) return "as many bytes";
+    const auto [small, large] = std::minmax(bytes, than);
+    const double share = static_cast<double>(large - small) / static_cast<double>(than);
+    return fmt::format("{} {} bytes", percent(share), bytes > than ? "more" : "fewer");
+}
+
+// "already stored in 4.25 bits per element, which loses nothing; to quantize it again to nvfp4
+// costs an error of 29.1 dB and 5.9 % more bytes": each recipe against what is stored.
+std::string again_words(const judged_model& m, const group& g) {
+    std::string text = reason_of(m, g);
+    const class_judgement* c = class_of(m, g.roles.front(), true);
+    std::vector<std::string> costs;
+    for (const class_recipe& r : c == nullptr ? std::vector<class_recipe>() : c->candidates) {
+        if (r.elements != c->elements || r.elements == 0) continue;
+        costs.push_back(fmt::format(
+            "to {} {}{}", r.recipe,
+            std::isinf(r.sqnr_db) ? "is exact and takes "
+                                  : fmt::format("costs an error of {:.1f} dB and ", r.sqnr_db),
+            more_bytes(r.bytes, c->bytes)));
+    }
+    if (!costs.empty()) text += "; to quantize again " + fmt::format("{}", fmt::join(costs, ", "));
+    return text;
+}
+
+// The axes that only shapes suggest; none if the files state them all.
+std::optional<std::string> assumption_words(const judged_model& m) {
+    std::size_t matrices = 0, kernels = 0;
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        const engine::summed_axes& k = m.tensors[i].sums_over;
+        if (!m.says.decisions[i].operand || !k.assumed) continue;
+        ++(k.last - k.first > 1 ? kernels : matrices);
+    }
+    if (matrices + kernels == 0) return {};
+    std::vector<std::string> along;
+    const auto weights = [](std::size_t n) { return report::plural(n, "weight"); };
+    if (matrices > 0) along.push_back(fmt::format("the last axis of {}", weights(matrices)));
+    if (kernels > 0) {
+        along.push_back(fmt::format("all axes after the first of {}", weights(kernels)));
+    }
+    return fmt::format(
+        "Blocks run along {}: the file does not say which axis products sum over; {} is assumed "
+        "(--transpose, axis=).",
+        fmt::join(along, " and "), kernels == 0 ? "[out, in]" : "[out, in, ...]");
+}
+
 // Operands that keep their precision, and tensors that keep it because they are not operands.
 std::vector<std::string> kept_sentences(const judged_model& m, const std::vector<group>& groups) {
     std::vector<std::string> said;
@@ -331,6 +411,10 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
                 fmt::format("- Keep {} {} as stored ({} of the bytes): no safe recipe suits {}.",
                             part_of_class(m, g), tensors_word(operands_of(m, g.roles.front())),
                             of_bytes(g), g.tensors.size() == 1 ? "it" : "them"));
+        } else if (g.is == fate::in_few_bits) {
+            said.push_back(fmt::format(
+                "- Keep {} {} as stored ({} of the bytes): {}.", part_of_class(m, g),
+                tensors_word(operands_of(m, g.roles.front())), of_bytes(g), again_words(m, g)));
         } else if (g.is == fate::no_whole_blocks) {
             said.push_back(
                 fmt::format("- Keep {} without whole blocks as stored ({} of the bytes).",
@@ -372,6 +456,25 @@ std::string cost_words(const judged_model& m) {
         text += fmt::format(", including {} that are undecided", bytes_text(t.undecided));
     }
     return text + ".";
+}
+
+// The tensors whose storage another tensor counts; empty if there are none.
+std::string tied_words(const judged_model& m) {
+    std::vector<std::string> said;
+    std::size_t more = 0;
+    for (std::size_t i = 0; i < m.tensors.size(); ++i) {
+        const auto owner = m.tensors[i].counted_with;
+        if (!owner) continue;
+        if (said.size() == named_files) {
+            ++more;
+            continue;
+        }
+        said.push_back(
+            fmt::format("{} has the storage of {}", tensor_name(m, i), tensor_name(m, *owner)));
+    }
+    if (said.empty()) return {};
+    if (more > 0) said.push_back(fmt::format("{} more are tied", more));
+    return fmt::format("Counted once: {}.", listed(said));
 }
 
 std::string confidence_words(const judged_model& m) {
@@ -460,7 +563,7 @@ report::section widths_section(const judged_model& m) {
         const auto add = [&](int about, const std::optional<class_recipe>& r) {
             if (!r) return;
             const bool no = 2 * r->vetoed_elements > r->elements;
-            s.add(c.role, about, r->recipe, r->bits, finite_or_null(r->sqnr_db), r->normal_db,
+            s.add(c.role, about, r->recipe, r->bits, db_value(r->sqnr_db), r->normal_db,
                   r->vetoed.size(), no ? "no" : std::string(policy::to_string(r->is)));
         };
         add(4, c.four);
@@ -476,11 +579,14 @@ report::section widths_section(const judged_model& m) {
 
 report::section missing_section(const judged_model& m) {
     report::section s{.heading = "Not measured"};
+    std::size_t shown = 0;
     for (const policy::missing_recipes& wanted : m.says.missing) {
-        if (s.notes.size() == 2 * commands_shown) break;
-        s.notes.push_back(fmt::format("{}{}:", listed(wanted.recipes),
-                                      wanted.needed ? ", needed for a decision" : ""));
-        s.notes.push_back("$ " + policy::command_of(wanted, m.tensors));
+        if (shown++ == commands_shown) break;
+        const std::string command = policy::command_of(wanted, m.options);
+        s.notes.push_back(fmt::format("{}{}{}", listed(wanted.recipes),
+                                      wanted.needed ? ", needed for a decision" : "",
+                                      command.empty() ? "." : ":"));
+        if (!command.empty()) s.notes.push_back("$ " + command);
     }
     if (s.notes.empty()) return {};
     if (m.says.missing.size() > commands_shown) {
@@ -503,6 +609,10 @@ report::value reached(const std::optional<policy::reached_limit>& limit) {
                           {"value", limit->value},
                           {"limit", limit->limit},
                           {"verdict", std::string(policy::to_string(limit->is))}};
+}
+
+report::value command_or_null(std::string text) {
+    return text.empty() ? report::value() : report::value(std::move(text));
 }
 
 report::value names_of(const judged_model& m, const std::vector<std::size_t>& tensors) {
@@ -531,8 +641,9 @@ report::record record_of(const judged_model& m, const class_recipe& r) {
 }  // namespace
 
 std::string tensor_name(const judged_model& m, std::size_t tensor) {
-    const policy::measured_tensor& t = m.tensors[tensor];
-    return m.files.size() > 1 ? fmt::format("{}: {}", file_name(t.file, m.files), t.name) : t.name;
+    const std::string& name = m.tensors[tensor].name;
+    return m.files.size() > 1 ? fmt::format("{}: {}", file_name(m.file_of(tensor), m.files), name)
+                              : name;
 }
 
 std::vector<report::section> verdict_sections(const judged_model& m, const verdict_context& c) {
@@ -542,15 +653,24 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     words.notes = recipe_sentences(m, groups);
     if (words.notes.empty()) {
         const bool operands = std::ranges::any_of(m.says.decisions, &decision::operand);
+        const bool in_few_bits =
+            std::ranges::any_of(groups, [](const group& g) { return g.is == fate::in_few_bits; });
+        const bool others = std::ranges::any_of(groups, [](const group& g) {
+            return g.is == fate::ruled_out || g.is == fate::no_whole_blocks;
+        });
         words.notes.push_back(
-            operands ? "- Quantize nothing: no operand has both whole blocks and a safe "
-                       "recipe."
-                     : "- Quantize nothing: no tensor is an operand of a matrix "
-                       "product.");
+            !operands      ? "- Quantize nothing: no tensor is an operand of a matrix product."
+            : !in_few_bits ? "- Quantize nothing: no operand has both whole blocks and a safe "
+                             "recipe."
+            : others       ? "- Quantize nothing: operands are quantized already, or have no whole "
+                             "blocks or no safe recipe."
+                           : "- Quantize nothing: every operand is quantized already.");
     }
     for (std::string& said : kept_sentences(m, groups)) words.notes.push_back(std::move(said));
     words.notes.push_back(cost_words(m));
+    if (std::string tied = tied_words(m); !tied.empty()) words.notes.push_back(std::move(tied));
     for (const std::string& said : c.warnings) words.notes.push_back(said);
+    if (auto assumed = assumption_words(m)) words.notes.push_back(std::move(*assumed));
     words.notes.push_back(confidence_words(m));
     std::vector<report::section> all{std::move(words)};
     for (report::section& s :
@@ -602,7 +722,7 @@ report::section worst_section(const judged_model& m) {
         if (!harms(r) || s.rows.size() == worst_shown) break;
         const decision& d = m.says.decisions[r.tensor];
         auto of_class = policy::verdict::safe;
-        for (const class_recipe& c : class_of(m, d.role)->candidates) {
+        for (const class_recipe& c : class_of(m, d.role, d.quantized)->candidates) {
             if (c.recipe == r.recipe) of_class = c.is;
         }
         s.columns = {{"tensor", "tensor", cell::name},
@@ -627,11 +747,11 @@ report::section worst_section(const judged_model& m) {
         "become zero, clamp or are in blocks where all do. Each tensor is listed under the "
         "candidate with its largest loss.");
     const std::vector<harmed_tensor> worst = most_harmed(m, first_risks);
-    if (worst.empty() || worst.front().file.empty()) return s;  // arrays in memory
+    const auto known = [](const harmed_tensor& t) { return t.by != nullptr; };
+    if (!std::ranges::all_of(worst, known) || worst.empty()) return s;  // arrays in memory
     s.notes.push_back("To see their blocks under each scale rule:");
     for (const harmed_tensor& t : worst) {
-        s.notes.push_back(fmt::format("$ mx show {} {} -r {}", policy::shell_path(t.file),
-                                      policy::shell_word(t.tensor), policy::shell_word(t.recipe)));
+        s.notes.push_back("$ " + policy::show_command(t.by, t.file, t.tensor, t.recipe));
     }
     return s;
 }
@@ -646,11 +766,11 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
             return policy::recipe_key(o.recipe()) == r.recipe;
         });
         if (measured == t.measured.end()) {
-            all.push_back({t.file, t.name, r.recipe});
+            all.push_back({t.file, t.name, r.recipe, t.by.get()});
         } else if (const auto group = measured->result().group) {  // without blocks of its own
-            all.push_back({group->worst_file, group->worst_member, measured->text()});
+            all.push_back({group->worst_file, group->worst_member, measured->text(), t.by.get()});
         } else {
-            all.push_back({t.file, t.name, measured->text()});
+            all.push_back({t.file, t.name, measured->text(), t.by.get()});
         }
     }
     return all;
@@ -680,8 +800,8 @@ report::section candidates_section(const judged_model& m) {
             if (!r.scored.empty()) notes.push_back(r.scored);
             s.add(c.role, r.recipe, policy::to_string(r.is),
                   m.on->any() ? "-" : policy::to_string(r.on_target), r.bits,
-                  static_cast<double>(r.bytes) / unit.bytes, finite_or_null(r.sqnr_db),
-                  finite_or_null(r.normal_db), r.vetoed.size(), r.doubtful.size(),
+                  static_cast<double>(r.bytes) / unit.bytes, db_value(r.sqnr_db),
+                  db_value(r.normal_db), r.vetoed.size(), r.doubtful.size(),
                   fmt::format("{}", fmt::join(notes, "; ")));
         }
     }
@@ -710,7 +830,9 @@ report::record_list decision_records(const judged_model& m) {
              {"role", d.role},
              {"dtype", t.dtype},
              {"elements", report::tally(t.elements)},
-             {"stored_bytes", report::tally(t.bytes)},
+             {"stored_bytes", report::tally(t.counted_bytes())},
+             {"counted_with",
+              t.counted_with ? report::value(tensor_name(m, *t.counted_with)) : report::value()},
              {"recipe", d.undecided ? report::value() : report::value(d.recipe)},
              {"verdict",
               d.undecided ? std::string("undecided")
@@ -742,6 +864,7 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
         const class_recipe* chosen = chosen_of(&k);
         classes.emplace_back(report::record{
             {"role", k.role},
+            {"already_quantized", k.quantized},
             {"tensors", report::tally(k.operands.size())},
             {"elements", report::tally(k.elements)},
             {"stored_bytes", report::tally(k.bytes)},
@@ -770,7 +893,7 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
             report::record{{"recipes", report::list(w.recipes.begin(), w.recipes.end())},
                            {"tensors", report::list(w.tensors.begin(), w.tensors.end())},
                            {"needed", w.needed},
-                           {"command", policy::command_of(w, m.tensors)}});
+                           {"command", command_or_null(policy::command_of(w, m.options))}});
     }
     for (const std::string& w : warnings_of(m, c)) warnings.emplace_back(w);
     const policy::judgement_totals& t = m.says.totals;

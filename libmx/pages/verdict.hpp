@@ -25,12 +25,13 @@ std::vector<report::section> verdict_sections(const policy::judged_model& m,
 /// The verdict in one line without a line end, for chat and CI.
 std::string verdict_line(const policy::judged_model& m);
 
-/// The tensor's name, with its file if several files were measured.
+/// The tensor's name, with what it is of if several inputs were measured.
 std::string tensor_name(const policy::judged_model& m, std::size_t tensor);
 
 /// A tensor under the candidate that harms it most, as measured.
 struct harmed_tensor {
     std::string file, tensor, recipe;
+    const report::given_command* by = nullptr;  ///< of the model's tensor; null: not known
 };
 
 /// The first of these, worst first.

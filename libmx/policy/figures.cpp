@@ -39,13 +39,9 @@ constexpr std::array rows{
            "has {} of its blocks saturated",
            [](const figure_input& in) { return defined(in.under.saturated_block_rate); }},
     figure{"collapsed_block_rate", figure_unit::share,
-           "share of the blocks whose non-zero elements all become one magnitude; none where every "
-           "element keeps its value",
+           "share of the blocks whose non-zero elements all become one magnitude",
            "has {} of its blocks collapsed to one magnitude",
-           [](const figure_input& in) -> std::optional<double> {
-               if (in.under.exact == 1) return {};
-               return defined(in.under.collapsed_block_rate);
-           }},
+           [](const figure_input& in) { return defined(in.under.collapsed_block_rate); }},
     figure{"clamp_rate", figure_unit::share, "share of the elements that clamping changes",
            "has {} of its elements clamped",
            [](const figure_input& in) { return defined(in.under.clamp_rate); }},
@@ -109,7 +105,7 @@ std::string value_text(const figure& f, double value) {
         case figure_unit::share:
             return report::percent_text(value) + " %";
         case figure_unit::decibels:
-            return fmt::format("{:.2f} dB", value);
+            return report::fixed_text(value, 2) + " dB";
         case figure_unit::count:
             return report::plural(std::llround(value), "element");
     }
@@ -132,6 +128,7 @@ double poisoned_share(const analysis::result& r) {
 }
 
 double lost_share(const analysis::result& r) {
+    if (lossless(r)) return 0;
     const auto known = [](double x) { return std::isnan(x) ? 0 : x; };
     return lost_share({known(r.underflow_rate), known(r.clamp_rate), known(r.saturated_block_rate),
                        poisoned_share(r)},

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "libmx/analysis/result_list.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/metrics/row.hpp"
+#include "libmx/report/command_line.hpp"
 
 namespace mx::policy {
 
@@ -41,10 +43,22 @@ struct measured_tensor {
     std::string role;   ///< of engine::roles()
     std::string dtype;  ///< safetensors' spelling
     std::vector<std::uint64_t> shape;
+    engine::summed_axes sums_over{};  ///< none: not known, the last axis
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;  ///< as stored
     std::string left_out;     ///< why a run left it out; else empty
+    std::string tied_to;      ///< the tensor of the same file that has this storage; else empty
+    std::optional<std::size_t> counted_with = {};  ///< index of the tensor that counts the bytes
     std::vector<measurement> measured;
+    /// The command that measured it; null: not known.
+    std::shared_ptr<const report::given_command> by = {};
+
+    /// How its model was named on that command line; else its file.
+    const std::string& named() const { return by ? by->argument_of(file) : file; }
+
+    /// What it adds to sums over tensors.
+    std::uint64_t counted_bytes() const { return counted_with ? 0 : bytes; }
+    std::uint64_t counted_elements() const { return counted_with ? 0 : elements; }
 };
 
 /// The input of a figure.
@@ -84,6 +98,14 @@ std::string words_of(const figure& f, double value);
 struct loss_rates {
     double underflow = 0, clamp = 0, saturated_blocks = 0, poisoned = 0;
 };
+
+/// Whether every element keeps its value: no limit applies, and nothing is lost.
+inline bool lossless(const analysis::result& r) {
+    return (r.exact == 1 || r.rmse == 0) && r.poisoned == 0;
+}
+
+/// By how many dB an SQNR is above another; 0 of equal ones, which can both be infinite.
+inline double gain_db(double sqnr_db, double over) { return sqnr_db == over ? 0 : sqnr_db - over; }
 
 /// The share of the finite elements that are lost: those that become NaN, those that become zero,
 /// and those that are clamped or in blocks whose elements all are; at most 1. With stochastic

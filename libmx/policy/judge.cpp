@@ -7,8 +7,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
+#include "libmx/base/decibels.hpp"
 #include "libmx/policy/measurements.hpp"
 #include "libmx/policy/offers.hpp"
 #include "libmx/policy/operands.hpp"
@@ -23,6 +25,12 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 std::uint64_t bytes_of(double bits_per_element, std::uint64_t elements) {
     return static_cast<std::uint64_t>(
         std::ceil(bits_per_element * static_cast<double>(elements) / 8));
+}
+
+// "already stored in 4.25 bits per element, which loses nothing"
+std::string kept_words(double bits, std::uint64_t elements) {
+    return fmt::format("already stored in {:.4g} bits per element, which loses nothing",
+                       bits / static_cast<double>(elements));
 }
 
 // Results of other programs may lack the bits of an element.
@@ -56,6 +64,7 @@ class judging {
             operands += c.operands.size();
         }
         out_.missing = missing.take(operands);
+        count_shared_storage();
         rank_risks(out_, tensors_, by_.setting("dominant"));
         add_up();
         return std::move(out_);
@@ -64,7 +73,7 @@ class judging {
   private:
     // Which tensors are operands, by class.
     void sort_out() {
-        std::map<std::string, class_judgement> classes;
+        std::map<std::pair<std::string, bool>, class_judgement> classes;
         for (std::size_t i = 0; i < tensors_.size(); ++i) {
             const measured_tensor& t = tensors_[i];
             decision& d = out_.decisions[i];
@@ -75,36 +84,33 @@ class judging {
             d.operand = true;
             d.reason = why_not_whole(i);
             d.whole_blocks = d.reason.empty();
+            if (!d.whole_blocks) d.padded = padded_extent(t, leading(i).front()->recipe);
+            if (std::string why = why_quantized(t, by_); !why.empty()) {
+                d.quantized = true;
+                d.reason = std::move(why);
+            }
             if (!d.whole_blocks && !holds_a_block(i)) continue;
-            class_judgement& c = classes[d.role];
+            class_judgement& c = classes[{d.role, d.quantized}];
             c.role = d.role;
+            c.quantized = d.quantized;
             c.operands.push_back(i);
             if (!d.whole_blocks) continue;
             c.elements += t.elements;
-            c.bytes += t.bytes;
+            c.bytes += t.counted_bytes();
         }
-        for (auto& [role, c] : classes) out_.classes.push_back(std::move(c));
+        for (auto& [key, c] : classes) out_.classes.push_back(std::move(c));
         std::stable_sort(out_.classes.begin(), out_.classes.end(),
                          [](const auto& a, const auto& b) { return a.elements > b.elements; });
     }
 
     // Empty for operands.
     std::string why_no_operand(const measured_tensor& t, decision& d) {
-        if (!is_floating(t.dtype)) return "integers: indices, masks or counts";
-        if (!t.left_out.empty()) return t.left_out;
-        if (const rule* keep = by_.kept(d.role)) {
-            if (keep->recipe) {
-                const std::uint64_t bytes = bytes_of(nominal_bits(*keep->recipe), t.elements);
-                d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
-            }
-            return keep->why.empty() ? fmt::format("the policy {} keeps it", by_.name) : keep->why;
+        const rule* keep = by_.kept(d.role);
+        if (keep != nullptr && keep->recipe && is_floating(t.dtype) && t.left_out.empty()) {
+            const std::uint64_t bytes = bytes_of(nominal_bits(*keep->recipe), t.elements);
+            d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
         }
-        if (long_axes(t.shape) < static_cast<int>(by_.setting("least_axes"))) {
-            return "a vector, not an operand of a product";
-        }
-        if (by_.candidates(d.role).empty()) {
-            return fmt::format("the policy {} names no recipe for it", by_.name);
-        }
+        if (std::string why = why_kept(t, d.role, by_); !why.empty()) return why;
         auto at = offers_.find(d.role);
         if (at == offers_.end()) {
             at = offers_.emplace(d.role, offers_of(by_, d.role, on_, scores_)).first;
@@ -129,24 +135,17 @@ class judging {
     // Empty if an offer's blocks are whole.
     std::string why_not_whole(std::size_t i) const {
         if (!whole_blocks_) return {};
-        const auto& shape = tensors_[i].shape;
         const std::vector<const offer*> first = leading(i);
         const bool whole = std::any_of(first.begin(), first.end(), [&](const offer* o) {
-            return along_whole_blocks(shape, o->recipe) || known_.find(i, o->key) != nullptr;
+            return holds_whole_blocks(tensors_[i], o->recipe) || known_.find(i, o->key) != nullptr;
         });
-        if (whole) return {};
-        const auto block = static_cast<std::uint64_t>(first.front()->recipe.block.cols);
-        return fmt::format(
-            "the last axis, {}, holds no whole blocks of {}: pad it to {}, or, if products sum "
-            "over "
-            "the axis before, measure with axis=-2",
-            shape.back(), block, (shape.back() + block - 1) / block * block);
+        return whole ? std::string() : padding_words(tensors_[i], first.front()->recipe);
     }
 
     // Whether there is a whole block to judge; a part of one along an axis says nothing.
     bool holds_a_block(std::size_t i) const {
         const offer& first = *leading(i).front();
-        return tensors_[i].shape.back() >= static_cast<std::uint64_t>(first.recipe.block.cols);
+        return summed_extent(tensors_[i]) >= static_cast<std::uint64_t>(first.recipe.block.cols);
     }
 
     // A recipe over the tensors of a class; none if it was measured on none.
@@ -174,7 +173,7 @@ class judging {
             const auto elements = static_cast<double>(t.elements);
             r.elements += t.elements;
             bits += bits_in(result) * elements;
-            r.bytes += bytes_of(bits_in(result), t.elements);
+            if (!shares_choice(i)) r.bytes += bytes_of(bits_in(result), t.elements);
             const double n = result.nrmse;
             const double own = std::isnan(n) ? 0 : n * n * elements;
             noise += own;
@@ -195,9 +194,15 @@ class judging {
         r.normal_db = known_.normal(key).sqnr_db;
         const auto all = static_cast<double>(r.elements);
         r.bits = all > 0 ? bits / all : nominal_bits(*recipe);
-        r.sqnr_db = noise > 0 ? -10 * std::log10(noise / all) : infinite;
+        r.sqnr_db = noise > 0 ? base::decibels_of_power(noise / all) : infinite;
         if (c.operands.size() < 2 || most <= by_.setting("dominant") * noise) r.dominant.reset();
         return r;
+    }
+
+    // Whether the storage of a tensor is that of another of its class, and is quantized with it.
+    bool shares_choice(std::size_t i) const {
+        const auto owner = tensors_[i].counted_with;
+        return owner && out_.decisions[*owner].role == out_.decisions[i].role;
     }
 
     bool suits(const class_recipe& r) const {
@@ -215,7 +220,7 @@ class judging {
                 if (o.safe()) unmeasured.push_back(&o);
                 continue;
             }
-            try_other_scale_rules(c, *r);
+            name_better_scale_rule(c, *r);
             r->scored = o.scored;
             c.candidates.push_back(std::move(*r));
         }
@@ -223,7 +228,7 @@ class judging {
         choose(c);
         // Recipes that were not measured might have been chosen.
         for (const offer* o : unmeasured) {
-            if (c.elements == 0) break;
+            if (c.elements == 0 || c.quantized) break;
             if (c.chosen && c.candidates[*c.chosen].bits <= nominal_bits(o->recipe)) continue;
             c.chosen.reset();
             c.undecided = true;
@@ -233,32 +238,41 @@ class judging {
         decide(c);
     }
 
-    // The same recipe with another scale rule, if that gains enough.
-    void try_other_scale_rules(const class_judgement& c, class_recipe& r) {
-        const std::string named = r.recipe;
-        const codec::recipe wanted = codec::parse_recipe(named);
+    // The scale rule with which the same recipe gains most, if that is enough. It is named, not
+    // chosen: which rules were measured depends on the command, and the choice must not.
+    void name_better_scale_rule(const class_judgement& c, class_recipe& r) {
+        codec::recipe wanted = codec::parse_recipe(r.recipe);
+        double most = by_.setting("scale_margin_db");
         for (const std::string& key : known_.keys(c.operands)) {
             codec::recipe same = codec::parse_recipe(key);
             same.rule = wanted.rule;
-            if (key == named || recipe_key(same) != named) continue;
-            auto other = over(c, key, r.is);
+            if (key == r.recipe || recipe_key(same) != r.recipe) continue;
+            const auto other = over(c, key, r.is);
             if (!other || other->elements != r.elements || r.elements == 0 || !suits(*other))
                 continue;
-            if (other->sqnr_db < r.sqnr_db + by_.setting("scale_margin_db")) continue;
-            other->reason =
-                fmt::format("gains {:.2f} dB over {}", other->sqnr_db - r.sqnr_db, named);
-            r = std::move(*other);
+            const double gain = gain_db(other->sqnr_db, r.sqnr_db);
+            if (gain < most || (gain == most && !r.reason.empty())) continue;
+            most = gain;
+            r.reason = std::isinf(gain) ? fmt::format("{} is exact", key)
+                                        : fmt::format("{} gains {:.2f} dB", key, gain);
         }
+    }
+
+    // The place of a recipe in the policy's order; those that it does not name come last.
+    static std::size_t place_of(const std::vector<const rule*>& named, const std::string& recipe) {
+        const auto at = std::ranges::find_if(
+            named, [&](const rule* n) { return recipe_key(*n->recipe) == recipe; });
+        return static_cast<std::size_t>(at - named.begin());
     }
 
     void best_by_width(class_judgement& c) {
         const std::vector<const rule*> named = by_.candidates(c.role);
-        // Another recipe than the policy's must be better by as much as another scale rule.
-        const auto merit = [&](const class_recipe& r) {
-            const bool own = std::any_of(named.begin(), named.end(), [&](const rule* n) {
-                return recipe_key(*n->recipe) == r.recipe;
-            });
-            return r.sqnr_db + (own ? by_.setting("scale_margin_db") : 0);
+        // Another recipe than the policy's must be better by as much as another scale rule. Of
+        // equal ones, that of fewest bits is better, then the first in the policy's order.
+        const auto demerit = [&](const class_recipe& r) {
+            const std::size_t place = place_of(named, r.recipe);
+            const double own = place < named.size() ? by_.setting("scale_margin_db") : 0;
+            return std::tuple(r.vetoed_elements, -(r.sqnr_db + own), r.bits, place);
         };
         for (const std::string& key : known_.keys(c.operands)) {
             auto r = over(c, key, verdict::evaluate);
@@ -274,17 +288,21 @@ class judging {
             for (const class_recipe& known : c.candidates) {
                 if (known.recipe == key) r->is = known.is;
             }
-            const auto better = [&](const class_recipe& a, const class_recipe& b) {
-                if (a.vetoed_elements != b.vetoed_elements) {
-                    return a.vetoed_elements < b.vetoed_elements;
-                }
-                return merit(a) > merit(b);
-            };
-            if (!*best || better(*r, **best)) *best = std::move(r);
+            if (!*best || demerit(*r) < demerit(**best)) *best = std::move(r);
         }
     }
 
     void choose(class_judgement& c) {
+        if (c.quantized) {
+            double bits = 0;
+            std::uint64_t elements = 0;
+            for (const std::size_t i : c.operands) {
+                bits += 8 * static_cast<double>(tensors_[i].bytes);
+                elements += tensors_[i].elements;
+            }
+            c.reason = kept_words(bits, elements);
+            return;
+        }
         if (c.elements == 0) {
             c.reason = "none of its tensors has an axis of whole blocks";
             return;
@@ -308,7 +326,7 @@ class judging {
             c.reason = fmt::format("{} suits {} of {}", r.recipe,
                                    static_cast<std::size_t>(tried) - r.vetoed.size(),
                                    report::plural(tried, "tensor"));
-            if (!r.reason.empty()) c.reason += "; it " + r.reason;
+            if (!r.reason.empty()) c.reason += "; " + r.reason;
             if (!r.scored.empty()) {
                 c.reason += "; " + r.scored;
                 out_.confidence = r.scored;
@@ -326,6 +344,7 @@ class judging {
 
     // The decisions on the tensors of a class.
     void decide(const class_judgement& c) {
+        if (c.quantized) return;
         for (std::size_t k = 0; k < c.operands.size(); ++k) {
             const std::size_t i = c.operands[k];
             decision& d = out_.decisions[i];
@@ -343,13 +362,13 @@ class judging {
                 d.undecided = true;
                 d.reason = own->recipe + " was not measured on it";
             } else if (own->trials[k].is != verdict::no) {
-                give(d, tensors_[i], *own, own->trials[k]);
+                give(i, *own, own->trials[k]);
             } else {
                 d.reason = fmt::format("{} is ruled out: it {} (limit {})", own->recipe,
                                        words_of(*d.veto->of, d.veto->value),
                                        value_text(*d.veto->of, d.veto->limit));
                 if (const class_recipe* next = safe_for(c, k)) {
-                    give(d, tensors_[i], *next, next->trials[k]);
+                    give(i, *next, next->trials[k]);
                 }
             }
         }
@@ -366,10 +385,10 @@ class judging {
         return best;
     }
 
-    static void give(decision& d, const measured_tensor& t, const class_recipe& r,
-                     const trial& tried) {
-        const std::uint64_t bytes = bytes_of(bits_in(tried.of->result()), t.elements);
-        if (bytes >= t.bytes) {
+    void give(std::size_t i, const class_recipe& r, const trial& tried) {
+        decision& d = out_.decisions[i];
+        const std::uint64_t bytes = bytes_of(bits_in(tried.of->result()), tensors_[i].elements);
+        if (bytes >= tensors_[i].bytes) {
             d.reason = fmt::format("stored in as few bytes as {} takes", r.recipe);
             return;
         }
@@ -379,16 +398,24 @@ class judging {
         d.bytes = bytes;
     }
 
+    // A tensor that shares its storage takes no bytes of its own if it is treated alike.
+    void count_shared_storage() {
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            const auto owner = tensors_[i].counted_with;
+            if (!owner) continue;
+            decision& d = out_.decisions[i];
+            if (d.recipe == out_.decisions[*owner].recipe) d.bytes = d.could_save = 0;
+        }
+    }
+
     void list_missing(const class_judgement& c, const std::vector<offer>& offers,
                       missing_list& to) const {
         for (const std::size_t i : c.operands) {
             const decision& d = out_.decisions[i];
             for (const offer& o : offers) {
                 if (known_.find(i, o.key, !d.whole_blocks) != nullptr) continue;
-                const auto along = whole_blocks_ ? along_whole_blocks(tensors_[i].shape, o.recipe)
-                                                 : std::optional(o.recipe);
-                if (!along) continue;
-                to.add(tensors_[i].name, codec::to_string(*along), o.safe() && d.undecided);
+                if (whole_blocks_ && !holds_whole_blocks(tensors_[i], o.recipe)) continue;
+                to.add(tensors_[i], codec::to_string(o.recipe), o.safe() && d.undecided);
             }
         }
     }
@@ -399,11 +426,11 @@ class judging {
             const measured_tensor& t = tensors_[i];
             const decision& d = out_.decisions[i];
             all.elements += t.elements;
-            all.stored += t.bytes;
+            all.stored += t.counted_bytes();
             all.recommended += d.bytes;
             if (d.operand) all.operand_elements += t.elements;
-            if (d.recipe == keep_choice && !d.undecided) all.kept += t.bytes;
-            if (d.undecided) all.undecided += t.bytes;
+            if (d.recipe == keep_choice && !d.undecided) all.kept += d.bytes;
+            if (d.undecided) all.undecided += t.counted_bytes();
         }
     }
 
@@ -428,6 +455,28 @@ double judgement_totals::ratio() const {
 judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
                 std::span<const score> scores) {
     return judging(tensors, by, on, scores).run();
+}
+
+std::string why_kept(const measured_tensor& t, std::string_view role, const policy& by) {
+    if (!is_floating(t.dtype)) return "integers: indices, masks or counts";
+    if (!t.left_out.empty()) return t.left_out;
+    if (t.elements == 0) return "it has no elements";
+    if (const rule* keep = by.kept(role)) {
+        return keep->why.empty() ? fmt::format("the policy {} keeps it", by.name) : keep->why;
+    }
+    if (long_axes(t.shape) < static_cast<int>(by.setting("least_axes"))) {
+        return "a vector, not an operand of a product";
+    }
+    if (by.candidates(role).empty()) {
+        return fmt::format("the policy {} names no recipe for it", by.name);
+    }
+    return {};
+}
+
+std::string why_quantized(const measured_tensor& t, const policy& by) {
+    const double bits = 8 * static_cast<double>(t.bytes);
+    const bool few = bits < by.setting("quantized_bits") * static_cast<double>(t.elements);
+    return few ? kept_words(bits, t.elements) : std::string();
 }
 
 std::string_view default_policy(std::span<const measured_tensor> tensors) {

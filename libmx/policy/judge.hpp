@@ -4,8 +4,9 @@
 // Tensors that are not operands of products keep their stored precision. For every other class the
 // candidates of the policy are judged on each tensor alone, against their effect on normal data.
 // The smallest safe one is recommended for the class; tensors for which it is ruled out get the
-// next safe one or keep their precision. A class whose safe candidates were not measured is
-// undecided: no other measured recipe replaces them.
+// next safe one or keep their precision, and so do those that are stored in few bits already. A
+// class whose safe candidates were not measured is undecided: no other measured recipe replaces
+// them.
 #pragma once
 
 #include <cstdint>
@@ -41,20 +42,21 @@ struct class_recipe {
     std::uint64_t vetoed_elements = 0;          ///< of those that it is ruled out for
     std::vector<std::size_t> vetoed, doubtful;  ///< tensors: no, needs evaluation
     std::optional<std::size_t> dominant;        ///< the tensor that most of the error is of
-    std::string reason;                         ///< why it replaces another scale rule; else empty
+    std::string reason;                         ///< a scale rule that gains the margin; else empty
     std::string scored;                         ///< what the scores of a task say; else empty
     std::vector<trial> trials;                  ///< by operand of the class
 };
 
+/// The operands of a role, or those of them that are stored in few bits already.
 struct class_judgement {
     std::string role;
+    bool quantized = false;  ///< stored in fewer bits than quantized_bits: they are kept
     /// Indices of tensors. Those without whole blocks are judged, too, to show what harms them, and
     /// count in no sum.
     std::vector<std::size_t> operands;
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;  ///< as stored
-    /// The policy's candidates that were measured, in its order; with another scale rule if that
-    /// gains as much as the policy requires.
+    /// The policy's candidates that were measured, in its order.
     std::vector<class_recipe> candidates;
     std::optional<std::size_t> chosen;  ///< none: kept, or undecided
     bool undecided = false;
@@ -67,6 +69,8 @@ struct decision {
     std::string role;           ///< with the roles that the policy gives by name
     bool operand = false;       ///< of a product
     bool whole_blocks = false;  ///< an operand that kernels take; others keep their precision
+    bool quantized = false;     ///< an operand that is stored in few bits already, and is kept
+    std::uint64_t padded = 0;   ///< what its K, which blocks do not divide, is padded to; else 0
     bool undecided = false;
     std::string recipe{keep_choice};  ///< as measured, with its axis
     verdict is = verdict::safe;
@@ -74,7 +78,7 @@ struct decision {
         veto;  ///< the limit that ruled out, or casts doubt on, the recipe of its class
     const measurement* figures = nullptr;  ///< of the recipe
     std::string reason;                    ///< a phrase
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;       ///< 0 if the tensor that counts its storage is treated alike
     std::uint64_t could_save = 0;  ///< bytes that the keeping rule's recipe would save
 };
 
@@ -114,6 +118,15 @@ struct judgement {
 /// The judgement points into `tensors` and `by`, which must outlive it.
 judgement judge(std::span<const measured_tensor> tensors, const policy& by, const target& on,
                 std::span<const score> scores = {});
+
+/// Why a tensor keeps its stored precision whatever is measured of it: it is not an operand of a
+/// product, or the policy keeps it. Empty for the others, which `mx quantize` quantizes too.
+/// `role`: policy::role_of.
+std::string why_kept(const measured_tensor& t, std::string_view role, const policy& by);
+
+/// Why an operand that is stored in few bits already is kept (setting `quantized_bits`); empty for
+/// others.
+std::string why_quantized(const measured_tensor& t, const policy& by);
 
 /// "training" if there are gradients or moments, else "inference".
 std::string_view default_policy(std::span<const measured_tensor> tensors);

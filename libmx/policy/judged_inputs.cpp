@@ -12,10 +12,12 @@ judged_model judge_inputs(std::span<const analysis::results_input> inputs, const
     std::vector<measured_tensor> tensors;
     for (const analysis::results_input& input : inputs) {
         if (input.content.kind != "analysis") continue;
-        add_results(analysis::results_of(input.content.results, input.path), tensors);
+        add_results(analysis::results_of(input.content.results, input.path), input.content.head,
+                    tensors);
     }
     for (const analysis::results_input& input : inputs) {
-        if (input.content.kind == "analysis") add_left_out(input.content.tail, tensors);
+        if (input.content.kind != "analysis") continue;
+        add_left_out(input.content.tail, input.content.head, tensors);
     }
     return judge_model(std::move(tensors), b);
 }

@@ -18,15 +18,26 @@ std::optional<std::size_t> judged_model::find(std::string_view file,
     return {};
 }
 
+const std::string& judged_model::file_of(std::size_t tensor) const {
+    const measured_tensor& t = tensors[tensor];
+    return by_file ? t.file : t.named();
+}
+
 judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
     judged_model m;
     m.tensors = std::move(tensors);
+    count_ties_once(m.tensors);
+    m.options = b.options;
+    std::set<std::pair<std::string_view, std::string_view>> names;
+    for (const measured_tensor& t : m.tensors) {
+        m.by_file = !names.emplace(t.named(), t.name).second || m.by_file;
+    }
     m.by = b.by ? *b.by : find_policy(default_policy(m.tensors));
     m.on = b.on;
     std::set<std::string_view> seen;
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         const measured_tensor& t = m.tensors[i];
-        if (seen.insert(t.file).second) m.files.push_back(t.file);
+        if (seen.insert(m.file_of(i)).second) m.files.push_back(m.file_of(i));
         m.index.emplace(std::pair(std::string_view(t.file), std::string_view(t.name)), i);
     }
     m.says = judge(m.tensors, m.by, *m.on, b.scores);
@@ -36,8 +47,8 @@ judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
 judged_model judge_model(const analysis::result_list& results, const report::record& tail,
                          const basis& b) {
     std::vector<measured_tensor> tensors;
-    add_results(results, tensors);
-    add_left_out(tail, tensors);
+    add_results(results, {}, tensors);
+    add_left_out(tail, {}, tensors);
     return judge_model(std::move(tensors), b);
 }
 
@@ -60,13 +71,6 @@ std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on
     for (const measured_tensor& t : tensors) roles.insert(by.role_of(t.role, t.name));
     for (const auto& [role, recipe] : offered) {
         if (roles.contains(role)) add(recipe);
-    }
-    for (const measured_tensor& t : tensors) {
-        for (const auto& [role, recipe] : offered) {
-            if (role != by.role_of(t.role, t.name)) continue;
-            const auto along = along_whole_blocks(t.shape, recipe);
-            if (along && long_axes(t.shape) > 1) add(*along);
-        }
     }
     return recipes;
 }

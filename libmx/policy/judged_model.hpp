@@ -20,6 +20,7 @@ struct basis {
     std::optional<policy> by;  ///< none: default_policy of the tensors
     const target* on = &targets.front();
     std::vector<score> scores;
+    std::vector<report::given_option> options;  ///< these, as given
 };
 
 /// Tensors and their judgement, which points into them: it can be moved, not copied.
@@ -28,7 +29,10 @@ struct judged_model {
     policy by;
     const target* on = nullptr;
     judgement says;
-    std::vector<std::string> files;  ///< of the tensors, in order
+    /// What the tensors are of, as named on command lines, in order; the files where tensors of
+    /// one argument have the same name.
+    std::vector<std::string> files;
+    std::vector<report::given_option> options;  ///< basis::options
 
     /// By file and tensor; points into `tensors`.
     std::map<std::pair<std::string_view, std::string_view>, std::size_t> index;
@@ -39,6 +43,10 @@ struct judged_model {
 
     /// The index of a tensor, none if it was not measured.
     std::optional<std::size_t> find(std::string_view file, std::string_view tensor) const;
+    /// The one of `files` that a tensor is of.
+    const std::string& file_of(std::size_t tensor) const;
+
+    bool by_file = false;  ///< `files` are files
 };
 
 judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b);
@@ -49,8 +57,7 @@ judged_model judge_model(const analysis::result_list& results, const report::rec
                          const basis& b);
 
 /// The recipes that a policy judges on a target, each once, in its order: the default recipes of a
-/// run. Uses name, role and shape of `tensors`: roles without tensors add no recipe, and
-/// convolutions add those along the axes that they sum over.
+/// run. Uses name and role of `tensors`: roles without tensors add no recipe.
 std::vector<codec::recipe> recipes_to_measure(const policy& by, const target& on,
                                               std::span<const measured_tensor> tensors);
 

@@ -19,7 +19,7 @@ measurements::measurements(std::span<const measured_tensor> tensors, bool whole_
         for (const measurement& m : t.measured) {
             const std::string*& key = spellings[m.text()];
             if (key == nullptr) key = &*keys_.insert(recipe_key(m.recipe())).first;
-            here.push_back({key, !whole_blocks || holds_whole_blocks(t.shape, m.recipe())});
+            here.push_back({key, !whole_blocks || holds_whole_blocks(t, m.recipe())});
         }
     }
 }

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/policy/operands.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "libmx/engine/geometry.hpp"
 
 namespace mx::policy {
 namespace {
 
 using kind = codec::axis_choice::kind;
 
-bool divides(int block, std::uint64_t extent) {
-    return extent > 0 && extent % static_cast<std::uint64_t>(block) == 0;
+engine::axis_range axes_of_blocks(const measured_tensor& t) {
+    if (!t.sums_over.any()) return engine::last_axis(t.shape);
+    return {static_cast<std::size_t>(t.sums_over.first),
+            static_cast<std::size_t>(t.sums_over.last)};
+}
+
+bool divides(std::uint64_t block, std::uint64_t extent) {
+    return extent > 0 && extent % block == 0;
 }
 
 }  // namespace
@@ -24,43 +34,43 @@ bool is_floating(std::string_view dtype) {
     return dtype != "BOOL" && dtype.substr(0, 1) != "I" && dtype.substr(0, 1) != "U";
 }
 
-bool holds_whole_blocks(const std::vector<std::uint64_t>& shape, const codec::recipe& r) {
-    if (shape.empty()) return false;
-    const auto axes = static_cast<int>(shape.size());
-    const auto extent = [&](int axis) {
-        return axis < 0 ? std::uint64_t{1} : shape[static_cast<std::size_t>(axis)];
-    };
-    switch (r.axis.what) {
-        case kind::last:
-            return divides(r.block.cols, extent(axes - 1)) &&
-                   divides(r.block.rows, extent(axes - 2));
-        case kind::index: {
-            const int axis = r.axis.value < 0 ? axes + r.axis.value : r.axis.value;
-            return axis >= 0 && axis < axes && divides(r.block.cols * r.block.rows, extent(axis));
-        }
-        case kind::flat: {
-            std::uint64_t sums = 1;
-            bool behind = false;
-            for (const std::uint64_t n : shape) {
-                if (behind) sums *= n;
-                behind = behind || n != 1;
-            }
-            return divides(r.block.cols * r.block.rows, sums);
-        }
-    }
-    return false;
+std::uint64_t summed_extent(const measured_tensor& t) {
+    if (t.sums_over.any()) return t.sums_over.extent;
+    return t.shape.empty() ? 1 : t.shape.back();
 }
 
-std::optional<codec::recipe> along_whole_blocks(const std::vector<std::uint64_t>& shape,
-                                                const codec::recipe& r) {
-    codec::recipe along = r;
-    if (holds_whole_blocks(shape, along)) return along;
-    if (r.block.rows != 1) return {};
-    along.axis = {kind::flat, 0};
+bool holds_whole_blocks(const measured_tensor& t, const codec::recipe& r) {
+    if (t.shape.empty()) return false;
+    if (r.axis.what == kind::flat) {
+        const auto first =
+            std::ranges::find_if(t.shape, [](std::uint64_t extent) { return extent != 1; });
+        std::uint64_t sums = 1;
+        for (auto at = first; at != t.shape.end(); ++at) sums *= at == first ? 1 : *at;
+        return divides(static_cast<std::uint64_t>(r.block.cols), sums);
+    }
+    codec::recipe blocks = r;  // alone: neither areas nor groups of a transform
+    blocks.outer = {};
+    blocks.rotate = {};
+    std::string reason;
+    const auto layout = engine::lay_out(t.shape, axes_of_blocks(t), blocks, reason);
+    return layout && divides(layout->grid.block_rows, layout->grid.over.rows) &&
+           divides(layout->grid.block_cols, layout->grid.over.cols);
+}
+
+std::uint64_t padded_extent(const measured_tensor& t, const codec::recipe& r) {
     const auto block = static_cast<std::uint64_t>(r.block.cols);
-    if (long_axes(shape) > 2 && shape.back() < block && holds_whole_blocks(shape, along))
-        return along;
-    return {};
+    return (summed_extent(t) + block - 1) / block * block;
+}
+
+std::string padding_words(const measured_tensor& t, const codec::recipe& r) {
+    const std::uint64_t k = summed_extent(t);
+    const std::uint64_t padded = padded_extent(t, r);
+    if (k == 0 || padded == k) {
+        return fmt::format("its rows are no multiple of the {} of a block: pad them", r.block.rows);
+    }
+    return fmt::format("K = {} is not a multiple of {}; padded to {} it costs {:.1f} % more", k,
+                       r.block.cols, padded,
+                       100 * static_cast<double>(padded - k) / static_cast<double>(k));
 }
 
 std::string recipe_key(codec::recipe r) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors are operands of products, and along which of their axes blocks can be.
+// Which tensors are operands of products, and whether their blocks are whole.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "libmx/codec/recipe.hpp"
+#include "libmx/policy/figures.hpp"
 
 namespace mx::policy {
 
@@ -18,16 +18,21 @@ int long_axes(const std::vector<std::uint64_t>& shape);
 /// Whether a dtype, in safetensors' spelling, is a floating type; unknown names are.
 bool is_floating(std::string_view dtype);
 
-/// Whether the recipe's blocks are whole along their axis or axes. With axis=flat this is checked
-/// for all axes after the first long one together: those that a convolution sums over.
-bool holds_whole_blocks(const std::vector<std::uint64_t>& shape, const codec::recipe& r);
+/// The axis that products with the tensor sum over: its extent (K); if it is not known, that of the
+/// last axis.
+std::uint64_t summed_extent(const measured_tensor& t);
 
-/// `r` along the axis that a product over `shape` sums over, if blocks are whole there: the last
-/// one (of matrices stored [out, in]), else, of three long axes or more whose last is shorter than
-/// a block, all after the first (axis=flat, convolutions). None if neither is: matrices stored [in,
-/// out] can have whole blocks along axis=-2, but a shape alone does not identify them.
-std::optional<codec::recipe> along_whole_blocks(const std::vector<std::uint64_t>& shape,
-                                                const codec::recipe& r);
+/// Whether the recipe's blocks are whole: along the axis that products sum over, or the axis that
+/// the recipe names. With axis=flat this is checked for all axes after the first long one together:
+/// those that a convolution sums over.
+bool holds_whole_blocks(const measured_tensor& t, const codec::recipe& r);
+
+/// K rounded up to whole blocks of the recipe.
+std::uint64_t padded_extent(const measured_tensor& t, const codec::recipe& r);
+
+/// What to do about an extent that blocks do not divide: "K = 172 is not a multiple of 32; padded
+/// to 192 it costs 11.6 % more".
+std::string padding_words(const measured_tensor& t, const codec::recipe& r);
 
 /// The canonical spelling without axis and seeds: equal for measurements of the same recipe.
 std::string recipe_key(codec::recipe r);

@@ -22,9 +22,12 @@ namespace {
 constexpr std::array setting_rows{
     setting_row{"least_axes", "least number of axes longer than 1 in an operand of a product"},
     setting_row{"whole_blocks", "1: the axis of the blocks must hold whole blocks; 0: it need not"},
+    setting_row{"quantized_bits",
+                "a tensor stored in fewer bits per element, scales included, is quantized already "
+                "and is kept as it is",
+                0},
     setting_row{"scale_margin_db",
-                "gain in SQNR, in dB, from which on another scale rule is worth "
-                "it"},
+                "gain in SQNR, in dB, from which on another scale rule is named"},
     setting_row{"exceptions",
                 "largest share of a class's elements whose recipe may differ from that of the "
                 "class"},
@@ -245,6 +248,8 @@ double policy::setting(std::string_view wanted) const {
     for (const rule& r : rules) {
         if (r.is == rule_kind::setting && r.setting == wanted) return r.value;
     }
+    const auto* row = std::ranges::find(setting_rows, wanted, &setting_row::name);
+    if (row != setting_rows.end() && row->otherwise) return *row->otherwise;
     throw base::error(
         base::error_kind::usage,
         fmt::format("the policy '{}' does not set {}: extend a policy that does", name, wanted));
@@ -424,6 +429,7 @@ report::document document_of(const policy& p, const target& on) {
         vetoes.notes.push_back(fmt::format("- {}: {}", f.name, f.definition));
     }
     for (report::section* s : {&head, &kept, &candidates, &on_target, &vetoes, &rest, &settings}) {
+        if (s == &rest && rest.rows.empty()) continue;  // a policy need not rename roles
         if (s != &on_target || !on.any()) d.sections.push_back(std::move(*s));
     }
     return d;

@@ -56,6 +56,7 @@ struct rule {
 struct setting_row {
     std::string_view name;
     std::string_view meaning;
+    std::optional<double> otherwise = {};  ///< where a policy does not set it; none: it must
 };
 std::span<const setting_row> settings();
 

@@ -44,8 +44,7 @@ std::optional<recipe_verdict> recipe_verdicts::of(std::size_t tensor, std::strin
         const trial& tried = c.trials[operand];
         if (tried.of == &*m) return recipe_verdict{std::max(c.is, tried.is), true, tried.worst};
     }
-    if (model_.by.setting("whole_blocks") != 0 && !holds_whole_blocks(t.shape, m->recipe()))
-        return {};
+    if (model_.by.setting("whole_blocks") != 0 && !holds_whole_blocks(t, m->recipe())) return {};
     const trial tried = judge_tensor(model_.by.vetoes(in->role), model_.by.setting("dominated"), t,
                                      *m, m->result(), known_.normal(recipe_key(m->recipe())));
     return recipe_verdict{std::max(verdict::evaluate, tried.is), false, tried.worst};

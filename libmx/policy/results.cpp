@@ -29,14 +29,20 @@ measured_tensor tensor_of(const analysis::result& r) {
     t.role = r.of->role;
     t.dtype = r.of->dtype;
     t.shape.assign(r.of->shape.begin(), r.of->shape.end());
+    t.sums_over = r.of->sums_over;
     t.elements = r.elements;
-    t.bytes = stored_bytes(t.dtype, t.elements);
+    t.tied_to = r.of->tied_to;
+    // Results of earlier versions and of other programs do not say it.
+    t.bytes = r.of->stored_bytes ? static_cast<std::uint64_t>(*r.of->stored_bytes)
+                                 : stored_bytes(t.dtype, t.elements);
     return t;
 }
 
 }  // namespace
 
-void add_results(const analysis::result_list& results, std::vector<measured_tensor>& to) {
+void add_results(const analysis::result_list& results, const report::record& head,
+                 std::vector<measured_tensor>& to) {
+    const auto by = report::given_in(head);
     std::map<std::pair<std::string, std::string>, std::size_t> known;
     for (std::size_t i = 0; i < to.size(); ++i) known[{to[i].file, to[i].name}] = i;
     std::size_t next = 0;
@@ -44,7 +50,10 @@ void add_results(const analysis::result_list& results, std::vector<measured_tens
         const std::size_t index = next++;
         if (r.phase.value_or(0) != 0) continue;
         const auto [at, added] = known.emplace(std::pair(r.of->file, r.of->tensor), to.size());
-        if (added) to.push_back(tensor_of(r));
+        if (added) {
+            to.push_back(tensor_of(r));
+            to.back().by = by;
+        }
         measured_tensor& t = to[at->second];
         const bool there = std::ranges::any_of(
             t.measured, [&](const measurement& m) { return m.recipe() == r.under->recipe; });
@@ -52,7 +61,25 @@ void add_results(const analysis::result_list& results, std::vector<measured_tens
     }
 }
 
-void add_left_out(const report::record& tail, std::vector<measured_tensor>& to) {
+void count_ties_once(std::vector<measured_tensor>& tensors) {
+    using place = std::pair<std::string_view, std::string_view>;  // file, name of the storage's own
+    std::map<place, std::size_t> owners;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const measured_tensor& t = tensors[i];
+        if (t.tied_to.empty()) owners.emplace(place(t.file, t.name), i);
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        measured_tensor& t = tensors[i];
+        if (t.tied_to.empty()) continue;
+        // If the tensor itself was not measured, the first of those tied to it counts.
+        const auto [owner, first] = owners.emplace(place(t.file, t.tied_to), i);
+        if (!first) t.counted_with = owner->second;
+    }
+}
+
+void add_left_out(const report::record& tail, const report::record& head,
+                  std::vector<measured_tensor>& to) {
+    const auto by = report::given_in(head);
     const auto* skipped = report::member<report::list>(tail, "skipped");
     if (skipped == nullptr) return;
     std::set<std::pair<std::string, std::string>> known;
@@ -67,6 +94,8 @@ void add_left_out(const report::record& tail, std::vector<measured_tensor>& to) 
         t.role = "other";
         t.dtype = report::text_of(*r, "dtype");
         t.left_out = report::text_of(*r, "reason");
+        t.by = by;
+        t.tied_to = report::text_of(*r, "tied_to");
         t.bytes = static_cast<std::uint64_t>(*bytes);
         const double elements = report::number_of(*r, "elements").value_or(0);
         if (elements >= 0 && elements <= most_bytes) {

@@ -69,7 +69,7 @@ void rank_risks(judgement& j, std::span<const measured_tensor> tensors, double d
                        t.worst,
                        {}};
                 if (!worst || worse(r, *worst)) worst = std::move(r);
-                if (n != first) continue;
+                if (n != first || c.quantized) continue;
                 const double here = t.lost * elements(tensor);
                 lost += here;
                 if (here <= most) continue;

@@ -9,6 +9,7 @@ trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
     trial out;
     out.of = &m;
     out.lost = lost_share(result);
+    if (lossless(result)) return out;
     for (const rule* v : vetoes) {
         const auto value = v->measured->value({t, result, normal, dominated});
         if (!value) continue;

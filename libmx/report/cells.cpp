@@ -10,7 +10,7 @@ namespace {
 
 std::string number_text(double x, const column& c) {
     if (c.kind == cell::share) return percent_text(x);
-    if (c.kind == cell::fixed) return fmt::format("{:.{}f}", x, c.digits);
+    if (c.kind == cell::fixed) return fixed_text(x, c.digits);
     if (c.kind == cell::significant) return significant_text(x, c.digits);
     return fmt::format("{}", x);
 }
@@ -62,12 +62,18 @@ std::string grouped(std::int64_t n) {
     return digits;
 }
 
+std::string fixed_text(double x, int digits) {
+    std::string text = fmt::format("{:.{}f}", x, digits);
+    if (text.find_first_not_of("-0.") == std::string::npos && text.front() == '-') text.erase(0, 1);
+    return text;
+}
+
 std::string percent_text(double share) {
     if (share == 0) return "0";
     if (share == 1) return "100";
     if (share > 0 && share < 0.0001) return "<0.01";
     if (share < 1 && share > 0.9999) return ">99.99";
-    return fmt::format("{:.2f}", 100 * share);
+    return fixed_text(100 * share, 2);
 }
 
 std::string significant_text(double x, int digits) {

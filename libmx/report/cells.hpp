@@ -32,6 +32,9 @@ std::string plural(I n, std::string_view noun) {
         .append(n == 1 ? "" : "s");
 }
 
+/// `digits` decimals; what rounds to zero has no sign.
+std::string fixed_text(double x, int digits);
+
 /// A share (0..1) in percent with two decimals: "0" and "100" only when exact, otherwise "<0.01"
 /// and ">99.99" at the ends.
 std::string percent_text(double share);

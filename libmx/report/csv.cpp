@@ -13,9 +13,10 @@ namespace mx::report {
 namespace {
 
 constexpr std::string_view extents_member = "shape";
+constexpr std::string_view nested_member = "contraction";  // an object or null
 
 bool writable(const std::string& name, const value& v) {
-    return !std::holds_alternative<record>(v) &&
+    return !std::holds_alternative<record>(v) && name != nested_member &&
            (!std::holds_alternative<list>(v) || name == extents_member);
 }
 

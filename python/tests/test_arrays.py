@@ -38,8 +38,8 @@ def test_same_as_the_command(mx, tmp_path, recipe):
     np.save(tmp_path / "x.npy", x)
     packed, back = tmp_path / "p.safetensors", tmp_path / "v.safetensors"
     run = lambda *a: subprocess.run([mx, *map(str, a), "-q"], check=True)
-    run("quantize", tmp_path / "x.npy", "-r", recipe, "--packed", "-o", packed)
-    run("quantize", tmp_path / "x.npy", "-r", recipe, "-o", back)
+    run("quantize", tmp_path / "x.npy", "--all-tensors", "-r", recipe, "--packed", "-o", packed)
+    run("quantize", tmp_path / "x.npy", "--all-tensors", "-r", recipe, "-o", back)
     with libmx.open(tmp_path / "x.npy") as m:
         name = m.keys()[0]
     stored = parts(packed)

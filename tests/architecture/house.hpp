@@ -33,7 +33,8 @@ inline constexpr std::array rooms{
     room{"metrics", "base tensor format block report"},
     room{"engine", "base tensor format report scale block transform io quantized codec metrics"},
     room{"analysis", "base tensor format report scale block transform io codec metrics engine"},
-    room{"policy", "base tensor format report scale block transform codec metrics analysis"},
+    room{"policy",
+         "base tensor format report scale block transform codec metrics engine analysis"},
     // Studies do not include each other.
     room{"studies/cluster",
          "base tensor format report block io codec metrics engine analysis policy"},

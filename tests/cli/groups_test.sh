@@ -81,7 +81,7 @@ END
 
 # Pairs of consecutive dumps: figures of the members' sums, and the member that differs most.
 for recipe in mxfp8 mxfp4; do
-    "$mx" quantize moe.safetensors -r $recipe -o packed.safetensors --quiet
+    "$mx" quantize moe.safetensors --all-tensors -r $recipe -o packed.safetensors --quiet
     "$mx" dequantize packed.safetensors -o $recipe.safetensors --quiet
 done
 set -- moe.safetensors mxfp8.safetensors mxfp4.safetensors --as-given $measured

@@ -37,7 +37,7 @@ limited() {
 expect 3 'b.h5: cannot .*: File too large; raise the limit' limited 4 "$mx" analyze small.safetensors -q --blocks b.h5
 "$mx" synth -o big.safetensors -q
 for name in values.safetensors values.h5; do
-    expect 3 "$name: cannot .*: File too large" limited 20 "$mx" quantize big.safetensors -r mxfp4 -o $name -q
+    expect 3 "$name: cannot .*: File too large" limited 20 "$mx" quantize big.safetensors --all-tensors -r mxfp4 -o $name -q
 done
 expect 3 'w.npy: cannot .*: File too large' limited 1 "$mx" quantize big.safetensors -t '*embed_tokens*' -r mxfp4 -o w.npy -q
 for writer in json csv markdown html; do
@@ -81,13 +81,13 @@ expect 2 'quantize: --output: the name is empty' "$mx" quantize small.safetensor
 expect 2 'synth: --output: the name is empty' "$mx" synth -o ''
 expect 2 'vectors: --hex: the name is empty' "$mx" vectors -r mxfp4 -o v.safetensors --hex ''
 for ending in npz gguf pt pth bin onnx zip ckpt keras json NPZ; do
-    expect 2 "o.$ending: cannot write .*npy, .h5" "$mx" quantize small.safetensors -r mxfp4 -o o.$ending
+    expect 2 "o.$ending: cannot write .*npy, .h5" "$mx" quantize small.safetensors --all-tensors -r mxfp4 -o o.$ending
 done
 expect 2 'o.npz: cannot write .npz' "$mx" cast small.safetensors --element e4m3 -o o.npz
 expect 2 'o.h5: cannot write .h5 here' "$mx" synth -o o.h5
 expect 2 'o.npy: cannot write .npy here' "$mx" vectors -r mxfp4 -o o.npy
 expect 2 'o.npz: cannot write .npz' "$mx" analyze small.safetensors -q --blocks o.npz
-"$mx" quantize small.safetensors -r mxfp4 --packed -q -o packed.safetensors
+"$mx" quantize small.safetensors --all-tensors -r mxfp4 --packed -q -o packed.safetensors
 expect 2 'o.gguf: cannot write .gguf' "$mx" dequantize packed.safetensors -o o.gguf
 
 # A run without a tensor to measure fails and writes nothing.

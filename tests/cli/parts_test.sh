@@ -81,7 +81,7 @@ same '2' cluster 20.safetensors -t '*layers.[01].*'
 same '3' diff 10.safetensors 20.safetensors 10.safetensors --as-given -t '*layers.[01].*' -r mxfp4 -r nvfp4
 
 # Files of arrays.
-for form in '--packed -r mxfp6' '-r nvfp4' '--packed --keep-rest -r nvfp4:round=stochastic,seed=2'; do
+for form in '--all-tensors --packed -r mxfp6' '--all-tensors -r nvfp4' '--packed --keep-rest -r nvfp4:round=stochastic,seed=2'; do
     "$mx" quantize hostile.safetensors $form -o one.safetensors --quiet
     for n in 1 2 9; do
         rm -f part-*.safetensors
@@ -135,7 +135,7 @@ code=0
 rm part-4.safetensors
 code=0
 "$mx" merge part-*.safetensors -o all.safetensors >todo 2>said || code=$?
-[ $code = 1 ] && grep -q -- '--shard=4/9 --output=part-4.safetensors' todo
+[ $code = 1 ] && grep -q -- '--shard 4/9 --output part-4.safetensors' todo
 
 # The page, which needs parts made with --page-sums.
 "$mx" analyze 10.safetensors -t '*layers.0.*' --html one.html --json one.json --quiet

@@ -49,8 +49,8 @@ wait
 # With another input, and to an output pipe.
 cp small.safetensors other.safetensors
 cat small.safetensors | "$mx" diff - other.safetensors | grep -q 'The 2 dumps are identical' || fail "diff"
-"$mx" quantize small.safetensors -r mxfp4 -o file.safetensors -q
-cat small.safetensors | "$mx" quantize - -r mxfp4 -o - -q | cmp - file.safetensors || fail "quantize"
+"$mx" quantize small.safetensors --all-tensors -r mxfp4 -o file.safetensors -q
+cat small.safetensors | "$mx" quantize - --all-tensors -r mxfp4 -o - -q | cmp - file.safetensors || fail "quantize"
 # Process substitution, which needs bash.
 if command -v bash >/dev/null; then
     bash -c '"$1" tensors <(cat model.safetensors) --csv - -q' bash "$mx" >piped.csv

@@ -206,3 +206,14 @@ TEST_CASE("shards: boxes of any arrangement", "[distributed]") {
     for (std::uint64_t k = 0; k < 100; ++k) columns.push_back({{0, k}, {1, 1}});
     CHECK(io::check_shards({1, 100}, columns, budget) == "it has too many shards");
 }
+
+TEST_CASE("distributed: the file of a rank alone names its directory", "[distributed]") {
+    const std::string file = fixture("torch_distributed/__0_0.distcp");
+    const std::string directory = std::filesystem::path(file).parent_path().string();
+    has(open_error(file), "name its directory: " + directory);
+    // Its bytes can be read as what they are.
+    io::open_options raw;
+    raw.shape = "4";
+    raw.dtype = "U8";
+    CHECK(io::open_model(file, raw)->tensors().size() == 1);
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX files of the onnx package, and hostile ones. In builds without Protobuf: the refusal.
+#include "libmx/io/no_product.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/writer.hpp"
 #include "tests/io/fixture_values.hpp"
@@ -182,6 +183,172 @@ TEST_CASE("ONNX: tensors with false sizes", "[onnx][hostile]") {
     const std::string twice = described("w", 1, {1}) + raw("1234");
     has(open_error(dir.file("m.onnx", model({twice, twice}))), "two tensors of this name");
     has(open_error(dir.file("m.onnx", field(1, 8) + field(2, std::string("x")))), "has no graph");
+}
+
+namespace {
+
+std::string whole_attribute(const std::string& name, std::uint64_t value) {
+    return field(5, field(1, name) + field(3, value) + field(20, std::uint64_t{2}));
+}
+std::string numbers_attribute(const std::string& name, const std::vector<std::uint64_t>& values) {
+    std::string packed;
+    for (const std::uint64_t value : values) packed += varint(value);
+    return field(5, field(1, name) + field(8, packed));
+}
+std::string text_attribute(const std::string& name, const std::string& text) {
+    return field(5, field(1, name) + field(4, text));
+}
+
+struct graph_node {
+    std::string operation;
+    std::vector<std::string> inputs;
+    std::string output;
+    std::string attributes = {};
+
+    std::string message() const {
+        std::string out;
+        for (const std::string& each : inputs) out += field(1, each);
+        return out + field(2, output) + field(3, operation + "/" + output) + field(4, operation) +
+               attributes;
+    }
+};
+
+struct stored {
+    std::string name;
+    std::vector<std::uint64_t> extents;
+    std::uint64_t type = 1;  // FLOAT
+};
+
+// What the graph says about its first initializer.
+io::contraction stated(const std::vector<stored>& tensors, const std::vector<graph_node>& nodes,
+                       const std::string& more = {}) {
+    std::string graph;
+    for (const graph_node& n : nodes) graph += field(1, n.message());
+    for (const stored& t : tensors) {
+        std::uint64_t bytes = t.type == 3 ? 1 : 4;
+        for (const std::uint64_t n : t.extents) bytes *= n;
+        graph += field(5, described(t.name, t.type, t.extents) + raw(std::string(bytes, '\0')));
+    }
+    const scratch_dir dir;
+    const auto file = io::open_model(dir.file(
+        "m.onnx",
+        field(1, std::uint64_t{8}) + field(2, std::string("test")) + field(7, graph + more)));
+    return file->tensors().front().sums_over;
+}
+
+// A tensor of int64, the argument of a Reshape.
+std::string int64_tensor(const std::string& name, const std::vector<std::int64_t>& values) {
+    std::string bytes;
+    for (const std::int64_t v : values) {
+        for (int i = 0; i < 8; ++i)
+            bytes += static_cast<char>(static_cast<std::uint64_t>(v) >> 8 * i);
+    }
+    return field(5, described(name, 7, {values.size()}) + raw(bytes));
+}
+
+bool is(const io::contraction& c, int first, int last) {
+    INFO(c.why << ": " << c.first << " to " << c.last);
+    CHECK(c.first == first);
+    CHECK(c.last == last);
+    return c.first == first && c.last == last;
+}
+
+}  // namespace
+
+TEST_CASE("ONNX: products say which axes of their operands they sum over", "[onnx]") {
+    if (!supported()) return;
+    const std::vector<stored> w{{"w", {64, 48}}};
+    CHECK(is(stated(w, {{"MatMul", {"x", "w"}, "y"}}), 0, 1));
+    CHECK(stated(w, {{"MatMul", {"x", "w"}, "y"}}).why == "MatMul node 'MatMul/y', second operand");
+    CHECK(is(stated(w, {{"MatMul", {"w", "x"}, "y"}}), 1, 2));
+    CHECK(is(stated({{"w", {8, 64, 48}}}, {{"MatMul", {"x", "w"}, "y"}}), 1, 2));
+    CHECK(is(stated(w, {{"MatMulInteger", {"x", "w"}, "y"}}), 0, 1));
+    CHECK(is(stated({{"w", {64, 48}, 3}},
+                    {{"QLinearMatMul", {"x", "s", "z", "w", "s", "z", "s", "z"}, "y"}}),
+             0, 1));
+    CHECK(is(stated(w, {{"Gemm", {"x", "w", "b"}, "y"}}), 0, 1));
+    CHECK(is(stated(w, {{"Gemm", {"x", "w"}, "y", whole_attribute("transB", 1)}}), 1, 2));
+    CHECK(is(stated(w, {{"Gemm", {"w", "x"}, "y"}}), 1, 2));
+    CHECK(is(stated(w, {{"Gemm", {"w", "x"}, "y", whole_attribute("transA", 1)}}), 0, 1));
+    const std::vector<stored> kernel{{"w", {16, 8, 3, 3}}};
+    CHECK(is(stated(kernel, {{"Conv", {"x", "w", "b"}, "y"}}), 1, 4));
+    CHECK(is(stated(kernel, {{"ConvTranspose", {"x", "w"}, "y"}}), 0, 1));
+    CHECK_FALSE(
+        stated(kernel, {{"ConvTranspose", {"x", "w"}, "y", whole_attribute("group", 2)}}).known());
+    for (const char* cell : {"LSTM", "GRU", "RNN"}) {
+        CHECK(is(stated({{"w", {1, 64, 24}}}, {{cell, {"x", "w", "r", "b"}, "y"}}), 2, 3));
+        CHECK(is(stated({{"r", {1, 64, 16}}}, {{cell, {"x", "w", "r", "b"}, "y"}}), 2, 3));
+        CHECK(io::is_in_no_product(stated({{"b", {1, 128}}}, {{cell, {"x", "w", "r", "b"}, "y"}})));
+    }
+    CHECK(is(stated({{"w", {64, 4, 12}}},
+                    {{"Einsum", {"x", "w"}, "y", text_attribute("equation", "abc, cde -> abde")}}),
+             0, 1));
+    CHECK(is(stated({{"w", {4, 12, 64}}},
+                    {{"Einsum", {"x", "w"}, "y", text_attribute("equation", "abcd,cde->abe")}}),
+             0, 2));
+}
+
+TEST_CASE("ONNX: axes are followed from a tensor to its product", "[onnx]") {
+    if (!supported()) return;
+    const std::vector<stored> w{{"w", {64, 48}}};
+    const auto through = [&](const graph_node& n, const std::string& more = {}) {
+        return stated(w, {n, {"MatMul", {"x", "t"}, "y"}}, more);
+    };
+    for (const char* same : {"Identity", "Cast", "DequantizeLinear"}) {
+        CHECK(is(through({same, {"w", "scale"}, "t"}), 0, 1));
+    }
+    CHECK(is(through({"Transpose", {"w"}, "t"}), 1, 2));
+    CHECK(is(through({"Transpose", {"w"}, "t", numbers_attribute("perm", {0, 1})}), 0, 1));
+    CHECK(is(through({"Reshape", {"w", "shape"}, "t"}, int64_tensor("shape", {1, 64, -1})), 0, 1));
+    CHECK(is(through({"Unsqueeze", {"w", "axes"}, "t"}, int64_tensor("axes", {0})), 0, 1));
+    CHECK(is(stated({{"w", {1, 64, 48}}}, {{"Squeeze", {"w"}, "t", numbers_attribute("axes", {0})},
+                                           {"MatMul", {"x", "t"}, "y"}}),
+             1, 2));
+    // Two merged axes, and the axes of a kernel in another order.
+    CHECK(is(stated({{"w", {4, 16, 48}}},
+                    {{"Reshape", {"w", "shape"}, "t"}, {"MatMul", {"x", "t"}, "y"}},
+                    int64_tensor("shape", {64, 48})),
+             0, 2));
+    CHECK(is(stated({{"w", {3, 3, 8, 16}}},
+                    {{"Transpose", {"w"}, "t", numbers_attribute("perm", {3, 2, 0, 1})},
+                     {"Conv", {"x", "t"}, "y"}}),
+             0, 3));
+    // A part of an axis is not followed.
+    const io::contraction part =
+        through({"Reshape", {"w", "shape"}, "t"}, int64_tensor("shape", {8, 8, 48}));
+    CHECK_FALSE(part.known());
+    CHECK_FALSE(io::is_in_no_product(part));
+    has(part.why, "cannot be followed");
+    // Quantized weights: dequantized, then transposed.
+    CHECK(is(stated({{"w", {48, 64}, 3}}, {{"DequantizeLinear", {"w", "s", "z"}, "d"},
+                                           {"Transpose", {"d"}, "t"},
+                                           {"MatMul", {"x", "t"}, "y"}}),
+             1, 2));
+}
+
+TEST_CASE("ONNX: tensors of several nodes, and of no product", "[onnx]") {
+    if (!supported()) return;
+    const std::vector<stored> w{{"w", {64, 64}}};
+    const io::contraction twice =
+        stated(w, {{"MatMul", {"x", "w"}, "y"}, {"MatMul", {"y", "w"}, "z"}});
+    CHECK(is(twice, 0, 1));
+    has(twice.why, "and 1 more");
+    const io::contraction both = stated(
+        w, {{"MatMul", {"x", "w"}, "y"}, {"Gemm", {"y", "w"}, "z", whole_attribute("transB", 1)}});
+    CHECK_FALSE(both.known());
+    CHECK_FALSE(io::is_in_no_product(both));
+    has(both.why, "products disagree");
+    // A table that is the last product's weight, too.
+    CHECK(is(stated(w, {{"Gather", {"w", "i"}, "e"},
+                        {"Transpose", {"w"}, "t"},
+                        {"MatMul", {"e", "t"}, "y"}}),
+             1, 2));
+    CHECK(stated(w, {{"Gather", {"w", "i"}, "e"}}).first == io::only_looked_up);
+    CHECK(stated(w, {{"Add", {"x", "w"}, "y"}}).first == io::in_no_product);
+    // No node: subgraphs are not read.
+    CHECK(is(stated(w, {}), 0, 0));
+    // Values that name each other end somewhere.
+    CHECK(is(stated(w, {{"Identity", {"w"}, "a"}, {"Identity", {"a"}, "w"}}), 0, 0));
 }
 
 TEST_CASE("ONNX: every cut and changed byte is refused or read without harm", "[onnx][hostile]") {

@@ -101,6 +101,9 @@ TEST_CASE("torch: names, ties and what is not built", "[torch]") {
     has(note_of(*file, "wrapper"), "__main__.Wrapper; mx executes nothing");
     CHECK(file->tensors().size() == 22);
 
+    CHECK(find(*file, "model.head")->tied_to == "model.embedding");
+    CHECK(find(*file, "model.first_rows")->tied_to == "model.embedding");
+    CHECK(find(*file, "model.embedding")->occupied_bytes() == 140);
     const auto& metadata = file->metadata();
     CHECK(metadata.at("model.head") == "shares its storage with model.embedding");
     CHECK(metadata.at("model.first_rows") == "shares its storage with model.embedding");
@@ -145,6 +148,10 @@ TEST_CASE("torch: deflated archives and the hand-written one", "[torch]") {
         CHECK(values(*file, "a") == std::vector<float>{1, 2, 3, 4});
         CHECK(values(*file, "b") == std::vector<float>{1, 2, 3, 4});
         CHECK(file->metadata().at("b") == "shares its storage with a");
+        CHECK(find(*file, "b")->tied_to == "a");
+        CHECK(find(*file, "b")->occupied_bytes() == 0);
+        const std::uint64_t held = find(*file, "a")->occupied_bytes();
+        CHECK((packed ? held > 0 && held != 16 : held == 16));
     }
 }
 

@@ -245,6 +245,42 @@ TEST_CASE("a packed file is seen as what it decodes to", "[views][quantized]") {
     }
 }
 
+TEST_CASE("a packed file keeps the axes of its blocks", "[views][quantized]") {
+    const scratch_dir dir;
+    std::vector<float> x(3 * 64 * 40);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50) / 16;
+    }
+    for (const auto& [name, shape, entry, scales] :
+         {std::tuple{"dense/kernel:0", tensor::shape{192, 40}, "F32 192x40 0-0",
+                     tensor::shape{6, 40}},
+          std::tuple{"layers.0.mlp.experts.down_proj", tensor::shape{3, 64, 40}, "F32 3x64x40 1-1",
+                     tensor::shape{3, 2, 40}},
+          std::tuple{"conv.weight", tensor::shape{40, 16, 4, 3}, "F32 40x16x4x3 1-3",
+                     tensor::shape{40, 6}},
+          std::tuple{"proj.weight", tensor::shape{120, 64}, "F32 120x64", tensor::shape{120, 2}}}) {
+        INFO(name);
+        const std::string path =
+            write_model(dir / "m.safetensors", {{name, dtype::f32, shape, f32_bytes(x)}});
+        for (const char* recipe : {"mxfp4", "nvfp4:outer=row", "mxfp8:block=16x16"}) {
+            INFO(recipe);
+            const codec::recipe r = codec::parse_recipe(recipe);
+            const engine::model m = model_of({path});
+            convert::quantize_model(m.select({}), r, false, dir / "v.safetensors", {});
+            convert::quantize_model(m.select({}), r, true, dir / "p.safetensors", {});
+            const auto file = io::open_model(dir / "p.safetensors");
+            CHECK(file->metadata().at("mx.tensor." + std::string(name)) == entry);
+            if (std::string_view(recipe) == "mxfp4") {
+                CHECK(find(*file, std::string(name) + ".scales")->shape == scales);
+            }
+            const std::vector<float> want = values_in(model_of({dir / "v.safetensors"}), name);
+            CHECK(values_in(model_of({dir / "p.safetensors"}), name) == want);
+            convert::dequantize_model(*file, dir / "d.safetensors", {});
+            CHECK(values_in(model_of({dir / "d.safetensors"}), name) == want);
+        }
+    }
+}
+
 TEST_CASE("integers of 32 and 64 bits are left out unless they are asked for", "[views]") {
     const scratch_dir dir;
     const std::string path =
@@ -441,4 +477,44 @@ TEST_CASE("vectors in disguise become vectors where that is asked for", "[views]
     CHECK(info_in(m, "single")->shape == tensor::shape{1, 1});
     CHECK(info_in(m, "scalar")->shape.empty());
     CHECK(info_in(model_of({path}), "gains")->shape == tensor::shape{1, 6, 1});
+}
+
+TEST_CASE("a directory that holds a model twice is refused with both files", "[views]") {
+    const scratch_dir dir;
+    const auto write = [&](const std::string& file, const std::vector<std::string>& names) {
+        std::vector<stored> arrays;
+        for (const std::string& name : names) {
+            arrays.push_back({name, dtype::f32, {1}, f32_bytes({1})});
+        }
+        return write_model(dir / file, arrays);
+    };
+    const std::string f32 = write("a.safetensors", {"w", "x"});
+    const std::string bf16 = write("b.safetensors", {"w", "y"});
+    const auto refusal = [](const engine::model& m, const std::vector<std::string>& globs) {
+        try {
+            m.select(globs);
+        } catch (const base::error& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    const engine::model both({dir.path()}, {});
+    const std::string said = refusal(both, {});
+    CHECK(said == dir.path() + ": the model is there twice: 'w' is in " + f32 + " and in " + bf16 +
+                      "; name one of the files, or choose with --tensor so that each name is "
+                      "there once");
+    CHECK(refusal(both, {"w"}) == said);
+    CHECK(refusal(both, {"x", "y"}).empty());
+    CHECK(both.tensors().size() == 4);
+    for (const engine::input_file& f : both.files()) CHECK(f.given == dir.path());
+    // Files that are named, or matched by a pattern, may be dumps of one model.
+    CHECK(refusal(engine::model({f32, bf16}, {}), {}).empty());
+    CHECK(refusal(engine::model({dir / "*.safetensors"}, {}), {}).empty());
+    CHECK(engine::model({dir / "*.safetensors"}, {}).files()[1].given == dir / "*.safetensors");
+    CHECK_THROWS_AS(engine::require_names_once(engine::model({f32, bf16}, {}).select({})),
+                    base::error);
+    // Another directory has a tensor of the same name of its own.
+    std::filesystem::create_directory(dir / "sub");
+    const engine::model two({dir.path(), write("sub/c.safetensors", {"x"})}, {});
+    CHECK(refusal(two, {"x"}).empty());
 }

@@ -116,6 +116,9 @@ TEST_CASE("oracle: a binary16 offset is taken off and put back") {
     CHECK(m.count.underflow == 0);  // 1.5 - O is zero, not lost
     CHECK(m.sum.error2 == 0);
     CHECK(*mx::oracle::metrics_of(m).at("bits_per_element") == 4 + 24.0 / 4);
+    // O = 1: 0 stays 0, 2^-30 becomes 0, and 1 + 2^-6 becomes 1.
+    const std::vector<float> y{0.0f, 2.0f, 0x1p-30f, 1 + 0x1p-6f};
+    CHECK(mx::oracle::measure({y, 1, 1, 4, 0}, r).count.underflow == 1);
 }
 
 TEST_CASE("oracle: blocks cover a tensor row by row, short at the edges") {

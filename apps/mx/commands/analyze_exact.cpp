@@ -40,6 +40,7 @@ oracle::recipe stated(const codec::recipe& r, const block::grid& grid,
     oracle::recipe o = oracle_recipe(r, largest_finite(values));
     o.block_rows = grid.block_rows;
     o.block_cols = grid.block_cols;
+    if (grid.has_areas()) o.outer_rows = grid.outer_rows, o.outer_cols = grid.outer_cols;
     return o;
 }
 
@@ -95,7 +96,7 @@ void make_exact(analysis::analysis& a, const std::vector<engine::tensor_ref>& te
         for (const codec::recipe& r : request.recipes) {
             if (exact.size() == a.results.size()) break;
             std::string reason;
-            const auto layout = engine::lay_out(t.info().shape, r, reason);
+            const auto layout = engine::lay_out(t.info(), r, reason);
             const analysis::result result = a.results[exact.size()];
             const bool theirs = result.of->tensor == t.info().name &&
                                 result.of->file == t.info().file && result.under->recipe == r;

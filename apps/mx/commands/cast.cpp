@@ -47,8 +47,10 @@ int run_cast(const cast_options& o) {
     const convert::cast_request request = request_of(o);
     const engine::model model = open_inputs(o.in, {o.out});
     const engine::run_control control = control_of(o.run);
-    const auto done = convert::cast(model.select(o.in.globs), request, o.out, control);
-    report_conversion(done, o.out, o.run.quiet);
+    const auto chosen = model.select(o.in.globs);
+    engine::require_names_once(chosen);
+    const auto done = convert::cast(chosen, request, o.out, control);
+    report_conversion(done, "cast", o.out, o.run.quiet);
     return exit_code::fine;
 }
 

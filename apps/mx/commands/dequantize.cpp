@@ -21,10 +21,11 @@ int run_dequantize(const dequantize_options& o) {
                      o.in.globs.empty() && o.in.views.splits.empty() &&
                      o.in.views.transposed.empty() && o.in.views.experts.empty() &&
                      o.in.views.heads.empty() && !o.in.views.raw;
-    const auto done =
-        own ? convert::dequantize_model(*files.front(), o.out, control_of(o.run))
-            : convert::dequantize_tensors(model.select(o.in.globs), o.out, control_of(o.run));
-    report_conversion(done, o.out, o.run.quiet);
+    const auto chosen = model.select(o.in.globs);
+    engine::require_names_once(chosen);
+    const auto done = own ? convert::dequantize_model(*files.front(), o.out, control_of(o.run))
+                          : convert::dequantize_tensors(chosen, o.out, control_of(o.run));
+    report_conversion(done, "dequantized", o.out, o.run.quiet);
     return exit_code::fine;
 }
 

@@ -51,9 +51,10 @@ int run_diff(const diff_command& o) {
         return c;
     };
     // Each input is a separate model, whether one file or many.
-    const auto open = [&](const std::string& path) -> documents::opened_dump {
-        const auto model = std::make_shared<const engine::model>(
-            std::vector{path}, o.options.in.open, o.options.in.views);
+    const auto open = [&](const std::string& path,
+                          const input_options& in) -> documents::opened_dump {
+        const auto model =
+            std::make_shared<const engine::model>(std::vector{path}, in.open, in.views);
         require_distinct(paths_of(*model), to->paths());
         return {{model, &model->reader()}, model->files()};
     };
@@ -88,6 +89,11 @@ runner declare_diff(parser& cmd) {
         ->delimiter(',');
     cmd.add_flag("--as-given", o->options.as_given,
                  "compare the dumps in the given order, not in that of the numbers in their names");
+    cmd.add_option("--transpose-a GLOB", o->options.transposed_a,
+                   "of two dumps, swap the last two axes of matching tensors of the first alone; "
+                   "repeatable");
+    cmd.add_option("--transpose-b GLOB", o->options.transposed_b,
+                   "the same of the second alone; --transpose is for both");
     declare_groups(cmd, o->options.groups);
     cmd.add_option("--fail-above FIGURE=LIMIT", o->fail_above,
                    "exit with 1 when this figure of any tensor is above LIMIT (nrmse=0.01, "
@@ -111,6 +117,7 @@ runner declare_diff(parser& cmd) {
         "mx diff step100.safetensors step200.safetensors\n"
         "mx diff step*.safetensors --role norm --json drift.json\n"
         "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
+        "mx diff mxfp4.safetensors bf16.safetensors --transpose-b '*_proj'\n"
         "mx diff before.json after.json --fail-above nrmse_change=0.01\n"
         "mx diff moe-100/ moe-200/ --group 'experts.*'\n"
         "mx diff a.npz b.npz c.npz --labels 0,500,1000\n"

@@ -4,7 +4,7 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/parts.hpp"
 #include "apps/mx/terminal.hpp"
-#include "libmx/policy/missing.hpp"
+#include "libmx/report/command_line.hpp"
 
 namespace mx::app {
 namespace {
@@ -34,13 +34,22 @@ std::string path_for(std::uint64_t wanted, const documents::part_head& other) {
 
 // A shell command that makes a part.
 std::string command_for(std::uint64_t wanted, const documents::part_head& other) {
-    std::string line = "mx";
-    const auto add = [&](const std::string& word) { line += " " + policy::shell_word(word); };
-    for (const std::string& word : other.command) add(word);
-    add(fmt::format("--shard={}/{}", wanted, other.number.count));
-    if (other.page_sums) add("--page-sums");
-    add((other.command.front() == converts ? "--output=" : "--json=") + path_for(wanted, other));
-    return line;
+    report::command_line line{other.command.front(), {}};
+    for (std::size_t i = 1; i < other.command.size(); ++i) {
+        const std::string& word = other.command[i];
+        const std::size_t equals = word.find('=');
+        if (!word.starts_with("--")) {
+            line.files.push_back(word);
+        } else if (equals == std::string::npos) {
+            line.options.push_back({word.substr(2)});
+        } else {
+            line.options.push_back({word.substr(2, equals - 2), word.substr(equals + 1)});
+        }
+    }
+    line.options.push_back({"shard", fmt::format("{}/{}", wanted, other.number.count)});
+    if (other.page_sums) line.options.push_back({"page-sums"});
+    line.options.push_back({line.command == converts ? "output" : "json", path_for(wanted, other)});
+    return line.text();
 }
 
 int say_missing(const std::vector<std::uint64_t>& missing, const documents::part_head& other) {

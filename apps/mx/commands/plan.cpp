@@ -81,7 +81,7 @@ runner declare_plan(parser& cmd) {
                    "choose this recipe, or recipes that match, instead of those of the policy; "
                    "repeatable");
     cmd.add_flag("--keep", o->request.keep,
-                 "a tensor may stay as stored: no error, all the bits of its dtype");
+                 "a tensor may stay as stored: no error, the bits that it takes in its file");
     cmd.add_option("--rule RULE", o->rules,
                    "forbid choices that break it, as in mx gate: [CLASS:]METRIC OP NUMBER; "
                    "repeatable");

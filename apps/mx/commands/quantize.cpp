@@ -4,6 +4,9 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/parts.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/documents/judging.hpp"
+#include "libmx/policy/judge.hpp"
+#include "libmx/policy/operands.hpp"
 #include "libmx/studies/convert/assignment.hpp"
 
 namespace mx::app {
@@ -15,6 +18,7 @@ struct quantize_options {
     std::string out;
     std::string recipe;
     std::string plan;
+    bool all_tensors = false;
     bool keep_rest = false;
     bool packed = false;
     std::optional<std::uint64_t> shard_bytes;
@@ -35,19 +39,52 @@ std::vector<convert::assigned_tensor> part_of(const std::vector<convert::assigne
     return some;
 }
 
+// What mx analyze calls operands, under the recipe; the rest is copied.
+std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tensor_ref>& all,
+                                                  const codec::recipe& recipe) {
+    const auto described = documents::described(all, engine::role_finder());
+    const policy::policy by = policy::find_policy(policy::default_policy(described));
+    std::vector<convert::assigned_tensor> assigned;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const policy::measured_tensor& t = described[i];
+        assigned.push_back({all[i], {}, policy::why_kept(t, by.role_of(t.role, t.name), by)});
+        convert::assigned_tensor& a = assigned.back();
+        if (a.kept.empty()) a.kept = policy::why_quantized(t, by);
+        if (a.kept.empty() && !policy::holds_whole_blocks(t, recipe)) {
+            a.kept = policy::padding_words(t, recipe);
+        }
+        if (a.kept.empty()) a.recipe = recipe;
+    }
+    if (std::ranges::none_of(assigned, [](const auto& a) { return a.recipe.has_value(); })) {
+        refuse(
+            "quantize: no tensor is an operand of a product with whole blocks; --all-tensors or "
+            "--tensor takes what is no operand");
+    }
+    return assigned;
+}
+
 int run_quantize(const quantize_options& o) {
     if (o.recipe.empty() == o.plan.empty()) {
         refuse("quantize: give a recipe for all tensors, --recipe R, or one for each, --plan FILE");
+    }
+    if (o.all_tensors && (!o.in.globs.empty() || !o.plan.empty())) {
+        refuse("quantize: --all-tensors excludes {}; give one of them",
+               o.plan.empty() ? "--tensor" : "--plan");
     }
     std::vector<codec::recipe> recipes;
     if (!o.recipe.empty()) recipes.push_back(codec::parse_recipe(o.recipe));
     require_distinct({o.plan}, {o.out});
     const engine::model model = open_inputs(o.in, {o.out});
-    const auto all = model.select({});
+    const auto all = model.tensors();
     const auto chosen = model.select(o.in.globs);
-    auto assigned = o.plan.empty() ? convert::assign(recipes.front(), all, chosen, o.keep_rest)
-                                   : convert::assign(convert::read_assignment(o.plan), all, chosen,
-                                                     o.keep_rest);
+    // The only tensor of a file needs no role to be meant.
+    const bool operands = o.plan.empty() && o.in.globs.empty() && !o.all_tensors && all.size() > 1;
+    const bool keep_rest = o.keep_rest || operands;
+    engine::require_names_once(keep_rest ? all : chosen);
+    auto assigned = operands         ? operands_in(all, recipes.front())
+                    : o.plan.empty() ? convert::assign(recipes.front(), all, chosen, o.keep_rest)
+                                     : convert::assign(convert::read_assignment(o.plan), all,
+                                                       chosen, o.keep_rest);
     for (const convert::assigned_tensor& t : assigned) {
         const bool known = !t.recipe || std::ranges::find(recipes, *t.recipe) != recipes.end();
         if (!known) recipes.push_back(*t.recipe);
@@ -75,8 +112,8 @@ int run_quantize(const quantize_options& o) {
     }
     const auto form = o.packed ? convert::quantized_form::packed : convert::quantized_form::values;
     const auto done =
-        convert::quantize_model(assigned, form, o.keep_rest, to, control_of(o.run, recipes), parts);
-    report_conversion(done, o.out, o.run.quiet);
+        convert::quantize_model(assigned, form, keep_rest, to, control_of(o.run, recipes), parts);
+    report_conversion(done, "quantized", o.out, o.run.quiet);
     return exit_code::fine;
 }
 
@@ -90,13 +127,18 @@ runner declare_quantize(parser& cmd) {
                         "NAME.safetensors.index.json of several files");
     declare_shard_size(cmd, o->shard_bytes);
     cmd.group("Conversion");
-    cmd.add_option("-r,--recipe RECIPE", o->recipe,
-                   "one recipe for all tensors, e.g. mxfp4:scale=even; see 'mx explain RECIPE'");
+    cmd.add_option(
+        "-r,--recipe RECIPE", o->recipe,
+        "one recipe for what mx analyze calls operands of products, e.g. "
+        "mxfp4:scale=even; norms, biases, embeddings, routers and the like are copied as "
+        "stored; see 'mx explain RECIPE'");
+    cmd.add_flag("--all-tensors", o->all_tensors, "quantize every tensor of numbers instead");
     cmd.add_option("--plan PLAN.json", o->plan,
                    "a recipe for each tensor: the JSON of mx plan or mx report; 'stored' and "
                    "'keep' copy a tensor as stored");
     cmd.add_flag("--keep-rest", o->keep_rest,
-                 "copy all other tensors as stored: those that --tensor does not match, that the "
+                 "with --tensor or --plan: copy all other tensors as stored: those that --tensor "
+                 "does not match, that the "
                  "plan does not name, or that a recipe does not fit");
     cmd.add_flag(
         "--packed", o->packed,
@@ -104,8 +146,10 @@ runner declare_quantize(parser& cmd) {
     declare_parts(cmd, o->parts, "quantize", false);
     declare_run(cmd, o->run);
     cmd.description(
-        "Quantizes tensors under one recipe, or each under its recipe in a plan, and writes the "
-        "dequantized values, or with --packed the codes and scales, from which 'mx dequantize' "
+        "Quantizes the operands of products under one recipe, the tensors that --tensor chooses, "
+        "or "
+        "each tensor under its recipe in a plan, and writes the dequantized values, or with "
+        "--packed the codes and scales, from which 'mx dequantize' "
         "computes the same values. Under a transform, codes and scales are of the rotated tensor "
         "and values are rotated back. A plan of another model is refused.");
     cmd.examples(

@@ -65,7 +65,7 @@ bool is_operand(const engine::tensor_ref& t, const engine::role_finder& roles) {
     const std::string_view role = roles.role_of(info);
     const auto longer = [](std::uint64_t n) { return n > 1; };
     return info.elements != 0 && std::ranges::count_if(info.shape, longer) > 1 &&
-           (role == "weight" || role == "activation" || role == "gradient");
+           (role == "weight" || role == "head" || role == "activation" || role == "gradient");
 }
 
 // The operands that lose most under the recipe, worst first.
@@ -107,7 +107,9 @@ int run(const options& o) {
     in.files = {o.file};
     outputs to(o.out, in.files);
     const engine::model model = open_inputs(in, to.paths());
-    const std::vector<engine::tensor_ref> all = model.select({});
+    // One tensor may be chosen of a model that is there twice.
+    const std::vector<engine::tensor_ref> all =
+        o.tensor.empty() ? model.select({}) : model.tensors();
 
     std::vector<engine::tensor_ref> chosen;
     std::size_t operands = 0;
@@ -147,7 +149,9 @@ int run(const options& o) {
     report::document page;
     page.head = d.head;
     if (operands != 0) {
-        d.sections = {pages::worst_tensors_section(views, operands)};
+        report::given_command by{{"show", in.files, {}, documents::given_options(in, o.roles)}, {}};
+        for (const engine::input_file& f : model.files()) by.named.emplace(f.path, f.given);
+        d.sections = {pages::worst_tensors_section(views, operands, by)};
         page.title = fmt::format("Worst blocks of {} under {}", o.file, recipe);
         page.sections = d.sections;
     } else if (o.block) {

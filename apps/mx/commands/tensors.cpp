@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
 #include "apps/mx/options.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/engine/remarks.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/engine/skip.hpp"
@@ -21,21 +23,28 @@ struct tensors_options {
     bool quiet = false;
 };
 
-report::record tensor_record(const engine::tensor_ref& t, const engine::role_finder& roles) {
+report::record tensor_record(const engine::tensor_ref& t, const engine::found_role& role) {
     const io::tensor_info& info = t.info();
+    const engine::summed_axes k = engine::summed_axes_of(info, role.name);
     return {{"file", info.file},
             {"tensor", info.name},
             {"dtype", text(tensor::row_of(info.type).name)},
             {"shape", shape_value(info.shape)},
             {"elements", integer(info.elements)},
-            {"bytes", integer(info.stored_bytes != 0 ? info.stored_bytes : info.bytes)},
+            {"bytes", integer(info.occupied_bytes())},
+            {"tied_to", info.tied_to},
             {"layout", info.layout},
             {"note", engine::why_left_out(info)},
             {"remark", info.remark},
+            {"role", text(role.name)},
+            {"role_known", role.known},
+            {"contraction", engine::to_value(k)},
+            {"k", k.any() ? text(fmt::format("{} ({})", k.extent, engine::axes_words(k)))
+                          : report::value()},
+            {"why_k", k.why.empty() ? report::value() : text(k.why)},
             {"missing", info.missing},
             {"tensor_scale", engine::tensor_scale_text(t)},
-            {"tensor_scales", engine::tensor_scales_of(t)},
-            {"role", text(roles.role_of(info))}};
+            {"tensor_scales", engine::tensor_scales_of(t)}};
 }
 
 // Text metadata of the files, one record per entry.
@@ -60,11 +69,11 @@ std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& 
         ++of.count;
         of.elements += static_cast<std::int64_t>(t.info().elements);
     }
-    const auto files = model.files();
+    const std::vector<engine::input_file> files = model.files();
     std::unordered_map<std::string, std::int64_t> times;  // a file may be named twice
-    for (const auto& file : files) ++times[file.first];
+    for (const engine::input_file& file : files) ++times[file.path];
     std::vector<report::record> rows;
-    for (const auto& [path, bytes] : files) {
+    for (const auto& [path, bytes, given] : files) {
         const tally of = tallies[path];
         rows.push_back({{"path", path},
                         {"tensors", integer(of.count / times[path])},
@@ -72,6 +81,35 @@ std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& 
                         {"bytes", integer(bytes)}});
     }
     return rows;
+}
+
+// Why products sum over these axes, each reason once with the first tensor that it is of.
+void add_reasons(const std::vector<report::record>& rows, std::vector<std::string>& notes) {
+    struct reason {
+        std::string why, first;
+        std::size_t tensors = 0;
+    };
+    std::vector<reason> reasons;
+    std::unordered_map<std::string, std::size_t> places;
+    for (const report::record& r : rows) {
+        const std::string why = report::text_of(r, "why_k");
+        if (why.empty()) continue;
+        const auto [at, added] = places.emplace(why, reasons.size());
+        if (added) reasons.push_back({why, report::text_of(r, "tensor")});
+        ++reasons[at->second].tensors;
+    }
+    for (std::size_t i = 0; i < std::min(reasons.size(), remarks_shown); ++i) {
+        const reason& r = reasons[i];
+        notes.push_back(fmt::format(
+            "- K of {}{}: {}", r.first,
+            r.tensors > 1 ? fmt::format(" and {} more", r.tensors - 1) : std::string(), r.why));
+    }
+    if (reasons.size() > remarks_shown) {
+        notes.push_back(
+            fmt::format("- and {} more reasons; --json and --csv have that of every "
+                        "tensor",
+                        reasons.size() - remarks_shown));
+    }
 }
 
 // Remarks on the whole list.
@@ -91,6 +129,14 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
                         repeated, repeated == 1 ? " occurs" : "s occur", example,
                         repeated == 1 ? "" : " is one"));
     }
+    std::size_t unnamed = 0;
+    for (const engine::tensor_ref& t : tensors) {
+        if (t.info().elements == 0 || !engine::why_left_out(t.info()).empty()) continue;
+        if (!engine::role_finder().find(t.info()).known && unnamed++ == 0) example = t.info().name;
+    }
+    if (std::string said = engine::unknown_roles_text(unnamed, example); !said.empty()) {
+        notes.push_back(std::move(said));
+    }
     for (std::string& remark : engine::remarks_on(tensors)) notes.push_back(std::move(remark));
     std::size_t remarks = 0;
     for (const engine::tensor_ref& t : tensors) {
@@ -107,18 +153,25 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
 int run_tensors(const tensors_options& o) {
     outputs to(o.out, o.in.files);
     const engine::model model = open_inputs(o.in, to.paths());
-    const std::vector<engine::tensor_ref> tensors = model.select(o.in.globs);
+    // Lists what there is, also a model that is there twice.
+    const io::reader* const all = &model.reader();
+    const std::vector<engine::tensor_ref> tensors = engine::select(std::span(&all, 1), o.in.globs);
 
     report::document d;
     d.head = pages::document_head("mx.tensors/1");
     d.head.emplace_back("inputs", input_list(model.files()));
     const engine::role_finder roles;
-    std::vector<report::record> rows;
+    std::vector<report::record> rows, shown;
     bool noted = false;
     bool decoded = false;
     bool scaled = false;
     for (const engine::tensor_ref& t : tensors) {
-        rows.push_back(tensor_record(t, roles));
+        const engine::found_role role = roles.find(t.info());
+        rows.push_back(tensor_record(t, role));
+        shown.push_back(rows.back());
+        for (auto& [member, value] : shown.back()) {
+            if (member == "role" && !role.known) value = std::string(role.name) + "?";
+        }
         noted = noted || !engine::why_left_out(t.info()).empty();
         decoded = decoded || !t.info().layout.empty();
         const auto* const scale =
@@ -136,11 +189,13 @@ int run_tensors(const tensors_options& o) {
                              {"dtype", "dtype"},
                              {"shape", "shape", cell::extents},
                              {"role", "role"},
+                             {"k", "K"},
                              {"elements", "elements", cell::integer},
                              {"bytes", "bytes", cell::integer}},
-                            rows,
+                            std::move(shown),
                             {},
                             notes_on(tensors)};
+    add_reasons(rows, listing.notes);
     if (decoded) listing.columns.insert(listing.columns.begin() + 2, {"layout", "stored as"});
     if (scaled) listing.columns.push_back({"tensor_scale", "tensor scale"});
     if (noted) listing.columns.push_back({"note", "note"});

@@ -202,8 +202,7 @@ MX_HD inline void encode_blocks(const plain_params& p, const device_segment& s,
         if (chunks > 1) load_chunk(s, values, c, b, x);
         each([&](int lane) {
             lane_block& own = b[lane];
-            const element_encoder encoder(p, own.exponent);
-            const double scale = base::exact_pow2(own.exponent);
+            const element_encoder encoder(p, own.exponent, own.offset);
             std::uint8_t* const codes =
                 to.codes == nullptr ? nullptr : to.codes + (s.first_block + own.index) * to.stride;
             for_positions(own, c, lane, [&](std::uint32_t position, int k) {
@@ -217,10 +216,9 @@ MX_HD inline void encode_blocks(const plain_params& p, const device_segment& s,
                     draw = base::random_u32(key, s.first + at.row * s.row_stride + at.col);
                 }
                 const float v = x[lane].v[k];
-                const auto one = encoder.encode(v - own.offset, draw, own.tally);
+                const auto one = encoder.encode(v, draw, own.tally);
                 if (codes != nullptr) codes[position] = one.code;
-                const block::exact_value d{own.offset,
-                                           scale * static_cast<double>(p.value[one.code])};
+                const block::exact_value d{own.offset, one.product};
                 const double error = std::fabs(error_of(v, d.offset, d.product));
                 own.stats.sum.max_error = larger{}(own.stats.sum.max_error, error);
                 totals[lane].add(v, d, one.part, parts);

@@ -109,6 +109,7 @@ struct workspace {
     base::aligned_buffer<double> scale;
     base::aligned_buffer<block::error_part> parts;
     base::aligned_buffer<grid_counts> counts;
+    base::aligned_buffer<std::uint32_t> gone;
     base::aligned_buffer<block::block_sums> rounded;
 
     void fit(const block_run& run, bool with_parts, bool with_stats) {
@@ -665,6 +666,28 @@ void add_sums(const kernels& k, const product_plan& plan, const element_grid& gr
     }
 }
 
+// Counts the elements of each block that become zero, and corrects their parts: with an offset O
+// those with O + S q = 0, not those with q = 0. Returns their number.
+std::uint64_t find_gone(const product_plan& plan, const block_run& run, workspace& space,
+                        bool with_parts) {
+    std::uint64_t all = 0;
+    space.gone.room_for(run.blocks);
+    for (std::size_t b = 0; b < run.blocks; ++b) {
+        const auto offset = static_cast<double>(plan.offset[b]);
+        std::uint32_t count = 0;
+        for (std::size_t i = b * run.stride; i < (b + 1) * run.stride && plan.slow[b] == 0; ++i) {
+            const double product = plan.scale[b] * static_cast<double>(space.q.data()[i]);
+            const bool gone = offset + product == 0 && run.x[i] != 0;
+            count += gone ? 1u : 0u;
+            if (!with_parts || space.parts.data()[i] == block::error_part::clamp) continue;
+            space.parts.data()[i] = gone ? block::error_part::underflow : block::error_part::grid;
+        }
+        space.gone.data()[b] = count;
+        all += count;
+    }
+    return all;
+}
+
 // Whether all numbers but zeros are one magnitude.
 bool is_one_magnitude(const float* q, std::size_t count) {
     float one = 0;
@@ -688,16 +711,17 @@ block::block_stats stats_of(const block_params& p, const element_grid& grid, con
     c.overflow = number(counts.overflow);
     c.clamp = number(counts.clamp);
     c.top_code = number(counts.top_code);
-    c.underflow = number(counts.zero - (run.stride - nonzero));
+    const std::uint32_t zeros = number(counts.zero - (run.stride - nonzero));
+    c.underflow = p.has_offset ? space.gone.data()[b] : zeros;
     if (grid.smallest_normal != 0) c.subnormal = number(counts.subnormal - counts.zero);
     s.sum = space.rounded.data()[b];
     s.is.zero = of.x_max[b] == 0;
     s.is.eligible = nonzero >= 2;
     if (s.is.eligible) {
         s.is.saturated = c.top_code == nonzero;
-        s.is.dead = c.underflow == nonzero;
+        s.is.dead = zeros == nonzero;
         s.is.collapsed =
-            c.underflow == 0 && is_one_magnitude(space.q.data() + b * run.stride, c.elements);
+            zeros == 0 && is_one_magnitude(space.q.data() + b * run.stride, c.elements);
     }
     s.scale_code = of.scale_code[b];
     s.scale = scale_of_block(p, of, b);
@@ -838,6 +862,9 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
 
     block::segment_stats out{};
     const product_plan plan = plan_of(p, grid, run, space);
+    // Padding counts as zeros that stay zero.
+    out.count.underflow = p.has_offset ? find_gone(plan, run, space, with_parts)
+                                       : counts.zero - (counts.slots - verdicts.nonzero);
     add_sums(k, plan, grid, run, space, with_parts, with_stats, out);
     for (std::size_t b = 0; b < run.blocks && space.scales.slow_blocks != 0; ++b) {
         if (space.scales.slow.data()[b] == 0) continue;
@@ -863,8 +890,6 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     out.count.overflow += counts.overflow;
     out.count.clamp += counts.clamp;
     out.count.top_code += counts.top_code;
-    // Padding counts as zeros that stay zero.
-    out.count.underflow += counts.zero - (counts.slots - verdicts.nonzero);
     if (grid.smallest_normal != 0) out.count.subnormal += counts.subnormal - counts.zero;
     out.block.blocks = run.blocks;
     out.block.zero += p.has_offset ? zero_blocks(run, space.scales) : verdicts.zero;

@@ -38,7 +38,7 @@ whole_blocks blocks_of(const io::tensor_info& info, const codec::recipe& r) {
         refuse(info, "is not numeric; choose other tensors with --tensor");
     }
     std::string reason;
-    const auto lies = engine::lay_out(info.shape, r, reason);
+    const auto lies = engine::lay_out(info, r, reason);
     if (!lies) refuse(info, reason);
     const whole_blocks blocks{lies->grid};
     const bool whole = blocks.grid.block_rows * blocks.grid.block_cols == elements_of_block(r);

@@ -38,10 +38,10 @@ namespace graph_field {
 enum : std::uint32_t { node = 1, name = 2, initializer = 5, sparse_initializer = 15 };
 }
 namespace node_field {
-enum : std::uint32_t { output = 2, name = 3, op_type = 4, attribute = 5 };
+enum : std::uint32_t { input = 1, output = 2, name = 3, op_type = 4, attribute = 5 };
 }
 namespace attribute_field {
-enum : std::uint32_t { name = 1, tensor = 5, graph = 6, graphs = 11 };
+enum : std::uint32_t { name = 1, i = 3, s = 4, tensor = 5, graph = 6, ints = 8, graphs = 11 };
 }
 namespace tensor_field {
 enum : std::uint32_t {
@@ -161,45 +161,70 @@ class model_walk {
 
     // Only a Constant's tensor is one of the model's weights; other operators' are arguments.
     void node() {
-        std::string output;
-        std::string name;
-        std::string operation;
+        onnx_node n;
         std::vector<onnx_tensor> values;
         std::vector<std::string> subgraphs;
         for_each_field([&](std::uint32_t field) {
-            if (field == node_field::output && output.empty()) output = at_.text(name_limit);
-            if (field == node_field::name) name = at_.text(name_limit);
-            if (field == node_field::op_type) operation = at_.text(name_limit);
-            if (field == node_field::attribute) attribute(values, subgraphs);
+            if (field == node_field::input) n.inputs.push_back(at_.text(name_limit));
+            if (field == node_field::output) n.outputs.push_back(at_.text(name_limit));
+            if (field == node_field::name) n.name = at_.text(name_limit);
+            if (field == node_field::op_type) n.operation = at_.text(name_limit);
+            if (field == node_field::attribute) attribute(n, values, subgraphs);
         });
-        if (operation == "Constant" && values.size() == 1) {
+        const std::string output = n.outputs.empty() ? std::string() : n.outputs.front();
+        if (n.operation == "Constant" && values.size() == 1) {
             values.front().name = output;
             add(constants_, std::move(values.front()));
         }
         for (const std::string& each : subgraphs) {
             onnx_tensor listed;
-            listed.name = fmt::format("{}/{}", name.empty() ? output : name, each);
+            listed.name = fmt::format("{}/{}", n.name.empty() ? output : n.name, each);
             listed.shape = {0};
-            listed.note = fmt::format("a subgraph of {}, whose tensors are not read", operation);
+            listed.note = fmt::format("a subgraph of {}, whose tensors are not read", n.operation);
             add(constants_, std::move(listed));
+        }
+        if (++nodes_ <= onnx_nodes_limit) {
+            model_.nodes.push_back(std::move(n));
+        } else {
+            model_.nodes.clear();
         }
     }
 
-    void attribute(std::vector<onnx_tensor>& values, std::vector<std::string>& subgraphs) {
-        std::string name;
+    void attribute(onnx_node& of, std::vector<onnx_tensor>& values,
+                   std::vector<std::string>& subgraphs) {
+        std::string name, text;
         std::size_t graphs = 0;
         std::vector<onnx_tensor> found;
+        std::vector<std::int64_t> numbers;
         for_each_field([&](std::uint32_t field) {
             if (field == attribute_field::name) name = at_.text(name_limit);
+            if (field == attribute_field::i) numbers.push_back(static_cast<std::int64_t>(number()));
+            if (field == attribute_field::s && at_.is_bytes() && at_.size() <= name_limit) {
+                text = at_.text(name_limit);
+            }
             if (field == attribute_field::tensor) {
                 if (!found.empty()) at_.fail("an attribute with two tensors");
                 found.push_back(tensor());
             }
+            if (field == attribute_field::ints) whole_numbers(numbers);
             if (field == attribute_field::graph || field == attribute_field::graphs) ++graphs;
         });
         if (name == "value" && !found.empty()) values.push_back(std::move(found.front()));
+        if (name == "equation") of.equation = std::move(text);
+        if (!numbers.empty()) of.numbers[name] = std::move(numbers);
         if (graphs == 1) subgraphs.push_back(name);
         if (graphs > 1) subgraphs.push_back(fmt::format("{} ({} of them)", name, graphs));
+    }
+
+    // Packed or one by one; of axes, no more than a tensor can have are kept.
+    void whole_numbers(std::vector<std::int64_t>& to) {
+        const auto keep_one = [&](std::uint64_t value) {
+            if (to.size() < onnx_axes_limit) to.push_back(static_cast<std::int64_t>(value));
+        };
+        if (!at_.is_bytes()) return keep_one(number());
+        at_.enter();
+        for (std::uint64_t value = 0; at_.packed_varint(value);) keep_one(value);
+        at_.leave();
     }
 
     void extent(tensor::shape& shape, std::uint64_t value) {
@@ -275,6 +300,7 @@ class model_walk {
     wire_reader at_;
     onnx_model model_;
     std::vector<onnx_tensor> constants_;
+    std::size_t nodes_ = 0;
 };
 
 }  // namespace

@@ -14,6 +14,8 @@
 
 namespace mx::io {
 
+inline constexpr std::size_t onnx_nodes_limit = 1 << 18;
+
 /// A run of bytes in a file.
 struct byte_range {
     std::uint64_t begin = 0;
@@ -39,11 +41,20 @@ struct onnx_tensor {
     std::string note;  ///< why it is only listed, if so
 };
 
+/// A node of the main graph, with the attributes that say how it uses its inputs.
+struct onnx_node {
+    std::string operation, name;
+    std::vector<std::string> inputs, outputs;
+    std::map<std::string, std::vector<std::int64_t>> numbers;  ///< attributes of whole numbers
+    std::string equation;                                      ///< of Einsum
+};
+
 struct onnx_model {
     /// Initializers of the main graph, then tensors of its Constant nodes under the name of their
     /// output, in the file's order. Sparse initializers and subgraphs are there with a note.
     std::vector<onnx_tensor> tensors;
     std::map<std::string, std::string> metadata;
+    std::vector<onnx_node> nodes;  ///< none if there are more than onnx_nodes_limit
 };
 
 /// Walks a ModelProto; values are passed over. Throws base::error (input) when it is malformed or

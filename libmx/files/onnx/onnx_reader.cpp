@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libmx/base/parsed.hpp"
+#include "libmx/files/onnx/onnx_contractions.hpp"
 #include "libmx/files/onnx/onnx_model.hpp"
 #include "libmx/files/onnx/onnx_wire.hpp"
 #include "libmx/io/dtype_names.hpp"
@@ -17,6 +18,7 @@
 #include "libmx/io/readers.hpp"
 #include "libmx/io/sources.hpp"
 #include "libmx/io/spool.hpp"
+#include "libmx/io/storage_views.hpp"
 
 namespace mx::io {
 namespace {
@@ -212,6 +214,9 @@ class onnx_reader final : public file_reader {
             tensors_.push_back(describe(model_.tensors[i], places_[i]));
             tensors_.back().type = read_as(tensors_.back().type, as);
         }
+        count_external_once();
+        state_contractions();
+        model_.nodes = {};
         metadata_ = std::move(model_.metadata);
         files_.insert(files_.end(), externals_.files().begin(), externals_.files().end());
     }
@@ -231,6 +236,42 @@ class onnx_reader final : public file_reader {
   private:
     [[noreturn]] void fail(const onnx_tensor& t, const std::string& message) const {
         input_error(message, {file_->path(), t.name, t.message.begin});
+    }
+
+    // Several tensors may name the same bytes of a file.
+    void count_external_once() {
+        constexpr std::uint64_t any_size = ~std::uint64_t{0};  // checked by place_of
+        std::vector<storage_view> views;
+        for (std::size_t i = 0; i < places_.size(); ++i) {
+            const onnx_place& place = places_[i];
+            if (place.path.empty() || tensors_[i].bytes == 0) continue;
+            views.push_back({place.path,
+                             place.offset,
+                             place.offset + tensors_[i].bytes,
+                             i,
+                             any_size,
+                             any_size,
+                             {}});
+        }
+        count_storage_once(std::move(views), tensors_);
+    }
+
+    // What the graph says about the axes of its tensors.
+    void state_contractions() {
+        const auto numbers = [this](std::size_t index) { return small_numbers(index); };
+        std::vector<contraction> found = onnx_contractions(model_, numbers);
+        for (std::size_t i = 0; i < found.size(); ++i) tensors_[i].sums_over = std::move(found[i]);
+    }
+
+    // A tensor of a few int64, the argument of a Reshape; else none.
+    std::vector<std::int64_t> small_numbers(std::size_t index) const {
+        constexpr std::uint64_t most = 64;
+        const tensor_info& info = tensors_[index];
+        if (info.type != tensor::dtype::i64 || !info.note.empty() || info.elements > most)
+            return {};
+        std::vector<std::int64_t> values(static_cast<std::size_t>(info.elements));
+        open(index)->read(0, std::as_writable_bytes(std::span(values)));
+        return values;
     }
 
     tensor_info describe(const onnx_tensor& t, onnx_place& place) {
@@ -267,6 +308,11 @@ class onnx_reader final : public file_reader {
             }
         } else {
             check_held(t, *type, info.bytes);
+            const auto held = t.held.find(type->field);
+            // Numbers of variable length.
+            if (held != t.held.end() && held->second != info.bytes) {
+                info.stored_bytes = held->second;
+            }
         }
         return info;
     }

@@ -8,6 +8,7 @@
 #include "libmx/files/pytorch/torch_archive.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/readers.hpp"
+#include "libmx/io/storage_views.hpp"
 
 namespace mx::io {
 namespace {
@@ -73,35 +74,31 @@ class pytorch_reader final : public file_reader {
         views_.push_back(std::move(view));
     }
 
-    // Tied tensors are listed under all their names; one remark says that they share bytes.
+    // Tied tensors are listed under all their names, and counted once.
     void note_shared() {
-        struct range {
-            std::string_view storage;
-            std::uint64_t begin;
-            std::uint64_t end;
-            std::size_t index;
-        };
-        std::vector<range> ranges;
+        std::vector<storage_view> ranges;
         for (std::size_t i = 0; i < views_.size(); ++i) {
             const torch_tensor& view = views_[i];
             if (view.type == nullptr || tensors_[i].elements == 0) continue;
+            const std::uint64_t width = view.type->width;
             std::uint64_t last = view.offset;
             for (std::size_t k = 0; k < view.shape.size(); ++k) {
                 last += (view.shape[k] - 1) * view.strides[k];
             }
-            ranges.push_back(
-                {view.storage, view.offset * view.type->width, (last + 1) * view.type->width, i});
+            storage_view& range = ranges.emplace_back(storage_view{view.storage,
+                                                                   view.offset * width,
+                                                                   (last + 1) * width,
+                                                                   i,
+                                                                   view.storage_bytes,
+                                                                   archive_->bytes_in_file(view),
+                                                                   {}});
+            if (range.end - range.begin <= tensors_[i].bytes) continue;
+            range.steps = view.shape;
+            range.steps.insert(range.steps.end(), view.strides.begin(), view.strides.end());
         }
-        std::ranges::sort(ranges, {},
-                          [](const range& r) { return std::tie(r.storage, r.begin, r.index); });
-        const range* furthest = nullptr;
-        for (const range& each : ranges) {
-            const bool same = furthest != nullptr && furthest->storage == each.storage;
-            if (same && each.begin < furthest->end) {
-                metadata_.emplace(tensors_[each.index].name,
-                                  "shares its storage with " + tensors_[furthest->index].name);
-            }
-            if (!same || each.end > furthest->end) furthest = &each;
+        for (const auto& [one, other] : count_storage_once(std::move(ranges), tensors_)) {
+            metadata_.emplace(tensors_[one].name,
+                              "shares its storage with " + tensors_[other].name);
         }
     }
 

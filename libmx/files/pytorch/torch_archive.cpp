@@ -110,6 +110,10 @@ void torch_archive::check(const torch_tensor& tensor, const std::string& name) c
     }
 }
 
+std::uint64_t torch_archive::bytes_in_file(const torch_tensor& tensor) const {
+    return record(tensor, {}).packed;
+}
+
 std::unique_ptr<byte_source> torch_archive::open_tensor(const torch_tensor& tensor,
                                                         const std::string& name) const {
     const auto width = static_cast<std::size_t>(tensor.type->width);

@@ -28,6 +28,8 @@ class torch_archive {
     /// Checks a view against the record with its bytes. Throws base::error (input) naming `name` if
     /// the record is missing or too short, or the view exceeds the storage.
     void check(const torch_tensor& tensor, const std::string& name) const;
+    /// The bytes that the storage of a checked view takes in the archive.
+    std::uint64_t bytes_in_file(const torch_tensor& tensor) const;
     /// The elements of a checked view in C order, little-endian.
     std::unique_ptr<byte_source> open_tensor(const torch_tensor& tensor,
                                              const std::string& name) const;

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "libmx/base/decibels.hpp"
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/figures.hpp"
@@ -55,11 +56,11 @@ struct accumulator {
     }
 
     recipe_summary finish() const {
-        recipe_summary s{under, 0, 0, decomposed, {}};
+        recipe_summary s{under, 0, 0, decomposed, all.tensors > 0 && all.lossless, {}};
         const auto where = [](bool any, double x) { return any ? real(x) : undefined(); };
         const bool has_error = all.error2 > 0 && all.x2 > 0;
         if (has_error) s.nrmse = *all.nrmse();
-        if (has_error) s.sqnr_db = -20 * std::log10(s.nrmse);
+        if (has_error) s.sqnr_db = base::decibels_of_root(s.nrmse);
         s.members = {{"recipe", under->name},
                      {"tensors", integer(tensors)},
                      {"elements", integer(static_cast<std::int64_t>(all.elements))},
@@ -80,7 +81,7 @@ struct accumulator {
         }
         s.members.emplace_back("worst_tensor", worst);
         s.members.emplace_back("worst_sqnr_db",
-                               where(worst_nrmse > 0, -20 * std::log10(worst_nrmse)));
+                               where(worst_nrmse > 0, base::decibels_of_root(worst_nrmse)));
         return s;
     }
 };
@@ -251,7 +252,10 @@ std::vector<report::section> analysis_sections(const analysis::analysis& a,
     } else {
         sections.push_back(tensor_section(a.results, summary, view));
         std::vector<report::record> rows;
-        for (const recipe_summary& one : summary) rows.push_back(one.members);
+        for (const recipe_summary& one : summary) {
+            rows.push_back(one.members);
+            if (one.exact) show(rows.back(), "sqnr_db", "exact");
+        }
         sections.push_back(summary_section(rows));
         if (summary.front().decomposed) sections.push_back(origin_section(rows));
         if (report::find(rows.front(), regret_share) != nullptr) {

@@ -22,6 +22,7 @@ struct recipe_summary {
     std::shared_ptr<const analysis::named_recipe> under;
     double nrmse = 0, sqnr_db = 0;  ///< over all elements together; 0 without an error
     bool decomposed = false;
+    bool exact = false;  ///< there is no error
     /// recipe, tensors, elements, bits_per_element; nrmse and sqnr_db over all elements;
     /// mean_sqnr_db (the geometric mean of the tensors' nrmse in dB, without tensors that have no
     /// error); rates over all elements or blocks; if the error is decomposed, the parts' shares of

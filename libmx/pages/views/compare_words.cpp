@@ -88,7 +88,8 @@ std::string lead_words(const standing& a, const standing& b, const std::string& 
 std::string class_words(const sweep_plan& plan, const comparison& c, const bits_class& k) {
     const standing& best = c.overall.cells[k.best];
     std::string text = fmt::format("- {} bits: {}", bits_words(k), plan.cells[best.cell].name);
-    if (best.sqnr_db) text += fmt::format(", {:.2f} dB", best.sqnr_db->mean);
+    if (best.exact) text += ", exact";
+    if (best.sqnr_db) text += fmt::format(", {} dB", report::fixed_text(best.sqnr_db->mean, 2));
     if (k.best == k.second || !best.rmse_ratio) return text + ".";
     const standing& second = c.overall.cells[k.second];
     if (!second.rmse_ratio) return text + ".";

@@ -59,7 +59,8 @@ std::vector<tensor_moves> by_tensor(const report::record_list& results, std::siz
         tensor_moves& t = tensors[at->second];
         const std::size_t pair = i % pairs;
         const std::pair<double, double> here{severity(r), number(r, "scale_churn")};
-        t.changed = t.changed || number(r, "changed_values") > 0;
+        t.changed =
+            t.changed || number(r, "changed_values") > 0 || number(r, "changed_zero_signs") > 0;
         if (pair == t.pair) {
             t.worst = std::max(t.worst, here);
         } else if (here > t.worst) {
@@ -189,6 +190,10 @@ report::section summary_section(const diff::diff_result& d, bool series) {
     }
     s.columns.push_back({"nrmse", "nrmse", cell::significant, 3});
     s.columns.push_back({"values_changed", "values\nmoved %", cell::share});
+    const auto turned = [](const report::record& r) { return number(r, "changed_zero_signs") > 0; };
+    if (std::ranges::any_of(d.summary, turned)) {
+        s.columns.push_back({"changed_zero_signs", "sign of\n0 only", cell::integer});
+    }
     for (const column& c : move_columns(series)) s.columns.push_back(c);
     s.rows = d.summary;
     return s;

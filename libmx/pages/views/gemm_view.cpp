@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "libmx/base/decibels.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
@@ -49,6 +50,7 @@ report::section operand_section(const products::gemm_study& s,
     for (std::size_t i = 0; i < operands.size(); ++i) {
         t.rows.push_back(operands[i]);
         t.rows.back().emplace_back("operand", text(names[i]));
+        if (report::number_of(operands[i], "nrmse") == 0.0) show(t.rows.back(), "sqnr_db", "exact");
     }
     return t;
 }
@@ -67,7 +69,7 @@ report::section model_section(const products::gemm_study& s) {
         const value_errors& e = p.errors.total;
         t.add(gemm::to_string(p.model),
               p.form_a == p.form_b ? p.form_a : p.form_a + " x " + p.form_b, a.nrmse(),
-              equal_share(a), e.sqnr_db(), e.nrmse(), e.gain());
+              equal_share(a), sqnr_cell(e.sqnr_db(), e.nrmse() == 0.0), e.nrmse(), e.gain());
         if (p.inexact_a + p.inexact_b != 0) {
             t.notes.push_back(fmt::format(
                 "{} does not take these codes: {} of A and {} of B changed when they were rounded "
@@ -153,8 +155,9 @@ report::section verdict_section(const products::gemm_study& s) {
                                      ? fmt::format("summing alone accounts for {:.3g}", summing)
                                      : std::string("summing adds nothing");
         t.notes.push_back(
-            error > 0 ? fmt::format("- {}: the error is {:.3g} of the product ({:.2f} dB); {}.",
-                                    gemm::to_string(p.model), error, -20 * std::log10(error), adds)
+            error > 0 ? fmt::format("- {}: the error is {:.3g} of the product ({} dB); {}.",
+                                    gemm::to_string(p.model), error,
+                                    report::fixed_text(base::decibels_of_root(error), 2), adds)
                       : fmt::format("- {}: nothing is lost.", gemm::to_string(p.model)));
     }
     const products::model_difference* most = nullptr;

@@ -12,7 +12,7 @@
 #include "libmx/base/joined.hpp"
 #include "libmx/pages/views/gate_view.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/policy/missing.hpp"
+#include "libmx/policy/commands.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/plan/plan.hpp"
@@ -54,7 +54,7 @@ report::record shown(report::record r) {
 }
 
 std::string decibels_text(const std::optional<double>& x) {
-    return x ? fmt::format("{:.2f} dB", *x) : "no error";
+    return x ? report::fixed_text(*x, 2) + " dB" : "exact";
 }
 
 const plan_option& chosen(const candidates& from, const plan::plan& p, std::size_t tensor) {
@@ -380,9 +380,10 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
         s.notes.push_back(fmt::format("- Rules forbid {}.", plural(from.forbidden, "choice")));
     }
     for (const policy::missing_recipes& m : judged.says.missing) {
-        s.notes.push_back(fmt::format("- Not measured: {}. Measure it with: {}",
-                                      fmt::join(m.recipes, ", "),
-                                      policy::command_of(m, judged.tensors)));
+        const std::string command = policy::command_of(m, judged.options);
+        s.notes.push_back(fmt::format("- Not measured: {}{}", fmt::join(m.recipes, ", "),
+                                      command.empty() ? "." : ". Measure it with:"));
+        if (!command.empty()) s.notes.push_back("$ " + command);
     }
     return s;
 }

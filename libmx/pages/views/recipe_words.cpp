@@ -113,11 +113,11 @@ std::string block_words(const codec::recipe& r) {
     } else if (r.axis.what == kind::index) {
         text += fmt::format("along axis {}", r.axis.value);
     } else if (rows == 1) {
-        text += "along the last axis";
+        text += "along the axis that products sum over (K)";
     } else if (cols == 1) {
-        text += "along the last axis but one";
+        text += "along the axis before the one that products sum over (K)";
     } else {
-        text += "tiles of the last two axes";
+        text += "tiles with their columns along the axis that products sum over (K)";
     }
     return text + "; a short last block is scaled by its own elements";
 }
@@ -133,7 +133,7 @@ std::string transform_words(const codec::recipe& r) {
     using transform::kind;
     const int n = r.rotate.size;
     const bool down = r.block.cols == 1;
-    std::string along = down ? "last axis but one" : "last axis";
+    std::string along = down ? "axis before K" : "axis K that products sum over";
     if (r.axis.what == codec::axis_choice::kind::flat) along = "flattened tensor";
     if (r.axis.what == codec::axis_choice::kind::index) {
         along = fmt::format("axis {}", r.axis.value);

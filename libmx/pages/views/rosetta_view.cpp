@@ -47,11 +47,11 @@ const rosetta::rosetta_pair& pair_of(const rosetta::rosetta_counts& c, std::size
 }
 
 // Recipes with the same bytes everywhere, each class by its first member, and the first class with
-// the same scales.
+// the same scales and the first with the same values.
 struct classes {
     std::vector<std::size_t> first;
     std::vector<std::vector<std::string>> labels;
-    std::vector<std::size_t> scales_of;
+    std::vector<std::size_t> scales_of, values_of;
 };
 
 classes classes_of(const rosetta::rosetta_counts& c, const std::vector<std::string>& labels) {
@@ -64,11 +64,15 @@ classes classes_of(const rosetta::rosetta_counts& c, const std::vector<std::stri
             if (p.scales_differ == 0 && p.codes_differ == 0) break;
         }
         if (k == found.first.size()) {
-            std::size_t same = 0;
-            while (same < k && pair_of(c, found.first[same], r, n).scales_differ != 0) ++same;
+            const auto same = [&](std::uint64_t rosetta::rosetta_pair::*differ) {
+                std::size_t other = 0;
+                while (other < k && pair_of(c, found.first[other], r, n).*differ != 0) ++other;
+                return other;
+            };
+            found.scales_of.push_back(same(&rosetta::rosetta_pair::scales_differ));
+            found.values_of.push_back(same(&rosetta::rosetta_pair::values_differ));
             found.first.push_back(r);
             found.labels.emplace_back();
-            found.scales_of.push_back(same);
         }
         found.labels[k].push_back(labels[r]);
     }
@@ -120,13 +124,17 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
         for (const codec::recipe& r : recipes) all.push_back(codec::to_string(r));
         return all;
     }();
+    std::size_t sets = 0;
+    for (std::size_t i = 0; i < k.first.size(); ++i) sets += k.values_of[i] == i ? 1u : 0u;
     report::section who{
         .heading = fmt::format(
-            "{} recipes of {} in blocks of {}x{}: {} kinds of bytes in {} blocks", n,
+            "{} recipes of {} in blocks of {}x{}: {}, {} of values in {} blocks", n,
             recipes.front().element->name, recipes.front().block.rows, recipes.front().block.cols,
-            k.first.size(), report::grouped(static_cast<std::int64_t>(c.blocks))),
+            report::plural(k.first.size(), "encoding"), report::plural(sets, "set"),
+            report::grouped(static_cast<std::int64_t>(c.blocks))),
         .columns = {{"row", "", cell::integer},
                     {"scales", "scales\nof", cell::integer},
+                    {"values", "values\nof", cell::integer},
                     {"rmse", "R-MSE", cell::significant, 4},
                     {"recipes", "dialect, rule and rounding of the recipes that agree"}}};
     // The entry of every block under its best scale, if that is one of the recipes.
@@ -137,7 +145,7 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
         recipes.begin());
     const bool regret = best < n && n > 1;
     if (regret) {
-        who.columns.insert(who.columns.begin() + 3, {"regret", "regret\n%", cell::share});
+        who.columns.insert(who.columns.begin() + 4, {"regret", "regret\n%", cell::share});
     }
     const auto regret_of = [&](std::size_t r) -> report::value {
         if (r == best) return 0.0;
@@ -158,10 +166,11 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
             rmse = *report::find(p, r < other ? "rmse_a" : "rmse_b");
         }
         if (regret) {
-            who.add(i + 1, k.scales_of[i] + 1, rmse, regret_of(k.first[i]),
+            who.add(i + 1, k.scales_of[i] + 1, k.values_of[i] + 1, rmse, regret_of(k.first[i]),
                     base::joined(k.labels[i], ", "));
         } else {
-            who.add(i + 1, k.scales_of[i] + 1, rmse, base::joined(k.labels[i], ", "));
+            who.add(i + 1, k.scales_of[i] + 1, k.values_of[i] + 1, rmse,
+                    base::joined(k.labels[i], ", "));
         }
     }
     who.notes = {
@@ -192,7 +201,7 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
     add_matrix(
         sections, "Elements whose codes differ, %", cell::share, 2, all_classes, true,
         [&](std::size_t a, std::size_t b) { return share(pair(a, b).codes_differ, c.elements); },
-        {"+0 and -0 are different codes."});
+        {"+0 and -0 are different codes of one value: see the column of values."});
     add_matrix(sections,
                "R-MSE of the row's codes read with the column's scales, over the row's own",
                cell::significant, 3, scale_classes, false,

@@ -15,7 +15,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/values.hpp"
-#include "libmx/policy/missing.hpp"
+#include "libmx/policy/commands.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/show/scale_family.hpp"
 
@@ -164,14 +164,14 @@ report::section summary(const tensor_view& v) {
     if ((g.block_rows > g.over.rows || g.block_cols > g.over.cols) &&
         info.elements > g.block_rows * g.block_cols) {
         s.notes.push_back(fmt::format(
-            "Every block is short: it holds {} elements, not {}. axis=flat or another axis fills "
-            "the blocks.",
+            "Every block is short: it holds {} elements, not {}. Padding fills the blocks.",
             extents(std::min(g.block_rows, g.over.rows), std::min(g.block_cols, g.over.cols)),
             extents(g.block_rows, g.block_cols)));
     }
     std::string errors;
     if (!std::isnan(r.sqnr_db)) {
-        errors = fmt::format("SQNR {:.2f} dB; R-MSE {} of the RMS. ", r.sqnr_db, percent(r.nrmse));
+        errors = fmt::format("SQNR {} dB; R-MSE {} of the RMS. ", report::fixed_text(r.sqnr_db, 2),
+                             percent(r.nrmse));
     } else if (r.exact == 1) {
         errors = "Every value is kept. ";
     }
@@ -311,7 +311,9 @@ report::section rules_section(const tensor_view& v, const block_view& b) {
         const char* mark = o.recipe != 0 ? (best ? "least" : "") : best ? "used, least" : "used";
         s.add(show::rule_words(r), scale_text(r, o.scale), code_text(r, o.stats),
               o.stats.count.clamp, o.stats.count.underflow, error_of(of),
-              v.results[o.recipe].sqnr_db, mark);
+              sqnr_cell(analysis::defined(v.results[o.recipe].sqnr_db),
+                        v.results[o.recipe].exact == 1),
+              mark);
     }
     s.notes.push_back(
         "used: the rule of the recipe, whose other settings are unchanged. least: no other rule "
@@ -584,7 +586,8 @@ std::vector<report::section> worst_blocks_sections(std::span<const tensor_view> 
     return sections;
 }
 
-report::section worst_tensors_section(std::span<const tensor_view> views, std::size_t operands) {
+report::section worst_tensors_section(std::span<const tensor_view> views, std::size_t operands,
+                                      const report::given_command& by) {
     report::section s{
         .heading = fmt::format("The worst {} of {}", views.size(), plural(operands, "operand")),
         .columns = {{"tensor", "tensor", cell::name},
@@ -599,8 +602,9 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
         const region all = total_of(v);
         const block_view& b = v.blocks.front();
         s.add(v.tensor.info().name, v.results.front().of->role, all.lost_share(),
-              all.underflow_share(), all.clamp_share(), v.results.front().sqnr_db, b.index,
-              b.of.lost_share());
+              all.underflow_share(), all.clamp_share(),
+              sqnr_cell(analysis::defined(v.results.front().sqnr_db), v.results.front().exact == 1),
+              b.index, b.of.lost_share());
     }
     s.notes = {
         "By the share of elements lost, then by error. Operands: matrices of weights, activations "
@@ -608,10 +612,9 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
     if (!views.empty()) {
         const tensor_view& v = views.front();
         s.notes.push_back("The blocks of one:");
-        s.notes.push_back(fmt::format("$ mx show {} {} -r {}",
-                                      policy::shell_path(v.tensor.info().file),
-                                      policy::shell_word(v.tensor.info().name),
-                                      policy::shell_word(codec::to_string(v.recipe()))));
+        const io::tensor_info& info = v.tensor.info();
+        s.notes.push_back(
+            "$ " + policy::show_command(&by, info.file, info.name, codec::to_string(v.recipe())));
     }
     return s;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "libmx/report/command_line.hpp"
 #include "libmx/report/document.hpp"
 #include "libmx/studies/show/tensor_view.hpp"
 
@@ -24,8 +25,8 @@ std::vector<report::section> show_page_sections(std::span<const show::tensor_vie
 /// worst of these in full, folded.
 std::vector<report::section> worst_blocks_sections(std::span<const show::tensor_view> views);
 
-/// The tensors of the views, the worst of `operands`.
+/// The tensors of the views, the worst of `operands`. `by`: the command that shows them.
 report::section worst_tensors_section(std::span<const show::tensor_view> views,
-                                      std::size_t operands);
+                                      std::size_t operands, const report::given_command& by);
 
 }  // namespace mx::pages

@@ -11,6 +11,7 @@
 #include "libmx/base/joined.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/stages_view.hpp"
+#include "libmx/report/cells.hpp"
 
 namespace mx::pages {
 namespace {
@@ -80,9 +81,9 @@ std::string breaking(const result_list& plain) {
             "({}).",
             error_of(least), row_of(least).title, error_of(most), row_of(most).title);
     }
-    std::string s =
-        fmt::format("- {} loses most: its error is {:.3g} of |{}| ({:.2f} dB)", row_of(most).title,
-                    error_of(most), row_of(most).result, most.errors.total.sqnr_db().value_or(0));
+    std::string s = fmt::format("- {} loses most: its error is {:.3g} of |{}| ({} dB)",
+                                row_of(most).title, error_of(most), row_of(most).result,
+                                report::fixed_text(most.errors.total.sqnr_db().value_or(0), 2));
     if (error_of(least) > 0 && plain.size() > 1) {
         s += fmt::format(", {} times that of {}, which loses least",
                          in_figures(error_of(most) / error_of(least)), row_of(least).title);

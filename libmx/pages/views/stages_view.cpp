@@ -73,8 +73,8 @@ report::section stage_section(const std::vector<stage_result>& results) {
         const double rms =
             e.counted() == 0 ? 0 : std::sqrt(e.x2 / static_cast<double>(e.counted()));
         t.add_to(group_of(r), r.transform.empty() ? "as given" : r.transform,
-                 r.requantized ? "twice" : "once", e.nrmse(), r.expected_nrmse(), e.sqnr_db(),
-                 e.gain(), e.bias_share(),
+                 r.requantized ? "twice" : "once", e.nrmse(), r.expected_nrmse(),
+                 sqnr_cell(e.sqnr_db(), e.nrmse() == 0.0), e.gain(), e.bias_share(),
                  mean && rms != 0 ? std::optional(*mean / rms) : std::nullopt, e.cosine(), words);
     }
     return t;

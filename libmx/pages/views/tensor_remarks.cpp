@@ -56,7 +56,7 @@ std::string tensor_remarks::short_block_note() const {
     if (!dearest_) return {};
     return fmt::format(
         "- {} {} an axis shorter than the block, so scales need more bits: {} takes {:.2f} bits "
-        "per element under {}. axis=flat uses blocks of the flattened tensor instead.",
+        "per element under {}.",
         report::plural(short_tensors_, "tensor"), short_tensors_ == 1 ? "has" : "have",
         base::printable(dearest_->of->tensor), dearest_->bits_per_element, dearest_->under->name);
 }

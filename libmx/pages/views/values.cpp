@@ -55,6 +55,10 @@ void show(report::record& row, std::string_view member, std::string_view as) {
     }
 }
 
+report::value sqnr_cell(std::optional<double> db, bool exact) {
+    return exact ? text("exact") : report::to_value(db);
+}
+
 std::string short_member(const std::string& group, const std::string& member) {
     const std::size_t star = group.find_first_of("*?[");
     if (star == std::string::npos || group.compare(0, star, member, 0, star) != 0) return member;

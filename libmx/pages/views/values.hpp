@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ std::vector<report::column> columns_of(std::initializer_list<std::string_view> m
 
 /// Shows `as` instead of a member if it is present.
 void show(report::record& row, std::string_view member, std::string_view as);
+
+/// An SQNR in a table: "exact" without an error, which has no logarithm.
+report::value sqnr_cell(std::optional<double> db, bool exact);
 
 /// The worst member of a group without what it has in common with the group's name, but for a word
 /// before: "experts.17".

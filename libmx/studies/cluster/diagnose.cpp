@@ -101,6 +101,7 @@ struct member_facts {
 
 // The worst defect that at least danger_share of the eligible blocks have.
 std::optional<defect> danger_of(const block_survey& s) {
+    if (report::number_of(s.rmse) == 0.0) return std::nullopt;  // every value is kept
     for (std::size_t a = 0; a < defect_count; ++a) {
         const auto what = static_cast<defect>(a);
         if (s.defective[a] > 0 && s.share(what) >= danger_share) return what;

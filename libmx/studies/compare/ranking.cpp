@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/studies/compare/ranking.hpp"
+#include "libmx/base/decibels.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -126,7 +127,7 @@ standing stand(const board& b, const sweep_plan& plan, const cell& c, const comm
                                          : std::exp(relative.logarithms / count));
         nrmse.add(all.nrmse());
         decibels.add(all.x2 == 0 || all.error2 == 0 ? std::optional<double>()
-                                                    : -10 * std::log10(all.error2 / all.x2));
+                                                    : base::decibels_of_power(all.error2 / all.x2));
         mean_decibels.add(all.mean_sqnr_db());
         for (std::size_t i = 0; i < pooled_rates.size(); ++i) rates[i].add(all.rate(i));
         // Seeds do not change shapes and skipped tensors, but can change which tensors are exact.

@@ -97,10 +97,9 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
         const std::uint64_t elements = *tensor::element_count(t.shape);
         if (elements == 0) continue;
         const std::unique_ptr<io::byte_source> values = engine::open_packed(file, t);
-        std::string reason;
-        const block::grid grid = engine::lay_out(t.shape, t.recipe, reason)->grid;
         engine::for_each_piece(
-            grid, control.threads, control.cancel, [&](std::uint64_t first, std::uint64_t count) {
+            t.grid(), control.threads, control.cancel,
+            [&](std::uint64_t first, std::uint64_t count) {
                 std::vector<std::byte> bytes(static_cast<std::size_t>(count * sizeof(float)));
                 values->read(first * sizeof(float), bytes);
                 writer.write(arrays[i], first * sizeof(float), bytes);

@@ -7,6 +7,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/engine/given_scales.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/remarks.hpp"
@@ -293,7 +294,7 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
         return p;
     }
     std::string reason;
-    const engine::geometry layout = *engine::lay_out(info.shape, r, reason);
+    const engine::geometry layout = *engine::lay_out(info, r, reason);
     const tensor::shape& grid = layout.grid_shape;
     const bool bytes = form == quantized_form::codes;
     p.data = o.add(engine::codes_array(info.name, bytes ? "U8" : r.element->safetensors,
@@ -307,18 +308,20 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
         p.tensor_scale = o.add({info.name + engine::tensor_scale_suffix, tensor::dtype::f32,
                                 codec::has_outer_areas(r) ? layout.area_shape : one});
     }
-    o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
+    std::optional<engine::axis_range> along;
+    if (r.axis.what == codec::axis_choice::kind::last) along = engine::axes_along_sums(info);
+    o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info, along);
     return p;
 }
 
 // Whether `r` fits the tensor; if not, sets `reason`. `files` holds the files of outer scales that
 // were read, by path.
-bool fits(const io::tensor_info& info, const codec::recipe& r,
+bool fits(const engine::tensor_ref& tensor, const codec::recipe& r,
           std::map<std::string, engine::given_scales>& files, std::string& reason) {
-    if (!engine::lay_out(info.shape, r, reason)) return false;
+    if (!engine::lay_out(tensor.info(), r, reason)) return false;
     if (r.outer.file.empty()) return true;
     const engine::given_scales& given = files.try_emplace(r.outer.file, r.outer.file).first->second;
-    if (given.of(info.name)) return true;
+    if (given.of(tensor)) return true;
     reason = given.why_left_out();
     return false;
 }
@@ -335,7 +338,7 @@ std::vector<const assigned_tensor*> sort_out(output& o, const std::vector<assign
         if (t.recipe) {
             if (form != quantized_form::values) require_packable(*t.recipe);
             if (!o.converts(t.tensor)) continue;
-            if (fits(info, *t.recipe, files, reason)) {
+            if (fits(t.tensor, *t.recipe, files, reason)) {
                 chosen.push_back(&t);
                 continue;
             }

@@ -17,7 +17,7 @@ constexpr std::size_t lane_count = 8;
 struct lanes {
     double a2[lane_count]{}, b2[lane_count]{}, ab[lane_count]{};
     double difference2[lane_count]{}, difference[lane_count]{}, largest[lane_count]{};
-    std::uint64_t compared[lane_count]{}, changed[lane_count]{};
+    std::uint64_t compared[lane_count]{}, changed[lane_count]{}, zero_signs[lane_count]{};
 
     void add(float from, float to, std::size_t lane) {
         const std::uint32_t bits_a = base::bits_of(from);
@@ -36,7 +36,10 @@ struct lanes {
         difference[lane] += d;
         largest[lane] = std::max(largest[lane], std::abs(d));
         compared[lane] += finite ? 1u : 0u;
-        changed[lane] += bits_a != bits_b && !nans ? 1u : 0u;
+        const bool differ = bits_a != bits_b && !nans;
+        const bool zeros = (size_a | size_b) == 0;
+        changed[lane] += differ && !zeros ? 1u : 0u;
+        zero_signs[lane] += differ && zeros ? 1u : 0u;
     }
 };
 
@@ -66,6 +69,7 @@ void add_values(const float* a, const float* b, std::uint64_t rows, std::uint64_
     for (std::size_t i = 0; i < lane_count; ++i) {
         to.compared += l.compared[i];
         to.changed += l.changed[i];
+        to.zero_signs += l.zero_signs[i];
         to.max_difference = std::max(to.max_difference, l.largest[i]);
     }
     to.a2.add(sum(l.a2));
@@ -86,7 +90,14 @@ struct kept_blocks {
     void keep(const codec::block_results& d, const codec::block_params& params) {
         stride = d.stride;
         maxima.assign(d.amax, d.amax + d.blocks);
-        codes.assign(d.codes, d.codes + d.blocks * d.stride);
+        // -0 and 0 are one value: one code.
+        std::array<std::uint8_t, 256> one_zero{};
+        for (std::size_t c = 0; c < one_zero.size(); ++c) {
+            one_zero[c] = params.value[c] == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(c);
+        }
+        codes.resize(d.blocks * d.stride);
+        std::transform(d.codes, d.codes + codes.size(), codes.begin(),
+                       [&](std::uint8_t c) { return one_zero[c]; });
         scale_code.assign(d.scale_code, d.scale_code + d.blocks);
         offset.assign(d.offset, d.offset + d.blocks);
         scale.clear();

@@ -97,7 +97,7 @@ class diff_visitor final : public engine::visitor {
     void end(const engine::run_batch& b) override {
         for (const shared_values& v : values_) {
             for (const value_figures& f : v.figures) {
-                result_.identical = result_.identical && f.changed == 0;
+                result_.identical = result_.identical && f.changed + f.zero_signs == 0;
             }
         }
         for (std::size_t i = 0; i < b.jobs.size(); ++i) {

@@ -55,6 +55,8 @@ constexpr std::array value_members{
     value_member{"changed_values", [](const value_figures& v) { return tally(v.changed); }, false},
     value_member{"values_changed",
                  [](const value_figures& v) { return share(v.changed, v.elements); }},
+    value_member{"changed_zero_signs", [](const value_figures& v) { return tally(v.zero_signs); },
+                 false},
     value_member{"rmse", rmse},
     value_member{"nrmse", [](const value_figures& v) { return report::to_value(nrmse_of(v)); }},
     value_member{"max_abs_difference", largest},
@@ -135,6 +137,7 @@ void value_figures::merge(const value_figures& other) {
     elements += other.elements;
     compared += other.compared;
     changed += other.changed;
+    zero_signs += other.zero_signs;
     max_difference = std::max(max_difference, other.max_difference);
     a2.merge(other.a2);
     b2.merge(other.b2);
@@ -184,6 +187,7 @@ void value_figures::exchange(base::tally_text& with) {
     with.add(elements);
     with.add(compared);
     with.add(changed);
+    with.add(zero_signs);
     with.raise(max_difference);
     for (base::exact_sum* s : {&a2, &b2, &ab, &difference2, &difference}) with.add(*s);
 }

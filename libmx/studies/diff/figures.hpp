@@ -18,8 +18,9 @@ namespace mx::diff {
 /// Values of a dump a compared with those of the next one, b.
 struct value_figures {
     std::uint64_t elements = 0;
-    std::uint64_t compared = 0;  ///< finite in both: what the sums are over
-    std::uint64_t changed = 0;   ///< other bits as float32; two NaNs are the same
+    std::uint64_t compared = 0;    ///< finite in both: what the sums are over
+    std::uint64_t changed = 0;     ///< another value; two NaNs are the same, and so are -0 and 0
+    std::uint64_t zero_signs = 0;  ///< -0 in one, 0 in the other
     double max_difference = 0;
     base::exact_sum a2, b2, ab, difference2, difference;  ///< differences are b - a
 
@@ -39,7 +40,7 @@ struct move_figures {
     std::uint64_t blocks = 0;
     std::uint64_t scales_moved = 0;  ///< blocks with another scale (or offset)
     std::uint64_t elements = 0;
-    std::uint64_t codes_moved = 0;
+    std::uint64_t codes_moved = 0;  ///< to another value of q: the codes of -0 and 0 are the same
     std::uint64_t elements_at_equal_scale = 0;
     std::uint64_t moved_at_equal_scale = 0;
     std::uint64_t followed = 0;      ///< elements for which there is a dump after these two

@@ -133,6 +133,8 @@ class referee {
                     ++verdict_.rules[rule].broken;
                     ++verdict_.rules[rule].undefined;
                     verdict_.breaches.push_back({rule, t.file, t.name, {}, {}, d.reason});
+                } else if (d.quantized) {
+                    ++verdict_.rules[rule].checked;  // kept as stored, which loses nothing
                 } else if (chosen != nullptr) {
                     const policy::trial& tried = chosen->trials[k];
                     see_verdict(rule, t, tried.of->text(), tried.is, tried.worst);

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -14,6 +17,8 @@
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/task.hpp"
+#include "libmx/policy/commands.hpp"
+#include "libmx/policy/operands.hpp"
 #include "libmx/policy/recipe_verdicts.hpp"
 
 namespace mx::plan {
@@ -59,6 +64,15 @@ std::uint64_t bits_of(const std::string& path, const analysis::result& r) {
     return static_cast<std::uint64_t>(whole);
 }
 
+// The bits that the tensor takes as stored; results of earlier versions only say its dtype.
+std::optional<std::uint64_t> stored_bits_of(const analysis::tensor_identity& of,
+                                            std::uint64_t elements) {
+    if (of.stored_bytes) return 8 * static_cast<std::uint64_t>(*of.stored_bytes);
+    const std::optional<int> bits = engine::bits_of_dtype(of.dtype);
+    if (!bits) return {};
+    return elements * static_cast<std::uint64_t>(*bits);
+}
+
 class gatherer {
   public:
     gatherer(const candidate_request& request, const policy::judged_model& judged)
@@ -89,6 +103,7 @@ class gatherer {
         all_.recipes.push_back({std::string(engine::stored_choice), {}});
         for (gathered& g : tensors_) finish(g, stored);
         if (all_.tensors.empty()) refuse_nothing();
+        share_storage();
         if (!request_.groups.empty()) group(stored);
         return std::move(all_);
     }
@@ -107,19 +122,43 @@ class gatherer {
         }
     }
 
+    // Tensors with one storage are one choice, whose bits the first of them takes.
+    void share_storage() {
+        std::map<std::size_t, std::size_t> places;  // by index in the judged model
+        for (std::size_t i = 0; i < all_.tensors.size(); ++i) {
+            const auto judged =
+                verdicts_.find(all_.tensors[i].of->file, all_.tensors[i].of->tensor);
+            if (judged) places.emplace(*judged, i);
+        }
+        std::map<std::size_t, plan_group> alike;  // by index of the first
+        for (const auto& [judged, i] : places) {
+            const auto owner = judged_.tensors[judged].counted_with;
+            const auto first = owner ? places.find(*owner) : places.end();
+            if (first == places.end()) continue;
+            plan_group& g =
+                alike.try_emplace(first->second, plan_group{{}, {first->second}}).first->second;
+            g.tensors.push_back(i);
+            if (all_.options_of(g).empty()) {  // treated apart: both take their bits
+                g.tensors.pop_back();
+                continue;
+            }
+            all_.tensors[i].shares = first->second;
+            for (plan_option& o : all_.tensors[i].options) o.bits = 0;
+        }
+    }
+
     // No recipe is a choice for all of them.
     void keep_stored(const plan_group& g, std::uint32_t stored) {
         for (const std::size_t i : g.tensors) {
             plan_tensor& t = all_.tensors[i];
-            const std::optional<int> bits = engine::bits_of_dtype(t.of->dtype);
+            const auto bits = stored_bits_of(*t.of, t.elements);
             if (!bits || !request_.rules.empty()) {
                 base::refuse(
                     "group '{}': no recipe is a choice for all of its {} tensors; give more "
                     "recipes, or --keep to leave tensors as they are stored",
                     base::printable(g.name), g.tensors.size());
             }
-            const std::uint64_t stored_bits = t.elements * static_cast<std::uint64_t>(*bits);
-            t.options = {{stored, stored_bits, 0, policy::verdict::safe}};
+            t.options = {{stored, *bits, 0, policy::verdict::safe}};
             if (t.reason.empty()) t.reason = "no recipe is a choice for all of its group";
         }
     }
@@ -234,11 +273,13 @@ class gatherer {
 
     void finish(gathered& g, std::uint32_t stored) {
         plan_tensor& t = g.tensor;
-        const std::optional<int> dtype_bits = engine::bits_of_dtype(t.of->dtype);
-        std::optional<std::uint64_t> stored_bits;
-        if (dtype_bits) stored_bits = t.elements * static_cast<std::uint64_t>(*dtype_bits);
+        const std::optional<std::uint64_t> stored_bits = stored_bits_of(*t.of, t.elements);
         if (g.kept) {
-            all_.kept.push_back({t.of, t.elements, stored_bits, t.reason});
+            auto bits = stored_bits;
+            if (g.judged && judged_.tensors[*g.judged].counted_with) {
+                bits = 8 * judged_.says.decisions[*g.judged].bytes;
+            }
+            all_.kept.push_back({t.of, t.elements, bits, t.reason});
             return;
         }
         std::uint64_t least_poisoned = t.elements;
@@ -254,14 +295,18 @@ class gatherer {
             }
             t.options.push_back(m.option);
         }
+        sort_options(g);
         const bool by_policy =
             request_.follow
                 ? g.judged && judged_.says.decisions[*g.judged].recipe == policy::keep_choice
                 : t.options.empty() && g.ruled_out && g.forbidden == 0;
-        const bool asked = request_.keep && (!g.measurements.empty() || g.forbidden > 0);
+        const bool quantized = g.judged && judged_.says.decisions[*g.judged].quantized;
+        const bool asked =
+            (request_.keep || quantized) && (!g.measurements.empty() || g.forbidden > 0);
         if (request_.follow && by_policy) t.options.clear();
         if ((asked || by_policy) && stored_bits) {
-            t.options.push_back({stored, *stored_bits, 0, policy::verdict::safe});
+            // First: of equal choices it is the one.
+            t.options.insert(t.options.begin(), {stored, *stored_bits, 0, policy::verdict::safe});
         }
         if (by_policy && !request_.follow) t.reason = "it " + policy::words_of(*g.ruled_out);
         if (!t.options.empty()) {
@@ -287,6 +332,24 @@ class gatherer {
         }
     }
 
+    // Of equal choices a plan takes the first: that of fewest bits, then of the policy's order.
+    void sort_options(gathered& g) const {
+        std::vector<std::string> order;
+        if (g.judged) {
+            for (const policy::rule* r :
+                 judged_.by.candidates(judged_.says.decisions[*g.judged].role)) {
+                order.push_back(policy::recipe_key(*r->recipe));
+            }
+        }
+        const auto place = [&](const plan_option& o) {
+            const auto key = policy::recipe_key(all_.recipes[o.recipe].recipe);
+            const auto at = std::ranges::find(order, key);
+            return std::tuple(o.bits, at - order.begin(),
+                              std::string_view(all_.recipes[o.recipe].name));
+        };
+        std::ranges::stable_sort(g.tensor.options, {}, place);
+    }
+
     // The policy's verdict on a choice; nullopt if it may not be chosen.
     std::optional<policy::verdict> offered(gathered& g, const std::string& recipe) {
         g.seen = true;
@@ -309,8 +372,12 @@ class gatherer {
     // The measurements that are missing for a decision, as a sentence; empty if none are.
     std::string how_to_measure() const {
         if (judged_.says.missing.empty()) return {};
-        return fmt::format("; measure it with: {}",
-                           policy::command_of(judged_.says.missing.front(), judged_.tensors));
+        const std::string command =
+            policy::command_of(judged_.says.missing.front(), judged_.options);
+        // A message that is cut short would end with a part of it.
+        constexpr std::size_t most = 600;
+        if (command.empty() || command.size() > most) return {};
+        return "; measure it with: " + command;
     }
 
     [[noreturn]] void refuse_undecided(const gathered& g, const policy::decision& d) const {
@@ -324,9 +391,10 @@ class gatherer {
         const bool measured =
             std::ranges::any_of(tensors_, [](const gathered& g) { return !g.kept && g.seen; });
         if (measured) {
-            why = fmt::format("no result is of a recipe that the policy {} names for its tensor{}",
-                              judged_.by.name, how_to_measure());
-            if (request_.recipes.empty()) why += "; or choose with --recipe";
+            why = fmt::format(
+                "no result is of a recipe that the policy {} names for its tensor{}{}",
+                judged_.by.name, request_.recipes.empty() ? "; choose one with --recipe" : "",
+                how_to_measure());
         } else if (!all_.kept.empty()) {
             const kept_tensor& t = all_.kept.front();
             why = fmt::format("the policy {} keeps what is chosen as it is stored ('{}': {})",

@@ -33,6 +33,7 @@ struct plan_tensor {
     double signal = 0;  ///< sum of squares of the elements that the errors are over
     std::vector<plan_option> options;
     std::string reason;  ///< why it keeps its precision, or why the policy's recipe is not its own
+    std::optional<std::size_t> shares = {};  ///< index of the tensor whose storage is its own too
 };
 
 /// Tensors that get the same recipe.

@@ -142,7 +142,7 @@ record described(const std::string& recipe, const counterpart& c) {
 // Why a tensor is not the matrix of a module; empty if it is.
 std::string not_a_module(const analysis::tensor_identity& t) {
     if (t.shape.size() != 2) return "no matrix";
-    if (t.role != "weight") return fmt::format("of the role {}", t.role);
+    if (t.role != "weight" && t.role != "head") return fmt::format("of the role {}", t.role);
     const std::string& name = t.tensor;
     const bool weight = name.size() > weight_suffix.size() && name.ends_with(weight_suffix);
     return weight ? "" : "not called MODULE.weight";

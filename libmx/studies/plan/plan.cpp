@@ -55,9 +55,15 @@ std::vector<joint_choice> choices_of(const candidates& from) {
     std::vector<joint_choice> choices;
     for (const plan_group& g : from.groups) choices.push_back({g.tensors, from.options_of(g)});
     if (!choices.empty()) return choices;
+    std::vector<plan_group> alike;
+    std::vector<std::size_t> place;  // by tensor
     for (std::size_t t = 0; t < from.tensors.size(); ++t) {
-        choices.push_back({{t}, from.tensors[t].options});
+        const auto owner = from.tensors[t].shares;
+        place.push_back(owner && *owner < t ? place[*owner] : alike.size());
+        if (place[t] == alike.size()) alike.emplace_back();
+        alike[place[t]].tensors.push_back(t);
     }
+    for (const plan_group& g : alike) choices.push_back({g.tensors, from.options_of(g)});
     return choices;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/base/decibels.hpp"
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/report/members.hpp"
 
@@ -87,7 +88,7 @@ std::optional<double> value_errors::nrmse() const {
 
 std::optional<double> value_errors::sqnr_db() const {
     if (x2 == 0 || error2 == 0) return {};
-    return -10.0 * std::log10(error2 / x2);
+    return base::decibels_of_power(error2 / x2);
 }
 
 std::optional<double> value_errors::mean_error() const {

@@ -157,15 +157,13 @@ coded_tensor of_packed(const io::reader& file, const engine::packed_tensor& p) {
                           "their bytes",
                           {engine::path_of(file), p.name, {}});
     }
-    std::string reason;
-    const block::grid grid = engine::lay_out(p.shape, r, reason)->grid;
     coded_tensor t;
     t.name = p.name;
     t.codes = {&file, p.codes};
     t.scales = {&file, p.scales};
     t.element = r.element;
     t.scale_format = r.scale_format;
-    t.grid = grid;
+    t.grid = p.grid();
     t.block = fmt::format("{}x{}", r.block.rows, r.block.cols);
     t.recipe = r;
     t.has_recipe = true;

@@ -28,6 +28,7 @@ struct reading {
     double factor = 0;  // the whole factor of q, tensor scale included
     std::size_t alike;  // the first recipe with the same codes and the same values of codes
     std::size_t level;  // the first recipe with the same factor
+    std::size_t equal;  // the first recipe with the same values S q
 };
 
 bool same_scale(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -104,12 +105,17 @@ class panel_pairs final : public engine::panel_visitor {
             const codec::tensor_scale& outer =
                 params_[r]->outer_areas ? s.by_recipe[r].outer : params_[r]->tensor;
             to.factor = static_cast<double>(to.scale) * static_cast<double>(outer.decode);
-            to.alike = to.level = r;
+            to.alike = to.level = to.equal = r;
             for (std::size_t k = 0; k < r && to.level == r; ++k) {
                 if (readings_[k].factor == to.factor) to.level = k;
             }
             for (std::size_t k = 0; k < r && to.alike == r; ++k) {
                 if (readings_[k].alike == k && same_codes(k, r) && same_values(k, r)) to.alike = k;
+            }
+            for (std::size_t k = 0; k < r && to.equal == r; ++k) {
+                const bool first = readings_[k].equal == k;
+                const bool same = readings_[k].alike == to.alike && readings_[k].level == to.level;
+                if (first && (same || different_values(k, r) == 0)) to.equal = k;
             }
         }
         known_.assign(known_.size(), false);
@@ -136,6 +142,18 @@ class panel_pairs final : public engine::panel_visitor {
                                    [&](std::uint8_t c) { return same_scale(va[c], vb[c]); });
     }
 
+    // The elements with different values S q.
+    std::uint64_t different_values(std::size_t a, std::size_t b) const {
+        const reading &ra = readings_[a], &rb = readings_[b];
+        std::uint64_t count = 0;
+        for (std::size_t i = 0; i < ra.codes.size(); ++i) {
+            const double va = ra.factor * static_cast<double>(params_[a]->value[ra.codes[i]]);
+            const double vb = rb.factor * static_cast<double>(params_[b]->value[rb.codes[i]]);
+            count += va == vb || (std::isnan(va) && std::isnan(vb)) ? 0u : 1u;
+        }
+        return count;
+    }
+
     void compare(std::span<const float> x, std::size_t a, std::size_t b, std::size_t pair,
                  std::uint64_t finite) {
         const reading& ra = readings_[a];
@@ -147,6 +165,7 @@ class panel_pairs final : public engine::panel_visitor {
                 to.codes_differ += ra.codes[i] != rb.codes[i] ? 1u : 0u;
             }
         }
+        if (ra.equal != rb.equal) to.values_differ += different_values(ra.equal, rb.equal);
         if (!std::isfinite(ra.factor) || !std::isfinite(rb.factor)) return;
         const double aa = error(x, a, a), ab = error(x, a, b);
         const double bb = error(x, b, b), ba = error(x, b, a);
@@ -330,6 +349,7 @@ std::vector<codec::recipe> recipes_of_element(const std::string& element, const 
 void rosetta_pair::merge(const rosetta_pair& other) {
     scales_differ += other.scales_differ;
     codes_differ += other.codes_differ;
+    values_differ += other.values_differ;
     compared += other.compared;
     a_read_by_b.own.merge(other.a_read_by_b.own);
     a_read_by_b.crossed.merge(other.a_read_by_b.crossed);
@@ -361,6 +381,8 @@ report::record pair_record(const rosetta_counts& c, std::size_t a, std::size_t b
             {"elements", tally(c.elements)},
             {"codes_differ", tally(p.codes_differ)},
             {"code_difference_rate", share(p.codes_differ, c.elements)},
+            {"values_differ", tally(p.values_differ)},
+            {"value_difference_rate", share(p.values_differ, c.elements)},
             {"compared", tally(p.compared)},
             {"rmse_a", root(p.a_read_by_b.own)},
             {"rmse_b", root(p.b_read_by_a.own)},

@@ -28,6 +28,7 @@ struct crossed_errors {
 struct rosetta_pair {
     std::uint64_t scales_differ = 0;  ///< blocks with different scales (NaN equals NaN)
     std::uint64_t codes_differ = 0;   ///< elements with different codes
+    std::uint64_t values_differ = 0;  ///< elements with different S q: -0 is 0, and NaN is NaN
     std::uint64_t compared = 0;
     crossed_errors a_read_by_b, b_read_by_a;
 

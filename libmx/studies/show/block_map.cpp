@@ -24,6 +24,7 @@ void add_larger(double& to, double x) { to = std::max(to, x); }
 double region::error() const { return x2 > 0 ? std::sqrt(error2 / x2) : 0.0; }
 
 double region::lost_share() const {
+    if (error2 == 0 && poisoned == 0) return 0;  // every value is kept
     return policy::lost_share(
         {underflow_share(), clamp_share(), saturated_share(), poisoned_share()}, at_random);
 }

@@ -88,7 +88,7 @@ class element_judge {
         const format::encoded exact = encoded(z, raised, i);
         const std::uint32_t limit = f_.limit(exact.negative);
         e.clamped = exact.unbounded > limit;
-        e.underflow = e.q == 0;
+        e.underflow = offset_ == 0 ? e.q == 0 : e.x != 0 && e.value == 0;
         e.largest = e.code == format::with_sign(f_, limit, exact.negative);
         return e;
     }
@@ -219,7 +219,7 @@ tensor_view view_tensor(const engine::tensor_ref& t, const show_request& request
     tensor_view v;
     v.tensor = t;
     std::string reason;
-    const auto layout = engine::lay_out(info.shape, recipe, reason);
+    const auto layout = engine::lay_out(info, recipe, reason);
     if (!layout) {
         throw base::error(base::error_kind::usage, codec::to_string(recipe) + ": " + reason, place);
     }

@@ -402,12 +402,15 @@ void check_merged(const doc::part_options& o) {
 // A checkpoint: an opened one (Files), paths that a run opens, or arrays (views).
 struct files {
     std::shared_ptr<const mx::engine::model> model;
+    doc::input_options in;  ///< how it was opened
 };
 class tensor_source {
   public:
     explicit tensor_source(nb::handle from) {
         if (nb::isinstance<files>(from)) {
-            model_ = nb::cast<files>(from).model;
+            const auto& opened = nb::cast<const files&>(from);
+            model_ = opened.model;
+            opened_ = &opened.in;
         } else if (nb::isinstance<nb::list>(from) && nb::len(from) > 0 &&
                    nb::isinstance<nb::str>(from[0])) {
             paths_ = nb::cast<std::vector<std::string>>(from);
@@ -416,6 +419,12 @@ class tensor_source {
                 arrays_.emplace_back(v.file(), v.ref().index);
             }
         }
+    }
+    /// Sets in `in` how an opened checkpoint was opened: so it is seen.
+    void set_views(doc::input_options& in) const {
+        if (opened_ == nullptr) return;
+        in.open = opened_->open;
+        in.views = opened_->views;
     }
     /// The tensors as `in` says that they are seen; an opened checkpoint is seen as it was opened.
     std::shared_ptr<const mx::io::reader> open(const doc::input_options& in) {
@@ -431,14 +440,16 @@ class tensor_source {
     }
     doc::opened_tensors tensors(const doc::input_options& in) {
         const std::shared_ptr<const mx::io::reader> all = open(in);
+        if (model_) return {model_->select(in.globs), sizes()};
         const mx::io::reader* const one = all.get();
-        return {mx::engine::select(std::span(&one, 1), in.globs), sizes()};
+        return {mx::engine::select(std::span(&one, 1), in.globs), {}};
     }
     doc::file_sizes sizes() const { return model_ ? model_->files() : doc::file_sizes(); }
 
   private:
     std::vector<std::string> paths_;
     std::shared_ptr<const mx::engine::model> model_;
+    const doc::input_options* opened_ = nullptr;  // of `from`, which outlives the call
     std::vector<std::pair<std::shared_ptr<const mx::io::reader>, std::size_t>> arrays_;
     std::vector<std::unique_ptr<mx::io::reader>> together_;
     std::unique_ptr<mx::io::reader> view_;
@@ -468,6 +479,7 @@ nb::tuple study(const nb::object& from, const nb::dict& named, int threads, Opti
                 doc::measured (*find)(const Options&, const doc::surroundings&)) {
     take_measuring(named, o);
     tensor_source source(from);
+    source.set_views(o.in);
     return to_python(run(long_work, threads, [&](const mx::run_options& how) {
         check_merged(o.parts);
         const auto open = [&] { return source.tensors(o.in); };
@@ -514,6 +526,8 @@ nb::tuple diff(const std::vector<std::string>& names, const nb::list& dumps, con
     take(named, "groups", o.groups);
     take(named, "labels", o.labels);
     take(named, "as_given", o.as_given);
+    take(named, "transposed_a", o.transposed_a);
+    take(named, "transposed_b", o.transposed_b);
     o.in.files = names;
     std::map<std::string, tensor_source> sources;
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -522,14 +536,15 @@ nb::tuple diff(const std::vector<std::string>& names, const nb::list& dumps, con
     return to_python(run(long_work, threads, [&](const mx::run_options& how) {
         doc::dump_surroundings around;
         around.control = [&](auto) { return control_of(how); };
-        around.open = [&](const std::string& path) -> doc::opened_dump {
+        around.open = [&](const std::string& path,
+                          const doc::input_options& in) -> doc::opened_dump {
             const auto known = sources.find(path);
             if (known != sources.end()) {
-                const auto tensors = known->second.open(o.in);
+                const auto tensors = known->second.open(in);
                 return {tensors, known->second.sizes()};
             }
             const auto model =
-                std::make_shared<const mx::engine::model>(std::vector{path}, o.in.open, o.in.views);
+                std::make_shared<const mx::engine::model>(std::vector{path}, in.open, in.views);
             return {{model, &model->reader()}, model->files()};
         };
         around.on_disk = sources.empty();
@@ -611,7 +626,7 @@ files open(const std::vector<std::string>& paths, const nb::dict& named) {
     doc::role_options roles;
     take_inputs(named, in, roles);
     return run(long_work, 1, [&](const mx::run_options&) {
-        return files{std::make_shared<const mx::engine::model>(paths, in.open, in.views)};
+        return files{std::make_shared<const mx::engine::model>(paths, in.open, in.views), in};
     });
 }
 
@@ -651,7 +666,8 @@ void translate(const std::exception_ptr& failure, void* type) {
         const nb::handle error(static_cast<PyObject*>(type));
         std::string what = e.what();
         if (e.kind() == mx::error_kind::unavailable && !e.place().file.empty()) {
-            what += "; h5py, onnx, numpy.load or torch.load give arrays, which every function takes";
+            what +=
+                "; h5py, onnx, numpy.load or torch.load give arrays, which every function takes";
         }
         const nb::object made = error(to_text(what));
         const auto text = [](const std::string& s) {
@@ -702,7 +718,13 @@ NB_MODULE(_libmx, m) {
         .def("views", &views_of)
         .def("left_out", &left_out_of)
         .def("metadata", &metadata_of)
-        .def("sizes", [](const files& f) { return f.model->files(); });
+        .def("sizes", [](const files& f) {
+            std::vector<std::pair<std::string, std::uint64_t>> sizes;
+            for (const mx::engine::input_file& file : f.model->files()) {
+                sizes.emplace_back(file.path, file.bytes);
+            }
+            return sizes;
+        });
 
     nb::class_<mx::analysis::statistics>(m, "Statistics")
         .def(nb::init<const mx::recipe&, std::string>())

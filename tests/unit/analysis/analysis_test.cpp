@@ -196,6 +196,36 @@ TEST_CASE("what is undefined is null, and exactness is said") {
     CHECK(number(r[3], "rmse") == 0.0);
 }
 
+TEST_CASE("a signal that is lost whole has 0 dB, without a sign") {
+    tests::memory_model model;
+    add(model, "w", {64}, std::vector<float>(64, 1e-5f));
+    const auto r = analyze(model, {"nvfp4:scale=single-level"}, 1);
+    CHECK(number(r[0], "underflow_rate") == 1);
+    CHECK(number(r[0], "sqnr_db") == 0);
+    CHECK_FALSE(std::signbit(number(r[0], "sqnr_db")));
+}
+
+TEST_CASE("with an offset, what becomes the offset does not become zero") {
+    // Centre 1. x = 1 + 1/64 becomes 1; x = 2^-30 becomes 0; 0 stays 0.
+    std::vector<float> x(32, 1.0f + 0x1p-6f);
+    x[0] = 0.0f;
+    x[1] = 2.0f;
+    x[2] = 0x1p-30f;
+    tests::memory_model model;
+    add(model, "offset", {32}, x);
+    std::vector<float> even(32, 0x1p-6f);  // centre 0: q = 0 is 0
+    even[0] = -2.0f;
+    even[1] = 2.0f;
+    add(model, "centred", {32}, even);
+    for (const char* recipe : {"mxint4:offset=fp16,scale=ceil", "mxfp4:offset=fp16"}) {
+        CAPTURE(recipe);
+        const auto r = analyze(model, {recipe}, 1);
+        CHECK(number(r[0], "underflow_rate") == 1.0 / 32);
+        CHECK(number(r[1], "underflow_rate") == 30.0 / 32);
+        CHECK(number(r[0], "dead_block_rate") == 0.0);
+    }
+}
+
 TEST_CASE("0.99 everywhere saturates under floor and is mended by rceil") {
     tests::memory_model model;
     add(model, "gamma", {32}, std::vector<float>(32, 0.99f));

@@ -112,6 +112,20 @@ TEST_CASE("an unknown word is answered with the nearest known one") {
     CHECK(nearest("flor", {"floor", "ceil", "even"}) == "floor");
     CHECK(nearest("CIEL", {"floor", "ceil", "even"}) == "ceil");
     CHECK(nearest("x", {}).empty());
+}
+
+TEST_CASE("a pattern that matches nothing is explained by the names that contain it") {
+    const std::vector<std::string_view> names{"wte.weight",
+                                              "model.layers.0.self_attn.q_proj.weight",
+                                              "model.layers.1.self_attn.q_proj.weight"};
+    CHECK(no_match("q_proj", "-t", names) ==
+          "it is a part of 'model.layers.0.self_attn.q_proj.weight'; -t '*q_proj*' matches such "
+          "names");
+    CHECK(no_match("Q_PROJ", "-t", names) == no_match("q_proj", "-t", names));
+    CHECK(no_match("wte.wieght", "-t", names) == "the nearest name is 'wte.weight'");
+    CHECK(no_match("*.q_porj.weight", "-t", names).starts_with("the nearest name is 'model"));
+    CHECK(no_match("", "-t", names).starts_with("the nearest"));
+    CHECK(no_match("x", "-t", {}) == "there are no tensors");
     // Nothing rather than a word that has little in common.
     CHECK(similar("recpie", {"recipe", "role"}) == "recipe");
     CHECK(similar("topp", {"top", "dtype"}) == "top");

@@ -46,6 +46,65 @@ TEST_CASE("blocks lie along the axes the design names") {
     CHECK(reason.find("1 axis") != std::string::npos);
 }
 
+namespace {
+
+geometry along(const tensor::shape& s, engine::axis_range sums, const std::string& recipe) {
+    std::string reason;
+    const auto g = engine::lay_out(s, sums, codec::parse_recipe(recipe), reason);
+    REQUIRE(g.has_value());
+    return *g;
+}
+
+}  // namespace
+
+TEST_CASE("blocks lie along the axes that a product sums over") {
+    // [in, out]: the rows of the recipe's blocks are columns of the matrix.
+    CHECK(along({64, 172}, {0, 1}, "mxfp4").grid == block::grid{{1, 64, 172}, 32, 1});
+    CHECK(along({64, 172}, {0, 1}, "mxfp4").grid_shape == tensor::shape{2, 172});
+    CHECK(along({64, 172}, {0, 1}, "mxfp4:block=4x16").grid == block::grid{{1, 64, 172}, 16, 4});
+    CHECK(along({64, 172}, {0, 1}, "mxfp4:block=4x16").grid_shape == tensor::shape{4, 43});
+    CHECK(along({64, 172}, {0, 1}, "mxfp4:block=32x1").grid == block::grid{{1, 64, 172}, 1, 32});
+    // An axis that the recipe names is the stored one.
+    CHECK(along({64, 172}, {0, 1}, "mxfp4:axis=-1").grid == block::grid{{1, 64, 172}, 1, 32});
+    CHECK(along({64, 172}, {0, 1}, "mxfp4:axis=1").grid_shape == tensor::shape{64, 6});
+    CHECK(along({64, 172}, {1, 2}, "mxfp4:axis=0").grid_shape == tensor::shape{2, 172});
+    CHECK(along({64, 172}, {0, 1}, "mxfp4:block=4x16,axis=-1").grid ==
+          block::grid{{1, 64, 172}, 4, 16});
+    // Experts [E, in, out].
+    CHECK(along({8, 64, 48}, {1, 2}, "mxfp4").grid == block::grid{{8, 64, 48}, 32, 1});
+    CHECK(along({8, 64, 48}, {1, 2}, "mxfp4").grid_shape == tensor::shape{8, 2, 48});
+    // Kernels of convolutions: [out, in, 3, 3], [3, 3, in, out], depthwise [3, 3, in, 1].
+    CHECK(along({16, 32, 3, 3}, {1, 4}, "mxfp4").grid == block::grid{{1, 16, 288}, 1, 32});
+    CHECK(along({16, 32, 3, 3}, {1, 4}, "mxfp4").grid_shape == tensor::shape{16, 9});
+    CHECK(along({16, 32, 3, 3}, {1, 4}, "mxfp4:block=4x16").grid ==
+          block::grid{{1, 16, 288}, 4, 16});
+    CHECK(along({3, 3, 32, 16}, {0, 3}, "mxfp4").grid == block::grid{{1, 288, 16}, 32, 1});
+    CHECK(along({3, 3, 32, 16}, {0, 3}, "mxfp4").grid_shape == tensor::shape{9, 16});
+    CHECK(along({3, 3, 32, 1}, {0, 2}, "mxfp4").grid == block::grid{{1, 9, 32}, 32, 1});
+    // Heads: [in, heads, columns], [heads, columns, out].
+    CHECK(along({64, 4, 16}, {0, 1}, "mxfp4").grid == block::grid{{1, 64, 64}, 32, 1});
+    CHECK(along({64, 4, 16}, {0, 1}, "mxfp4").grid_shape == tensor::shape{2, 4, 16});
+    CHECK(along({4, 16, 64}, {0, 2}, "mxfp4").grid == block::grid{{1, 64, 64}, 32, 1});
+}
+
+TEST_CASE("areas and rotations follow the axes that a product sums over") {
+    const geometry rows = along({64, 48}, {0, 1}, "nvfp4:outer=row");
+    CHECK(rows.grid.outer_rows == 64);
+    CHECK(rows.grid.outer_cols == 1);
+    CHECK(rows.area_shape == tensor::shape{1, 48});
+    const geometry tiles = along({64, 48}, {0, 1}, "nvfp4:outer=16x32");
+    CHECK(tiles.grid.outer_rows == 32);
+    CHECK(tiles.grid.outer_cols == 16);
+    CHECK(tiles.area_shape == tensor::shape{2, 3});
+    CHECK(along({16, 32, 3, 3}, {1, 4}, "nvfp4:outer=row").area_shape == tensor::shape{16, 1});
+    const char* rotated = "mxfp4:transform=hadamard,transform_size=16";
+    CHECK(along({64, 48}, {0, 1}, rotated).grid.joint_rows == 16);
+    CHECK(along({64, 48}, {1, 2}, rotated).grid.joint_cols == 16);
+    const char* tile = "mxfp4:block=16x16,transform=hadamard,transform_size=16";
+    CHECK(along({64, 48}, {0, 1}, tile).grid.joint_rows == 16);
+    CHECK(along({64, 48}, {1, 2}, tile).grid.joint_cols == 16);
+}
+
 TEST_CASE("panels cover every block once and never cut a segment") {
     struct example {
         tensor::shape shape;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/engine/roles.hpp"
 
+#include <fstream>
+#include <sstream>
+
 #include "libmx/base/status.hpp"
 #include "tests/catch.hpp"
 
@@ -15,7 +18,34 @@ std::string role_of(std::string name, tensor::shape shape, const engine::role_fi
     return std::string(finder.role_of(info));
 }
 
-TEST_CASE("names of checkpoints in use tell the role") {
+// Families, their sources, and names with their roles: role_names.txt.
+TEST_CASE("names of published models tell the role") {
+    std::ifstream file(std::string(MX_SOURCE_DIR) + "/tests/unit/engine/role_names.txt");
+    REQUIRE(file.good());
+    const engine::role_finder find;
+    std::string family;
+    std::size_t families = 0, names = 0;
+    for (std::string line; std::getline(file, line);) {
+        if (line.front() == '#') {
+            families += line.find(": ") != std::string::npos ? 1u : 0u;
+            family = line;
+            continue;
+        }
+        std::istringstream words(line);
+        std::string role, name;
+        std::size_t axes = 0;
+        words >> role >> axes >> name;
+        REQUIRE_FALSE(name.empty());
+        CAPTURE(family, name);
+        CHECK(role_of(name, tensor::shape(axes, 64), find) == role);
+        CHECK(engine::role_by_name(name, tensor::shape(axes, 64)).known);
+        ++names;
+    }
+    CHECK(families >= 60);
+    CHECK(names >= 1200);
+}
+
+TEST_CASE("names that only look like a role's") {
     const engine::role_finder find;
     struct example {
         const char* name;
@@ -23,64 +53,26 @@ TEST_CASE("names of checkpoints in use tell the role") {
         const char* role;
     };
     const example examples[] = {
-        {"model.layers.0.input_layernorm.weight", {64}, "norm"},
-        {"layers.3.ffn_norm.weight", {64}, "norm"},
-        {"transformer.blocks.0.ln1.w", {128}, "norm"},
-        {"transformer.ln_final.w", {128}, "norm"},
-        {"transformer.h.0.ln_1.weight", {768}, "norm"},
-        {"model/layer_normalization_1/mul/ReadVariableOp:0", {512}, "norm"},
-        {"norm.weight", {64}, "norm"},
-        {"encoder/LayerNorm/gamma", {512}, "norm"},
-        {"transformer.blocks.0.ln1.b", {128}, "bias"},
-        {"model/layer_normalization_1/add/ReadVariableOp:0", {512}, "bias"},
-        {"model/dense/BiasAdd/ReadVariableOp:0", {64}, "bias"},
-        {"transformer.blocks.0.attn.b_Q", {4, 32}, "bias"},
-        {"rnn_1/rnn_1/bias:0", {1024}, "bias"},
-        {"encoder/LayerNorm/beta", {512}, "bias"},
-        {"model.embed_tokens.weight", {512, 64}, "embedding"},
-        {"tok_embeddings.weight", {512, 64}, "embedding"},
         {"dec_emb", {74, 256}, "embedding"},
-        {"action_embedding.0.weight", {8, 128}, "embedding"},
-        {"transformer.wte.weight", {50257, 768}, "embedding"},
-        {"model.layers.1.mlp.experts.gate_up_proj", {4, 172, 64}, "weight"},
-        {"model/conv1d/Conv1D/ExpandDims_1:0", {512, 256, 1, 5}, "weight"},
         {"enc_w_ih", {768, 256}, "weight"},
-        {"transformer.blocks.1.attn.W_Q", {4, 128, 32}, "weight"},
-        {"model.layers.1.mlp.gate.weight", {64, 2048}, "router"},
-        {"layers.3.ffn.gate.weight", {256, 7168}, "router"},
-        {"model.layers.0.block_sparse_moe.gate.weight", {8, 4096}, "router"},
-        {"model.layers.0.feed_forward.router.weight", {16, 5120}, "router"},
-        {"model.layers.0.mlp.router.weight", {32, 2880}, "router"},
-        {"model.layers.0.mlp.shared_expert_gate.weight", {1, 2048}, "router"},
-        {"blk.0.ffn_gate_inp.weight", {8, 4096}, "router"},
-        {"model.layers.0.mlp.router.bias", {32}, "bias"},
-        {"model.layers.3.mlp.gate.e_score_correction_bias", {256}, "bias"},
-        {"model.layers.0.mlp.gate_proj.weight", {172, 64}, "weight"},
-        {"model.layers.1.mlp.experts.0.gate_proj.weight", {172, 64}, "weight"},
+        {"norm.weight", {64}, "norm"},
         {"blk.0.ffn_gate.weight", {172, 64}, "weight"},
-        {"blk.0.ffn_gate_exps.weight", {8, 172, 64}, "weight"},
+        {"layers.3.ffn.gate.weight", {256, 7168}, "router"},
+        {"mtp.0.ffn.gate.weight", {256, 7168}, "router"},
+        {"model.layers.0.mlp.gate_proj.weight", {172, 64}, "weight"},
         {"gradients.layers.1.mlp.gate.weight", {64, 2048}, "gradient"},
-        {"activations.layers.2.mlp.down_proj.input", {96, 172}, "activation"},
-        {"hidden_states", {96, 172}, "activation"},
-        {"past_key_values.0.key", {1, 8, 96, 64}, "k_cache"},
-        {"past_key_values.0.value", {1, 8, 96, 64}, "v_cache"},
-        {"past_key_values.11.0", {1, 8, 96, 64}, "k_cache"},
-        {"past_key_values.11.1", {1, 8, 96, 64}, "v_cache"},
-        {"present.3.key", {1, 8, 96, 64}, "k_cache"},
-        {"cache_k_l0", {96, 512}, "k_cache"},
-        {"cache_v_l12", {96, 512}, "v_cache"},
-        {"layers.0.attention.cache_k", {1, 96, 8, 64}, "k_cache"},
-        {"key_cache.0", {1, 8, 96, 64}, "k_cache"},
-        {"layers.4.self_attn.v_cache", {1, 8, 96, 64}, "v_cache"},
-        {"decoder/layers_0/self_attention/cached_value", {1, 96, 8, 64}, "v_cache"},
-        {"model.layers.0.self_attn.k_proj.weight", {512, 512}, "weight"},
-        {"model.layers.0.self_attn.k_scale", {}, "other"},
-        {"gradients.layers.0.input_layernorm.weight", {64}, "gradient"},
-        {"layers.0.mlp.up_proj.weight.grad", {64, 64}, "gradient"},
-        {"state.0.exp_avg_sq", {64, 64}, "optimizer"},
-        {"model.logit_scale", {}, "other"},
-        {"model.rotary_emb.inv_freq", {8}, "other"},
+        {"model.layers.0.mlp.shared_expert_gate.weight", {1, 2048}, "router"},
+        {"blk.0.attn_k_b.weight", {64, 64}, "weight"},
+        {"blk.0.ssm_beta.weight", {64, 64}, "weight"},
+        {"blk.0.time_mix_key.weight", {64, 64}, "weight"},
+        {"rwkv.blocks.0.attention.time_mix_key", {1, 1, 64}, "other"},
+        {"model.embed_tokens_per_layer.weight", {512, 64}, "embedding"},
+        {"model.vision.patch_embedding.position_embedding.weight", {16, 64}, "embedding"},
+        {"embed_model.layers.0.self_attn.q_proj.weight", {64, 64}, "weight"},
+        {"norm.weight.scales", {2, 4}, "other"},
+        {"norm.weight.global_scale", {}, "other"},
         {"some_vector", {100}, "other"},
+        {"some_matrix", {100, 64}, "weight"},
     };
     for (const example& e : examples) {
         CAPTURE(e.name);
@@ -88,9 +80,28 @@ TEST_CASE("names of checkpoints in use tell the role") {
     }
 }
 
+TEST_CASE("a name without a role is said to have none") {
+    const tensor::shape matrix{64, 64}, vector{64};
+    CHECK_FALSE(engine::role_by_name("some_matrix", matrix).known);
+    CHECK_FALSE(engine::role_by_name("some_vector", vector).known);
+    CHECK(engine::role_by_name("model.layers.0.mlp.up_proj.weight", matrix).known);
+    // A vector with the name of a matrix is no weight, but its name is known.
+    CHECK(engine::role_by_name("model.layers.0.mlp.up_proj.weight", vector).name == "other");
+    CHECK(engine::role_by_name("model.layers.0.mlp.up_proj.weight", vector).known);
+    io::tensor_info info;
+    info.name = "some_matrix";
+    info.shape = matrix;
+    const engine::role_finder find({engine::parse_role_override("weight=some_*")});
+    CHECK(find.find(info).known);
+    CHECK(engine::unknown_roles_text(0, "").empty());
+    CHECK(engine::unknown_roles_text(2, "a") ==
+          "2 tensors have no known role ('a', ...): a matrix counts as a weight, anything else is "
+          "kept (--role-pattern ROLE=GLOB).");
+}
+
 TEST_CASE("what is no numbers is no weight") {
     io::tensor_info mask;
-    mask.name = "model.causal_mask";
+    mask.name = "model.some_matrix";
     mask.shape = {96, 96};
     mask.type = tensor::dtype::boolean;
     CHECK(engine::role_finder().role_of(mask) == "other");

@@ -66,7 +66,8 @@ struct document {
         {"schema", std::string("mx.analysis/1")},
         {"tool", report::record{{"name", std::string("mx")}, {"version", std::string("1.2.3")}}},
         {"inputs", report::list{report::record{{"path", std::string("a/model")},
-                                               {"bytes", std::int64_t{7}}}}}};
+                                               {"bytes", std::int64_t{7}}}}},
+        {"given", report::given_record({"analyze", {}})}};
     report::record_list records;
     mutable mx::analysis::result_list results;
     report::record tail;
@@ -291,7 +292,7 @@ TEST_CASE("what would be recommended and was not measured is said, with the comm
     CHECK(says(r.first_screen.front(), "- Undecided for 1 weight tensor: mxfp8:scale=rceil"));
     const report::section& missing = *section_of(r.page, "Not measured");
     CHECK(missing.notes[0] == "mxfp8:scale=rceil, needed for a decision:");
-    CHECK(missing.notes[1] == "$ mx analyze model -r mxfp8:scale=rceil");
+    CHECK(missing.notes[1] == "$ mx analyze a/model -r mxfp8:scale=rceil");
     const report::record w = decision_on(r.page, "w");
     CHECK(*report::find(w, "recipe") == report::value());
     CHECK(report::text_of(w, "verdict") == "undecided");

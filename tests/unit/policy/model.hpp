@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/policy/commands.hpp"
 #include "libmx/policy/judge.hpp"
 #include "libmx/policy/normal.hpp"
 
@@ -49,6 +50,8 @@ inline measured_tensor normal_tensor(const std::string& name, const std::string&
     t.shape = std::move(shape);
     t.bytes = 4 * t.elements;
     for (const std::string& r : recipes) t.measured.push_back(measured(r));
+    t.by =
+        std::make_shared<report::given_command>(report::given_command{{"analyze", {t.file}}, {}});
     return t;
 }
 

@@ -219,7 +219,7 @@ TEST_CASE("results become tensors") {
         results.push_back(record(r, 31.5));
     }
     std::vector<measured_tensor> tensors;
-    add_results(analysis::results_of(results, "r.json"), tensors);
+    add_results(analysis::results_of(results, "r.json"), {}, tensors);
     REQUIRE(tensors.size() == 1);
     CHECK(tensors[0].bytes == 4096);
     CHECK(tensors[0].shape == std::vector<std::uint64_t>{64, 32});

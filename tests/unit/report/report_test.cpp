@@ -197,6 +197,12 @@ TEST_CASE("Groups print a line when they change") {
 
 TEST_CASE("Percentages round to 0 and 100 only when they are") {
     CHECK(percent_text(0) == "0");
+    CHECK(percent_text(-0.0) == "0");
+    CHECK(percent_text(-0.00001) == "0.00");
+    CHECK(fixed_text(-0.0, 2) == "0.00");
+    CHECK(fixed_text(-0.004, 2) == "0.00");
+    CHECK(fixed_text(-0.006, 2) == "-0.01");
+    CHECK(fixed_text(-10, 0) == "-10");
     CHECK(percent_text(1) == "100");
     CHECK(percent_text(1e-9) == "<0.01");
     CHECK(percent_text(0.99999) == ">99.99");

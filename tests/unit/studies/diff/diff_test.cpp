@@ -118,6 +118,9 @@ quantized quantize_whole(const std::string& name, const tensor::shape& shape,
                for (std::size_t b = 0; b < d.blocks; ++b) {
                    const std::uint8_t* codes = d.codes + b * d.stride;
                    q.codes.emplace_back(codes, codes + codec::extent_of(s.place, b).size());
+                   for (std::uint8_t& c : q.codes.back()) {
+                       if (params.value[c] == 0) c = 0;  // -0 and 0 are one value
+                   }
                    q.stats.push_back(d.stats[b]);
                }
            });
@@ -163,10 +166,10 @@ void check_codes(const report::record& r, const codec::recipe& recipe, const qua
 void check_values(const report::record& r, const std::vector<float>& a,
                   const std::vector<float>& b) {
     long double a2 = 0, b2 = 0, ab = 0, d2 = 0, d = 0, largest = 0;
-    double compared = 0, changed = 0;
+    double compared = 0, changed = 0, signs = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
-        changed +=
-            base::bits_of(a[i]) != base::bits_of(b[i]) && !(std::isnan(a[i]) && std::isnan(b[i]));
+        changed += a[i] != b[i] && !(std::isnan(a[i]) && std::isnan(b[i]));
+        signs += a[i] == 0 && b[i] == 0 && std::signbit(a[i]) != std::signbit(b[i]);
         if (!std::isfinite(a[i]) || !std::isfinite(b[i])) continue;
         ++compared;
         const long double x = a[i];
@@ -182,6 +185,7 @@ void check_values(const report::record& r, const std::vector<float>& a,
     CHECK(number(r, "elements") == static_cast<double>(a.size()));
     CHECK(number(r, "compared") == compared);
     CHECK(number(r, "changed_values") == changed);
+    CHECK(number(r, "changed_zero_signs") == signs);
     CHECK(number(r, "rmse") == near(std::sqrt(d2 / static_cast<long double>(compared))));
     CHECK(number(r, "nrmse") == near(std::sqrt(d2 / a2)));
     CHECK(number(r, "max_abs_difference") == near(largest));
@@ -191,6 +195,22 @@ void check_values(const report::record& r, const std::vector<float>& a,
 }
 
 }  // namespace
+
+TEST_CASE("-0 and 0 are one value, and changes of sign alone are counted apart") {
+    // -0.1 and 0.1 are rounded to -0 and 0.
+    const auto a = one("w", {2, 4}, {1, 0.0f, 3, 4, 1, 0.1f, 3, 4});
+    const auto b = one("w", {2, 4}, {1, -0.0f, 3, 4, 1, -0.1f, 3, 4});
+    const auto d = diff_of({&a, &b}, {"mxfp4:block=1x4"});
+    const report::record ab = d.results[0];
+    CHECK(number(ab, "changed_values") == 1);
+    CHECK(number(ab, "changed_zero_signs") == 1);
+    CHECK(number(ab, "moved_codes") == 0);
+    CHECK_FALSE(d.identical);
+    const auto c = one("w", {2, 4}, {1, -0.0f, 3, 4, 1, 0.1f, 3, 4});
+    const auto signs = diff_of({&a, &c}, {"mxfp4:block=1x4"});
+    CHECK(number(signs.results[0], "values_changed") == 0);
+    CHECK_FALSE(signs.identical);
+}
 
 TEST_CASE("scales, codes and values that moved are counted as by hand") {
     // Under floor E2M1 a maximum of 4 or 6 gives S = 1, one of 8 gives S = 2.

@@ -39,7 +39,10 @@ struct measurement {
 
 results_input results(const std::vector<measurement>& all, const std::string& path = "r.json",
                       const std::string& file = "m") {
-    std::string text = R"({"schema":"mx.analysis/1","results":[)";
+    std::string text =
+        fmt::format(R"({{"schema":"mx.analysis/1","inputs":[{{"path":"{}","bytes":1}}],)"
+                    R"("given":{{"command":"analyze","options":[]}},"results":[)",
+                    file);
     for (std::size_t i = 0; i < all.size(); ++i) {
         const measurement& m = all[i];
         text +=
@@ -327,8 +330,8 @@ TEST_CASE("without --recipe a plan chooses among what the policy names") {
     const std::vector<measurement> four = {two[1], two[3]};
     CHECK_THROWS_WITH(gathered_by("", request, one_file(four)),
                       "nothing to plan: no result is of a recipe that the policy open names for "
-                      "its tensor; measure it with: mx analyze m -r mxfp8; or choose with "
-                      "--recipe");
+                      "its tensor; choose one with --recipe; measure it with: mx analyze m -r "
+                      "mxfp8");
     request.follow = true;
     CHECK_THROWS_WITH(gathered_by("", request, one_file(four)),
                       "tensor 'a.weight': the policy open is undecided: mxfp8, which the policy "

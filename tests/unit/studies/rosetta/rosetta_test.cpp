@@ -89,6 +89,22 @@ TEST_CASE("a pair of recipes is counted as block by block") {
     CHECK(number(r, "cost_a_read_by_b") > 1);
 }
 
+TEST_CASE("codes of -0 and 0 differ, their values do not") {
+    const std::vector<float> x = gaussian(40 * 100, 3);
+    tests::memory_model model;
+    model.add("w", tensor::dtype::f32, {40, 100}, x);
+    // quark gives every zero one sign; ocp keeps that of the number.
+    const auto r =
+        compare(model, {"mxfp4", "mxfp4:scale=floor,dialect=quark", "mxfp4:scale=rceil"});
+    const auto pair = [&](std::size_t i) { return r.total.pairs[i]; };
+    CHECK(pair(0).scales_differ == 0);
+    CHECK(pair(0).codes_differ > 0);
+    CHECK(pair(0).values_differ == 0);
+    CHECK(pair(1).values_differ > 0);
+    CHECK(pair(1).values_differ == pair(2).values_differ);
+    CHECK(number(r.results[0], "value_difference_rate") == 0);
+}
+
 TEST_CASE("outer scales of rows and tiles enter the errors of a comparison") {
     std::vector<float> x = gaussian(8 * 64, 9);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] *= std::exp2(static_cast<float>(i / 64));
