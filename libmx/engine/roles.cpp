@@ -64,25 +64,27 @@ constexpr std::array role_rows{
     role_row{"router", "gates of experts",
              "*router* *mlp.gate.weight *moe.gate.weight *mixer.gate.weight *.gate.wg.weight "
              "*ffn.gate.weight *feed.forward.gate.weight *layers.0.gate.weight "
-             "*shared.expert.gate.weight *shared.experts.gate.weight *ffn.gate.inp.weight "
+             "*expert.gate.weight *shared.experts.gate.weight *switch.gate.weight *gating.weight "
+             "*ffn.gate.inp.weight "
              "*ffn.gate.inp.shexp.weight "
              "!*blk.0.ffn.gate.weight",
              0},
-    role_row{"head", "the last product, which makes the logits",
-             "lm.head* *.lm.head* output.weight *language.model.output.weight *output.layer.weight "
-             "embed.out.weight *.embed.out.weight *unembed* *embeddings.for.head* head.weight "
-             "*.head.weight head.out.weight *head.fc.weight *shared.head.head.weight "
-             "medusa.head.* classifier.weight *.classifier.weight *classifier.out.proj.weight "
-             "score.weight *.score.weight *to.logits* "
-             "*qa.outputs.weight *predictions.decoder.weight decoder.weight "
-             "*transformer.ff.out.weight *logits.dense.kernel cls.output.weight proj.out.weight "
-             "*ctc.out*.weight !*unembed.proj* !pre.classifier*",
-             2},
+    role_row{
+        "head", "the last product, which makes the logits",
+        "lm.head* *.lm.head* output.weight *language.model.output.weight *output.layer.weight "
+        "embed.out.weight *.embed.out.weight *unembed* *embeddings.for.head* head.weight "
+        "*.head.weight head.out.weight *head.fc.weight *shared.head.head.weight "
+        "medusa.head.* classifier.weight *.classifier.weight *classifier.out.proj.weight "
+        "score.weight *.score.weight *to.logits* "
+        "*qa.outputs.weight *seq.relationship.weight *predictions.decoder.weight decoder.weight "
+        "*transformer.ff.out.weight *logits.dense.kernel cls.output.weight proj.out.weight "
+        "*ctc.out*.weight !*unembed.proj* !pre.classifier*",
+        2},
     // Patch embeddings and embedders of numbers are products.
     role_row{
         "embedding", "tables of tokens, positions, times",
         "*embed* *embd* *.emb *.emb.* emb.* *wte* *wpe* *.lookup* *codebook* *token.types* "
-        "shared.weight *.shared.weight encoder.weight *position.encoding* *rel.pos.[hw]* "
+        "shared.weight *.shared.weight encoder.weight *position.encoding* *.ape *rel.pos.[hw]* "
         "*.attn.pos.[hw]* "
         "!*patch.embd.weight* !*patch.embedding.weight "
         "!*patch.embeddings.weight !*patch.embed.weight !*embedder.weight !*embed*.linear* "
@@ -105,7 +107,8 @@ constexpr std::array role_rows{
              "*ssm.conv1d* *mixer.conv1d.* *mamba.conv1d.* *layers.0.conv1d.* "
              "*linear.attn.conv1d.* *.[qkv].conv1d.* *shortconv.conv.* *short.conv.* "
              "*.conv.conv.* *depthwise* *depth.conv* *dwconv.* *.conv.dw* *.dw.weight "
-             "*sinks* *time.first *time.faaaa *.decay *slope.rate *attention.time.mix.* "
+             "*sinks* *attn.sink *.hc.* *time.first *time.faaaa *.decay *slope.rate "
+             "*attention.time.mix.* "
              "*feed.forward.time.mix.* *lerp* *time.maa.? *time.mix.first* "
              "*time.mix.decay.weight *time.mix.?0.* *time.mix.?.?.* *attention.[kr].[ka] "
              "*attention.[avw]0 *feed.forward.x.k "
