@@ -26,7 +26,11 @@ constexpr double most_axes = 65;  // of a tensor, and 1
 bool matches_one(std::string_view patterns, std::string_view name) {
     while (!patterns.empty()) {
         const std::size_t end = std::min(patterns.find(' '), patterns.size());
-        if (base::glob_match(patterns.substr(0, end), name)) return true;
+        const std::string_view one = patterns.substr(0, end);
+        // Most are an ending, and models have many names.
+        const bool ending =
+            one.rfind('*') == 0 && one.find_first_of("?[") == std::string_view::npos;
+        if (ending ? name.ends_with(one.substr(1)) : base::glob_match(one, name)) return true;
         patterns.remove_prefix(std::min(patterns.size(), end + 1));
     }
     return false;
@@ -218,9 +222,8 @@ bool state_axes_by_names(const std::vector<io::tensor_info*>& tensors) {
         if (t->shape.size() < 2 || t->sums_over.known() || !t->sums_over.why.empty()) continue;
         for (std::size_t i = 0; i < namings.size(); ++i) {
             const naming& row = namings[i];
-            if (!matches_one(row.names, t->name)) continue;
             io::contraction axes = axes_by(row, static_cast<int>(t->shape.size()));
-            if (!axes.known()) continue;
+            if (!axes.known() || !matches_one(row.names, t->name)) continue;
             if (row.shapes != nullptr) {
                 const std::string& type = types.of(t->file);
                 const bool named = !type.empty() && matches_one(row.models, type);
