@@ -70,7 +70,10 @@ void write(const view& x, const recipe& r, convert::quantized_form form,
     const auto make = [&](const std::vector<io::planned_array>& plan, const io::metadata_map&) {
         return std::make_unique<memory_writer>(plan, room_for);
     };
-    require_taken(convert::quantize_model({x.ref()}, r, form, make, control_of(how)), x);
+    const auto array = io::as_array(*x.ref().file, x.ref().index);
+    require_taken(
+        convert::quantize_model({io::tensor_ref{array.get(), 0}}, r, form, make, control_of(how)),
+        x);
 }
 
 // binary16 bits of float32, to nearest even; beyond the largest value Inf.
@@ -266,15 +269,18 @@ void fake_quantize(const view& x, const recipe& r, dtype type, void* to, const r
     const auto make = [&](const std::vector<io::planned_array>&, const io::metadata_map&) {
         return std::make_unique<narrow_writer>(type, static_cast<std::uint16_t*>(to));
     };
-    require_taken(convert::quantize_model({x.ref()}, r, convert::quantized_form::values, make,
-                                          control_of(how)),
+    const auto array = io::as_array(*x.ref().file, x.ref().index);
+    require_taken(convert::quantize_model({io::tensor_ref{array.get(), 0}}, r,
+                                          convert::quantized_form::values, make, control_of(how)),
                   x);
 }
 
 std::vector<row> measure(const view& x, std::span<const recipe> recipes, const run_options& how) {
     analysis::analysis_request request;
     request.recipes.assign(recipes.begin(), recipes.end());
-    const analysis::analysis a = analysis::analyze({x.ref()}, request, control_of(how));
+    const auto array = io::as_array(*x.ref().file, x.ref().index);
+    const analysis::analysis a =
+        analysis::analyze({io::tensor_ref{array.get(), 0}}, request, control_of(how));
     require_taken(a.skipped, x);
     return {a.results.begin(), a.results.end()};
 }

@@ -169,13 +169,19 @@ class tensors_together final : public reader {
     const std::map<std::string, std::string>& metadata() const override { return metadata_; }
     std::vector<std::pair<std::string, std::uint64_t>> files() const override { return {}; }
 
-    void rename_first(std::string name) { infos_.front().name = std::move(name); }
+    tensor_info& first() { return infos_.front(); }
 
   private:
     std::vector<place> of_;
     std::vector<tensor_info> infos_;
     std::map<std::string, std::string> metadata_;
 };
+
+contraction last_of(const tensor::shape& extents) {
+    const int rank = static_cast<int>(extents.size());
+    if (rank == 0) return {};
+    return {rank - 1, rank, "an array: its last axis"};
+}
 
 bool is_c_order(const tensor::shape& extents, const std::vector<std::int64_t>& strides) {
     std::int64_t step = 1;
@@ -210,12 +216,17 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
     info.elements = *elements;
     info.bytes = *bytes;
     info.file = "memory";
-    if (const int rank = static_cast<int>(extents.size()); rank > 0) {
-        info.sums_over = {rank - 1, rank, "an array: its last axis"};
-    }
+    info.sums_over = last_of(extents);
     array_in_memory of{static_cast<const std::byte*>(data), std::move(extents), std::move(strides),
                        static_cast<std::size_t>(bits / 8)};
     return std::make_shared<memory_reader>(std::move(of), std::move(info));
+}
+
+std::shared_ptr<const reader> as_array(const reader& of, std::size_t index) {
+    auto one = std::make_shared<tensors_together>(std::vector<tensors_together::place>{
+        {std::shared_ptr<const reader>(std::shared_ptr<const reader>(), &of), index}});
+    one->first().sums_over = last_of(one->first().shape);
+    return one;
 }
 
 std::unique_ptr<reader> together(
@@ -230,7 +241,7 @@ std::shared_ptr<const reader> renamed(std::shared_ptr<const reader> of, std::siz
     }
     auto one = std::make_shared<tensors_together>(
         std::vector<tensors_together::place>{{std::move(of), index}});
-    one->rename_first(std::move(name));
+    one->first().name = std::move(name);
     return one;
 }
 

@@ -24,6 +24,10 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
 std::shared_ptr<const reader> renamed(std::shared_ptr<const reader> of, std::size_t index,
                                       std::string name);
 
+/// Tensor `index` of a reader as an array: its blocks run along its last axis, whatever its file
+/// says. The reader must outlive it.
+std::shared_ptr<const reader> as_array(const reader& of, std::size_t index);
+
 /// Tensors of several readers as those of one, which owns the readers.
 std::unique_ptr<reader> together(
     std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors);

@@ -75,7 +75,7 @@ std::string padding_words(const measured_tensor& t, const codec::recipe& r) {
 
 std::string recipe_key(codec::recipe r) {
     r.axis = {};
-    if (r.block.cols == 1) {  // another way to say axis=-2
+    if (r.block.cols == 1) {  // along the other axis
         r.block = {1, r.block.rows};
         if (r.outer.what == codec::outer_choice::kind::column) {
             r.outer.what = codec::outer_choice::kind::row;
