@@ -175,7 +175,8 @@ std::string groups_sentence(const evidence& e) {
 // Tensors whose names tell no role. A run whose user gave patterns has said what they are.
 std::string unknown_roles(const evidence& e, std::span<const result_set> sets) {
     const auto has_patterns = [](const result_set& s) {
-        return report::text_of(*s.head, "selection").find("--role-pattern") != std::string::npos;
+        const auto given = report::options_in(*s.head);
+        return std::ranges::find(given, "role-pattern", &report::given_option::name) != given.end();
     };
     std::size_t count = 0;
     std::string first;

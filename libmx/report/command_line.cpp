@@ -104,16 +104,23 @@ std::shared_ptr<const given_command> given_in(const record& head) {
             line.files.push_back(argument);
         }
     }
-    if (const auto* options = member<list>(*given, "options")) {
-        for (const value& v : *options) {
-            const auto* option = std::get_if<record>(&v);
-            if (option == nullptr) continue;
-            given_option& o = line.options.emplace_back();
-            o.name = text_of(*option, "option");
-            if (const auto* text = member<std::string>(*option, "value")) o.value = *text;
-        }
-    }
+    line.options = options_in(head);
     return out;
+}
+
+std::vector<given_option> options_in(const record& head) {
+    std::vector<given_option> all;
+    const auto* given = member<record>(head, "given");
+    const auto* options = given == nullptr ? nullptr : member<list>(*given, "options");
+    if (options == nullptr) return all;
+    for (const value& v : *options) {
+        const auto* option = std::get_if<record>(&v);
+        if (option == nullptr) continue;
+        given_option& o = all.emplace_back();
+        o.name = text_of(*option, "option");
+        if (const auto* text = member<std::string>(*option, "value")) o.value = *text;
+    }
+    return all;
 }
 
 const std::string& given_command::argument_of(const std::string& file) const {

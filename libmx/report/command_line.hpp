@@ -55,6 +55,9 @@ struct given_command {
 /// hold: no command repeats these.
 std::shared_ptr<const given_command> given_in(const record& head);
 
+/// The options in the member `given`; of arrays in memory, too.
+std::vector<given_option> options_in(const record& head);
+
 /// The member `given`: the command and its options as data.
 record given_record(const command_line& line);
 

@@ -160,7 +160,7 @@ def models():
         for option in ([], ["--packed"]):
             name = re.sub(r"\W", "-", recipe) + "".join(option) + ".safetensors"
             run("quantize", "plain.safetensors", "-r", recipe, "-o", name, "--quiet", *option)
-            yield name, not option
+            yield name, None
 
 
 def run(*words, code=0):
