@@ -10,9 +10,11 @@
 #include <limits>
 #include <utility>
 
+#include "libmx/analysis/groups.hpp"
 #include "libmx/analysis/spread.hpp"
 #include "libmx/analysis/totals.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/io/memory_tensor.hpp"
 
 namespace mx::analysis {
 namespace {
@@ -177,15 +179,16 @@ result statistics::figures() const {
     const auto type = dtype_.least == dtype_.largest ? static_cast<tensor::dtype>(dtype_.least)
                                                      : tensor::dtype::other;
     const bool one_role = role_.least == role_.largest;
-    tensor_identity of{"memory",
-                       name_,
-                       std::string(tensor::row_of(type).name),
-                       std::string(one_role ? role_named(role_.least) : other_role),
-                       shape_.value_or(tensor::shape{t.count.elements}),
-                       {}};
-    if (const auto place = engine::layer_of(name_)) {
-        of.layer = static_cast<std::int64_t>(place->layer);
-    }
+    io::tensor_info info;
+    info.file = "memory";
+    info.name = name_;
+    info.type = type;
+    info.shape = shape_.value_or(tensor::shape{t.count.elements});
+    info.elements = t.count.elements;
+    info.bytes = tensor::stored_bytes(type, t.count.elements);
+    info.sums_over = io::last_axis_of(info.shape);
+    tensor_identity of = identity_of(info, one_role ? role_named(role_.least) : other_role);
+    if (type == tensor::dtype::other) of.stored_bytes = {};
     r.of = std::make_shared<tensor_identity>(std::move(of));
     r.under = std::make_shared<named_recipe>(named_recipe{codec::to_string(recipe_), recipe_});
     r.elements = t.count.elements;

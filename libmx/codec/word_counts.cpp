@@ -125,8 +125,10 @@ bool counts_words(const block_params& p, tensor::dtype stored) {
     }
     const dialect& by = *p.by;
     if (by.id == dialect_id::ocp || !p.scale_format->power_of_two()) return true;
-    // A log2 that is rounded up: larger elements get smaller codes.
-    return by.arithmetic.value != element_kind::bfloat16 || how != rounding::zero;
+    // In bfloat16, larger elements can get smaller codes: under truncation by a log2 that is
+    // rounded up, under rtne because 0.498 + 0.5 is rounded to 1, while the tie 0.5 becomes 0.
+    return by.arithmetic.value != element_kind::bfloat16 ||
+           (how != rounding::zero && how != rounding::rtne);
 }
 
 void count_words(const std::uint16_t* words, std::size_t size, std::size_t blocks,

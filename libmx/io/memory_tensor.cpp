@@ -177,12 +177,6 @@ class tensors_together final : public reader {
     std::map<std::string, std::string> metadata_;
 };
 
-contraction last_of(const tensor::shape& extents) {
-    const int rank = static_cast<int>(extents.size());
-    if (rank == 0) return {};
-    return {rank - 1, rank, "an array: its last axis"};
-}
-
 bool is_c_order(const tensor::shape& extents, const std::vector<std::int64_t>& strides) {
     std::int64_t step = 1;
     for (std::size_t k = extents.size(); k-- > 0;) {
@@ -195,6 +189,12 @@ bool is_c_order(const tensor::shape& extents, const std::vector<std::int64_t>& s
 [[noreturn]] void refuse(const std::string& why) { base::refuse("an array in memory: " + why); }
 
 }  // namespace
+
+contraction last_axis_of(const tensor::shape& extents) {
+    const int rank = static_cast<int>(extents.size());
+    if (rank == 0) return {};
+    return {rank - 1, rank, "an array: its last axis"};
+}
 
 std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type,
                                             tensor::shape extents,
@@ -216,7 +216,7 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
     info.elements = *elements;
     info.bytes = *bytes;
     info.file = "memory";
-    info.sums_over = last_of(extents);
+    info.sums_over = last_axis_of(extents);
     array_in_memory of{static_cast<const std::byte*>(data), std::move(extents), std::move(strides),
                        static_cast<std::size_t>(bits / 8)};
     return std::make_shared<memory_reader>(std::move(of), std::move(info));
@@ -225,7 +225,7 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
 std::shared_ptr<const reader> as_array(const reader& of, std::size_t index) {
     auto one = std::make_shared<tensors_together>(std::vector<tensors_together::place>{
         {std::shared_ptr<const reader>(std::shared_ptr<const reader>(), &of), index}});
-    one->first().sums_over = last_of(one->first().shape);
+    one->first().sums_over = last_axis_of(one->first().shape);
     return one;
 }
 

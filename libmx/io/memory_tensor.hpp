@@ -24,6 +24,10 @@ std::shared_ptr<const reader> memory_tensor(const void* data, tensor::dtype type
 std::shared_ptr<const reader> renamed(std::shared_ptr<const reader> of, std::size_t index,
                                       std::string name);
 
+/// What products with an array sum over: its last axis, along which its blocks run. Unknown for a
+/// scalar.
+contraction last_axis_of(const tensor::shape& extents);
+
 /// Tensor `index` of a reader as an array: its blocks run along its last axis, whatever its file
 /// says. The reader must outlive it.
 std::shared_ptr<const reader> as_array(const reader& of, std::size_t index);

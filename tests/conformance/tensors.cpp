@@ -189,7 +189,7 @@ TEST_CASE("tensors of every shape and layout report the oracle's metrics") {
         "mxint8:offset=fp16,block=2x8",
         "mxint4:offset=fp16,range=half,scale=ceil,block=1x16",
         "mxfp4:round=stochastic,block=16x2,seed=11",
-        "mxint4:int_emax=log2max,scale=rceil,axis=-1",
+        "mxint4:int_emax=log2max,scale=rceil",
         "mxfp4:transform=hadamard",
         "mxfp8:block=32x1,transform=random-hadamard,transform_size=16",
         "mxint8:block=4x4,transform=hadamard,transform_size=64,offset=fp16",

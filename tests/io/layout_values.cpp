@@ -556,7 +556,7 @@ TEST_CASE("tensors never take more bytes than their files, in any layout", "[qua
             seen.insert(t.info().layout);
         }
         std::uint64_t on_disk = 0;
-        for (const auto& [file, bytes] : m.files()) on_disk += bytes;
+        for (const engine::input_file& file : m.files()) on_disk += file.bytes;
         CHECK(sum <= on_disk);
         // What is stored is counted, too: no more than a header is missing.
         std::uint64_t arrays_of_files = 0;

@@ -159,7 +159,7 @@ TEST_CASE("views that do not fit", "[views][hostile]") {
     has(usage_error(path, splitting("qkv=q:3,k:1")), "add up to the extent of axis 0, which is 6");
     has(usage_error(path, splitting("qkv=q:3,k:18446744073709551615,v:4")), "add up");
     has(usage_error(path, splitting("qkv@2=q:3")), "qkv has no axis 2");
-    has(usage_error(path, splitting("qvk=q:6")), "the nearest is 'qkv'");
+    has(usage_error(path, splitting("qvk=q:6")), "the nearest name is 'qkv'");
     has(usage_error(path, splitting("qkv")), "NAME=PART:EXTENT");
     has(usage_error(path, splitting("qkv=q:0,k:6")), "'q:0' is not PART:EXTENT");
     has(usage_error(path, splitting("qkv=q:-1")), "'q:-1' is not PART:EXTENT");
@@ -180,7 +180,9 @@ TEST_CASE("files, directories and patterns are one model", "[inputs]") {
     CHECK(io::input_paths({dir.path()}) == sorted);
     CHECK(io::input_paths({dir / "[ab].safetensors", dir / "notes.txt"}) ==
           std::vector<std::string>{sorted[0], sorted[1], dir / "notes.txt"});
-    CHECK(model_of({dir.path()}).select({}).size() == 3);
+    CHECK(model_of(sorted).select({}).size() == 3);
+    has(error_of(base::error_kind::usage, [&] { model_of({dir.path()}).select({}); }),
+        "the model is there twice: 'same' is in");
     // A file with such a name is taken literally.
     CHECK(io::input_paths({dir.file("x[1].bin", "a")}) ==
           std::vector<std::string>{dir / "x[1].bin"});
@@ -448,13 +450,14 @@ TEST_CASE("stacked experts by themselves, heads side by side", "[views]") {
         return usage_error(path, r);
     };
     has(refused({"cache_k"}, {}), "--experts 'cache_k': no tensor of this name has three axes");
-    has(refused({"expert"}, {}), "no tensor has this name; the nearest is 'experts'");
+    has(refused({"expert"}, {}),
+        "it is a part of 'experts'; the pattern '*expert*' matches such names");
     has(refused({}, {"cache_k=4"}), "the last axis of cache_k (2x6) does not divide into 4");
     for (const char* text :
          {"cache_k", "cache_k=", "=2", "cache_k=0", "cache_k=-1", "cache_k=2x"}) {
         has(refused({}, {text}), "write NAME=COUNT");
     }
-    has(refused({}, {"cache=2"}), "the nearest is 'cache_k'");
+    has(refused({}, {"cache=2"}), "it is a part of 'cache_k'");
 }
 
 TEST_CASE("vectors in disguise become vectors where that is asked for", "[views]") {

@@ -91,7 +91,7 @@ TEST_CASE("what quantize takes is what the verdict calls an operand") {
                                normal_tensor("norm.weight", "norm", {64}),
                                normal_tensor("gate.weight", "router", {8, 64}),
                                normal_tensor("tok.weight", "embedding", {64, 64}),
-                               normal_tensor("lm_head.weight", "weight", {64, 64}),
+                               normal_tensor("lm_head.weight", "head", {64, 64}),
                                normal_tensor("row", "weight", {1, 64}),
                                normal_tensor("ids", "weight", {64, 64})};
     tensors.back().dtype = "I32";

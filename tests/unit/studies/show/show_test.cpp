@@ -110,7 +110,10 @@ TEST_CASE("cells and bands add up to the tensor, and blocks hold the codes that 
         CHECK(t.results.front().rmse == figures.rmse);
         // Lost elements are those of the policy's definition.
         show::region whole;
-        for (const show::region& b : t.bands) whole.add_counts(b);
+        for (const show::region& b : t.bands) {
+            whole.add_counts(b);
+            whole.error2 += b.error2;
+        }
         CHECK(whole.lost_share() == policy::lost_share(t.results.front()));
         const bool packs = !codec::bumps_positions(r);
         const blocks q = packs ? quantize(v, r) : blocks();
