@@ -24,8 +24,8 @@ void refuse_measuring(const diff_options& o) {
     role_options roles = o.roles;
     roles.roles.clear();
     std::vector<report::given_option> given = given_options(in, roles);
-    for (const std::string& glob : o.transposed_a) given.push_back({"transpose-a", glob});
-    for (const std::string& glob : o.transposed_b) given.push_back({"transpose-b", glob});
+    for (const std::string& glob : o.transposed_first) given.push_back({"transpose-first", glob});
+    for (const std::string& glob : o.transposed_second) given.push_back({"transpose-second", glob});
     if (!o.parts.shard.empty()) given.push_back({"shard", o.parts.shard});
     if (given.empty()) return;
     base::refuse(

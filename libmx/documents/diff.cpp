@@ -61,7 +61,7 @@ std::vector<std::string> ordered(const diff_options& o, const std::vector<std::s
 // The options of a dump: which of two it is decides which of its tensors are transposed.
 input_options inputs_of(const diff_options& o, std::size_t dump) {
     input_options in = o.in;
-    const std::vector<std::string>& more = dump == 0 ? o.transposed_a : o.transposed_b;
+    const std::vector<std::string>& more = dump == 0 ? o.transposed_first : o.transposed_second;
     in.views.transposed.insert(in.views.transposed.end(), more.begin(), more.end());
     return in;
 }
@@ -75,9 +75,9 @@ std::string transposing_command(const diff_options& o, const std::vector<std::st
     add("recipe", o.recipes);
     add("labels", o.labels);
     if (o.as_given) line.options.push_back({"as-given"});
-    add("transpose-a", o.transposed_a);
-    add("transpose-b", o.transposed_b);
-    add("transpose-b", globs);
+    add("transpose-first", o.transposed_first);
+    add("transpose-second", o.transposed_second);
+    add("transpose-second", globs);
     return line.text();
 }
 
@@ -120,9 +120,10 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
     std::vector<const io::reader*> readers;
     file_sizes files;
     const bool two = request.paths.size() == 2;
-    if (!two && !(o.transposed_a.empty() && o.transposed_b.empty())) {
+    if (!two && !(o.transposed_first.empty() && o.transposed_second.empty())) {
         base::refuse(
-            "--transpose-a and --transpose-b are for two dumps, not {}: --transpose is for "
+            "--transpose-first and --transpose-second are for two dumps, not {}: --transpose is "
+            "for "
             "all",
             request.paths.size());
     }

@@ -26,7 +26,7 @@ struct diff_options {
     std::vector<std::string> groups;   ///< which tensors share a record: analysis::group_tensors
     bool all = false;                  ///< sections show every tensor
     /// Globs: of the first and of the second of two dumps alone, the last two axes change places.
-    std::vector<std::string> transposed_a, transposed_b;
+    std::vector<std::string> transposed_first, transposed_second;
     part_options parts;
 };
 

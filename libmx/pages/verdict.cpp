@@ -358,21 +358,22 @@ std::string more_bytes(std::uint64_t bytes, std::uint64_t than) {
     return fmt::format("{} {} bytes", percent(share), bytes > than ? "more" : "fewer");
 }
 
-// "already stored in 4.25 bits per element, which loses nothing; to quantize it again to nvfp4
-// costs an error of 29.1 dB and 5.9 % more bytes": each recipe against what is stored.
+// "already stored in 4.25 bits per element; keeping loses nothing; re-quantizing to mxfp4 is exact
+// and takes as many bytes, to nvfp4 leaves 29.1 dB and takes 5.9 % more bytes": each recipe against
+// what is stored.
 std::string again_words(const judged_model& m, const group& g) {
     std::string text = reason_of(m, g);
     const class_judgement* c = class_of(m, g.roles.front(), true);
     std::vector<std::string> costs;
     for (const class_recipe& r : c == nullptr ? std::vector<class_recipe>() : c->candidates) {
         if (r.elements != c->elements || r.elements == 0) continue;
-        costs.push_back(fmt::format(
-            "to {} {}{}", r.recipe,
-            std::isinf(r.sqnr_db) ? "is exact and takes "
-                                  : fmt::format("costs an error of {:.1f} dB and ", r.sqnr_db),
-            more_bytes(r.bytes, c->bytes)));
+        costs.push_back(fmt::format("to {} {}{}", r.recipe,
+                                    std::isinf(r.sqnr_db)
+                                        ? "is exact and takes "
+                                        : fmt::format("leaves {:.1f} dB and takes ", r.sqnr_db),
+                                    more_bytes(r.bytes, c->bytes)));
     }
-    if (!costs.empty()) text += "; to quantize again " + fmt::format("{}", fmt::join(costs, ", "));
+    if (!costs.empty()) text += "; re-quantizing " + fmt::format("{}", fmt::join(costs, ", "));
     return text;
 }
 

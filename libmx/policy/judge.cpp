@@ -27,9 +27,9 @@ std::uint64_t bytes_of(double bits_per_element, std::uint64_t elements) {
         std::ceil(bits_per_element * static_cast<double>(elements) / 8));
 }
 
-// "already stored in 4.25 bits per element, which loses nothing"
+// "already stored in 4.25 bits per element; keeping loses nothing"
 std::string kept_words(double bits, std::uint64_t elements) {
-    return fmt::format("already stored in {:.4g} bits per element, which loses nothing",
+    return fmt::format("already stored in {:.4g} bits per element; keeping loses nothing",
                        bits / static_cast<double>(elements));
 }
 

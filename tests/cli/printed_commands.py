@@ -121,10 +121,11 @@ def document_of(words, folder, cwd):
 
 def tensors_of(document):
     """The tensors with their values, and the names of all, also of those that no recipe fits."""
-    values = {(r.get("file"), r.get("tensor")): {k: r.get(k) for k in VALUES}
-              for r in document.get("results", [])}
-    return values, set(values) | {(s["file"], s["tensor"]) for s in document.get("skipped", [])
-                                  if s["recipe"]}
+    def place(record):  # "./-x" and "-x" are one file
+        return os.path.normpath(record.get("file") or ""), record.get("tensor")
+
+    values = {place(r): {k: r.get(k) for k in VALUES} for r in document.get("results", [])}
+    return values, set(values) | {place(s) for s in document.get("skipped", []) if s["recipe"]}
 
 
 def inputs_of(document):

@@ -89,10 +89,10 @@ runner declare_diff(parser& cmd) {
         ->delimiter(',');
     cmd.add_flag("--as-given", o->options.as_given,
                  "compare the dumps in the given order, not in that of the numbers in their names");
-    cmd.add_option("--transpose-a GLOB", o->options.transposed_a,
+    cmd.add_option("--transpose-first GLOB", o->options.transposed_first,
                    "of two dumps, swap the last two axes of matching tensors of the first alone; "
                    "repeatable");
-    cmd.add_option("--transpose-b GLOB", o->options.transposed_b,
+    cmd.add_option("--transpose-second GLOB", o->options.transposed_second,
                    "the same of the second alone; --transpose is for both");
     declare_groups(cmd, o->options.groups);
     cmd.add_option("--fail-above FIGURE=LIMIT", o->fail_above,
@@ -117,7 +117,7 @@ runner declare_diff(parser& cmd) {
         "mx diff step100.safetensors step200.safetensors\n"
         "mx diff step*.safetensors --role norm --json drift.json\n"
         "mx diff model.safetensors quantized.safetensors --recipe mxfp4\n"
-        "mx diff mxfp4.safetensors bf16.safetensors --transpose-b '*_proj'\n"
+        "mx diff mxfp4.safetensors bf16.safetensors --transpose-second '*_proj'\n"
         "mx diff before.json after.json --fail-above nrmse_change=0.01\n"
         "mx diff moe-100/ moe-200/ --group 'experts.*'\n"
         "mx diff a.npz b.npz c.npz --labels 0,500,1000\n"

@@ -382,16 +382,17 @@ def cluster(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
 
 def diff(dumps: Sequence[Any], recipes: Any = (), *, labels: Texts = (), as_given: bool = False,
          tensors: Texts = (), roles: Texts = (), role_patterns: Texts = (), norm_bias: float = 0.0,
-         groups: Texts = (), transposed_a: Texts = (), transposed_b: Texts = (), threads: int = 0,
-         **reading: Any) -> Analysis:
+         groups: Texts = (), transposed_first: Texts = (), transposed_second: Texts = (),
+         threads: int = 0, **reading: Any) -> Analysis:
     """Compares dumps of one model, each with the next: `mx diff`. dumps: paths, opened Models or
     mappings from names to arrays; the latter two are named by their index (0, 1, ...) and keep the
-    given order. transposed_a, transposed_b: patterns of tensors whose last two axes are swapped in the
-    first, or the second, of two dumps. Two results (Analysis, or paths of results files) are compared by tensor and recipe
-    instead. The other arguments are those of analyze and of the command."""
+    given order. transposed_first, transposed_second: patterns of tensors whose last two axes are
+    swapped in the first, or the second, of two dumps. Two results (Analysis, or paths of results
+    files) are compared by tensor and recipe instead. The other arguments are those of analyze and
+    of the command."""
     options = _measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading)
-    options.update(labels=texts(labels), as_given=as_given, transposed_a=texts(transposed_a),
-                   transposed_b=texts(transposed_b))
+    options.update(labels=texts(labels), as_given=as_given, transposed_first=texts(transposed_first),
+                   transposed_second=texts(transposed_second))
     results = results_of(dumps)
     if results is not None:
         return Analysis(*_libmx.changes(results, options))

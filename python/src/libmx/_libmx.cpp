@@ -526,8 +526,8 @@ nb::tuple diff(const std::vector<std::string>& names, const nb::list& dumps, con
     take(named, "groups", o.groups);
     take(named, "labels", o.labels);
     take(named, "as_given", o.as_given);
-    take(named, "transposed_a", o.transposed_a);
-    take(named, "transposed_b", o.transposed_b);
+    take(named, "transposed_first", o.transposed_first);
+    take(named, "transposed_second", o.transposed_second);
     o.in.files = names;
     std::map<std::string, tensor_source> sources;
     for (std::size_t i = 0; i < names.size(); ++i) {

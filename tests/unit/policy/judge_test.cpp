@@ -515,8 +515,9 @@ TEST_CASE("what is stored in few bits already stays, and each recipe is measured
         CHECK(j.decisions[3].recipe == keep_choice);
         CHECK(j.decisions[3].quantized);
         CHECK(j.decisions[3].bytes == tensors[3].bytes);
-        CHECK(j.decisions[3].reason ==
-              fmt::format("already stored in {:.4g} bits per element, which loses nothing", bits));
+        CHECK(
+            j.decisions[3].reason ==
+            fmt::format("already stored in {:.4g} bits per element; keeping loses nothing", bits));
         CHECK(j.totals.recommended == 38 * 4096 * 33 / 32 + 2 * tensors[3].bytes);
         REQUIRE(j.classes.size() == 2);
         CHECK(j.classes[1].quantized);
