@@ -119,17 +119,23 @@ def document_of(words, folder, cwd):
     return read_json(path) if ran.returncode == 0 else None
 
 
+def plain(path):
+    """"./-x" and "-x" are one file."""
+    return os.path.normpath(path or "")
+
+
 def tensors_of(document):
     """The tensors with their values, and the names of all, also of those that no recipe fits."""
-    def place(record):  # "./-x" and "-x" are one file
-        return os.path.normpath(record.get("file") or ""), record.get("tensor")
+    def place(record):
+        return plain(record.get("file")), record.get("tensor")
 
     values = {place(r): {k: r.get(k) for k in VALUES} for r in document.get("results", [])}
     return values, set(values) | {place(s) for s in document.get("skipped", []) if s["recipe"]}
 
 
 def inputs_of(document):
-    return [{k: v for k, v in i.items() if k != "sha256"} for i in document["inputs"]]
+    return [{k: plain(v) if k in ("path", "given") else v for k, v in i.items() if k != "sha256"}
+            for i in document["inputs"]]
 
 
 def check(command, documents, folder, cwd, of):
