@@ -392,10 +392,8 @@ std::optional<std::string> assumption_words(const judged_model& m) {
     if (kernels > 0) {
         along.push_back(fmt::format("all axes after the first of {}", weights(kernels)));
     }
-    return fmt::format(
-        "Blocks run along {}: the file does not say which axis products sum over; {} is assumed "
-        "(--transpose, axis=).",
-        fmt::join(along, " and "), kernels == 0 ? "[out, in]" : "[out, in, ...]");
+    return fmt::format("{} is assumed: blocks run along {} (--transpose, axis=).",
+                       kernels == 0 ? "[out, in]" : "[out, in, ...]", fmt::join(along, " and "));
 }
 
 // Operands that keep their precision, and tensors that keep it because they are not operands.

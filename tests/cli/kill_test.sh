@@ -54,7 +54,7 @@ merged() {
     fi
     [ $code = 1 ] || fail "merge: exit code $code with$missing missing"
     [ ! -e "all.$1" ] || fail 'a merge of some parts wrote a file'
-    named=$(sed 's|.*--shard=\([0-9]*\)/.*| \1|' commands | tr -d '\n')
+    named=$(sed 's|.*--shard[= ]\([0-9]*\)/.*| \1|' commands | tr -d '\n')
     [ "$named" = "$missing" ] || fail "missing:$missing; named:$named"
     sed "s|^mx|'$mx' |" commands | sh >/dev/null
 }
