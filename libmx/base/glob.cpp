@@ -58,4 +58,13 @@ bool glob_match(std::string_view pattern, std::string_view text) {
     return p == pattern.size();
 }
 
+std::string exact_glob(std::string_view text) {
+    std::string glob;
+    for (const char c : text) {
+        if (std::string_view("*?[\\").find(c) != std::string_view::npos) glob += '\\';
+        glob += c;
+    }
+    return glob;
+}
+
 }  // namespace mx::base

@@ -10,16 +10,6 @@
 namespace mx::policy {
 namespace {
 
-// A glob that matches only this name.
-std::string exactly(const std::string& name) {
-    std::string glob;
-    for (const char c : name) {
-        if (std::string_view("*?[\\").find(c) != std::string_view::npos) glob += '\\';
-        glob += c;
-    }
-    return glob;
-}
-
 // Options that select tensors; a command about one tensor has none of them.
 constexpr std::array<std::string_view, 3> selecting{"tensor", "role", "group"};
 // Views of the tensors that a pattern matches, before a '=' or a '@' where they have one.
@@ -65,7 +55,7 @@ std::string command_of(const missing_recipes& m, std::span<const report::given_o
     report::command_line line = measuring_command(*m.by, m.recipes, {});
     if (!m.tensors.empty()) {
         std::vector<std::string> globs;
-        for (const std::string& t : m.tensors) globs.push_back(exactly(t));
+        for (const std::string& t : m.tensors) globs.push_back(base::exact_glob(t));
         line.set("tensor", globs);
     }
     line.options.insert(line.options.end(), judging.begin(), judging.end());

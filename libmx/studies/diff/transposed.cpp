@@ -91,16 +91,6 @@ std::optional<transposed_tensor> transposed_pair(const engine::tensor_ref& a,
     return transposed_tensor{a.info().name, as_stored, exchanged};
 }
 
-// The name as a pattern that matches nothing else.
-std::string exactly(const std::string& name) {
-    std::string glob;
-    for (const char c : name) {
-        if (std::string_view("*?[\\").find(c) != std::string_view::npos) glob += '\\';
-        glob += c;
-    }
-    return glob;
-}
-
 }  // namespace
 
 std::vector<transposed_tensor> find_transposed(std::span<const io::reader* const> dumps,
@@ -138,7 +128,8 @@ std::vector<std::string> globs_of(const std::vector<transposed_tensor>& tensors,
         const bool several = layer && std::ranges::count_if(names, [&](const std::string& n) {
                                           return base::glob_match(layer->series, n);
                                       }) > 1;
-        globs.push_back(several && only_these(layer->series) ? layer->series : exactly(t.name));
+        globs.push_back(several && only_these(layer->series) ? layer->series
+                                                             : base::exact_glob(t.name));
     }
     return globs;
 }

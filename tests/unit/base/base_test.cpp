@@ -108,6 +108,17 @@ TEST_CASE("globs match whole names") {
     CHECK_FALSE(glob_match(std::string(50, '*') + "z", std::string(2000, 'a')));
 }
 
+TEST_CASE("a pattern made of a text matches that text only") {
+    for (const char* text : {"w", "a*b", "a?b", "[ab]", "a\\b", ""}) {
+        CAPTURE(text);
+        CHECK(glob_match(exact_glob(text), text));
+        CHECK_FALSE(glob_match(exact_glob(text), std::string(text) + "x"));
+    }
+    CHECK_FALSE(glob_match(exact_glob("a*b"), "aab"));
+    CHECK_FALSE(glob_match(exact_glob("a?b"), "aab"));
+    CHECK_FALSE(glob_match(exact_glob("[ab]"), "a"));
+}
+
 TEST_CASE("an unknown word is answered with the nearest known one") {
     CHECK(nearest("flor", {"floor", "ceil", "even"}) == "floor");
     CHECK(nearest("CIEL", {"floor", "ceil", "even"}) == "ceil");
