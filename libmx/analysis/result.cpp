@@ -56,7 +56,7 @@ constexpr std::array described_members{
     result_member{"contraction", &tensor_identity::sums_over,
                   "what products with the tensor sum over, along which blocks run: axis, the first "
                   "of so many axes; extent, the product of theirs (K); assumed, whether only the "
-                  "shape says so; why; null if it is in no product"},
+                  "shape says so; why; null if it is in no product, or of several arrays"},
     result_member{"recipe", &named_recipe::name, "the recipe, in canonical spelling"},
     result_member{"phase", &result::phase, "index into phases; only with --phase-sweep"},
     result_member{"elements", &result::elements, "elements, whatever their values"},

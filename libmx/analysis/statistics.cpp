@@ -188,6 +188,7 @@ result statistics::figures() const {
     info.bytes = tensor::stored_bytes(type, t.count.elements);
     info.sums_over = io::last_axis_of(info.shape);
     tensor_identity of = identity_of(info, one_role ? role_named(role_.least) : other_role);
+    if (!shape_) of.sums_over = {};
     if (type == tensor::dtype::other) of.stored_bytes = {};
     r.of = std::make_shared<tensor_identity>(std::move(of));
     r.under = std::make_shared<named_recipe>(named_recipe{codec::to_string(recipe_), recipe_});

@@ -58,8 +58,9 @@ class Servers(unittest.TestCase):
                 local = self.run_mx('analyze', file, *words)
                 remote = self.run_mx('analyze', base + file, *words, **environment)
                 self.assertEqual(remote.returncode, local.returncode, remote.stderr)
-                self.assertEqual(json.loads(remote.stdout.replace(base, '')),
-                                 json.loads(local.stdout))
+                here = json.loads(local.stdout)
+                here.pop('remarks', None)  # of files beside an index: an address lists none
+                self.assertEqual(json.loads(remote.stdout.replace(base, '')), here)
 
     def test_nginx(self):
         nginx = shutil.which('nginx', path=os.environ['PATH'] + ':/usr/sbin')
