@@ -4,11 +4,12 @@
 the command measured that printed it: the same files under the same names, the same tensors with the
 same axes and values.
 
-    printed_commands.py MX SOURCE            the commands of the transcripts, and of made-up models
-    printed_commands.py MX SOURCE NAME...    only transcripts of these names ("made" for the models)
+    printed_commands.py MX SOURCE            the commands of transcripts and pages, and of made-up models
+    printed_commands.py MX SOURCE NAME...    only those of these names ("made" for the models)
 
 The transcripts are replayed with a program in place of mx that notes its arguments."""
 
+import html
 import json
 import os
 import re
@@ -74,8 +75,8 @@ def run(command, folder, **how):
 
 
 def printed_in(text):
-    """The commands in an output: lines that begin with "$ mx", the blocks of Markdown, what ends
-    errors, and those of JSON."""
+    """The commands in an output: lines that begin with "$ mx", the blocks of Markdown, the code
+    of HTML, what ends errors, and those of JSON."""
     found = []
     lines = iter(text.split("\n"))
     for line in lines:
@@ -87,6 +88,8 @@ def printed_in(text):
             found.append(command)
         if line == "```sh":
             found.append(next(lines))
+        for part in re.findall(r"<code>(mx .*?)</code>", line):
+            found.append(html.unescape(part))
         for part in re.findall(r'"command": ?("mx (?:[^"\\]|\\.)*")', line):
             found.append(json.loads(part))
     return list(dict.fromkeys(found))
@@ -208,20 +211,34 @@ def notes_in(folder):
     return found
 
 
-def transcript(path):
-    name = os.path.basename(path)
+def commands_of(path):
+    """The lines "$ COMMAND" of a transcript, or of the blocks marked "console" of a page, by number;
+    none if nothing that they print is a command."""
     with open(path, encoding="utf-8") as f:
         lines = f.read().split("\n")
-    if not any(re.match(r"[|!] .*(\$ mx |measure it with: mx |\"command\": ?\"mx )", line)
-               for line in lines):
+    page, inside, found, prints = path.endswith(".md"), False, [], False
+    for number, line in enumerate(lines, 1):
+        if page and line.startswith("```"):
+            inside = line == "```console"
+        elif line.startswith("$ ") and (inside or not page):
+            found.append((number, line[2:]))
+            # A page's blocks hold outputs unmarked, so that a printed command looks like one to run.
+            prints = prints or page
+        elif re.match(r"[|!] .*(\$ mx |measure it with: mx |\"command\": ?\"mx )", line):
+            prints = True
+    return found if prints else []
+
+
+def transcript(path):
+    name = os.path.basename(path)
+    commands_run = commands_of(path)
+    if not commands_run:
         return
     with tempfile.TemporaryDirectory() as folder:
         make_folder(folder, True)
         run(f"here={shlex.quote(HERE)}; . {shlex.quote(HERE)}/fixtures.sh", folder)
-        for number, line in enumerate(lines, 1):
-            if not line.startswith("$ "):
-                continue
-            ran = run(line[2:], folder)
+        for number, line in commands_run:
+            ran = run(line, folder)
             notes = notes_in(folder)
             text = (ran.stdout + ran.stderr).decode(errors="replace")
             commands = [c for c in printed_in(text) if not c.startswith("mx study")]
@@ -366,7 +383,8 @@ def made():
             for command in COMMANDS if words in BOTH else COMMANDS[:1]:
                 line = [command, *words, "-r", "mxfp4"]
                 of = shlex.join(line)
-                ran = run([MX, *line, "--json", "results.json", "--markdown", "page.md"], folder)
+                ran = run([MX, *line, "--json", "results.json", "--markdown", "page.md",
+                           "--html", "page.html"], folder)
                 if ran.returncode != 0:
                     fail(of, ran.stderr.decode(errors="replace"))
                     continue
@@ -375,7 +393,7 @@ def made():
                               "report.md"], folder)
                 plan = run([MX, "plan", "results.json"], folder)
                 text = b"\n".join([ran.stdout, report.stdout, plan.stdout, plan.stderr])
-                for name in ("page.md", "report.md", "report.json"):
+                for name in ("page.md", "page.html", "report.md", "report.json"):
                     with open(os.path.join(files, name), "rb") as f:
                         text += b"\n" + f.read()
                 commands = printed_in(text.decode(errors="surrogateescape"))
@@ -388,9 +406,14 @@ def made():
 def main():
     if not ONLY or "made" in ONLY:
         made()
-    for name in sorted(os.listdir(HERE)):
-        if name.endswith(".transcript") and (not ONLY or name[:-11] in ONLY):
-            transcript(os.path.join(HERE, name))
+    tutorials = os.path.join(SOURCE, "docs", "tutorials")
+    pages = [os.path.join(SOURCE, "README.md"), os.path.join(SOURCE, "docs", "guide", "quantized.md")]
+    for folder in (HERE, tutorials):
+        pages += sorted(os.path.join(folder, name) for name in os.listdir(folder))
+    for path in pages:
+        stem, kind = os.path.splitext(os.path.basename(path))
+        if kind in (".transcript", ".md") and (not ONLY or stem in ONLY):
+            transcript(path)
     print(f"{count} printed commands, {len(failures)} failures")
     sys.exit(1 if failures or count == 0 else 0)
 
