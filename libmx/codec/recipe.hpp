@@ -86,7 +86,8 @@ enum class search_measure : std::uint8_t { mse, mae };
 /// The number of codes that scale=search tries on either side of its starting code.
 inline constexpr int all_codes = 256;
 
-/// Block extents; `rows`x`cols` along the last two axes unless `axis` says otherwise.
+/// Block extents; `cols` along the axis that products sum over, `rows` across it, unless `axis`
+/// says otherwise.
 struct block_shape {
     int rows = 1;
     int cols = 32;
@@ -96,7 +97,8 @@ struct block_shape {
 /// Which axes the block lies along.
 struct axis_choice {
     enum class kind : std::uint8_t {
-        last,   ///< the last two axes (1xN runs along the last one)
+        last,   ///< 1xN runs along the axis that products sum over: the last, unless the file or
+                ///< the user states another
         index,  ///< a 1-D block runs along axis `value`; negative counts from the end
         flat,   ///< the tensor is one row of all its elements
     };

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
 #include "libmx/base/joined.hpp"
@@ -94,18 +93,6 @@ std::string interval_text(const std::optional<interval>& i) {
 std::optional<double> floor_of(const lab::run_request& r) {
     if (r.model == lab::model_kind::proxy || !r.text_file.empty()) return std::nullopt;
     return lab::made_text()->floor(r.context);
-}
-
-// One word of a shell.
-std::string as_word(const std::string& text) {
-    const bool plain = std::ranges::all_of(text, [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-               std::string_view("-_./,:=+").find(c) != std::string_view::npos;
-    });
-    if (plain) return text;
-    std::string word = "'";
-    for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
-    return word + "'";
 }
 
 // Half the width of the middle one of the intervals.
@@ -231,7 +218,8 @@ void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string
 
 }  // namespace
 
-std::string options_of(const lab::run_request& r, const std::vector<std::uint64_t>& seeds) {
+std::vector<report::given_option> options_of(const lab::run_request& r,
+                                             const std::vector<std::uint64_t>& seeds) {
     // What the budget chooses is always said; else what differs from what the model begins with.
     constexpr std::array<std::string_view, 8> sizes{"width", "depth",   "batch", "steps",
                                                     "lr",    "context", "heads", "task"};
@@ -240,15 +228,15 @@ std::string options_of(const lab::run_request& r, const std::vector<std::uint64_
     plain.steps = r.steps;
     plain.rate = r.rate;
     lab::fit_schedule(plain);
-    std::string text;
+    std::vector<report::given_option> options;
     for (const lab::request_key& key : lab::request_keys()) {
         if (!(proxy ? key.proxy : key.language)) continue;
         const bool size = std::ranges::find(sizes, key.name) != sizes.end();
         const std::string value = key.get(r);
         if (key.name == "seed" || (!size && value == key.get(plain))) continue;
-        text += fmt::format(" --{} {}", key.name, as_word(value));
+        options.push_back({std::string(key.name), value});
     }
-    text += " --seeds ";
+    std::string text;
     for (std::size_t i = 0; i < seeds.size();) {
         std::size_t last = i;
         while (last + 1 < seeds.size() && seeds[last + 1] == seeds[last] + 1) ++last;
@@ -256,7 +244,8 @@ std::string options_of(const lab::run_request& r, const std::vector<std::uint64_
         if (last > i) text += fmt::format("..{}", seeds[last]);
         i = last + 1;
     }
-    return text;
+    options.push_back({"seeds", text});
+    return options;
 }
 
 record head_of(const study_plan& plan, std::optional<double> budget, const std::string& command,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libmx/experiments/findings.hpp"
+#include "libmx/report/command_line.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::experiments {
@@ -22,7 +23,8 @@ report::record tail_of(const findings& f);
 /// The verdict: what was found, what was not, and what the size does not allow to say.
 std::vector<std::string> sentences_of(const study_plan& plan, const findings& f);
 
-/// Options of mx study that say all of the request, beginning with a blank.
-std::string options_of(const lab::run_request& r, const std::vector<std::uint64_t>& seeds);
+/// Options of mx study that state all of the request.
+std::vector<report::given_option> options_of(const lab::run_request& r,
+                                             const std::vector<std::uint64_t>& seeds);
 
 }  // namespace mx::experiments

@@ -418,6 +418,11 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
             said.push_back(
                 fmt::format("- Keep {} without whole blocks as stored ({} of the bytes).",
                             report::plural(g.tensors.size(), "operand"), of_bytes(g)));
+        } else if (g.is == fate::no_operand && std::ranges::all_of(g.tensors, [&](auto i) {
+                       return m.tensors[i].elements == 0;
+                   })) {
+            said.push_back(
+                fmt::format("- {} without elements.", report::plural(g.tensors.size(), "tensor")));
         } else if (g.is == fate::no_operand) {
             std::vector<std::string> names, savers;
             std::uint64_t could_save = 0;

@@ -421,6 +421,10 @@ std::vector<tensor_scale> tensor_scales(const pairing& p, std::span<const tensor
     return all;
 }
 
+shared_source open_block_scales(const pairing& p, std::span<const tensor_ref> arrays) {
+    return opener(p, arrays).scales();
+}
+
 std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tensor_ref> arrays) {
     const opener parts(p, arrays);
     const std::uint64_t elements = *tensor::element_count(p.shape);

@@ -485,6 +485,7 @@ class search {
                      : grid_of(*shape, *b);
         p.why = b->because;
         if (!swizzle && s.elements == padded) {
+            p.fits_swizzled = true;
             p.why += "; read row by row, though the scales fit the 128x4 order, too (--swizzled)";
         }
         return zeros_and_order_fit(p, of, misfit) ? std::optional(p) : std::nullopt;

@@ -13,6 +13,7 @@
 #include "libmx/format/element_formats.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/io/remarks.hpp"
+#include "libmx/io/sources.hpp"
 #include "libmx/quantized/layouts.hpp"
 
 namespace mx::io {
@@ -35,7 +36,8 @@ struct pairing {
     std::optional<std::size_t> outer_table, outer_scales;
     std::vector<std::size_t> said;  ///< arrays that only describe the tensor
     bool divides = false;           ///< by the tensor scale
-    bool swizzled = false;
+    bool swizzled = false;          ///< scales are in the 128x4 order
+    bool fits_swizzled = false;     ///< and are read row by row, though they fit that order, too
     bool down = false;            ///< blocks, and codes in a byte, follow each other down a column
     bool zeros_less_one = false;  ///< of GPTQ: zero points are stored less one
     bool planes = false;          ///< of GPTQ: word_order::planes
@@ -93,6 +95,9 @@ tensor_info logical_info(const pairing& p, std::span<const tensor_ref> arrays);
 
 /// The scales that the tensor, or each of its matrices, has one of.
 std::vector<tensor_scale> tensor_scales(const pairing& p, std::span<const tensor_ref> arrays);
+
+/// The stored block scales in the order of the pairing's grid.
+shared_source open_block_scales(const pairing& p, std::span<const tensor_ref> arrays);
 
 /// The values of a pairing, of the dtype of logical_info. A NaN scale gives NaN.
 std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tensor_ref> arrays);

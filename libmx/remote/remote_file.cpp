@@ -277,9 +277,10 @@ class remote_file final : public input_file {
         const std::uint64_t end = offset + count;
         const auto next = rows_.upper_bound(offset);
         const bool known = next != rows_.begin() && std::prev(next)->second.end >= end;
-        // Threads read the panels of a tensor at once.
+        // Threads read the panels of a tensor at once, in any order.
         const std::uint64_t gap = known ? piece_limit : 0;
-        if (offset < run_begin_ || offset > run_end_ + gap) run_begin_ = run_end_ = offset;
+        if (offset + gap < run_begin_ || offset > run_end_ + gap) run_begin_ = run_end_ = offset;
+        run_begin_ = std::min(run_begin_, offset);
         const std::uint64_t before = run_end_ - run_begin_;
         run_end_ = std::max(run_end_, end);
         if (!known) {

@@ -154,6 +154,12 @@ def models():
     yield made("one-value", {up: ("F32", [32, 32], f32([1] + [0] * 1023))}, True)
     tied_pt("tied.pt")
     yield "tied.pt", True
+    # The layouts of published checkpoints.
+    here = os.path.dirname(os.path.realpath(__file__))
+    subprocess.run([sys.executable, os.path.join(here, "quantized_files.py"), "."], check=True)
+    for name in sorted(os.listdir(".")):
+        if os.path.isdir(name):
+            yield os.path.join(name, "model.safetensors"), None
     # Values that recipes hold exactly, and the codes and scales that mx writes.
     safetensors("plain.safetensors", {up: normal(64, 256), q: normal(96, 128, 3)})
     for recipe in ("mxfp8", "mxfp8:scale=rceil", "nvfp4", "mxfp6", "mxfp4:scale=even"):

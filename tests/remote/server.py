@@ -36,6 +36,9 @@ class Traps:
         self.redirects_to = None  # where the hub sends everybody
 
 
+ENOUGH = 8  # waits in vain, after which nobody waits any more
+
+
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
     request_queue_size = 64
@@ -134,9 +137,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.requests.append((self.path, first, last))
             number = len(self.server.requests)
             self.server.guard.notify_all()
-            if traps.waits and traps.waits(self.path, last + 1 - first) and self.server.alone < 2:
+            if traps.waits and traps.waits(self.path, last + 1 - first) and self.server.alone < ENOUGH:
                 self.server.alone += not self.server.guard.wait_for(
-                    lambda: len(self.server.requests) > number, 20)
+                    lambda: len(self.server.requests) > number, 10)
         changed = traps.changes_at and number >= traps.changes_at
         tag = f'"{hashlib.sha1(f"{path} {changed}".encode()).hexdigest()}"'
         headers = {} if traps.no_validator else {'ETag': tag}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
 #include <optional>
+#include <set>
 
 #include "apps/mx/options.hpp"
 #include "libmx/pages/views/rosetta_view.hpp"
@@ -40,6 +42,23 @@ std::vector<codec::recipe> recipes_to_compare(const rosetta_options& o) {
     return recipes;
 }
 
+// A line for each reason: many tensors of a model share one.
+void state_skipped(const std::vector<engine::skipped_tensor>& all, report::document& d) {
+    report::list skipped;
+    std::map<std::string, std::pair<std::string, std::size_t>> by_reason;
+    for (const engine::skipped_tensor& s : all) {
+        skipped.push_back(report::record{
+            {"file", text(s.file)}, {"tensor", text(s.tensor)}, {"reason", text(s.reason)}});
+        auto& [first, count] = by_reason[s.reason];
+        if (count++ == 0) first = s.tensor;
+    }
+    for (const auto& [reason, of] : by_reason) {
+        const std::string more = of.second == 1 ? "" : fmt::format(" and {} more", of.second - 1);
+        d.sections.back().notes.push_back(fmt::format("skipped {}{}: {}", of.first, more, reason));
+    }
+    d.tail.emplace_back("skipped", std::move(skipped));
+}
+
 // Without the original: finds the recipes that can have made the bytes.
 void judge(const rosetta_options& o, const outputs& to,
            const std::vector<rosetta::coded_tensor>& tensors, report::document& d) {
@@ -58,20 +77,20 @@ void judge(const rosetta_options& o, const outputs& to,
     d.sections = pages::origin_sections(results);
 }
 
-void compare(const rosetta_options& o, const engine::model& model, report::document& d) {
-    if (!o.original.empty()) {
+void compare(const rosetta_options& o, const engine::model& model,
+             const std::vector<engine::skipped_tensor>& left_out, report::document& d) {
+    if (!o.original.empty() && left_out.empty()) {
         refuse("--original: the file holds no scales next to elements to compare with it");
+    }
+    if (!o.original.empty()) {
+        const engine::skipped_tensor& first = left_out.front();
+        refuse("--original: {} has no bytes to compare: {}", base::printable(first.tensor),
+               first.reason);
     }
     const std::vector<codec::recipe> recipes = recipes_to_compare(o);
     rosetta::rosetta_result result =
         rosetta::compare_bytes(model.select(o.in.globs), recipes, control_of(o.run, recipes));
     d.sections = pages::comparison_sections(result, recipes);
-    report::list skipped;
-    for (const engine::skipped_tensor& s : result.skipped) {
-        skipped.push_back(report::record{
-            {"file", text(s.file)}, {"tensor", text(s.tensor)}, {"reason", text(s.reason)}});
-        d.sections.back().notes.push_back(fmt::format("skipped {}: {}", s.tensor, s.reason));
-    }
     std::vector<std::string> names;
     for (const codec::recipe& r : recipes) names.push_back(codec::to_string(r));
     report::list all;
@@ -81,7 +100,7 @@ void compare(const rosetta_options& o, const engine::model& model, report::docum
         }
     }
     d.tail.emplace_back("summary", std::move(all));
-    d.tail.emplace_back("skipped", std::move(skipped));
+    state_skipped(result.skipped, d);
     d.results = std::move(result.results);
 }
 
@@ -94,15 +113,25 @@ int run_rosetta(const rosetta_options& o) {
     }
     outputs to(o.out, o.in.files);
     const engine::model model = open_inputs(o.in, to.paths());
-    const std::vector<rosetta::coded_tensor> coded = rosetta::find_coded_tensors(
-        model, {o.element, o.elements, o.scales, o.scale_format, o.tensor_scale});
+    std::vector<engine::skipped_tensor> left_out;
+    std::vector<rosetta::coded_tensor> coded = rosetta::find_coded_tensors(
+        model,
+        {o.element, o.elements, o.scales, o.scale_format, o.tensor_scale, o.in.views.swizzled},
+        left_out);
+    if (!o.in.globs.empty() && o.elements.empty()) {
+        std::set<std::string> chosen;
+        for (const engine::tensor_ref& t : model.select(o.in.globs)) chosen.insert(t.info().name);
+        std::erase_if(coded, [&](const auto& t) { return !chosen.contains(t.name); });
+        std::erase_if(left_out, [&](const auto& t) { return !chosen.contains(t.tensor); });
+    }
     report::document d;
     d.head = pages::document_head(coded.empty() ? "mx.rosetta/1" : "mx.origins/1");
     d.head.emplace_back("inputs", input_list(model.files()));
     if (coded.empty()) {
-        compare(o, model, d);
+        compare(o, model, left_out, d);
     } else {
         judge(o, to, coded, d);
+        state_skipped(left_out, d);
     }
     to.finish(d, o.run.quiet);
     return exit_code::fine;

@@ -16,6 +16,7 @@
 #include "libmx/experiments/records.hpp"
 #include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/study_page.hpp"
+#include "libmx/report/command_line.hpp"
 
 namespace mx::app {
 namespace {
@@ -88,8 +89,11 @@ int run_study(const study_options& o) {
     plan.backend = std::string(chosen_backend(o.run.backend).name);
     plan.notices = notices_of(o.run);
     plan.cancel = &interrupted();
-    const std::string command = fmt::format("mx study {} --on {}{}", s.name, o.model,
-                                            experiments::options_of(plan.request, plan.seeds));
+    report::command_line again{.command = "study",
+                               .files = {std::string(s.name)},
+                               .options = experiments::options_of(plan.request, plan.seeds)};
+    again.options.insert(again.options.begin(), {"on", o.model});
+    const std::string command = again.text();
     const std::size_t runs = experiments::runs_of(s.configurations()).size();
     if (o.dry) {
         print(fmt::format("{}\n{}\n", sizes_text(plan, runs), command));

@@ -425,11 +425,18 @@ report::section verdict_of(const std::string& kind,
             "which are not their own: " +
             base::joined(same_blocks, ", ") + ".");
     }
-    if (any.compared && (same_blocks.empty() || !identical.empty())) {
-        s.notes.push_back(identical.empty()
-                              ? "None of these recipes gives these bytes for the original."
-                              : "Recipes that give exactly these bytes for the original: " +
-                                    base::joined(identical, ", ") + ".");
+    if (any.compared && identical.empty() && same_blocks.empty()) {
+        const auto fits = std::ranges::count_if(
+            results, [](const rosetta::origin_result* r) { return r->tensor.fits_swizzled; });
+        s.notes.push_back("None of these recipes gives these bytes for the original.");
+        if (fits > 0) {
+            s.notes.back() +=
+                fmt::format(" The scales of {} fit the 128x4 order, too: try it with --swizzled.",
+                            report::plural(fits, "tensor"));
+        }
+    } else if (any.compared && !identical.empty()) {
+        s.notes.push_back("Recipes that give exactly these bytes for the original: " +
+                          base::joined(identical, ", ") + ".");
     }
     return s;
 }

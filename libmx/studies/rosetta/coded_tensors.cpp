@@ -117,16 +117,35 @@ coded_tensor named_pair(engine::tensor_ref codes, engine::tensor_ref scales,
     return t;
 }
 
+// Why no recipe explains the bytes of a quantized tensor; empty if one may.
+std::string unexplained(const io::pairing& p, const std::vector<engine::tensor_ref>& arrays) {
+    if (p.layout->scales == io::scale_array::real || p.element == nullptr) {
+        return "its scales are numbers, not codes";
+    }
+    if (p.down) return "its blocks run down the columns";
+    if (p.tensor_scale && arrays[*p.tensor_scale].info().elements != 1) {
+        return "it has a tensor scale for each expert";
+    }
+    if (p.input_channels) return "its weights were divided by factors of their input channels";
+    return {};
+}
+
 // Appends the pairings that the layouts of quantized/layouts.hpp confirm.
 void append_pairings(const std::vector<engine::tensor_ref>& arrays, const std::vector<bool>& skip,
-                     const coded_request& how, std::vector<coded_tensor>& to) {
-    for (const io::pairing& p : io::find_pairings(arrays, false, skip).found) {
-        if (p.layout->scales == io::scale_array::real || p.element == nullptr) continue;
-        // Bytes do not show these under one recipe: codes down a column, a scale for each expert,
-        // weights that were divided by factors of their input channels.
-        const bool many = p.tensor_scale && arrays[*p.tensor_scale].info().elements != 1;
-        if (p.down || many || p.input_channels) continue;
+                     const coded_request& how, std::vector<coded_tensor>& to,
+                     std::vector<engine::skipped_tensor>& left_out) {
+    for (const io::pairing& p : io::find_pairings(arrays, how.swizzled, skip).found) {
+        if (std::string why = unexplained(p, arrays); !why.empty()) {
+            left_out.push_back({arrays[p.codes].info().file, p.name, {}, std::move(why)});
+            continue;
+        }
         coded_tensor t;
+        t.fits_swizzled = p.fits_swizzled;
+        if (p.swizzled) {
+            std::vector<engine::tensor_ref> own;
+            for (const std::size_t part : p.parts()) own.push_back(arrays[part]);
+            t.open_scales = [own, alone = p.alone()] { return io::open_block_scales(alone, own); };
+        }
         if (p.layout->scales == io::scale_array::e4m3) {
             t.scale_format = format::find_scale_format("ue4m3");
         }
@@ -173,7 +192,8 @@ coded_tensor of_packed(const io::reader& file, const engine::packed_tensor& p) {
     return t;
 }
 
-std::vector<coded_tensor> find_in(const reader_list& files, const coded_request& how) {
+std::vector<coded_tensor> find_in(const reader_list& files, const coded_request& how,
+                                  std::vector<engine::skipped_tensor>& left_out) {
     std::vector<coded_tensor> found;
     if (!how.elements.empty()) {
         const engine::tensor_ref codes = need(files, "--codes", how.elements);
@@ -205,20 +225,22 @@ std::vector<coded_tensor> find_in(const reader_list& files, const coded_request&
             found.push_back(of_packed(*file, p));
         }
     }
-    append_pairings(arrays, skip, how, found);
+    append_pairings(arrays, skip, how, found, left_out);
     return found;
 }
 
 }  // namespace
 
-std::vector<coded_tensor> find_coded_tensors(const engine::model& of, const coded_request& how) {
+std::vector<coded_tensor> find_coded_tensors(const engine::model& of, const coded_request& how,
+                                             std::vector<engine::skipped_tensor>& left_out) {
     reader_list files;
     for (const auto& file : of.readers()) files.push_back(file.get());
-    return find_in(files, how);
+    return find_in(files, how, left_out);
 }
 
 std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how) {
-    return find_in({&file}, how);
+    std::vector<engine::skipped_tensor> left_out;
+    return find_in({&file}, how, left_out);
 }
 
 }  // namespace mx::rosetta

@@ -163,7 +163,7 @@ class origin_search {
     origin_search(const coded_tensor& t, const candidates& by, const codec::tensor_facts& facts)
         : candidates_(by),
           codes_(t.codes.file->open(t.codes.index)),
-          scales_(t.scales.file->open(t.scales.index)),
+          scales_(t.open_scales ? t.open_scales() : t.scales.file->open(t.scales.index)),
           tensor_id_(base::tensor_id(t.name)),
           tops_(*t.element) {
         total_.tensor = t;
@@ -275,7 +275,7 @@ class origin_search {
     }
 
     const candidates& candidates_;
-    std::unique_ptr<io::byte_source> codes_, scales_;
+    io::shared_source codes_, scales_;
     std::uint64_t tensor_id_;
     std::vector<codec::block_params> params_;      // by candidate
     std::vector<codec::recipe_request> requests_;  // by candidate

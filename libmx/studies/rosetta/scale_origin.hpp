@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "libmx/codec/recipe.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/model.hpp"
+#include "libmx/engine/skip.hpp"
+#include "libmx/io/sources.hpp"
 #include "libmx/report/record.hpp"
 #include "libmx/studies/rosetta/top_frequencies.hpp"
 
@@ -27,6 +30,9 @@ struct coded_tensor {
     std::string block;                           ///< "1x32"
     codec::recipe recipe;                        ///< that the file names (has_recipe)
     bool has_recipe = false;
+    /// The scale bytes in the order of the blocks; none: as stored.
+    std::function<io::shared_source()> open_scales = {};
+    bool fits_swizzled = false;  ///< the scales are read row by row and fit the 128x4 order, too
 };
 
 /// How to find coded tensors if the file does not describe them.
@@ -36,13 +42,16 @@ struct coded_request {
     std::string scales;
     std::string scale_format{};  ///< of the named scales; for bytes E8M0 by default
     std::string tensor_scale{};  ///< "" or the name of the array that holds it
+    bool swizzled = false;       ///< scales are in the 128x4 order (block/scale_swizzle.hpp)
 };
 
 /// The coded tensors of a model: those of mx's packed files; pairs of arrays that io::find_pairings
 /// confirms and whose scales are bytes; or the pair that `how` names, with blocks along the last
 /// axis. Empty if the model has none. Throws base::error: input if sizes do not match, usage for
-/// names that do not exist.
-std::vector<coded_tensor> find_coded_tensors(const engine::model& of, const coded_request& how);
+/// names that do not exist. Quantized tensors whose bytes no recipe explains go to `left_out`, with
+/// the reason.
+std::vector<coded_tensor> find_coded_tensors(const engine::model& of, const coded_request& how,
+                                             std::vector<engine::skipped_tensor>& left_out);
 std::vector<coded_tensor> find_coded_tensors(const io::reader& file, const coded_request& how);
 
 /// How well a recipe explains the blocks.
