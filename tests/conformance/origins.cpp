@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/block/scale_swizzle.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/format/decode.hpp"
@@ -266,6 +267,46 @@ TEST_CASE("a tensor scale that is not the recipe's own is taken from the file") 
         CAPTURE(name);
         CHECK_THROWS_AS(coded(name), base::error);
     }
+}
+
+TEST_CASE("scales in the 128x4 order are found and named") {
+    constexpr std::size_t rows = 128, cols = 256, across = cols / 32;
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    std::vector<float> x(rows * cols);
+    for (float& v : x) v = normal(random) * std::exp(normal(random));
+    const tests::temporary_file original(".safetensors");
+    write_original(original.path(), x, cols);
+    const codec::block_params p = codec::params_of(codec::parse_recipe("mxfp8:scale=rceil"));
+    std::vector<std::uint8_t> codes(x.size());
+    std::vector<std::byte> scales, tiles(block::swizzled_bytes(rows, across));
+    for (std::size_t at = 0; at < x.size(); at += 32) {
+        const auto b = codec::quantize_block(p, std::span(x).subspan(at, 32), {},
+                                             std::span(codes).subspan(at, 32));
+        scales.push_back(static_cast<std::byte>(b.scale_code));
+    }
+    block::swizzle(scales, rows, across, tiles);
+    std::vector<std::uint8_t> stored;
+    for (const std::byte b : tiles) stored.push_back(std::to_integer<std::uint8_t>(b));
+    tests::memory_model file;
+    file.add("w.weight", tensor::dtype::f8_e4m3, {rows, cols}, codes);
+    file.add("w.weight_scale", tensor::dtype::f8_e8m0, {rows, across}, stored);
+    file.add("r.weight", tensor::dtype::f8_e4m3, {rows, cols}, codes);
+    file.add("r.weight_scale", tensor::dtype::f32, {1}, std::vector<float>{0.5F});
+    const engine::model from({original.path()}, {});
+    rosetta::coded_request how;
+    const auto plain = rosetta::find_coded_tensors(file, how);
+    REQUIRE(plain.size() == 1);  // the other tensor's scale is a number
+    CHECK(plain.front().fits_swizzled);
+    const auto read = rosetta::find_origins(plain, &from, {}).at(0);
+    CHECK(row_of(read, "mxfp8:scale=rceil").scales_differ > 100);
+    how.swizzled = true;
+    const auto tiled = rosetta::find_coded_tensors(file, how);
+    REQUIRE(tiled.size() == 1);
+    CHECK_FALSE(tiled.front().fits_swizzled);
+    const auto right = rosetta::find_origins(tiled, &from, {}).at(0);
+    CHECK(row_of(right, "mxfp8:scale=rceil").scales_differ == 0);
+    CHECK(row_of(right, "mxfp8:scale=rceil").codes_differ == 0);
 }
 
 TEST_CASE("plain scales make four-over-six unlikely, and its own do not") {
