@@ -325,21 +325,26 @@ TEST_CASE(
 }
 
 TEST_CASE("the command line that repeats a study says what differs from the defaults") {
+    const auto text = [](const lab::run_request& r, const std::vector<std::uint64_t>& seeds) {
+        return report::command_line{
+            .command = "study", .files = {}, .options = options_of(r, seeds)}
+            .text();
+    };
     lab::run_request r = small_request();
     r.noise = 0.25;
-    CHECK(options_of(r, {1, 2, 3, 7, 9, 10}) ==
-          " --width 32 --depth 1 --batch 16 --task teacher --noise 0.25 --lr 0.001 --steps 12 "
+    CHECK(text(r, {1, 2, 3, 7, 9, 10}) ==
+          "mx study --width 32 --depth 1 --batch 16 --task teacher --noise 0.25 --lr 0.001 --steps "
+          "12 "
           "--seeds 1..3,7,9..10");
     r = language_request();
-    CHECK(options_of(r, {1, 2}) ==
-          " --width 32 --depth 1 --heads 2 --context 16 --batch 32 --lr 0.004 --steps 12 "
+    CHECK(text(r, {1, 2}) ==
+          "mx study --width 32 --depth 1 --heads 2 --context 16 --batch 32 --lr 0.004 --steps 12 "
           "--seeds 1..2");
     r.warmup_steps = 5;
     r.text_file = "my word's.txt";
-    CHECK(options_of(r, {1, 2}) ==
-          " --width 32 --depth 1 --heads 2 --context 16 --batch 32 --text 'my word'\\''s.txt' --lr "
-          "0.004 "
-          "--warmup 5 --steps 12 --seeds 1..2");
+    CHECK(text(r, {1, 2}) ==
+          "mx study --width 32 --depth 1 --heads 2 --context 16 --batch 32 "
+          "--text 'my word'\\''s.txt' --lr 0.004 --warmup 5 --steps 12 --seeds 1..2");
 }
 
 TEST_CASE("kept runs lie in folders named after their settings") {
