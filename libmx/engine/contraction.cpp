@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "libmx/base/glob.hpp"
+#include "libmx/base/parsed.hpp"
 #include "libmx/io/model_type.hpp"
 #include "libmx/io/no_product.hpp"
 #include "libmx/report/members.hpp"
@@ -22,6 +23,7 @@ namespace {
 // Shorter last axes of three or more are windows of convolutions.
 constexpr std::uint64_t window_limit = 32;
 constexpr double most_axes = 65;  // of a tensor, and 1
+const std::string axes_prefix = "mx.axes.";
 
 bool matches_one(std::string_view patterns, std::string_view name) {
     while (!patterns.empty()) {
@@ -211,6 +213,38 @@ summed_axes summed_axes_of(const io::tensor_info& info, std::string_view role) {
     if (!k.why.empty()) k.why += "; ";
     k.why += k.last - k.first > 1 ? "[out, in, ...] assumed" : "[out, in] assumed";
     return k;
+}
+
+std::optional<axis_range> parse_axes(std::string_view text, std::size_t rank) {
+    const std::size_t line = text.find('-');
+    if (line == std::string_view::npos) return std::nullopt;
+    const auto first = base::parsed<std::size_t>(text.substr(0, line));
+    const auto last = base::parsed<std::size_t>(text.substr(line + 1));
+    if (!first || !last || *first > *last || *last >= rank) return std::nullopt;
+    return axis_range{*first, *last + 1};
+}
+
+void put_axes(io::metadata_map& to, const io::tensor_info& info) {
+    const axis_range axes = axes_along_sums(info);
+    if (!info.sums_over.known() || axes == last_axis(info.shape)) return;
+    to[axes_prefix + info.name] = fmt::format("{}-{}", axes.first, axes.last - 1);
+}
+
+bool state_axes_by_metadata(const io::metadata_map& metadata,
+                            const std::vector<io::tensor_info*>& tensors) {
+    const auto first = metadata.lower_bound(axes_prefix);
+    if (first == metadata.end() || !first->first.starts_with(axes_prefix)) return false;
+    bool any = false;
+    for (io::tensor_info* t : tensors) {
+        const auto entry = metadata.find(axes_prefix + t->name);
+        if (entry == metadata.end() || t->sums_over.known()) continue;
+        const auto axes = parse_axes(entry->second, t->shape.size());
+        if (!axes) continue;
+        t->sums_over = {static_cast<int>(axes->first), static_cast<int>(axes->last),
+                        "as in the file that it was made from"};
+        any = true;
+    }
+    return any;
 }
 
 bool state_axes_by_names(const std::vector<io::tensor_info*>& tensors) {

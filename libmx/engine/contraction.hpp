@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "libmx/engine/geometry.hpp"
 #include "libmx/io/reader.hpp"
+#include "libmx/io/writer.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::engine {
@@ -51,6 +53,15 @@ summed_axes summed_axes_of(const io::tensor_info& info, std::string_view role);
 /// States the axes of tensors by their names and the `model_type` of config.json beside their file,
 /// unless a reader did. Returns whether any was stated.
 bool state_axes_by_names(const std::vector<io::tensor_info*>& tensors);
+
+/// The metadata of a file with values that mx wrote, if a tensor's axes are stated and not the last
+/// one: name after a fixed prefix, first and last axis as "0-1".
+void put_axes(io::metadata_map& to, const io::tensor_info& info);
+/// States the axes that put_axes wrote, unless a reader did. Returns whether any was stated.
+bool state_axes_by_metadata(const io::metadata_map& metadata,
+                            const std::vector<io::tensor_info*>& tensors);
+/// "FIRST-LAST", two axes of `rank`.
+std::optional<axis_range> parse_axes(std::string_view text, std::size_t rank);
 
 /// `stated` after the last two of `axes` axes change places.
 void transpose_axes(io::contraction& stated, int axes);

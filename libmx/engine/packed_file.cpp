@@ -49,16 +49,6 @@ std::optional<tensor::shape> parse_shape(std::string_view text) {
     return s;
 }
 
-// "FIRST-LAST", two axes of `rank`.
-std::optional<axis_range> parse_axes(std::string_view text, std::size_t rank) {
-    const std::size_t line = text.find('-');
-    if (line == std::string_view::npos) return std::nullopt;
-    const auto first = base::parsed<std::size_t>(text.substr(0, line));
-    const auto last = base::parsed<std::size_t>(text.substr(line + 1));
-    if (!first || !last || *first > *last || *last >= rank) return std::nullopt;
-    return axis_range{*first, *last + 1};
-}
-
 std::optional<std::size_t> index_of(const io::reader& file, const std::string& name) {
     for (std::size_t i = 0; i < file.tensors().size(); ++i) {
         if (file.tensors()[i].name == name) return i;

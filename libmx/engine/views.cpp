@@ -511,6 +511,9 @@ std::unique_ptr<io::reader> make_view(const std::vector<std::unique_ptr<io::read
     }
     std::vector<io::tensor_info*> infos;
     for (logical_tensor& t : tensors) infos.push_back(&t.info);
+    for (const auto& file : files) {
+        changed = state_axes_by_metadata(file->metadata(), infos) || changed;
+    }
     changed = state_axes_by_names(infos) || changed;
     for (const std::string& text : request.splits) {
         tensors = split_by(parse_split(text), std::move(tensors));

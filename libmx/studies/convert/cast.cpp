@@ -10,6 +10,7 @@
 #include "libmx/codec/caster.hpp"
 #include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/stored_value.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/engine/sweep.hpp"
@@ -87,7 +88,8 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
     std::vector<engine::tensor_ref> chosen = tensors;
     std::erase_if(chosen, [&](const engine::tensor_ref& t) { return !o.converts(t); });
     engine::require_any(!chosen.empty(), o.result.kept.empty() ? o.result.skipped : o.result.kept);
-    o.metadata = {{engine::schema_key_name, "mx.cast/1"}, {"mx.element", request.element}};
+    o.metadata[engine::schema_key_name] = "mx.cast/1";
+    o.metadata["mx.element"] = request.element;
     if (request.by->id != codec::dialect_id::ocp) o.metadata["mx.dialect"] = request.by->name;
     std::vector<std::size_t> arrays;
     for (const engine::tensor_ref& t : chosen) {
@@ -98,6 +100,7 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
             o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
         } else {
             arrays.push_back(o.add({info.name, tensor::dtype::f32, info.shape}));
+            engine::put_axes(o.metadata, info);
         }
         o.result.elements += info.elements;
     }

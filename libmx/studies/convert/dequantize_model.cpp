@@ -6,6 +6,7 @@
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/remarks.hpp"
@@ -45,6 +46,7 @@ conversion dequantize_tensors(const std::vector<engine::tensor_ref>& tensors,
     std::vector<std::size_t> arrays;
     for (const engine::tensor_ref& t : decoded) {
         arrays.push_back(o.add({t.info().name, tensor::dtype::f32, t.info().shape}));
+        engine::put_axes(o.metadata, t.info());
         o.result.elements += t.info().elements;
     }
     o.result.tensors = decoded.size();
@@ -86,6 +88,11 @@ conversion dequantize_model(const io::reader& file, const std::string& out,
     for (const engine::packed_tensor& t : tensors) {
         recipes.push_back({t.name, t.recipe});
         arrays.push_back(o.add({t.name, tensor::dtype::f32, t.shape}));
+        io::tensor_info info;
+        info.name = t.name;
+        info.shape = t.shape;
+        info.sums_over = t.sums_over;
+        engine::put_axes(o.metadata, info);
         o.result.elements += *tensor::element_count(t.shape);
     }
     o.result.tensors = tensors.size();

@@ -10,6 +10,7 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
+#include "libmx/engine/contraction.hpp"
 #include "libmx/io/safetensors_header.hpp"
 
 namespace mx::convert {
@@ -69,6 +70,7 @@ bool output::keep(const engine::tensor_ref& t, const std::string& reason) {
     const io::tensor_info& info = t.info();
     if (!io::safetensors_has(info.type)) return false;
     kept_.push_back({t, 0});
+    engine::put_axes(metadata, info);
     result.kept.push_back({info.file, info.name, "", reason});
     return true;
 }

@@ -291,6 +291,7 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
     parts p;
     if (form == quantized_form::values) {
         p.data = o.add({info.name, tensor::dtype::f32, info.shape});
+        engine::put_axes(o.metadata, info);
         return p;
     }
     std::string reason;
