@@ -60,7 +60,7 @@ amount analysed(const std::vector<engine::tensor_ref>& tensors, const analysis::
         const io::tensor_info& info = t.info();
         if (left_out.contains({info.file, info.name})) continue;
         all.elements += static_cast<double>(info.elements);
-        all.bytes += static_cast<double>(info.stored_bytes != 0 ? info.stored_bytes : info.bytes);
+        all.bytes += static_cast<double>(info.file_bytes());
     }
     return all;
 }

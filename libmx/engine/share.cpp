@@ -63,9 +63,7 @@ part_number parse_part(std::string_view text) {
     return p;
 }
 
-std::uint64_t bytes_of(const io::tensor_info& info) {
-    return info.stored_bytes != 0 ? info.stored_bytes : info.bytes;
-}
+std::uint64_t bytes_of(const io::tensor_info& info) { return info.file_bytes(); }
 
 std::uint64_t bytes_of(const io::tensor_info& info, const tensor_piece& p) {
     if (info.elements == 0) return 0;

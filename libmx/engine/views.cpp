@@ -148,10 +148,21 @@ class decoding {
             missing_[m.codes] = fmt::format("{}, {}", m.array, m.why);
             changed_ = true;
         }
+        std::map<std::pair<const io::reader*, std::string_view>, std::string_view> by_codes;
+        for (const io::pairing& p : all.found) {
+            by_codes.emplace(std::pair(arrays_[p.codes].file, arrays_[p.codes].info().name),
+                             p.name);
+        }
         for (io::pairing& p : all.found) {
             logical_tensor l;
             l.info = io::logical_info(p, arrays_);
             const std::size_t place = p.codes;
+            const io::tensor_ref& codes = arrays_[place];
+            const auto owner = by_codes.find({codes.file, codes.info().tied_to});
+            if (owner != by_codes.end()) {
+                l.info.tied_to = owner->second;
+                l.info.remark += fmt::format("; shares its storage with {}", owner->second);
+            }
             l.info.missing = std::move(missing_[place]);
             // Copies the arrays of one tensor, so that the list need not stay in memory.
             std::vector<io::tensor_ref> parts;

@@ -57,10 +57,9 @@ struct tensor_info {
     contraction sums_over;  ///< as the file's own graph or configuration states it; else unknown
 
     /// Bytes that the tensor occupies in its file or files; 0 if an earlier tensor occupies them.
-    std::uint64_t occupied_bytes() const {
-        if (!tied_to.empty()) return 0;
-        return stored_bytes != 0 ? stored_bytes : bytes;
-    }
+    std::uint64_t occupied_bytes() const { return tied_to.empty() ? file_bytes() : 0; }
+    /// The same if no other tensor had them.
+    std::uint64_t file_bytes() const { return stored_bytes != 0 ? stored_bytes : bytes; }
 };
 
 /// One opened file, or one sharded model. Opening reads headers only.

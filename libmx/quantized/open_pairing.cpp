@@ -396,9 +396,10 @@ tensor_info logical_info(const pairing& p, std::span<const tensor_ref> arrays) {
     t.layout = p.layout->name;
     t.remark = p.why;
     t.sums_over = p.sums_over;
+    // Scales that several tensors share count with the first of them.
     for (const std::size_t part : p.parts()) {
         const tensor_info& stored = arrays[part].info();
-        t.stored_bytes += stored.stored_bytes != 0 ? stored.stored_bytes : stored.bytes;
+        t.stored_bytes += part == p.codes ? stored.file_bytes() : stored.occupied_bytes();
     }
     return t;
 }

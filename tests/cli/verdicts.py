@@ -66,12 +66,15 @@ def safetensors(path, tensors):
         f.write(struct.pack("<Q", len(text)) + text + blob)
 
 
-def tied_pt(path):
-    """Two names of one storage, and a view of part of it, as torch.save writes them."""
+def write_pt(path, storages, tensors):
+    """As torch.save writes it. `storages`: data by key; `tensors`: by name a key, shape, strides and
+    offset."""
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     sys.modules.update({"torch": torch, "torch._utils": utils})
     torch._utils = utils
-    torch.FloatStorage = type("FloatStorage", (), {"__module__": "torch"})
+    kinds = {4: type("FloatStorage", (), {"__module__": "torch"}),
+             1: type("ByteStorage", (), {"__module__": "torch"})}
+    torch.FloatStorage, torch.ByteStorage = kinds[4], kinds[1]
 
     def _rebuild_tensor_v2(*_):
         pass
@@ -79,16 +82,15 @@ def tied_pt(path):
     _rebuild_tensor_v2.__module__ = "torch._utils"
     _rebuild_tensor_v2.__qualname__ = "_rebuild_tensor_v2"
     utils._rebuild_tensor_v2 = _rebuild_tensor_v2
-    storages = {}
 
     class Storage:
-        def __init__(self, key, rows, cols):
-            self.key, self.data = key, normal(rows, cols)[2]
-            storages[key] = self
+        def __init__(self, key):
+            dtype, _, self.data = storages[key]
+            self.key, self.size = key, 4 if dtype == "F32" else 1
 
     class Tensor:
-        def __init__(self, storage, shape, strides, offset=0):
-            self.state = storage, offset, shape, strides, False, collections.OrderedDict()
+        def __init__(self, key, shape, strides, offset=0):
+            self.state = Storage(key), offset, shape, strides, False, collections.OrderedDict()
 
         def __reduce__(self):
             return _rebuild_tensor_v2, self.state
@@ -96,28 +98,42 @@ def tied_pt(path):
     class Pickler(pickle._Pickler):
         def persistent_id(self, obj):
             if isinstance(obj, Storage):
-                return "storage", torch.FloatStorage, obj.key, "cpu", len(obj.data) // 4
+                return "storage", kinds[obj.size], obj.key, "cpu", len(obj.data) // obj.size
             return None
 
-    embedding, shared, qkv = Storage("0", 128, 64), Storage("1", 64, 64), Storage("2", 64, 96)
-    tensors = {
-        "wte.weight": Tensor(embedding, (128, 64), (64, 1)),
-        "lm_head.weight": Tensor(embedding, (128, 64), (64, 1)),
-        "first.rows": Tensor(embedding, (16, 64), (64, 1)),
-        "layers.0.mlp.up_proj.weight": Tensor(shared, (64, 64), (64, 1)),
-        "layers.1.mlp.up_proj.weight": Tensor(shared, (64, 64), (64, 1)),
-        "layers.2.mlp.up_proj.weight": Tensor(shared, (64, 64), (1, 64)),
-        "layers.0.q.weight": Tensor(qkv, (64, 32), (96, 1)),
-        "layers.0.k.weight": Tensor(qkv, (64, 32), (96, 1), 32),
-        "layers.0.v.weight": Tensor(qkv, (64, 32), (96, 1), 64),
-    }
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as z:
         with z.open("archive/data.pkl", "w") as f:
-            Pickler(f, 2).dump(tensors)
+            Pickler(f, 2).dump({name: Tensor(*of) for name, of in tensors.items()})
         z.writestr("archive/byteorder", "little")
-        for key, storage in storages.items():
-            z.writestr(f"archive/data/{key}", storage.data)
+        for key, (_, _, data) in storages.items():
+            z.writestr(f"archive/data/{key}", data)
         z.writestr("archive/version", "3\n")
+
+
+def tied_pt(path):
+    """Two names of one storage, and views of parts of one."""
+    write_pt(path, {"0": normal(128, 64), "1": normal(64, 64), "2": normal(64, 96)}, {
+        "wte.weight": ("0", (128, 64), (64, 1)),
+        "lm_head.weight": ("0", (128, 64), (64, 1)),
+        "first.rows": ("0", (16, 64), (64, 1)),
+        "layers.0.mlp.up_proj.weight": ("1", (64, 64), (64, 1)),
+        "layers.1.mlp.up_proj.weight": ("1", (64, 64), (64, 1)),
+        "layers.2.mlp.up_proj.weight": ("1", (64, 64), (1, 64)),
+        "layers.0.q.weight": ("2", (64, 32), (96, 1)),
+        "layers.0.k.weight": ("2", (64, 32), (96, 1), 32),
+        "layers.0.v.weight": ("2", (64, 32), (96, 1), 64),
+    })
+
+
+def tied_codes_pt(path):
+    """A quantized matrix under two names, and another that shares its scales."""
+    up = "layers.{}.mlp.up_proj.weight"
+    tensors = {}
+    for layer, key in enumerate("001"):
+        tensors[up.format(layer)] = key, (64, 64), (64, 1)
+        tensors[up.format(layer) + "_scale"] = "2", (64, 4), (4, 1)
+    write_pt(path, {"0": codes("U8", 64, 64), "1": codes("U8", 64, 64),
+                    "2": codes("U8", 64, 4, 120, 126)}, tensors)
 
 
 def models():
@@ -154,6 +170,8 @@ def models():
     yield made("one-value", {up: ("F32", [32, 32], f32([1] + [0] * 1023))}, True)
     tied_pt("tied.pt")
     yield "tied.pt", True
+    tied_codes_pt("tied-codes.pt")
+    yield "tied-codes.pt", False
     # The layouts of published checkpoints.
     here = os.path.dirname(os.path.realpath(__file__))
     subprocess.run([sys.executable, os.path.join(here, "quantized_files.py"), "."], check=True)
