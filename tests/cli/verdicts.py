@@ -3,9 +3,11 @@
 """Whether analyze, compare, cluster, report and plan agree on recipe, bytes and exactness.
 
     verdicts.py MX [FILE...]
+    verdicts.py MX --seeds FIRST LAST
 
 Without files, on checkpoints that it makes: quantized layouts, exact and constant tensors, empty
-ones, tied ones. No sum of stored bytes may exceed the file, and no output may say nan.
+ones, tied ones, and models drawn by a seed. No sum of stored bytes may exceed the file, and no output
+may say nan.
 """
 import array
 import collections
@@ -136,6 +138,46 @@ def tied_codes_pt(path):
                     "2": codes("U8", 64, 4, 120, 126)}, tensors)
 
 
+def drawn(seed):
+    """A checkpoint of one to six tensors: roles, dtypes, values, layouts and shapes by chance."""
+    draw = random.Random(seed)
+    tensors = {}
+    for layer in range(draw.randint(1, 6)):
+        rows, cols = draw.choice([8, 32, 64, 96]), draw.choice([32, 64, 96, 128, 172, 33])
+        name = f"model.layers.{layer}." + draw.choice(
+            ["self_attn.q_proj", "mlp.up_proj", "mlp.down_proj", "input_layernorm", "mlp.gate"])
+        kind = draw.choice(["plain", "plain", "plain", "exact", "zeros", "constant", "sparse", "tails",
+                            "mxfp4", "nvfp4", "fp8"])
+        w, scale = name + ".weight", 10 ** draw.uniform(-8, 4)
+        if kind in ("exact", "mxfp4", "nvfp4", "fp8"):
+            cols = 64
+        values = {
+            "plain": lambda: draw.gauss(0, scale), "zeros": lambda: 0, "constant": lambda: scale,
+            "sparse": lambda: draw.gauss(0, scale) if draw.random() < .02 else 0,
+            "tails": lambda: draw.gauss(0, scale) * 10 ** draw.gauss(0, 1)}.get(kind)
+        if values:
+            numbers = f32(values() for _ in range(rows * cols))
+            half = draw.random() < .5  # the upper bytes of float32 are a bfloat16
+            if half:
+                numbers = b"".join(numbers[i + 2:i + 4] for i in range(0, len(numbers), 4))
+            tensors[w] = "BF16" if half else "F32", [rows, cols], numbers
+        elif kind == "exact":
+            tensors[w] = exact_mxfp4(rows, cols)
+        elif kind == "fp8":
+            tensors[w] = e4m3(rows, cols)
+            tensors[w + "_scale"] = number(scale)
+        elif kind == "mxfp4":
+            tensors[w] = codes("U8", rows, cols)
+            tensors[w + "_scale"] = codes("U8", rows, cols // 16, 110, 130)
+        else:
+            tensors[w] = codes("U8", rows, cols)
+            tensors[w + "_scale"] = codes("F8_E4M3", rows, cols // 8, 50, 100)
+            tensors[w + "_scale_2"] = number(scale)
+    path = f"drawn-{seed}.safetensors"
+    safetensors(path, tensors)
+    return path
+
+
 def models():
     """The checkpoints: a path, and whether an operand of it is quantized."""
     q, up = "model.layers.0.self_attn.q_proj.weight", "model.layers.0.mlp.up_proj.weight"
@@ -172,6 +214,8 @@ def models():
     yield "tied.pt", True
     tied_codes_pt("tied-codes.pt")
     yield "tied-codes.pt", False
+    for seed in range(6):
+        yield drawn(seed), None
     # The layouts of published checkpoints.
     here = os.path.dirname(os.path.realpath(__file__))
     subprocess.run([sys.executable, os.path.join(here, "quantized_files.py"), "."], check=True)
@@ -233,9 +277,14 @@ def check(path, quantizes=None):
         results = [r for r in load(f"{command}.json")["results"] if not r.get("tied_to")]
         stored = {(r["file"], r["tensor"]): r["stored_bytes"] for r in results}
         assert sum(stored.values()) <= size, stored
-        run("plan", f"{command}.json", "-o", "plan.json", "--quiet")
         first = first or (line, said)
         assert (line, said) == first, f"{command}: {line} {said}\nnot {first}"
+        planned = subprocess.run([MX, "plan", f"{command}.json", "-o", "plan.json", "--quiet"],
+                                 capture_output=True, text=True)
+        if "nothing to plan" in planned.stderr:
+            assert all(d[0] == "keep" for d in said.values()), said
+            continue
+        assert planned.returncode == 0, planned.stderr
         for r in load("plan.json")["results"]:
             recipe, before, then, exact = said[r["tensor"]]
             assert recipe == r["recipe"].replace("stored", "keep"), (command, r)
@@ -246,7 +295,10 @@ def check(path, quantizes=None):
 
 
 def main():
-    given = [(path, None) for path in sys.argv[2:]]
+    if sys.argv[2:3] == ["--seeds"]:
+        given = [(drawn(seed), None) for seed in range(int(sys.argv[3]), int(sys.argv[4]) + 1)]
+    else:
+        given = [(path, None) for path in sys.argv[2:]]
     for path, quantizes in given or models():
         try:
             check(path, quantizes)
