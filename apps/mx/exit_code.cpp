@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <iterator>
 #include <new>
 
@@ -18,15 +19,25 @@ constexpr int codes[] = {exit_code::usage,       exit_code::input_output, exit_c
                          exit_code::unavailable, exit_code::interrupted,  exit_code::fine};
 static_assert(static_cast<int>(base::error_kind::closed_pipe) + 1 == std::size(codes));
 
+bool running = false;
+
+// A library may end the program. OpenMP does if the system grants no thread, with exit code 1.
+void on_exit() {
+    if (!running) return;
+    io::discard_unfinished_outputs();
+    remark(
+        "a library ended the run; raise the limits of the system (ulimit -u, ulimit -v), ask for "
+        "fewer --threads, and unset OMP_STACKSIZE");
+    std::_Exit(exit_code::unavailable);
+}
+
 int complain(int code, const std::string& message) {
     io::discard_unfinished_outputs();
     remark(message);
     return code;
 }
 
-}  // namespace
-
-int guarded(const std::function<int()>& body) {
+int outcome_of(const std::function<int()>& body) {
     try {
         const int code = body();
         finish_stdout();
@@ -48,6 +59,16 @@ int guarded(const std::function<int()>& body) {
     } catch (const std::exception& e) {
         return complain(exit_code::internal, fmt::format("internal error: {}", e.what()));
     }
+}
+
+}  // namespace
+
+int guarded(const std::function<int()>& body) {
+    static const bool registered = std::atexit(on_exit) == 0;
+    running = registered;
+    const int code = outcome_of(body);
+    running = false;
+    return code;
 }
 
 }  // namespace mx::app

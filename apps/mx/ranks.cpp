@@ -28,6 +28,7 @@
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parsed.hpp"
+#include "libmx/base/start_thread.hpp"
 
 namespace mx::app {
 namespace {
@@ -82,7 +83,7 @@ class part_counter {
   public:
     explicit part_counter(std::uint64_t parts) : parts_(parts) {
         MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-        if (rank_ == 0) replies_ = std::thread([this] { serve(); });
+        if (rank_ == 0) replies_ = base::start_thread([this] { serve(); });
     }
     ~part_counter() {
         stops_ = true;

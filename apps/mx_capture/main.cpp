@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "apps/mx_capture/capture.hpp"
+#include "libmx/base/floating_point_environment.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/writer.hpp"
 
@@ -68,6 +69,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    const mx::base::floating_point_environment ours;
     try {
         return run(argc, argv);
     } catch (const mx::base::error& e) {

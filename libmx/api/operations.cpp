@@ -7,6 +7,7 @@
 
 #include "libmx/analysis/analyze.hpp"
 #include "libmx/api/mx/mx.hpp"
+#include "libmx/base/floating_point_environment.hpp"
 #include "libmx/base/glob.hpp"
 #include "libmx/base/half.hpp"
 #include "libmx/base/suggest.hpp"
@@ -122,6 +123,7 @@ engine::geometry layout_of(const shape& extents, const recipe& r) {
 }  // namespace
 
 blocks quantize(const view& x, const recipe& r, const run_options& how) {
+    const base::floating_point_environment ours;
     blocks q;
     q.recipe_ = r;
     q.extents_ = x.extents();
@@ -208,6 +210,7 @@ std::vector<std::uint8_t> blocks::codes() const {
 }
 
 std::vector<float> blocks::scales() const {
+    const base::floating_point_environment ours;
     if (scale_codes_.empty()) return scales_;
     std::vector<float> scales;
     scales.reserve(scale_codes_.size());
@@ -218,6 +221,7 @@ std::vector<float> blocks::scales() const {
 }
 
 std::vector<float> dequantize(const blocks& q, const run_options& how) {
+    const base::floating_point_environment ours;
     const recipe& r = q.recipe();
     codec::block_params params = codec::params_of(r);
     if (q.tensor_scale()) codec::set_tensor_scale(params, *q.tensor_scale());
@@ -244,6 +248,7 @@ std::vector<float> dequantize(const blocks& q, const run_options& how) {
 }
 
 void fake_quantize(const view& x, const recipe& r, std::span<float> to, const run_options& how) {
+    const base::floating_point_environment ours;
     if (to.size() != x.elements()) {
         base::refuse("room for {} values is required, not for {}", x.elements(), to.size());
     }
@@ -259,6 +264,7 @@ std::vector<float> fake_quantize(const view& x, const recipe& r, const run_optio
 }
 
 void fake_quantize(const view& x, const recipe& r, dtype type, void* to, const run_options& how) {
+    const base::floating_point_environment ours;
     if (type == dtype::f32) {
         const auto count = static_cast<std::size_t>(x.elements());
         return fake_quantize(x, r, std::span(static_cast<float*>(to), count), how);
@@ -276,6 +282,7 @@ void fake_quantize(const view& x, const recipe& r, dtype type, void* to, const r
 }
 
 std::vector<row> measure(const view& x, std::span<const recipe> recipes, const run_options& how) {
+    const base::floating_point_environment ours;
     analysis::analysis_request request;
     request.recipes.assign(recipes.begin(), recipes.end());
     const auto array = io::as_array(*x.ref().file, x.ref().index);
@@ -291,6 +298,7 @@ row measure(const view& x, const recipe& r, const run_options& how) {
 
 std::vector<float> cast(const view& x, std::string_view element, const cast_options& options,
                         const run_options& how) {
+    const base::floating_point_environment ours;
     std::vector<float> to(static_cast<std::size_t>(x.elements()));
     convert::cast_request request;
     request.element = element;
@@ -308,6 +316,7 @@ std::vector<float> cast(const view& x, std::string_view element, const cast_opti
 std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b,
                             const recipe& recipe_b, std::string_view accumulate,
                             const run_options& how) {
+    const base::floating_point_environment ours;
     const engine::run_control control = control_of(how);
     const gemm::accumulator model = gemm::parse_accumulator(accumulate);
     const auto operand = [&](const view& x, const recipe& r) {
@@ -347,6 +356,7 @@ model model::select(const std::string& glob) const {
 }
 
 model open(const std::string& path, const io::open_options& options) {
+    const base::floating_point_environment ours;
     const auto opened =
         std::make_shared<const engine::model>(std::vector<std::string>{path}, options);
     std::vector<engine::skipped_tensor> left_out;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "libmx/api/mx/mx.hpp"
+#include "libmx/base/floating_point_environment.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/memory_tensor.hpp"
 #include "libmx/io/widen.hpp"
@@ -26,6 +27,7 @@ view view::named(std::string name) const {
 std::vector<float> view::values() const { return values(0, elements()); }
 
 std::vector<float> view::values(std::uint64_t first, std::uint64_t count) const {
+    const base::floating_point_environment ours;
     if (first > elements() || count > elements() - first) {
         base::refuse(fmt::format("values {} to {} of {}", first, first + count, elements()),
                      {info().file, info().name, {}});

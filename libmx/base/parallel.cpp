@@ -8,6 +8,8 @@
 #endif
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -17,29 +19,21 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/base/floating_point_environment.hpp"
 #include "libmx/base/status.hpp"
 
 namespace mx::base {
-
-#ifdef MX_THREADS_STD
-
-int thread_count(int requested) {
-    return requested > 0 ? requested
-                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-void run_team(int threads, const std::function<void(int)>& body) {
-    std::vector<std::jthread> others;  // joined on the way out
-    for (int i = 1; i < threads; ++i) others.emplace_back(body, i);
-    body(0);
-}
-
-#else
-
 namespace {
 
-// OpenMP ends the program if the system grants no more threads. Numbers of threads that were not
-// granted before are therefore tried first.
+// A thread has the floating-point environment of its creator, which for those of OpenMP may be
+// another library.
+void run_member(const std::function<void(int)>& body, int thread) {
+    const floating_point_environment ours;
+    body(thread);
+}
+
+// The system may grant fewer threads, and then OpenMP ends the program. Numbers of threads that
+// were not granted before are therefore tried first.
 void require_threads(int threads) {
     static std::atomic<int> had{1};
     if (threads <= had.load()) return;
@@ -68,13 +62,49 @@ void require_threads(int threads) {
 
 }  // namespace
 
-int thread_count(int requested) { return requested > 0 ? requested : omp_get_max_threads(); }
+#ifdef MX_THREADS_STD
+
+int thread_count(int requested) {
+    return requested > 0 ? requested
+                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 void run_team(int threads, const std::function<void(int)>& body) {
     require_threads(threads);
+    std::vector<std::jthread> others;  // joined on the way out
+    for (int i = 1; i < threads; ++i) others.emplace_back(run_member, std::cref(body), i);
+    run_member(body, 0);
+}
+
+#else
+
+namespace {
+
+// OpenMP gives its threads the stack that the user names. On one that is too small they crash.
+void require_stack() {
+    constexpr std::uint64_t least = 512 << 10;
+    const char* const text = std::getenv("OMP_STACKSIZE");
+    if (text == nullptr) return;
+    char* unit = nullptr;
+    const std::uint64_t number = std::strtoull(text, &unit, 10);
+    while (*unit == ' ') ++unit;
+    const int letter = std::tolower(static_cast<unsigned char>(*unit));
+    const std::uint64_t bytes = letter == 'b' ? 1 : letter == 'k' || letter == 0 ? 1024 : least;
+    if (unit == text || number >= least / bytes) return;
+    throw error(error_kind::unavailable,
+                fmt::format("OMP_STACKSIZE={}: threads of mx need 512k; unset it", text));
+}
+
+}  // namespace
+
+int thread_count(int requested) { return requested > 0 ? requested : omp_get_max_threads(); }
+
+void run_team(int threads, const std::function<void(int)>& body) {
+    require_stack();
+    require_threads(threads);
     // If a system grants fewer threads, each of them takes several turns.
 #pragma omp parallel num_threads(threads)
-    for (int i = omp_get_thread_num(); i < threads; i += omp_get_num_threads()) body(i);
+    for (int i = omp_get_thread_num(); i < threads; i += omp_get_num_threads()) run_member(body, i);
 }
 
 #endif

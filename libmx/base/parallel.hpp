@@ -13,9 +13,9 @@ namespace mx::base {
 /// (OMP_NUM_THREADS counts if OpenMP makes the threads).
 int thread_count(int requested);
 
-/// Calls body(0) to body(threads - 1), each on its own thread. All threads of mx start here: from
-/// OpenMP, or with the build option MX_THREADS=std from std::thread; these end before the call
-/// returns. `body` must not throw.
+/// Calls body(0) to body(threads - 1), each on its own thread. The threads of loops start here:
+/// from OpenMP, or with the build option MX_THREADS=std from std::thread; these end before the call
+/// returns. Each has a floating_point_environment. `body` must not throw.
 void run_team(int threads, const std::function<void(int thread)>& body);
 
 /// Calls body(index, thread) for every index in [0, count) on up to `threads` threads (0: as many

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libmx/base/floating_point_environment.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/codec/recipe_keys.hpp"
@@ -85,6 +86,7 @@ recipe read_preset(std::string_view written) {
 }  // namespace
 
 recipe parse_recipe(std::string_view text) {
+    const base::floating_point_environment ours;
     try {
         const std::size_t colon = text.find(':');
         recipe r = read_preset(text.substr(0, colon));
@@ -133,6 +135,7 @@ std::vector<recipe> parse_recipes(const std::vector<std::string>& texts) {
 }
 
 std::string to_string(const recipe& r) {
+    const base::floating_point_environment ours;
     // Omits the defaults that follow from the preset, the element, the dialect and the block.
     recipe plain = preset_recipe(r.preset);
     for (int rank = 0; rank < deciding_keys; ++rank) {

@@ -3,6 +3,7 @@
 // any thread can write, and a full disk is an error of ours.
 #include <fmt/format.h>
 #include <hdf5.h>
+#include <sys/mman.h>
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>
 #endif
@@ -25,6 +26,15 @@
 
 namespace mx::io {
 namespace {
+
+// The library crashes if it gets no memory: what it takes for a small file must be there.
+void require_memory() {
+    constexpr std::size_t least = 16 << 20;
+    void* const space =
+        ::mmap(nullptr, least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (space == MAP_FAILED) throw std::bad_alloc();
+    ::munmap(space, least);
+}
 
 // A file driver of HDF5. The library crashes after a failed write: it keeps the data, tries again
 // when the program ends, and fails again. So no write fails here: after the first that the stage
@@ -172,6 +182,7 @@ H5FD_class_t driver() {
 }
 
 hdf5_stage::hdf5_stage(staged_output& stage) : stage_(&stage) {
+    require_memory();
     static const H5FD_class_t registered = driver();
     driver_ = {H5FDregister(&registered), H5FDunregister};
     access_ = {H5Pcreate(H5P_FILE_ACCESS), H5Pclose};

@@ -16,7 +16,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <utility>
 
@@ -81,13 +80,23 @@ void set_limit(Resource which, rlim_t value) {
     ::setrlimit(which, &limit);
 }
 
-// Memory mapped before the fork is not counted: it is the caller's, and huge under sanitizers.
-void limit_memory(std::uint64_t bytes) {
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
+// The bytes that are mapped: the smallest limit under which one more page is granted. /proc may not
+// be mounted.
+std::uint64_t mapped_bytes() {
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    if (pages != 0) set_limit(RLIMIT_AS, pages * page + bytes);
+    std::uint64_t low = 0, high = std::uint64_t{1} << 50;  // pages; more than any address space
+    while (low < high) {
+        const std::uint64_t middle = (low + high) / 2;
+        set_limit(RLIMIT_AS, middle * page);
+        void* const more = ::mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (more != MAP_FAILED) ::munmap(more, page);
+        (more == MAP_FAILED ? low : high) = more == MAP_FAILED ? middle + 1 : middle;
+    }
+    return low * page;
 }
+
+// Memory mapped before the fork is not counted: it is the caller's, and huge under sanitizers.
+void limit_memory(std::uint64_t bytes) { set_limit(RLIMIT_AS, mapped_bytes() + bytes); }
 
 void limit_processor_time(unsigned seconds) {
     rusage used{};

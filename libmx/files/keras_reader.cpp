@@ -27,6 +27,9 @@ constexpr std::string_view weights_entry = "model.weights.h5";
 constexpr std::string_view config_entry = "config.json";
 constexpr std::uint64_t keras_piece = 1 << 20;
 constexpr std::uint64_t largest_keras_config = 1 << 24;
+// Listing a file must not fill the disk: weights hardly pack, zeros do.
+constexpr std::uint64_t always_unpacked = 1 << 30;
+constexpr std::uint64_t most_unpacked = 16;  // times the file
 
 // HDF5 needs its own file: the entry becomes one without a name.
 shared_file unpacked_file(const shared_file& file) {
@@ -34,6 +37,13 @@ shared_file unpacked_file(const shared_file& file) {
     const zip_entry* const entry = base::find_named(archive->entries(), weights_entry);
     if (entry == nullptr || entry->encrypted) {
         input_error(fmt::format("has no readable {}", weights_entry), {file->path(), {}, {}});
+    }
+    if (entry->size > std::max(always_unpacked, most_unpacked * file->size())) {
+        input_error(
+            fmt::format("{} unpacks to {} bytes, more than {} times the file; unpack it with "
+                        "unzip, and give the .h5 file instead",
+                        weights_entry, entry->size, most_unpacked),
+            {file->path(), {}, {}});
     }
     const auto bytes = archive->bytes(*entry);
     shared_file unpacked = input_file::adopt(open_unnamed_file(), file->path(), entry->size);

@@ -34,8 +34,8 @@ constexpr std::size_t buffer_bytes = 1 << 20;
 // Stages that exist now, so that an interrupted program can remove them.
 std::mutex registry_mutex;
 std::set<std::string>& registry() {
-    static std::set<std::string> stages;
-    return stages;
+    static auto* const stages = new std::set<std::string>();  // never destroyed: for exit handlers
+    return *stages;
 }
 
 // The descriptor that a path refers to, -1 if it is none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/metrics/histograms.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -53,10 +54,13 @@ int spread_bin(std::uint32_t min_bits, std::uint32_t max_bits) {
     const std::uint64_t bits = base::bits_of(ratio);
     const std::uint64_t mantissa = bits & mantissa_mask;
     const int exponent = static_cast<int>(bits >> 52) - 1023 + (mantissa != 0 ? 1 : 0);
-    if (mantissa == 0) return -exponent * spread_bins_per_octave;
-    const double m = base::double_from_bits(mantissa | std::uint64_t{1022} << 52);
-    const std::size_t k = first_guess[mantissa >> 47];
-    return -exponent * spread_bins_per_octave + static_cast<int>(k) + (m <= edges[k + 1] ? 1 : 0);
+    int bin = -exponent * spread_bins_per_octave;
+    if (mantissa != 0) {
+        const double m = base::double_from_bits(mantissa | std::uint64_t{1022} << 52);
+        const std::size_t k = first_guess[mantissa >> 47];
+        bin += static_cast<int>(k) + (m <= edges[k + 1] ? 1 : 0);
+    }
+    return std::clamp(bin, 0, spread_bins - 1);
 }
 
 double spread_edge(int bin) {

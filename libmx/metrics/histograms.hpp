@@ -16,7 +16,8 @@ inline constexpr int spread_bins_per_octave = 16;
 inline constexpr int spread_bins = 278 * spread_bins_per_octave;
 
 /// Bin of min/max for magnitudes 0 < min <= max given as float32 bits: bin k holds ratios in
-/// (2^(-(k+1)/16), 2^(-k/16)], so 2^(-k/16) is its upper edge.
+/// (2^(-(k+1)/16), 2^(-k/16)], so 2^(-k/16) is its upper edge. Any two bits give a bin of the
+/// histogram.
 int spread_bin(std::uint32_t min_bits, std::uint32_t max_bits);
 /// Upper edge of a spread bin.
 double spread_edge(int bin);

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/base/start_thread.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/remote.hpp"
 #include "libmx/remote/server.hpp"
@@ -87,6 +88,7 @@ class piece_store {
             if (next != pieces.end()) stop = std::min(stop, next->first);
             if (begin >= sure && (must || stop - begin < least_guess)) return;
             if (!make_room(stop - begin, must)) return;
+            add_thread();
             auto fresh = std::make_shared<piece>();
             fresh->from = from;
             fresh->begin = begin;
@@ -95,7 +97,6 @@ class piece_store {
             held_ += stop - begin;
             pieces.emplace(begin, fresh);
             queue_.insert(must ? queue_.begin() : queue_.end(), fresh);
-            if (threads_.size() < connections) threads_.emplace_back([this] { work(); });
             wanted_.notify_one();
             begin = stop;
         }
@@ -134,6 +135,16 @@ class piece_store {
     }
 
   private:
+    // One thread is necessary; more are faster.
+    void add_thread() {
+        if (threads_.size() == connections) return;
+        try {
+            threads_.push_back(base::start_thread([this] { work(); }));
+        } catch (const base::error&) {
+            if (threads_.empty()) throw;
+        }
+    }
+
     // Drops the least recently used pieces; for required bytes, also those that were not read yet.
     bool make_room(std::uint64_t bytes, bool must) {
         while (held_ + bytes > store_limit) {

@@ -139,6 +139,37 @@ for limit in $(seq 40000 20000 400000); do
     expect 4 'grants .* of 57 threads' sh -c "ulimit -v $((limit + 20000)); exec '$mx' analyze tiny.safetensors -q --threads 64"
     break
 done
+
+# Memory that ends while HDF5 plans a file, which is no signal of the library: the first limits under
+# which mx starts.
+start=
+for limit in $(seq 20000 1000 400000); do
+    (ulimit -v "$limit" && "$mx" version) >/dev/null 2>&1 || continue
+    start=${start:-$limit}
+    [ "$limit" -le $((start + 12000)) ] || break
+    code=0
+    (ulimit -v "$limit"; exec "$mx" quantize tiny.safetensors -r mxfp8 --packed -o tiny.h5 -q --threads 1) \
+        2>stderr || code=$?
+    case $code in 0 | 3 | 4) ;; *) fail "exit code $code with $limit KiB: $(cat stderr)" ;; esac
+    rm -f tiny.h5
+done
+
+# Stacks that are too small; and OpenMP, which ends the program if it gets no thread: not with the exit
+# code of a difference.
+if (ulimit -s 256) 2>/dev/null; then
+    expect 4 'a stack of 256 KiB is too small' sh -c "ulimit -s 256; exec '$mx' analyze tiny.safetensors -q"
+fi
+if ldd "$mx" 2>/dev/null | grep -q libgomp; then
+    expect 4 'OMP_STACKSIZE=64k: threads of mx need 512k' env OMP_STACKSIZE=64k \
+        "$mx" analyze tiny.safetensors -q --threads 2
+    if (ulimit -v 4000000 && "$mx" version) >/dev/null 2>&1; then
+        code=0
+        (ulimit -v 4000000; OMP_STACKSIZE=100G "$mx" analyze tiny.safetensors -q --threads 2 \
+            --json out.json) 2>stderr || code=$?
+        [ "$code" -eq 4 ] && grep -q 'mx: a library ended the run' stderr ||
+            fail "exit code $code after a library ended it: $(cat stderr)"
+    fi
+fi
 rm tiny.safetensors
 
 rm -f stderr code

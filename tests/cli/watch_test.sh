@@ -67,6 +67,10 @@ grep -q '^mx_watch_clamp_zone_distance_octaves{folder="rise",tensor="layers.3.no
 # Nothing new: no line, and exit code 0.
 "$mx" watch rise --once --log rise.jsonl -q || fail "a second look found something"
 [ "$(lines rise.jsonl)" -eq 3 ] || fail "a second look wrote a line"
+# The next start writes the figures that a run killed behind its line did not write.
+mv rise.prom said
+"$mx" watch rise --once --log rise.jsonl --prometheus rise.prom -q || fail "a third look found something"
+cmp said rise.prom || fail "other figures from the log"
 
 # A log truncated anywhere by a kill is restored; another file is not changed.
 cp fall.jsonl whole

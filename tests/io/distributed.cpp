@@ -124,6 +124,19 @@ TEST_CASE("distributed: a shard that is another tensor", "[distributed][hostile]
         "its shard is 4 of float32, the metadata says 2x2 of float32");
 }
 
+TEST_CASE("distributed: the pickle of a shard is that of one tensor", "[distributed][hostile]") {
+    const scratch_dir dir;
+    // The tensor, behind a text of 100 KB that is dropped again.
+    const std::string padding = "X" + little(100000, 4) + std::string(100000, 'x') + "0";
+    const std::string bytes = slurp(torch_zip(dir / "s.pt", padding + p_four()));
+    dir.file("a.distcp", bytes);
+    const auto length = static_cast<std::int64_t>(bytes.size());
+    dir.file(".metadata", metadata({4}, {{{0}, {4}, "a.distcp", 0, length}}));
+    const auto model = io::open_model(dir.path());
+    has(error_of(base::error_kind::input, [&] { content(*model, 0); }),
+        "mx reads up to 64 KiB here");
+}
+
 TEST_CASE("distributed: false metadata", "[distributed][hostile]") {
     const auto refused = [](const std::string& pickle) {
         return error_of(base::error_kind::input,

@@ -3,6 +3,7 @@
 #include "libmx/io/keras_layers.hpp"
 #include "libmx/io/no_product.hpp"
 #include "tests/io/fixture_values.hpp"
+#include "tests/io/zip_members.hpp"
 
 using namespace mx;
 using namespace mx::test;
@@ -70,6 +71,22 @@ TEST_CASE("Keras: layers say which axes of their variables they sum over", "[ker
     for (const char* damaged : {"{", "[]", R"({"class_name": 1, "config": {}})", "null", ""}) {
         CHECK(stated("layers/dense/vars/0", {5, 7}, damaged) == axes{0, 1});
     }
+}
+
+TEST_CASE("Keras 3: weights that unpack to many times the file are not unpacked",
+          "[keras][hostile]") {
+    const scratch_dir dir;
+    // 1.1 MiB of noise, of which the directory says that they are 1.1 GiB of packed weights.
+    std::string noise;
+    for (std::uint32_t i = 0; noise.size() < 1200000; ++i) {
+        noise += little(i * 2654435761u ^ i >> 7, 4);
+    }
+    std::string zip = slurp(write_zip(dir / "m.keras", {{"model.weights.h5", noise, true}}));
+    const std::size_t directory = zip.find("PK\x01\x02");
+    REQUIRE(directory != std::string::npos);
+    zip.replace(directory + 24, 4, little(1181116006, 4));
+    has(open_error(dir.file("m.keras", zip)),
+        "model.weights.h5 unpacks to 1181116006 bytes, more than 16 times the file");
 }
 
 TEST_CASE("Keras 3: damaged models are refused", "[keras][hostile]") {

@@ -63,10 +63,12 @@ class Remote(unittest.TestCase):
         self.server.reset()
         self.traps = self.server.traps
 
+    prefix = ()  # of every command line
+
     def run_mx(self, *words, **environment):
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(('HF_', 'AWS_'))}
         return subprocess.run(
-            [MX, *map(str, words)], capture_output=True, text=True, cwd=self.folder,
+            [*self.prefix, MX, *map(str, words)], capture_output=True, text=True, cwd=self.folder,
             env={**inherited, 'HF_ENDPOINT': self.server.address, 'HF_TOKEN': TOKEN, **environment})
 
     def fine(self, *words, **environment):
@@ -343,6 +345,16 @@ class Remote(unittest.TestCase):
         self.assertLess(self.server.alone, server.ENOUGH)
 
     @unittest.skipUnless(RELEASE, 'not a release build')
+    @unittest.skipUnless(RELEASE, 'sanitizers take more address space')
+    def test_a_lack_of_threads_is_said_in_a_line(self):
+        # A thread has as much stack as the main one may have: more than the address space.
+        self.prefix = ('sh', '-c', 'ulimit -s 8000000 && ulimit -v 4000000 || exit 77; exec "$@"', 'sh')
+        if self.run_mx('version').returncode == 77:
+            self.skipTest('the limit of the stack cannot be raised')
+        for words in (('tensors',), ('analyze', '--threads', 1)):
+            self.refused(*words, self.plain('big.safetensors'), code=4,
+                         says='the system grants no further thread')
+
     def test_memory_is_bounded(self):
         safetensors(self.folder / 'gib.safetensors', {f'w{i}': 1 << 26 for i in range(5)})
         report = self.folder / 'memory'

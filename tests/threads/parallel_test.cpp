@@ -15,6 +15,7 @@
 
 #include "libmx/base/status.hpp"
 #include "tests/catch.hpp"
+#include "tests/floating_point_modes.hpp"
 
 namespace {
 
@@ -52,6 +53,28 @@ TEST_CASE("a team has one call for each thread") {
     std::vector<std::atomic<int>> seen(5);
     mx::base::run_team(5, [&](int thread) { ++seen[static_cast<std::size_t>(thread)]; });
     for (const auto& count : seen) CHECK(count == 1);
+}
+
+TEST_CASE("every thread computes as IEEE 754 says, whoever made it and in whatever mode") {
+    constexpr int threads = 4;
+    for (const auto& mode : mx::tests::floating_point_modes) {
+        CAPTURE(mode.name);
+        std::atomic<int> wrong{0};
+        mode.set();
+        const std::uint64_t before = mx::tests::floating_point_state();
+        // The threads of OpenMP stay: this loop may make them, with the caller's mode.
+        for (int round = 0; round < 2; ++round) {
+            mx::base::run_team(threads, [&](int) {
+                const volatile float one = 1, third = 3, small = 0x1p-126f, half = 0.5f;
+                const volatile float up = one / third, down = -one / third, low = small * half;
+                if (up != 0x1.555556p-2f || down != -0x1.555556p-2f || low + low != small) ++wrong;
+            });
+        }
+        const std::uint64_t after = mx::tests::floating_point_state();
+        mx::tests::reset_floating_point();
+        CHECK(wrong == 0);
+        CHECK(after == before);
+    }
 }
 
 TEST_CASE("the first exception comes through, and a raised flag stops a loop") {

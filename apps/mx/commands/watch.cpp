@@ -92,6 +92,8 @@ class watch_run {
     }
 
     int run() {
+        // A run that was killed behind its last line may not have written these figures.
+        if (const auto last = log_.last()) put_prometheus(log_.names().back(), *last);
         if (folder_.empty()) {
             go_through_list();
         } else if (options_.once) {
@@ -203,13 +205,7 @@ class watch_run {
         log_.append(line);
         done_.insert(name);
         if (options_.log == "-") print(report::json_line(line) + "\n");
-        if (!options_.prometheus.empty()) {
-            io::output_file file(options_.prometheus);
-            file.append(documents::prometheus_text(
-                line, folder_.empty() ? fs::path(name).parent_path().string() : folder_,
-                done_.size()));
-            file.commit();
-        }
+        put_prometheus(name, line);
         const auto& warnings = *report::member<report::list>(line, "warnings");
         if (!options_.run.quiet && options_.log != "-") {
             print(fmt::format(
@@ -231,6 +227,14 @@ class watch_run {
         if (options_.exec.empty()) return;
         const std::string failure = run_reaction(options_.exec, line);
         if (!failure.empty()) remark(failure);
+    }
+
+    void put_prometheus(const std::string& name, const report::record& line) const {
+        if (options_.prometheus.empty()) return;
+        io::output_file file(options_.prometheus);
+        file.append(documents::prometheus_text(
+            line, folder_.empty() ? fs::path(name).parent_path().string() : folder_, done_.size()));
+        file.commit();
     }
 
     void tell_incomplete() const {

@@ -125,6 +125,11 @@ report::record watch_log::read(const extent& line, bool results) const {
     return whole;
 }
 
+std::optional<report::record> watch_log::last() const {
+    if (lines_.empty()) return std::nullopt;
+    return read(lines_.back(), true);
+}
+
 std::vector<report::record> watch_log::before(const std::string& name, std::size_t count) const {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < names_.size(); ++i) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ class watch_log {
 
     /// The checkpoints that have a line, in line order.
     const std::vector<std::string>& names() const { return names_; }
+    /// The line that was written last; none of an empty log.
+    std::optional<report::record> last() const;
     /// At most `count` of the last lines of checkpoints before `name` in natural order, in that
     /// order.
     std::vector<report::record> before(const std::string& name, std::size_t count) const;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantizes an array under a recipe, measures the error, and multiplies arrays as a matrix unit
 // would. Results are those of the `mx` command, bit for bit, on every backend and for any number of
-// threads. Nothing here prints or exits; every failure is an mx::error.
+// threads, and in whatever floating-point environment the caller is (rounding mode, subnormals,
+// traps), which is as before afterwards. Nothing here prints or exits; every failure is an
+// mx::error.
 #pragma once
 
 #include <atomic>

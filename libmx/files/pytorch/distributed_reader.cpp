@@ -209,11 +209,15 @@ class file_set {
         remote_;  // stay open: they use no descriptor, and opening again takes time
 };
 
+// The pickle of one shard describes one tensor, and is read at each opening.
+constexpr std::uint64_t shard_pickle_limit = 64 << 10;
+
 // The elements of one shard, which must match the metadata.
 shared_source open_shard(const shared_file& file, const stored_shard& place,
                          const tensor::shape& extents, const torch_dtype& type,
                          const std::string& name) {
-    const auto archive = std::make_shared<const torch_archive>(file, place.offset, place.length);
+    const auto archive =
+        std::make_shared<const torch_archive>(file, place.offset, place.length, shard_pickle_limit);
     const torch_tensor found =
         read_tensor(archive->graph(), archive->graph().root(), file->path(), name);
     if (!found.note.empty()) refuse(file->path(), name, found.note);

@@ -63,11 +63,11 @@ void torch_archive::read_byte_order() {
     big_endian_ = order == "big";
 }
 
-void torch_archive::read_graph() {
+void torch_archive::read_graph(std::uint64_t most) {
     const zip_entry& entry = records_.at(std::string(pickle_name));
-    if (entry.size > pickle_size_limit) {
-        fail(entry.name, fmt::format("the pickle has {} bytes; mx reads up to {} MiB", entry.size,
-                                     pickle_size_limit >> 20));
+    if (entry.size > most) {
+        fail(entry.name, fmt::format("the pickle has {} bytes; mx reads up to {} KiB here",
+                                     entry.size, most >> 10));
     }
     graph_.emplace(read_pickle(whole(entry), zip_->path(), entry.name));
 }
@@ -81,11 +81,12 @@ const zip_entry& torch_archive::record(const torch_tensor& tensor, const std::st
     return found->second;
 }
 
-torch_archive::torch_archive(shared_file file, std::uint64_t begin, std::uint64_t size)
+torch_archive::torch_archive(shared_file file, std::uint64_t begin, std::uint64_t size,
+                             std::uint64_t most)
     : zip_(zip_archive::open(std::move(file), begin, size)) {
     find_records();
     read_byte_order();
-    read_graph();
+    read_graph(most);
 }
 
 void torch_archive::check(const torch_tensor& tensor, const std::string& name) const {

@@ -20,8 +20,9 @@ namespace mx::io {
 class torch_archive {
   public:
     /// Bytes [begin, begin + size) of `file`. Throws base::error (input) if they are not a valid
-    /// archive of PyTorch.
-    torch_archive(shared_file file, std::uint64_t begin, std::uint64_t size);
+    /// archive of PyTorch, or its pickle has more than `most` bytes.
+    torch_archive(shared_file file, std::uint64_t begin, std::uint64_t size,
+                  std::uint64_t most = pickle_size_limit);
 
     const pickle_graph& graph() const { return *graph_; }
 
@@ -40,7 +41,7 @@ class torch_archive {
     }
     void find_records();
     void read_byte_order();
-    void read_graph();
+    void read_graph(std::uint64_t most);
     std::string whole(const zip_entry& entry) const;
     const zip_entry& record(const torch_tensor& tensor, const std::string& name) const;
 

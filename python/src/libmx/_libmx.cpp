@@ -26,6 +26,8 @@
 
 #include "libmx/analysis/statistics.hpp"
 #include "libmx/api/mx/mx.hpp"
+#include "libmx/base/floating_point_environment.hpp"
+#include "libmx/base/start_thread.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
@@ -50,6 +52,9 @@ namespace doc = mx::documents;
 namespace {
 
 using array = nb::ndarray<nb::ro, nb::device::cpu>;
+
+// Results depend on no mode of the caller's arithmetic.
+const nb::call_guard<mx::base::floating_point_environment> plain;
 
 // A NumPy array that owns `values`.
 template <typename T>
@@ -110,7 +115,7 @@ auto run(std::uint64_t elements, int threads, Body body) {
         std::mutex guard;
         std::condition_variable ended;
         bool over = false;
-        std::thread worker([&] {
+        std::thread worker = mx::base::start_thread([&] {
             try {
                 done = body(how);
             } catch (...) {
@@ -226,12 +231,14 @@ std::span<const std::byte> bytes_of(const flat<std::uint8_t>& x) {
 nb::object dequantize(const mx::recipe& r, const mx::shape& extents,
                       const flat<std::uint8_t>& packed, const flat<std::uint8_t>& scale_codes,
                       const flat<float>& scales, const flat<std::uint16_t>& offsets,
-                      std::optional<float> tensor_scale, const flat<float>& outer_scales,
+                      std::optional<double> tensor_scale, const flat<float>& outer_scales,
                       int threads) {
     const std::span<const std::byte> bytes = bytes_of(packed);
-    const mx::blocks q = mx::blocks::from_packed(
-        r, extents, {bytes.begin(), bytes.end()}, copied(scale_codes), copied(scales),
-        copied(offsets), tensor_scale, copied(outer_scales));
+    std::optional<float> scale;
+    if (tensor_scale) scale = static_cast<float>(*tensor_scale);
+    const mx::blocks q =
+        mx::blocks::from_packed(r, extents, {bytes.begin(), bytes.end()}, copied(scale_codes),
+                                copied(scales), copied(offsets), scale, copied(outer_scales));
     return to_numpy(run(packed.size(), threads,
                         [&](const mx::run_options& how) { return mx::dequantize(q, how); }),
                     extents_of(extents));
@@ -694,11 +701,14 @@ NB_MODULE(_libmx, m) {
     nb::register_exception_translator(translate, error);
 
     nb::class_<mx::recipe>(m, "Recipe")
-        .def("__init__",
-             [](mx::recipe* self, std::string_view text) {
-                 new (self) mx::recipe(mx::parse_recipe(std::string(text)));
-             })
-        .def("__str__", [](const mx::recipe& r) { return mx::to_string(r); })
+        .def(
+            "__init__",
+            [](mx::recipe* self, std::string_view text) {
+                new (self) mx::recipe(mx::parse_recipe(std::string(text)));
+            },
+            plain)
+        .def(
+            "__str__", [](const mx::recipe& r) { return mx::to_string(r); }, plain)
         .def("bits", [](const mx::recipe& r) { return r.element->bits(); });
 
     nb::class_<mx::view>(m, "View")
@@ -711,12 +721,12 @@ NB_MODULE(_libmx, m) {
             "dtype",
             [](const mx::view& v) { return std::string(mx::tensor::row_of(v.type()).name); })
         .def_prop_ro("shape", [](const mx::view& v) { return nb::tuple(nb::cast(v.extents())); })
-        .def("values", &values_of, nb::arg("begin") = 0, nb::arg("end") = nb::none());
+        .def("values", &values_of, nb::arg("begin") = 0, nb::arg("end") = nb::none(), plain);
 
     nb::class_<files>(m, "Files")
         .def(nb::init<const files&>())
-        .def("views", &views_of)
-        .def("left_out", &left_out_of)
+        .def("views", &views_of, plain)
+        .def("left_out", &left_out_of, plain)
         .def("metadata", &metadata_of)
         .def("sizes", [](const files& f) {
             std::vector<std::pair<std::string, std::uint64_t>> sizes;
@@ -728,78 +738,97 @@ NB_MODULE(_libmx, m) {
 
     nb::class_<mx::analysis::statistics>(m, "Statistics")
         .def(nb::init<const mx::recipe&, std::string>())
-        .def("update",
-             [](mx::analysis::statistics& s, const mx::view& x, int threads) {
-                 run(x.elements(), threads, [&](const mx::run_options& how) {
-                     s.update(x.ref(), control_of(how));
-                     return true;
-                 });
-             })
-        .def_static("update_all",
-                    [](const nb::list& each, const mx::view& x, int threads) {
-                        std::vector<mx::analysis::statistics*> all;
-                        for (const nb::handle one : each) {
-                            all.push_back(nb::cast<mx::analysis::statistics*>(one));
-                        }
-                        run(x.elements(), threads, [&](const mx::run_options& how) {
-                            mx::analysis::statistics::update(all, x.ref(), control_of(how));
-                            return true;
-                        });
-                    })
-        .def("merge", &mx::analysis::statistics::merge)
-        .def("record",
-             [](const mx::analysis::statistics& s) {
-                 return nb::cast<nb::dict>(
-                     to_python(mx::report::value(mx::analysis::record_of(s.figures()))));
-             })
-        .def("sums",
-             [](const mx::analysis::statistics& s) {
-                 std::vector<double> n = s.sums();
-                 const std::size_t count = n.size();
-                 return to_numpy(std::move(n), {count});
-             })
-        .def("maxima",
-             [](const mx::analysis::statistics& s) {
-                 std::vector<double> n = s.maxima();
-                 const std::size_t count = n.size();
-                 return to_numpy(std::move(n), {count});
-             })
-        .def_static("with_numbers",
-                    [](const mx::recipe& r, std::string name, const flat<double>& sums,
-                       const flat<double>& maxima) {
-                        return mx::analysis::statistics::with_numbers(
-                            r, std::move(name), std::span(sums.data(), sums.size()),
-                            std::span(maxima.data(), maxima.size()));
-                    })
+        .def(
+            "update",
+            [](mx::analysis::statistics& s, const mx::view& x, int threads) {
+                run(x.elements(), threads, [&](const mx::run_options& how) {
+                    s.update(x.ref(), control_of(how));
+                    return true;
+                });
+            },
+            plain)
+        .def_static(
+            "update_all",
+            [](const nb::list& each, const mx::view& x, int threads) {
+                std::vector<mx::analysis::statistics*> all;
+                for (const nb::handle one : each) {
+                    all.push_back(nb::cast<mx::analysis::statistics*>(one));
+                }
+                run(x.elements(), threads, [&](const mx::run_options& how) {
+                    mx::analysis::statistics::update(all, x.ref(), control_of(how));
+                    return true;
+                });
+            },
+            plain)
+        .def("merge", &mx::analysis::statistics::merge, plain)
+        .def(
+            "record",
+            [](const mx::analysis::statistics& s) {
+                return nb::cast<nb::dict>(
+                    to_python(mx::report::value(mx::analysis::record_of(s.figures()))));
+            },
+            plain)
+        .def(
+            "sums",
+            [](const mx::analysis::statistics& s) {
+                std::vector<double> n = s.sums();
+                const std::size_t count = n.size();
+                return to_numpy(std::move(n), {count});
+            },
+            plain)
+        .def(
+            "maxima",
+            [](const mx::analysis::statistics& s) {
+                std::vector<double> n = s.maxima();
+                const std::size_t count = n.size();
+                return to_numpy(std::move(n), {count});
+            },
+            plain)
+        .def_static(
+            "with_numbers",
+            [](const mx::recipe& r, std::string name, const flat<double>& sums,
+               const flat<double>& maxima) {
+                return mx::analysis::statistics::with_numbers(
+                    r, std::move(name), std::span(sums.data(), sums.size()),
+                    std::span(maxima.data(), maxima.size()));
+            },
+            plain)
         .def_prop_rw("shape", &mx::analysis::statistics::shape,
                      &mx::analysis::statistics::set_shape, nb::for_setter(nb::arg("shape").none()));
 
-    m.def("open", &open);
-    m.def("quantize", &quantize);
+    m.def("open", &open, plain);
+    m.def("quantize", &quantize, plain);
     m.def("dequantize", &dequantize, nb::arg("recipe"), nb::arg("shape"), nb::arg("packed"),
           nb::arg("scale_codes"), nb::arg("scales"), nb::arg("offsets"),
-          nb::arg("tensor_scale").none(), nb::arg("outer_scales"), nb::arg("threads"));
+          nb::arg("tensor_scale").none(), nb::arg("outer_scales"), nb::arg("threads"), plain);
     m.def("pack", &pack);
     m.def("unpack", &unpack);
-    m.def("fake_quantize", &fake_quantize);
+    m.def("fake_quantize", &fake_quantize, plain);
     m.def("fake_quantize_into", &fake_quantize_into, nb::arg("x"), nb::arg("recipe"),
-          nb::arg("out").noconvert(), nb::arg("dtype"), nb::arg("threads"));
-    m.def("cast", &cast);
-    m.def("multiply", &multiply);
-    m.def("analyze", &analyze);
-    m.def("compare", &compare);
-    m.def("cluster", &cluster);
-    m.def("diff", &diff);
-    m.def("are_results", &doc::are_results);
-    m.def("changes", &changes);
-    m.def("gate", &gate);
-    m.def("report", &report);
-    m.def("formats", [] { return to_python(texts(doc::formats())); });
-    m.def("dialects", [](const std::vector<std::string>& names) {
-        return to_python(texts(doc::dialects(names)));
-    });
-    m.def("explain", [](const std::string& what, const std::vector<std::string>& which,
-                        const std::string& target) {
-        return to_python(texts(doc::explain({what, which, target})));
-    });
+          nb::arg("out").noconvert(), nb::arg("dtype"), nb::arg("threads"), plain);
+    m.def("cast", &cast, plain);
+    m.def("multiply", &multiply, plain);
+    m.def("analyze", &analyze, plain);
+    m.def("compare", &compare, plain);
+    m.def("cluster", &cluster, plain);
+    m.def("diff", &diff, plain);
+    m.def("are_results", &doc::are_results, plain);
+    m.def("changes", &changes, plain);
+    m.def("gate", &gate, plain);
+    m.def("report", &report, plain);
+    m.def(
+        "formats", [] { return to_python(texts(doc::formats())); }, plain);
+    m.def(
+        "dialects",
+        [](const std::vector<std::string>& names) {
+            return to_python(texts(doc::dialects(names)));
+        },
+        plain);
+    m.def(
+        "explain",
+        [](const std::string& what, const std::vector<std::string>& which,
+           const std::string& target) {
+            return to_python(texts(doc::explain({what, which, target})));
+        },
+        plain);
 }

@@ -273,6 +273,14 @@ TEST_CASE("spread bins hold min/max between their edges") {
         REQUIRE(ratio <= metrics::spread_edge(bin));
         if (bin + 1 < metrics::spread_bins) REQUIRE(ratio > metrics::spread_edge(bin + 1));
     }
+    // No pair of bits is outside of the histogram.
+    for (const std::uint32_t low : {0u, 1u, 0x3f800000u, 0x7f800000u, 0x7fc00000u, ~0u}) {
+        for (const std::uint32_t high : {0u, 1u, 0x3f800000u, 0x7f800000u, 0x7fc00000u, ~0u}) {
+            const int bin = metrics::spread_bin(low, high);
+            CHECK(bin >= 0);
+            CHECK(bin < metrics::spread_bins);
+        }
+    }
 }
 
 TEST_CASE("what is not a number is left out with its reason") {
