@@ -269,7 +269,9 @@ def check(path, quantizes=None):
         line = run(command, path, "--json", f"{command}.json", "--summary")
         said, totals = decisions(f"{command}.report", command)
         no_nan(line, command)
-        no_nan(run(command, path, "--html", "page.html"), command)
+        no_nan(run(command, path, "--html", "page.html", "--csv", "table.csv"), command)
+        with open("table.csv") as f:
+            no_nan(f.read().partition("\n")[2].replace(",", " "), "CSV of " + command)
         no_nan(run("report", f"{command}.json", "--html", "page.html", "--markdown", "-"), "report")
         with open("page.html") as f:
             no_nan(re.sub(r"<script.*?</script>", "", f.read(), flags=re.S), "page of " + command)
