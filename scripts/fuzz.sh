@@ -13,7 +13,7 @@ cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz
 if [ $# -eq 0 ]; then
     # shellcheck disable=SC2046 # one word per program
-    set -- $(cd build/fuzz/tests/fuzz && ls -d mx_fuzz_* | sed 's/^mx_fuzz_//')
+    set -- $(cd build/fuzz/tests/fuzz && ls -d mx_fuzz_* | sed -n '/\./!s/^mx_fuzz_//p')
 fi
 for reader in "$@"; do
     corpus=build/fuzz/corpus/$reader

@@ -119,7 +119,12 @@ int main(int argc, char** argv) {
             ++finds;
         }
     }
-    if (samples.empty()) samples.push_back({0});
+    // Without a sample, any bytes are an input.
+    std::mt19937_64 any(seed);
+    for (int missing = samples.empty() ? 64 : 0; missing > 0; --missing) {
+        bytes& sample = samples.emplace_back(256);
+        for (std::uint8_t& b : sample) b = static_cast<std::uint8_t>(any());
+    }
     for (std::uint64_t n = 0; n < mutations; ++n) {
         std::mt19937_64 random(seed * 1000003 + n);
         bytes input = samples[random() % samples.size()];
