@@ -248,6 +248,7 @@ class Untrusted(unittest.TestCase):
         self.assertRegex(done.stdout, r'\A([\w./-]*\n)*\Z')
         rules = ''.join(f'{name.split(".weight")[0]}*:nrmse<1e-9\n' for name in names
                         if not re.search('[\n\r:<"|]', name))
+        rules = 'absent\x1b]0;x\x07\x00\u200b*:nrmse<1e-9\n' + rules
         self.path('rules.txt', rules)
         self.mx('analyze', 'evil.safetensors', '-r', 'mxfp4', '-q', '--json', 'out.json')
         # A member of results that others wrote.
@@ -256,7 +257,8 @@ class Untrusted(unittest.TestCase):
         done = subprocess.run([MX, 'gate', 'out.json', '--rules', 'rules.txt', '--annotations', 'github',
                                '--junit', 'gate.xml', '--markdown', 'gate.md', '--csv', 'gate.csv'],
                               cwd=self.folder, capture_output=True)
-        self.assertIn(done.returncode, (1, 2, 3), done.stderr)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(re.findall(b'^::error file=', done.stderr, re.M)), rules.count('\n'))
         for what, found in (('stdout', done.stdout), ('stderr', done.stderr)):
             self.clean('gate ' + what, found)
         for file in ('gate.xml', 'gate.md', 'gate.csv'):
