@@ -68,29 +68,25 @@ CLI::Option* one_of_names(CLI::Option* option, std::vector<std::string> names) {
                           ""});
 }
 
-// Options as --name=value, arguments last; a file named like an option as ./-x.
-std::vector<std::string> arguments_given(const CLI::App& app, const std::vector<std::string>& but) {
-    std::vector<std::string> given, files;
+// The options and arguments that were given, in the order of declaration.
+void add_given(const CLI::App& app, const std::vector<std::string>& but,
+               report::command_line& line) {
     for (const CLI::Option* option : app.get_options()) {
         if (option->count() == 0) continue;
         if (option->get_positional()) {
-            for (const std::string& file : option->results()) {
-                files.push_back((file.size() > 1 && file.front() == '-' ? "./" : "") + file);
-            }
+            for (const std::string& file : option->results()) line.files.push_back(file);
             continue;
         }
         const std::string& name = option->get_lnames().front();
         if (std::ranges::find(but, name) != but.end()) continue;
         if (option->get_type_size() == 0) {
-            given.push_back("--" + name);
+            line.options.push_back({name});
         } else {
             for (const std::string& value : option->results()) {
-                given.push_back("--" + name + "=" + value);
+                line.options.push_back({name, value});
             }
         }
     }
-    given.insert(given.end(), files.begin(), files.end());
-    return given;
 }
 
 // All names of the options of `app`, with their dashes.
@@ -244,7 +240,7 @@ struct parser::state {
     CLI::App app;
     std::string group;
     std::deque<option> options;
-    std::vector<std::string>* arguments = nullptr;  // receives the given arguments
+    report::command_line* arguments = nullptr;  // receives the given arguments
     std::vector<std::string> not_kept;
 };
 
@@ -311,15 +307,17 @@ std::vector<option_line> parser::options() const {
 }
 
 std::vector<std::string> parser::given(const std::vector<std::string>& but) const {
-    return arguments_given(state_->app, but);
+    report::command_line line;
+    add_given(state_->app, but, line);
+    return report::words_of(line);
 }
 
 bool parser::has_option(const std::string& name) const {
     return state_->app.get_option_no_throw(name) != nullptr;
 }
 
-void parser::keep_arguments(std::vector<std::string>& arguments, std::vector<std::string> but) {
-    state_->arguments = &arguments;
+void parser::keep_arguments(report::command_line& line, std::vector<std::string> but) {
+    state_->arguments = &line;
     state_->not_kept = std::move(but);
 }
 
@@ -327,9 +325,7 @@ bool parser::parse(int argc, char** argv) {
     try {
         state_->app.parse(argc, argv);
         if (state_->arguments != nullptr) {
-            for (std::string& word : given(state_->not_kept)) {
-                state_->arguments->push_back(std::move(word));
-            }
+            add_given(state_->app, state_->not_kept, *state_->arguments);
         }
     } catch (const CLI::CallForHelp&) {
         return false;

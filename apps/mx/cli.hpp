@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/report/command_line.hpp"
+
 namespace CLI {
 class Option;
 }
@@ -82,8 +84,9 @@ class parser {
     /// The arguments of parse() without the options named in `but`, in one spelling for any order
     /// and any of the names used.
     std::vector<std::string> given(const std::vector<std::string>& but) const;
-    /// Appends these to `arguments`, which must outlive the parser, when parsing.
-    void keep_arguments(std::vector<std::string>& arguments, std::vector<std::string> but);
+    /// Appends these to the options and files of `line`, which must outlive the parser, when
+    /// parsing.
+    void keep_arguments(report::command_line& line, std::vector<std::string> but);
     /// Whether an option of this name (with dashes) is declared.
     bool has_option(const std::string& name) const;
     /// A declared option by one of its names.

@@ -46,7 +46,7 @@ runner parse_command_line(int argc, char** argv) {
                chosen.name);
     }
     cmd.take_settings();
-    const auto is_quiet = [](const std::string& word) { return word.starts_with("--quiet"); };
+    const auto is_quiet = [](const std::string& word) { return word.starts_with("--quiet="); };
     follow_tasks(std::ranges::any_of(cmd.given({}), is_quiet));
     return run;
 }

@@ -21,6 +21,7 @@
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/lab/schemes.hpp"
 #include "libmx/policy/targets.hpp"
+#include "libmx/report/command_line.hpp"
 #include "libmx/scale/scale_rules.hpp"
 
 namespace mx::app {
@@ -105,7 +106,9 @@ candidates tensors(words_before words) {
             const engine::model model({word}, {}, {});
             for (const auto& t : model.tensors()) {
                 if (names.size() == most_tensors) return names;
-                names.push_back({t.info().name, {}});
+                // A shell would interpret others: they come from a file.
+                const std::string& name = t.info().name;
+                if (report::shell_word(name) == name) names.push_back({name, {}});
             }
         } catch (const base::error&) {  // not a checkpoint
         }

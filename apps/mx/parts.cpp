@@ -17,12 +17,12 @@ void declare_parts(parser& cmd, part_options& o, std::string_view command, bool 
     cmd.group("");
     cmd.add_option("--parts FILE", o.merged, "parts that are merged")->file_name();
     cmd.group("Output");  // restore the heading for later options
-    o.command = {std::string(command)};
-    std::vector<std::string> outputs{"title",     "summary", "threads",       "backend",
-                                     "verbose",   "quiet",   "shard",         "parts",
-                                     "page-sums", "output",  "max-shard-size"};
+    o.given.command = command;
+    std::vector<std::string> outputs{"title",   "summary",   "threads", "backend",
+                                     "verbose", "quiet",     "shard",   "parts",
+                                     "color",   "page-sums", "output",  "max-shard-size"};
     for (const report::writer& w : report::writers) outputs.emplace_back(w.name);
-    cmd.keep_arguments(o.command, std::move(outputs));
+    cmd.keep_arguments(o.given, std::move(outputs));
 }
 
 void check_part_outputs(const part_options& o, const output_options& out) {

@@ -216,7 +216,7 @@ divided_command divide(int argc, char** argv) {
     bool page = false;
     for (const std::string& word : cmd.given({})) {
         if (word.starts_with("--shard=")) refuse("--shard: mpirun divides the run; leave it out");
-        d.quiet = d.quiet || word == "--quiet";
+        d.quiet = d.quiet || word.starts_with("--quiet=");
         page = page || (word.starts_with("--html=") && cmd.has_option("--page-sums"));
         if (name == "quantize" && word.starts_with("--output=")) d.arrays = word.substr(9);
     }

@@ -3,27 +3,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "libmx/base/secrets.hpp"
 
 namespace mx::base {
 namespace {
 
-// Text of a file that a message quotes may be as long as the file.
+// Names and text of a file that a message quotes may be as long as the file.
 constexpr std::size_t most_of_message = 1000;
 
-std::string shortened(const std::string& message) {
-    if (message.size() <= most_of_message) return message;
+std::string shortened(const std::string& text) {
+    if (text.size() <= most_of_message) return printable(text);
     std::size_t end = most_of_message;
-    while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;
-    return message.substr(0, end) + "...";
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+    return printable(text.substr(0, end)) + "...";
 }
 
 std::string compose(const std::string& message, const error_place& place) {
     std::string line;
-    if (!place.file.empty()) line += printable(place.file) + ": ";
-    if (!place.tensor.empty()) line += fmt::format("tensor '{}': ", printable(place.tensor));
+    if (!place.file.empty()) line += shortened(place.file) + ": ";
+    if (!place.tensor.empty()) line += fmt::format("tensor '{}': ", shortened(place.tensor));
     if (place.offset) line += fmt::format("at byte {}: ", *place.offset);
-    return line + printable(shortened(message));
+    return line + shortened(message);
 }
 
 }  // namespace
@@ -45,17 +48,38 @@ std::size_t utf8_length(const std::string& s, std::size_t at) {
     return want;
 }
 
-std::size_t control_length(const std::string& text, std::size_t at) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    if (byte(at) < 0x20 || byte(at) == 0x7f) return 1;
-    if (utf8_length(text, at) == 2) return byte(at) == 0xc2 && byte(at + 1) < 0xa0 ? 2 : 0;
-    if (utf8_length(text, at) != 3 || byte(at) != 0xe2) return 0;
-    const bool embedding = byte(at + 1) == 0x80 && byte(at + 2) >= 0xa8 && byte(at + 2) <= 0xae;
-    const bool isolate = byte(at + 1) == 0x81 && byte(at + 2) >= 0xa6 && byte(at + 2) <= 0xa9;
-    return embedding || isolate ? 3 : 0;
+char32_t code_point(const std::string& text, std::size_t at, std::size_t length) {
+    char32_t c = static_cast<unsigned char>(text[at]);
+    if (length > 1) c &= 0x7fu >> length;  // a leading byte has as many ones as there are bytes
+    for (std::size_t i = 1; i < length; ++i) {
+        c = c << 6 | (static_cast<unsigned>(text[at + i]) & 0x3f);
+    }
+    return c;
 }
 
-std::string printable(const std::string& text) {
+std::size_t control_length(const std::string& text, std::size_t at) {
+    // Controls, separators of lines, what changes the direction of text, annotations, and
+    // Unicode's Default_Ignorable_Code_Point.
+    struct range {
+        char32_t first, last;
+    };
+    static constexpr range hidden[] = {{0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},
+                                       {0x61c, 0x61c},     {0x115f, 0x1160},   {0x17b4, 0x17b5},
+                                       {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2028, 0x202e},
+                                       {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfe00, 0xfe0f},
+                                       {0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff0, 0xfffb},
+                                       {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+    const std::size_t length = utf8_length(text, at);
+    if (length == 0) return 0;
+    const char32_t c = code_point(text, at, length);
+    if (c < 0x7f) return c < 0x20 ? 1 : 0;
+    const bool is_hidden =
+        std::ranges::any_of(hidden, [&](const range& r) { return c >= r.first && c <= r.last; });
+    return is_hidden ? length : 0;
+}
+
+std::string printable(const std::string& from) {
+    const std::string text = without_secrets(from);
     std::string out;
     out.reserve(text.size());
     for (std::size_t at = 0; at < text.size();) {

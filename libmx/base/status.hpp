@@ -34,8 +34,8 @@ struct error_place {
     std::optional<std::uint64_t> offset;  ///< byte offset in `file`
 };
 
-/// Thrown by every room. `what()` is one line without a trailing newline; control characters of
-/// file and tensor names are escaped.
+/// Thrown by every room. `what()` is one line without a trailing newline; control characters are
+/// escaped, and the file, the tensor and the message are cut after 1000 bytes each.
 class error : public std::runtime_error {
   public:
     error(error_kind kind, std::string message, error_place place = {});
@@ -64,13 +64,16 @@ requires(sizeof...(Values) > 0)
 /// Bytes of the well-formed UTF-8 sequence at `at` (Unicode table 3-7), 0 if there is none.
 std::size_t utf8_length(const std::string& s, std::size_t at);
 
-/// Bytes of the character at `at` if it changes how text is displayed: control characters (C0, DEL,
-/// C1), line and paragraph separators, and those that change the direction of the text around them
-/// (U+202A to U+202E, U+2066 to U+2069); 0 otherwise.
+/// The code point of such a sequence of `length` bytes.
+char32_t code_point(const std::string& text, std::size_t at, std::size_t length);
+
+/// Bytes of the character at `at` if it is not shown as itself: control characters (C0, DEL, C1),
+/// line and paragraph separators, those that change the direction of the text around them, and
+/// invisible ones (of zero width, soft hyphens, variation selectors, tags); 0 otherwise.
 std::size_t control_length(const std::string& text, std::size_t at);
 
-/// `text` with such characters and invalid UTF-8 replaced by \xNN escapes, so that a name from a
-/// file can be printed on a terminal.
+/// `text` with such characters and invalid UTF-8 replaced by \xNN escapes, and without secrets
+/// (secrets.hpp), so that a name from a file can be printed on a terminal.
 std::string printable(const std::string& text);
 
 }  // namespace mx::base

@@ -10,6 +10,7 @@
 
 #include "libmx/base/floating_point_environment.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/base/stored_path.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/format/block_formats.hpp"
@@ -122,6 +123,15 @@ recipe parse_recipe(std::string_view text) {
     } catch (const base::error& e) {
         if (e.message().rfind("recipe '", 0) == 0) throw;
         fail(text, e.message());
+    }
+}
+
+void require_files_inside(const recipe& r) {
+    for (const std::string* file : {&r.rotate.file, &r.outer.file}) {
+        if (file->empty() || base::stays_inside(*file)) continue;
+        base::refuse(
+            "recipe '{}': '{}' is not below this folder, and a recipe in a file may name no other",
+            to_string(r), *file);
     }
 }
 

@@ -144,6 +144,10 @@ struct recipe {
 /// wrong part and the nearest valid spelling.
 recipe parse_recipe(std::string_view text);
 
+/// Refuses (base::error, usage) a recipe that names files other than below this folder. For recipes
+/// that a file holds: it may come from others (base::stays_inside).
+void require_files_inside(const recipe& r);
+
 /// Parses several recipes without duplicates: two spellings of one recipe are one. Throws as
 /// parse_recipe does.
 std::vector<recipe> parse_recipes(const std::vector<std::string>& texts);

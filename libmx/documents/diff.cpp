@@ -142,7 +142,7 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
         engine::require_names_once(own, request.paths[i]);
     }
     request.share = share_of(o.parts);
-    const part_inputs of(files, chosen);
+    const part_inputs of(files, chosen, o.parts);
     if (request.share) check_parts(o.parts, of, false);
     diff::diff_result result = diff::diff(readers, chosen, request, control);
 

@@ -57,8 +57,12 @@ std::vector<policy::measured_tensor> described(const std::vector<engine::tensor_
     return of;
 }
 
+bool is_policy_file(const std::string& name) {
+    return name.find_first_of("./") != std::string::npos;
+}
+
 policy::policy policy_of(const std::string& name) {
-    if (name.find_first_of("./") != std::string::npos) {
+    if (is_policy_file(name)) {
         return policy::parse_policy(analysis::open_results(name).content, name);
     }
     return policy::find_policy(name);

@@ -23,7 +23,10 @@ policy::basis basis_of(const judging_options& o);
 std::vector<policy::measured_tensor> described(const std::vector<engine::tensor_ref>& tensors,
                                                const engine::role_finder& roles);
 
-/// The policy of that name, or in the file: a word with a '.' or a '/'. Throws base::error.
+/// Whether the name of a policy is that of a file: a word with a '.' or a '/'.
+bool is_policy_file(const std::string& name);
+
+/// The policy of that name, or in that file. Throws base::error.
 policy::policy policy_of(const std::string& name);
 
 /// The target of that name; "any" for an empty one. Throws base::error (usage).

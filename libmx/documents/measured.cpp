@@ -105,7 +105,7 @@ measured_model::measured_model(const char* name, const measuring_options& o,
     basis_of(o.judging);  // files that cannot be read end a run before it begins
     r.distributions = r.distributions || o.page || o.parts.page_sums;
     r.share = share_of(o.parts);
-    if (r.share) check_parts(o.parts, {opened.files, opened.tensors}, o.page);
+    if (r.share) check_parts(o.parts, {opened.files, opened.tensors, o.parts}, o.page);
 }
 
 report::record measured_model::head() const {
@@ -129,7 +129,8 @@ measured measured_model::finish(report::document d, const analysis::result_list&
         d.tail.emplace_back("tensor_scales", std::move(scales));
     }
     if (is_part()) {
-        finish_part(d, options.parts, *request.share, {opened.files, opened.tensors});
+        finish_part(d, options.parts, *request.share,
+                    {opened.files, opened.tensors, options.parts});
         return {std::move(d), {}};
     }
     if (request.distributions) d.tail.emplace_back("distributions", sums.members());

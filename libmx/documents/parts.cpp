@@ -15,6 +15,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/documents/build_facts.hpp"
+#include "libmx/documents/judging.hpp"
 #include "libmx/io/input_stream.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/io/writer.hpp"
@@ -28,7 +29,7 @@ namespace {
 constexpr const char* part_member = "part";
 constexpr const char* sums_member = "part_sums";
 // Of the sums; another number, or none, is of another version.
-constexpr std::uint64_t sums_layout = 2;
+constexpr std::uint64_t sums_layout = 3;
 // A head lists every file of a model; nothing else in it grows.
 constexpr std::size_t most_head_bytes = std::size_t{1} << 26;
 
@@ -112,6 +113,31 @@ engine::piece_sums sums_in(const report::record& r) {
         texts_in(r, "jobs")};
 }
 
+// As the member `given` of a document, and the files.
+report::record given_by(const report::command_line& line) {
+    report::record r = report::given_record(line);
+    r.emplace_back("files", report::to_list(line.files));
+    return r;
+}
+
+report::command_line given_to(const report::record& part) {
+    const auto* given = report::member<report::record>(part, "given");
+    if (given == nullptr) return {};
+    return {report::text_of(*given, "command"),
+            texts_in(*given, "files"),
+            {},
+            report::options_in(part)};
+}
+
+report::record input_record(const std::string& path, std::uint64_t bytes) {
+    std::error_code failure;
+    const auto time = std::filesystem::last_write_time(path, failure);
+    return {
+        {"path", path},
+        {"bytes", report::tally(bytes)},
+        {"modified", failure ? report::value() : report::tally(time.time_since_epoch().count())}};
+}
+
 report::record head_record(const part_options& o, const part_inputs& inputs, std::uint64_t bytes) {
     const engine::part_number part = engine::parse_part(o.shard);
     return {{"index", report::tally(part.index)},
@@ -120,7 +146,7 @@ report::record head_record(const part_options& o, const part_inputs& inputs, std
             {"version", std::string(version)},
             {"layout", report::tally(sums_layout)},
             {"page_sums", o.page_sums},
-            {"command", report::to_list(o.command)},
+            {"given", given_by(o.given)},
             {"inputs", inputs.files},
             {"tensors", inputs.tensors}};
 }
@@ -129,13 +155,17 @@ report::record head_record(const part_options& o, const part_inputs& inputs, std
 std::string difference_of(const part_head& a, const part_head& b) {
     if (a.version != b.version)
         return fmt::format("mx {} made one, mx {} the other", a.version, b.version);
-    if (a.command != b.command) {
-        const auto [x, y] = std::ranges::mismatch(a.command, b.command);
+    if (a.given != b.given) {
+        std::vector<std::string> first = report::words_of(a.given);
+        std::vector<std::string> second = report::words_of(b.given);
+        first.insert(first.begin(), a.given.command);
+        second.insert(second.begin(), b.given.command);
+        const auto [x, y] = std::ranges::mismatch(first, second);
         const auto word = [](auto at, const std::vector<std::string>& of) {
             return at == of.end() ? std::string("nothing") : fmt::format("'{}'", *at);
         };
-        return fmt::format("one was asked for {}, the other for {}", word(x, a.command),
-                           word(y, b.command));
+        return fmt::format("one was asked for {}, the other for {}", word(x, first),
+                           word(y, second));
     }
     if (a.number.count != b.number.count) {
         return fmt::format("one is of {} parts, the other of {}", a.number.count, b.number.count);
@@ -152,7 +182,26 @@ std::string difference_of(const part_head& a, const part_head& b) {
     return {};
 }
 
+// Refuses a part of another command, or with options that no part has.
+void check_given(const std::string& path, const report::command_line& given) {
+    const auto among = [](const auto& list, std::string_view name) {
+        return std::ranges::find(list, name) != list.end();
+    };
+    if (!among(part_commands, given.command) || given.files.empty()) {
+        no_part(path, "has invalid data about its part");
+    }
+    for (const report::given_option& o : given.options) {
+        if (among(part_option_names, o.name)) continue;
+        no_part(path, fmt::format("holds '--{}', which is no option of a part", o.name));
+    }
+}
+
 }  // namespace
+
+bool names_file(const report::given_option& o) {
+    return o.name == "eval" || o.name == "plan" ||
+           (o.name == "policy" && is_policy_file(o.value.value_or("")));
+}
 
 part_head read_part_head(const std::string& path) {
     const report::record r = object_in(
@@ -162,14 +211,15 @@ part_head read_part_head(const std::string& path) {
     h.number = {count_of(r, "index"), count_of(r, "count")};
     if (count_of(r, "layout") != sums_layout) no_part(path, "has sums of another version of mx");
     h.version = report::text_of(r, "version");
-    h.command = texts_in(r, "command");
+    h.given = given_to(r);
     h.tensors = report::text_of(r, "tensors");
     if (const auto* yes = report::member<bool>(r, "page_sums")) h.page_sums = *yes;
     if (const auto* files = report::member<report::list>(r, "inputs")) h.inputs = *files;
     if (h.number.index == 0 || h.number.index > h.number.count ||
-        h.number.count > engine::most_parts || h.command.empty()) {
+        h.number.count > engine::most_parts) {
         no_part(path, "has invalid data about its part");
     }
+    check_given(path, h.given);
     return h;
 }
 
@@ -229,15 +279,15 @@ std::string part_text(const part_options& o, const part_inputs& inputs, std::uin
     return text.substr(first, text.find(",\n", first) - first);
 }
 
-part_inputs::part_inputs(const file_sizes& opened, const std::vector<engine::tensor_ref>& of) {
-    for (const auto& [path, bytes, given] : opened) {
+part_inputs::part_inputs(const file_sizes& opened, const std::vector<engine::tensor_ref>& of,
+                         const part_options& o) {
+    for (const auto& [path, bytes, given] : opened) files.emplace_back(input_record(path, bytes));
+    for (const report::given_option& option : o.given.options) {
+        if (!names_file(option)) continue;
+        const std::string path = option.value.value_or("");
         std::error_code failure;
-        const auto time = std::filesystem::last_write_time(path, failure);
-        files.emplace_back(
-            report::record{{"path", path},
-                           {"bytes", report::tally(bytes)},
-                           {"modified", failure ? report::value()
-                                                : report::tally(time.time_since_epoch().count())}});
+        const auto bytes = std::filesystem::file_size(path, failure);
+        files.emplace_back(input_record(path, failure ? 0 : bytes));
     }
     std::uint64_t digest = 0;
     for (const engine::tensor_ref& t : of) {

@@ -5,32 +5,56 @@
 // completed.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/documents/inputs.hpp"
 #include "libmx/engine/share.hpp"
+#include "libmx/report/command_line.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::documents {
 
 struct part_options {
-    std::string shard;                 ///< "3/7"; empty: all of it
-    bool page_sums = false;            ///< of a part: also the sums for a page
-    std::vector<std::string> merged;   ///< files of all parts, which are merged
-    std::vector<std::string> command;  ///< and the arguments that parts have in common
+    std::string shard;                ///< "3/7"; empty: all of it
+    bool page_sums = false;           ///< of a part: also the sums for a page
+    std::vector<std::string> merged;  ///< files of all parts, which are merged
+    report::command_line given;       ///< command, files and options that parts have in common
 };
+
+/// THE LIST of what a part may be of: commands, and options that decide what a run computes and
+/// shows. Outputs and what does not change them (threads, backend) are not among them: a part comes
+/// from others, and mx merge takes nothing else from it.
+inline constexpr std::array part_commands{"analyze", "compare", "cluster", "diff", "quantize"};
+inline constexpr auto part_option_names = std::to_array<std::string_view>(
+    {"tensor", "as", "shape", "dtype", "byte-offset", "raw", "integers", "swizzled", "split",
+     "transpose", "experts", "heads", "role", "role-pattern", "norm-bias", "group", "recipe",
+     "sha256", "policy", "target", "eval", "all", "fail-above", "regret",
+     // analyze
+     "histograms", "decompose", "worst",
+     // compare
+     "element", "scale-format", "dialect", "transform", "transform-size", "offset", "axis", "block",
+     "round", "scale", "draws", "phase-sweep", "no-regret", "baseline", "top", "layers",
+     // diff
+     "labels", "as-given", "transpose-first", "transpose-second",
+     // quantize
+     "plan", "all-tensors", "keep-rest", "packed"});
+
+/// Whether the value of an option of a part is the path of a file beside the model.
+bool names_file(const report::given_option& o);
 
 /// The identity of a part.
 struct part_head {
     std::string path;  ///< of its file
     engine::part_number number;
     bool page_sums = false;
-    std::string version;               ///< of mx
-    std::vector<std::string> command;  ///< and its arguments, without those for outputs and threads
-    report::list inputs;               ///< path, bytes and time of change of every file
-    std::string tensors;               ///< digest of names, dtypes and shapes
+    std::string version;         ///< of mx
+    report::command_line given;  ///< as in part_options; names of its options are in THE LIST
+    report::list inputs;         ///< path, bytes and time of change of every file
+    std::string tensors;         ///< digest of names, dtypes and shapes
 };
 
 /// Reads it from a results file, or from one of arrays (.safetensors). Throws base::error (input)
@@ -48,9 +72,10 @@ inline bool is_part(const std::shared_ptr<engine::run_share>& share) {
     return share && !share->merges;
 }
 
-/// The files of the tensors `of`, as in part_head.
+/// The files of the tensors `of` and those that options of a part name, as in part_head.
 struct part_inputs {
-    part_inputs(const file_sizes& opened, const std::vector<engine::tensor_ref>& of);
+    part_inputs(const file_sizes& opened, const std::vector<engine::tensor_ref>& of,
+                const part_options& o);
 
     report::list files;
     std::string tensors;

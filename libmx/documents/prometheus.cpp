@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "libmx/base/status.hpp"
 #include "libmx/documents/watch.hpp"
 #include "libmx/report/members.hpp"
 
@@ -35,12 +36,12 @@ constexpr std::array tensor_metrics{
                "Share of codes that changed since the checkpoint before."},
 };
 
-// A label's value: backslash, quote and newline are escaped.
-std::string escaped(std::string_view text) {
+// A label's value. One that is not UTF-8 would make the collector discard the whole file.
+std::string escaped(const std::string& text) {
     std::string out;
-    for (const char c : text) {
+    for (const char c : base::printable(text)) {
         if (c == '\\' || c == '"') out += '\\';
-        out += c == '\n' ? std::string("\\n") : std::string(1, c);
+        out += c;
     }
     return out;
 }

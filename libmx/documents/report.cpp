@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
+#include "libmx/base/stored_path.hpp"
 #include "libmx/documents/measured.hpp"
 #include "libmx/pages/document_page.hpp"
 #include "libmx/report/members.hpp"
@@ -29,7 +30,7 @@ bool kept(std::string_view member) {
 // The digests computed here, by path: the dumps of mx diff may be one file.
 using digests = std::map<std::string, std::string>;
 
-// Adds digests to inputs without one, if the file still exists with the same size.
+// Adds digests to inputs without one, if the file is below this folder and still has its size.
 void add_digests(report::record& head, const digest_function& digest, digests& computed) {
     for (auto& [name, v] : head) {
         auto* inputs = name == "inputs" ? std::get_if<report::list>(&v) : nullptr;
@@ -38,6 +39,7 @@ void add_digests(report::record& head, const digest_function& digest, digests& c
             auto* file = std::get_if<report::record>(&input);
             if (file == nullptr || !report::text_of(*file, "sha256").empty()) continue;
             const std::string path = report::text_of(*file, "path");
+            if (!base::stays_inside(path)) continue;
             const auto bytes = report::number_of(*file, "bytes");
             std::error_code failure;
             const auto size = std::filesystem::file_size(path, failure);

@@ -72,7 +72,11 @@ std::size_t need(const io::reader& file, const std::string& tensor, const char* 
 codec::recipe parse_named(const io::reader& file, const std::string& tensor,
                           const std::string& text) {
     try {
-        return codec::parse_recipe(text);
+        codec::recipe r = codec::parse_recipe(text);
+        codec::recipe opened = r;
+        opened.outer.file.clear();  // the file holds the scale
+        codec::require_files_inside(opened);
+        return r;
     } catch (const base::error& e) {
         fail(file, tensor, e.message());
     }

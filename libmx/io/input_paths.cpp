@@ -5,11 +5,17 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "libmx/base/parsed.hpp"
+#include "libmx/base/stored_path.hpp"
 #include "libmx/io/input_file.hpp"
 #include "libmx/io/remote.hpp"
 
@@ -55,7 +61,28 @@ std::vector<std::string> loose_shards(const std::string& directory) {
         if (path.ends_with(".index.json") || fs::path(path).filename() == ".metadata") return {};
         if (path.ends_with(".safetensors")) shards.push_back(path);
     }
+    require_all_shards(directory, shards);
     return shards.size() < 2 ? std::vector<std::string>() : shards;
+}
+
+// "NAME-00002-of-00005.safetensors": NAME and 5, and 2.
+struct shard_name {
+    std::pair<std::string, std::uint64_t> set;
+    std::uint64_t number = 0;
+};
+std::optional<shard_name> parsed_shard(const std::string& path) {
+    std::string rest = fs::path(path).stem().string();
+    const auto number_after = [&](std::string_view mark) -> std::optional<std::uint64_t> {
+        const std::size_t at = rest.rfind(mark);
+        if (at == std::string::npos) return std::nullopt;
+        const auto number = base::parsed<std::uint64_t>(rest.substr(at + mark.size()));
+        rest.resize(at);
+        return number;
+    };
+    const auto count = number_after("-of-");
+    const auto number = number_after("-");
+    if (!count || !number || *number > *count) return std::nullopt;
+    return shard_name{{rest, *count}, *number};
 }
 
 }  // namespace
@@ -92,6 +119,24 @@ std::vector<std::string> input_paths(const std::vector<std::string>& named) {
     return paths;
 }
 
+void require_all_shards(const std::string& folder, const std::vector<std::string>& files) {
+    std::map<std::pair<std::string, std::uint64_t>, std::set<std::uint64_t>> sets;
+    for (const std::string& path : files) {
+        if (const auto shard = parsed_shard(path)) sets[shard->set].insert(shard->number);
+    }
+    for (const auto& [of, numbers] : sets) {
+        // Some writers count from 0.
+        std::uint64_t missing = numbers.contains(0) ? 0 : 1;
+        const std::uint64_t end = missing + of.second;
+        while (numbers.contains(missing)) ++missing;
+        if (missing >= end) continue;
+        fail(folder,
+             fmt::format("holds {} of the {} shards of '{}' and no index: {:05} of {:05} is "
+                         "missing; fetch it, or name the files to read",
+                         numbers.size(), of.second, of.first, missing, of.second));
+    }
+}
+
 bool is_folder(const std::string& path) {
     if (is_remote(path)) return remote_listing(path).has_value();
     std::error_code ignored;
@@ -111,10 +156,13 @@ std::vector<std::string> paths_in(const std::string& directory) {
     return paths;
 }
 
-bool stays_inside(const std::string& path) {
-    const fs::path parts(path);
-    if (path.empty() || parts.is_absolute() || path.find('\0') != std::string::npos) return false;
-    return std::ranges::find(parts, "..") == parts.end();
+std::optional<std::string> path_beside(const std::string& file, const std::string& named) {
+    if (!base::stays_inside(named)) return std::nullopt;
+    // One spelling of it, so that a file is opened once.
+    const fs::path shortest = fs::path(named).lexically_normal();
+    std::string path = (fs::path(file).parent_path() / shortest).string();
+    if (is_remote(path) != is_remote(file)) return std::nullopt;
+    return path;
 }
 
 }  // namespace mx::io

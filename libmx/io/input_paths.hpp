@@ -2,6 +2,7 @@
 // The names of inputs in options or files, as paths to open.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,12 @@ std::vector<std::string> matched_paths(const std::vector<std::string>& named);
 
 /// The same, and replaces directories without a shard index by their *.safetensors, sorted, if
 /// there are several; other directories are left to open_model. Throws base::error (input) also for
-/// links without a target or in a circle.
+/// links without a target or in a circle, and what require_all_shards throws.
 std::vector<std::string> input_paths(const std::vector<std::string>& named);
+
+/// Refuses (base::error, input) the files of a folder without an index if they are some of several
+/// shards, NAME-0000I-of-0000N.safetensors, but not all.
+void require_all_shards(const std::string& folder, const std::vector<std::string>& files);
 
 /// Whether `path` is a directory, or a folder that can be listed where it is remote (remote.hpp).
 /// Throws what remote_listing throws.
@@ -24,8 +29,8 @@ bool is_folder(const std::string& path);
 /// Throws base::error (input), and what remote_listing throws.
 std::vector<std::string> paths_in(const std::string& directory);
 
-/// Whether `path`, as named in a file, stays below the directory it is relative to: a downloaded
-/// file must not refer to files elsewhere.
-bool stays_inside(const std::string& path);
+/// The path of the file that `file`, a path or an address, refers to as `named`: below the folder
+/// of `file`, and at an address exactly if `file` is. None for any other name (base::stays_inside).
+std::optional<std::string> path_beside(const std::string& file, const std::string& named);
 
 }  // namespace mx::io

@@ -44,6 +44,7 @@ std::string model_in(const std::string& directory) {
         if (path.ends_with(".safetensors")) files.push_back(path);
     }
     if (indexes.size() == 1) return indexes.front();
+    if (indexes.empty()) require_all_shards(directory, files);
     if (indexes.empty() && files.size() == 1) return files.front();
     if (indexes.empty() && files.empty()) {
         const foreign_archive* foreign = foreign_directory_at(directory);

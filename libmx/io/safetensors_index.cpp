@@ -17,6 +17,7 @@
 #include "libmx/io/remote.hpp"
 #include "libmx/io/safetensors_header.hpp"
 #include "libmx/io/strict_json.hpp"
+#include "libmx/io/writer.hpp"
 
 namespace mx::io {
 namespace {
@@ -26,10 +27,13 @@ namespace fs = std::filesystem;
 // {"metadata": {...}, "weight_map": {"tensor": "shard"}}; other members are ignored.
 class index_listener final : public json_listener {
   public:
-    std::map<std::string, std::vector<std::string>> shards;  ///< shard to its tensors
+    explicit index_listener(const std::string& index) : index_(index) {}
+
+    std::map<std::string, std::vector<std::string>> shards;  ///< path of a shard to its tensors
     std::map<std::string, std::string> metadata;
     bool has_map = false;
     bool of_mx = false;  ///< it is not an index, but results
+    bool unfinished = false;
 
     void open(bool object) override {
         if (depth() == 1 && !object) fail("the index is not a JSON object");
@@ -49,21 +53,26 @@ class index_listener final : public json_listener {
     void scalar(const json_scalar& value) override {
         if (depth() == 0) fail("the index is not a JSON object");
         if (depth() == 1 && section_ == "weight_map") fail("weight_map is not an object");
-        if (depth() == 1 && section_ == "schema" && value.text.starts_with("mx.")) of_mx = true;
+        if (depth() == 1 && section_ == "schema") {
+            unfinished = value.text == unfinished_schema;
+            of_mx = value.text.starts_with("mx.");
+        }
         if (depth() != 2) return;
         if (section_ == "metadata" && !value.text.empty()) metadata[key_] = value.text;
         if (section_ != "weight_map") return;
         if (value.is != json_scalar::type::text) {
             fail("weight_map does not give a file name here", key_);
         }
-        if (!stays_inside(value.text)) {
+        const auto path = path_beside(index_, value.text);
+        if (!path) {
             fail(fmt::format("the shard '{}' is outside the directory of the index", value.text),
                  key_);
         }
-        shards[value.text].push_back(key_);
+        shards[*path].push_back(key_);
     }
 
   private:
+    const std::string& index_;  // its path
     std::string section_;
     std::string key_;
 };
@@ -104,11 +113,16 @@ class omission {
 class sharded_reader final : public file_reader, public remarking {
   public:
     sharded_reader(shared_file file, const open_options& options) : file_reader(std::move(file)) {
-        index_listener listener;
+        index_listener listener(file_->path());
         if (file_->size() > safetensors_header_limit) {
             fail({}, fmt::format("{} bytes are too many for an index", file_->size()));
         }
         parse_json(file_, 0, file_->size(), "index", listener);
+        if (listener.unfinished) {
+            fail({},
+                 "its files are not complete: mx is writing them, or ended before it had; repeat "
+                 "the command that writes them");
+        }
         if (listener.of_mx) {
             fail({},
                  "holds what mx wrote with --json, not tensors; mx diff, mx gate, mx plan and mx "
@@ -116,11 +130,8 @@ class sharded_reader final : public file_reader, public remarking {
         }
         if (!listener.has_map) fail({}, "the index has no weight_map");
         metadata_ = std::move(listener.metadata);
-        const fs::path directory = fs::path(file_->path()).parent_path();
         std::vector<std::string> paths;
-        for (const auto& [shard, names] : listener.shards) {
-            paths.push_back((directory / shard).string());
-        }
+        for (const auto& [shard, names] : listener.shards) paths.push_back(shard);
         open_shards(paths, options, listener);
         std::size_t index = 0;
         for (auto& [shard, names] : listener.shards) add_shard(index++, paths, names);

@@ -54,6 +54,8 @@ std::unique_ptr<array_writer> create_safetensors(const std::string& path,
                                                  const metadata_map& metadata);
 /// How the index of a sharded checkpoint ends.
 inline constexpr std::string_view shards_ending = ".safetensors.index.json";
+/// What such an index holds as its "schema" while its files are put in place.
+inline constexpr std::string_view unfinished_schema = "mx.unfinished";
 /// The bytes of a shard that is not limited by the user.
 inline constexpr std::uint64_t usual_shard_bytes = 5'000'000'000;
 /// The arrays in shards next to the index `path`, in plan order: each has at most `most_bytes`

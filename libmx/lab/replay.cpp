@@ -15,6 +15,7 @@
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/io/input_file.hpp"
+#include "libmx/io/input_paths.hpp"
 #include "libmx/lab/optimizer.hpp"
 #include "libmx/lab/proxy.hpp"
 #include "libmx/lab/tensor_file.hpp"
@@ -140,6 +141,14 @@ std::string hex_of(float x) { return fmt::format("0x{:08x}", base::bits_of(x)); 
 
 double square(double x) { return x * x; }
 
+// CASE.SCHEME.safetensors, beside the case that names the scheme.
+std::string path_of(const case_file& in, const std::string& scheme) {
+    const std::string stem = fs::path(stem_of(in.path)).filename().string();
+    const auto path = io::path_beside(in.path, fmt::format("{}.{}.safetensors", stem, scheme));
+    if (!path) in.fail(fmt::format("scheme '{}': its file is not beside the case", scheme));
+    return *path;
+}
+
 // One scheme of a case.
 class scheme_replay {
   public:
@@ -149,7 +158,7 @@ class scheme_replay {
           inputs_(inputs),
           about_(about),
           options_(options),
-          stored_(fmt::format("{}.{}.safetensors", stem_of(in.path), scheme)),
+          stored_(path_of(in, scheme)),
           on_(options.threads, options.backend),
           bounds_(bounds_of(scheme, in.count("d"))),
           shape_{in.count("d"), in.count("layers"), activation::gelu, norm_kind::layer},

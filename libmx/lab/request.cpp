@@ -8,6 +8,7 @@
 
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/base/stored_path.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/lab/model.hpp"
 
@@ -361,6 +362,43 @@ run_request from_text(const std::map<std::string, std::string>& text) {
         }
     }
     return r;
+}
+
+namespace {
+
+// Recipes may name matrices.
+void require_recipes_inside(const std::vector<setting>& settings) {
+    for (const setting& s : settings) {
+        precision p;
+        apply(p, s);
+        std::vector<operand_rule> rules{p.gain, p.norm_input, p.norm_output};
+        for (const auto& of_stage : p.operands) {
+            rules.insert(rules.end(), of_stage.begin(), of_stage.end());
+        }
+        for (const operand_rule& rule : rules) {
+            if (rule.recipe && rule.recipe->blocks) {
+                codec::require_files_inside(*rule.recipe->blocks);
+            }
+        }
+    }
+}
+
+}  // namespace
+
+void settle_files(run_request& r, const named_files& named) {
+    for (const auto& [key, path] : {std::pair("text", &r.text_file), {"data", &r.data_file}}) {
+        const auto own = named.find(key);
+        if (own != named.end() && path->empty())
+            base::refuse("--{}: the run reads no such file", key);
+        if (own != named.end()) {
+            *path = own->second;
+        } else if (!path->empty() && !base::stays_inside(*path)) {
+            base::refuse("trains on '{}', which is not below this folder: name the file with --{}",
+                         *path, key);
+        }
+    }
+    require_recipes_inside(r.settings);
+    for (const intervention& i : r.interventions) require_recipes_inside(i.settings);
 }
 
 std::vector<setting> settings_after(const run_request& r, std::uint64_t done) {

@@ -121,6 +121,14 @@ void check(const run_request& r);
 std::map<std::string, std::string> to_text(const run_request& r);
 run_request from_text(const std::map<std::string, std::string>& text);
 
+/// Files that a run still reads when it is resumed, by the key of the request: text, data.
+using named_files = std::map<std::string, std::string>;
+
+/// Replaces the files of a request that a checkpoint holds by those that the user named, and
+/// refuses (base::error, usage) others that are not below this folder: a checkpoint may come from
+/// others.
+void settle_files(run_request& r, const named_files& named);
+
 /// The settings of the update after `done` updates.
 std::vector<setting> settings_after(const run_request& r, std::uint64_t done);
 

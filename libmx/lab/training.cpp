@@ -82,7 +82,7 @@ training::training(const run_request& request, machine on)
 
 namespace {
 
-run_request request_in(const tensor_file& file) {
+run_request request_in(const tensor_file& file, const named_files& named) {
     const auto kind = file.metadata().find("kind");
     if (kind == file.metadata().end() || kind->second != checkpoint_kind) {
         file.fail(
@@ -96,6 +96,7 @@ run_request request_in(const tensor_file& file) {
     }
     try {
         run_request r = from_text(text);
+        settle_files(r, named);
         check(r);
         return r;
     } catch (const base::error& e) {
@@ -105,8 +106,8 @@ run_request request_in(const tensor_file& file) {
 
 }  // namespace
 
-training::training(const std::string& checkpoint, machine on)
-    : training(unfilled{false}, request_in(tensor_file(checkpoint)), std::move(on)) {
+training::training(const std::string& checkpoint, machine on, const named_files& named)
+    : training(unfilled{false}, request_in(tensor_file(checkpoint), named), std::move(on)) {
     const tensor_file file(checkpoint);
     values_.assign(model_->parameters().size(), 0.0f);
     const bool adam = request_.by == optimizer::adam;

@@ -29,9 +29,9 @@ class training {
     /// Starts a run. Throws base::error: usage for a contradictory request, input for files that do
     /// not fit it.
     training(const run_request& request, machine on);
-    /// Continues from a checkpoint. Throws base::error (input) if the file is not a checkpoint of
-    /// this version.
-    training(const std::string& checkpoint, machine on);
+    /// Continues from a checkpoint; settle_files() takes `named`. Throws base::error (input) if the
+    /// file is not a checkpoint of this version.
+    training(const std::string& checkpoint, machine on, const named_files& named = {});
 
     const run_request& request() const { return request_; }
     /// Sets the total number of updates and appends interventions. Past updates stay as they are.

@@ -156,6 +156,7 @@ class rule_reader {
         if (spelling.empty()) return;
         try {
             r.recipe = codec::parse_recipe(spelling);
+            codec::require_files_inside(*r.recipe);
         } catch (const base::error& e) {
             fail("has an invalid recipe: " + e.message());
         }

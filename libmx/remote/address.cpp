@@ -11,8 +11,9 @@
 #include <string_view>
 #include <utility>
 
+#include "libmx/base/secrets.hpp"
 #include "libmx/base/status.hpp"
-#include "libmx/io/input_paths.hpp"
+#include "libmx/base/stored_path.hpp"
 #include "libmx/io/remote.hpp"
 #include "libmx/remote/server.hpp"
 
@@ -37,6 +38,13 @@ std::string environment(const char* name) {
             base::refuse("{} in the environment holds a control character", name);
         }
     }
+    return value;
+}
+
+// A value that no output may repeat.
+std::string secret_of(const char* name) {
+    std::string value = environment(name);
+    base::hide_secret(value);
     return value;
 }
 
@@ -67,7 +75,7 @@ remote_address hub_address(const std::string& url, const std::string& path) {
     return {
         path,
         url,
-        {environment("HF_TOKEN"), {}, {}, {}, {}},
+        {secret_of("HF_TOKEN"), {}, {}, {}, {}},
         "HF_TOKEN in the environment gives the token that a private or gated repository asks for"};
 }
 
@@ -88,7 +96,7 @@ hub_repository ask_hub(const hub_place& place) {
     const auto files = answer.find("siblings");
     for (const auto& file : files != answer.end() ? *files : nlohmann::json::array()) {
         const auto of = file.is_object() ? file.find("rfilename") : file.end();
-        if (of == file.end() || !of->is_string() || !stays_inside(of->get<std::string>())) {
+        if (of == file.end() || !of->is_string() || !base::stays_inside(of->get<std::string>())) {
             input_error("the hub's list of files holds something else", {shown, {}, {}});
         }
         found.files.push_back(of->get<std::string>());
@@ -107,8 +115,8 @@ remote_address s3_address(const std::string& path) {
     }
     http_credentials who{{},
                          environment("AWS_ACCESS_KEY_ID"),
-                         environment("AWS_SECRET_ACCESS_KEY"),
-                         environment("AWS_SESSION_TOKEN"),
+                         secret_of("AWS_SECRET_ACCESS_KEY"),
+                         secret_of("AWS_SESSION_TOKEN"),
                          environment("AWS_REGION")};
     if (who.region.empty()) who.region = environment("AWS_DEFAULT_REGION");
     if (who.region.empty()) who.region = "us-east-1";
@@ -144,7 +152,7 @@ hub_place parse_hub_place(const std::string& path) {
     }
     if (!is_name(place.organisation) || !is_name(place.name) || place.revision.empty() ||
         place.revision == "." || place.revision == ".." ||
-        (!place.file.empty() && !stays_inside(place.file))) {
+        (!place.file.empty() && !base::stays_inside(place.file))) {
         no_address(path, "an address of the hub is hf://ORG/NAME[@REVISION][/FILE]");
     }
     return place;

@@ -12,8 +12,10 @@
 #include <new>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "libmx/base/parsed.hpp"
+#include "libmx/base/secrets.hpp"
 #include "libmx/io/remote.hpp"
 
 namespace mx::io {
@@ -22,9 +24,6 @@ namespace {
 constexpr long connect_seconds = 20;
 // A server that sends nothing for this long has lost the request.
 constexpr long silent_seconds = 30;
-// Shorter words occur in messages by chance.
-constexpr std::size_t least_secret = 8;
-constexpr std::string_view hidden_secret = "(secret)";
 
 using url_handle = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 using header_list = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
@@ -188,21 +187,7 @@ bool holds_secret(const http_credentials& who, const std::string& text) {
 }
 
 std::string without_secrets(const http_credentials& who, std::string text) {
-    const auto same = [](char a, char b) {
-        return std::tolower(static_cast<unsigned char>(a)) ==
-               std::tolower(static_cast<unsigned char>(b));
-    };
-    for (const std::string* secret : {&who.bearer, &who.secret, &who.session}) {
-        if (secret->size() < least_secret) continue;
-        for (auto from = text.begin();;) {
-            const auto at = std::search(from, text.end(), secret->begin(), secret->end(), same);
-            if (at == text.end()) break;
-            const auto offset = at - text.begin();
-            text.replace(static_cast<std::size_t>(offset), secret->size(), hidden_secret);
-            from = text.begin() + offset + static_cast<std::ptrdiff_t>(hidden_secret.size());
-        }
-    }
-    return text;
+    return base::without_words(std::move(text), {who.bearer, who.secret, who.session});
 }
 
 struct http_session::handles {

@@ -96,7 +96,7 @@ void server::check_redirect(const http_request& from, const std::string& redirec
     if (++p.redirects > most_redirects) fail("the server redirects without end");
 }
 
-http_answer server::ask(http_session& session, http_request request, std::span<std::byte> body,
+http_answer server::ask(http_session& session, http_request& request, std::span<std::byte> body,
                         patience& p) {
     const int wanted = request.begin ? 206 : 200;
     std::string target = this->target();
@@ -256,7 +256,8 @@ std::string server::whole(std::size_t most) {
     http_session& session = through_ != nullptr ? *through_ : own.emplace();
     patience p{never};
     std::vector<std::byte> text(most);
-    const http_answer answer = ask(session, {}, text, p);
+    http_request request;
+    const http_answer answer = ask(session, request, text, p);
     if (answer.too_long) fail(fmt::format("the answer has more than {} bytes", most));
     if (!answer.problem.empty()) fail(fmt::format("no whole answer: {}", answer.problem));
     return {reinterpret_cast<const char*>(text.data()), answer.bytes};

@@ -41,7 +41,8 @@ class server {
 
   private:
     struct patience;
-    http_answer ask(http_session& session, http_request request, std::span<std::byte> body,
+    // Afterwards `request` has the address that answered.
+    http_answer ask(http_session& session, http_request& request, std::span<std::byte> body,
                     patience& p);
     std::string complaint(const http_request& request, const http_answer& answer) const;
     [[noreturn]] void fail(const std::string& message,

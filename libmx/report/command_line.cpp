@@ -43,7 +43,7 @@ std::string through_printf(std::string text) {
 std::string name_of(const std::string& option) {
     if (option == "tensor") return "-t";
     if (option == "recipe") return "-r";
-    return "--" + option;
+    return shell_word("--" + option);
 }
 
 std::string option_text(const given_option& o) {
@@ -52,6 +52,11 @@ std::string option_text(const given_option& o) {
     // A value that begins like an option belongs to its name.
     if (!o.value->starts_with('-')) return name + " " + shell_word(*o.value);
     return shell_word(fmt::format("--{}={}", o.name, *o.value));
+}
+
+// A name may begin like an option; '-' alone is standard input.
+std::string file_word(const std::string& file) {
+    return (file.size() > 1 && file.front() == '-' ? "./" : "") + file;
 }
 
 // Whether a name that is not UTF-8 lost bytes when it was written as JSON.
@@ -73,16 +78,24 @@ void command_line::set(std::string_view name, const std::vector<std::string>& va
 }
 
 std::string command_line::text() const {
-    std::string text = "mx " + command;
+    std::string text = "mx " + shell_word(command);
     for (const std::string& file : files) {
-        // A name may begin like an option; '-' alone is standard input.
-        text += " " + shell_word((file.size() > 1 && file.front() == '-' ? "./" : "") + file);
+        text += " " + shell_word(file_word(file));
     }
     const bool last = tensor.starts_with('-');
     if (!tensor.empty() && !last) text += " " + shell_word(tensor);
     for (const given_option& o : options) text += " " + option_text(o);
     if (last) text += " -- " + shell_word(tensor);
     return text;
+}
+
+std::vector<std::string> words_of(const command_line& line) {
+    std::vector<std::string> words;
+    for (const given_option& o : line.options) {
+        words.push_back(fmt::format("--{}={}", o.name, o.value.value_or("true")));
+    }
+    for (const std::string& file : line.files) words.push_back(file_word(file));
+    return words;
 }
 
 std::shared_ptr<const given_command> given_in(const record& head) {

@@ -41,6 +41,10 @@ struct command_line {
     bool operator==(const command_line&) const = default;
 };
 
+/// The options and files of a command line, for a parser: --name=value (--name=true for a flag, so
+/// that no word becomes the value of the one before), and ./ before a file that begins with '-'.
+std::vector<std::string> words_of(const command_line& line);
+
 /// The command that measured the results of a document (mx.analysis/1): the members `inputs` and
 /// `given`.
 struct given_command {

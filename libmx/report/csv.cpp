@@ -47,7 +47,7 @@ std::vector<std::string> header_of(const record_list& results) {
 void write_csv(const document& d, const layout&, const sink& out) {
     const std::vector<std::string> names = header_of(d.results);
     std::vector<std::string> fields;
-    for (const std::string& name : names) fields.push_back(csv_field(name));
+    for (const std::string& name : names) fields.push_back(csv_field(base::printable(name)));
     out(csv_line(fields));
     base::task writing("writing", d.results.size());
     for (const record& r : d.results) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "libmx/base/secrets.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/task.hpp"
 #include "libmx/report/json_line.hpp"
@@ -42,26 +43,27 @@ json to_json(const value& v) {
     return std::visit(converter{}, static_cast<const alternatives&>(v));
 }
 
-// The code point of a character of one, two or three bytes.
-unsigned code_point(std::string_view c) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned>(c[i]) & 0xffu; };
-    if (c.size() == 1) return byte(0);
-    if (c.size() == 2) return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
-    return (byte(0) & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+// The character as JSON writes it in ASCII; beyond U+FFFF as two surrogates.
+std::string escaped_code(char32_t c) {
+    if (c < 0x10000) return fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    const unsigned beyond = static_cast<unsigned>(c) - 0x10000;
+    return fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (beyond >> 10), 0xdc00 + (beyond & 0x3ff));
 }
 
 // Names from files may contain any bytes. The document must still be valid UTF-8 and safe to show
 // on a terminal; of the control characters, the library escapes only C0.
 std::string dump(const json& j) {
-    std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace);
-    if (text.find_first_of("\x7f\xc2\xe2") == std::string::npos) return text;
+    const std::string text =
+        base::without_secrets(j.dump(-1, ' ', false, json::error_handler_t::replace));
+    const auto plain = [](char c) { return static_cast<unsigned char>(c) < 0x7f; };
+    if (std::ranges::all_of(text, plain)) return text;
     std::string out;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t length = base::control_length(text, at);
         if (length == 0) {
             out += text[at++];
         } else {
-            out += fmt::format("\\u{:04x}", code_point(std::string_view(text).substr(at, length)));
+            out += escaped_code(base::code_point(text, at, length));
             at += length;
         }
     }

@@ -24,15 +24,19 @@ std::string code_span(const std::string& text) {
 }
 
 std::string escaped(const std::string& text) {
-    std::string out;
+    std::string line;
     for (const char c : text) {
         // A title broken inside a word drops its hyphen together with the break.
-        if (c == '\n' && !out.empty() && out.back() == '-') {
-            out.pop_back();
-            continue;
+        if (c == '\n' && line.ends_with('-')) {
+            line.pop_back();
+        } else {
+            line += c == '\n' ? ' ' : c;
         }
+    }
+    std::string out;
+    for (const char c : base::printable(line)) {
         if (std::string_view("\\`*_[]<>|#").find(c) != std::string_view::npos) out += '\\';
-        out += c == '\n' ? ' ' : c;
+        out += c;
     }
     return out;
 }

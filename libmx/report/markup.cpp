@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "libmx/base/joined.hpp"
+#include "libmx/base/secrets.hpp"
 #include "libmx/base/status.hpp"
 
 namespace mx::report {
@@ -25,7 +26,7 @@ std::string_view reference(char c) {
 }  // namespace
 
 std::string escaped(std::string_view view) {
-    const std::string text(view);
+    const std::string text = base::without_secrets(std::string(view));
     std::string out;
     out.reserve(text.size());
     for (std::size_t at = 0; at < text.size();) {

@@ -318,8 +318,8 @@ def test_parts_are_merged_into_the_bytes_of_one_call(tmp_path, mx, model):
     assert [saved(a, "all.json") for a in analyses] == whole
     # The command merges them as well.
     for at in (0, 1):
-        subprocess.run([mx, "merge", *parts[at], "--json", tmp_path / "all.json", "--quiet"],
-                       check=True)
+        subprocess.run([mx, "merge", *parts[at], "--input", model, "--json",
+                        tmp_path / "all.json", "--quiet"], check=True)
         assert (tmp_path / "all.json").read_bytes() == whole[at]
     with pytest.raises(libmx.Error, match="1 of 3 parts are missing: 2"):
         libmx.analyze(model, ["mxfp4", "nvfp4"], tensors="layers.*", parts=parts[0][1:])

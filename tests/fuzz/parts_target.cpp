@@ -60,7 +60,7 @@ void try_input(const std::uint8_t* data, std::size_t size) {
     attempt([&] { documents::missing_parts({documents::read_part_head(path)}); });
     documents::part_options options;
     options.merged = {path};
-    attempt([&] { documents::check_parts(options, {{}, model().all()}, true); });
+    attempt([&] { documents::check_parts(options, {{}, model().all(), options}, true); });
     for (const bool asks_for_more : {false, true}) {
         attempt([&] {
             analysis::analysis_request request;

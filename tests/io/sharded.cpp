@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of several safetensors files.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "libmx/io/input_paths.hpp"
 #include "libmx/io/remarks.hpp"
 #include "libmx/io/writer.hpp"
 #include "tests/io/fixture_values.hpp"
@@ -82,7 +90,9 @@ TEST_CASE("a model with a false index", "[sharded][hostile]") {
         "tensor 'a': its shard '" + (dir / "two.safetensors") + "' is missing");
     has(refused(dir, "{\"weight_map\":{\"z\":\"one.safetensors\"}}"),
         "tensor 'z': is not in its shard");
-    for (const std::string path : {"../one.safetensors", "x/../../y", "/etc/passwd", ""}) {
+    for (const std::string path :
+         {"../one.safetensors", "x/../../y", "/etc/passwd", "", "%2e%2e/x",
+          "x/%2E./%252e%252E/../y", "http://127.0.0.1:9/x", "s3://bucket/x", "./hf://org/name/x"}) {
         has(refused(dir, "{\"weight_map\":{\"a\":\"" + path + "\"}}"),
             "is outside the directory of the index");
     }
@@ -96,6 +106,95 @@ TEST_CASE("a model with a false index", "[sharded][hostile]") {
     has(refused(dir, "{\"a\":"), "the index is not valid JSON");
     dir.file("bad.safetensors", std::string("\x09\0\0\0\0\0\0\0{}", 10));
     has(refused(dir, "{\"weight_map\":{\"a\":\"bad.safetensors\"}}"), "bad.safetensors: at byte 0");
+}
+
+TEST_CASE("files name others in their folder alone, and no addresses", "[sharded][hostile]") {
+    using io::path_beside;
+    CHECK(path_beside("m.json", "./a//b") == "a/b");
+    CHECK(path_beside("d/m.json", "a..b") == "d/a..b");
+    CHECK(path_beside("https://host/d/m.json", "x/a") == "https://host/d/x/a");
+    CHECK(path_beside("hf://org/name@c0/m.json", "a b") == "hf://org/name@c0/a b");
+    for (const std::string file : {"m.json", "d/m.json", "/d/m.json", "https://host/d/m.json"}) {
+        for (const std::string named :
+             {"http://h/x", "s3://b/x", "hf://o/n/x", "./x/../y", "..", "a/..", "/x", "",
+              "%2e%2e/x", "a/.%2E/x", "%252e%252e/x", "%2fx"}) {
+            INFO(file << " names " << named);
+            CHECK_FALSE(path_beside(file, named));
+        }
+        CHECK_FALSE(path_beside(file, std::string("a\0b", 3)));
+    }
+    CHECK_FALSE(path_beside("https://host", "evil/x"));  // its folder would be https:
+
+    // By a bare name, so that there is no folder in front of what the index names.
+    const scratch_dir dir;
+    shard(dir / "one.safetensors", {{"a", "first"}});
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(dir.path());
+    const auto said = [](const std::string& shard) {
+        std::ofstream("m.safetensors.index.json") << R"({"weight_map":{"a":")" << shard << "\"}}";
+        return open_error("m.safetensors.index.json");
+    };
+    for (const char* address : {"http://127.0.0.1:9/x", "s3://bucket/x", "hf://org/name/x"}) {
+        has(said(address), "is outside the directory of the index");
+    }
+    std::ofstream("m.safetensors.index.json") << R"({"weight_map":{"a":"./one.safetensors"}})";
+    CHECK(io::open_model("m.safetensors.index.json")->tensors().size() == 1);
+    std::filesystem::current_path(before);
+}
+
+TEST_CASE("shards without an index are read if all of them are there", "[sharded]") {
+    const scratch_dir dir;
+    const auto name = [&](int i) { return dir / fmt::format("m-{:05}-of-00003.safetensors", i); };
+    shard(name(3), {{"c", "third"}});
+    has(open_error(dir.path()), "holds 1 of the 3 shards of 'm' and no index: 00001 of 00003 is");
+    CHECK(io::open_model(name(3))->tensors().size() == 1);  // named by the user
+    shard(name(1), {{"a", "first"}});
+    const auto paths = [&] { return io::input_paths({dir.path()}); };
+    has(error_of(base::error_kind::input, [&] { paths(); }),
+        "holds 2 of the 3 shards of 'm' and no index: 00002 of 00003 is missing");
+    shard(name(2), {{"b", "second"}});
+    CHECK(paths().size() == 3);
+    // Of another set; and numbers from 0.
+    shard(dir / "n-00001-of-00002.safetensors", {{"n", "x"}});
+    has(error_of(base::error_kind::input, [&] { paths(); }), "shards of 'n'");
+    shard(dir / "n-00000-of-00002.safetensors", {{"o", "x"}});
+    shard(dir / "extra.safetensors", {{"e", "x"}});
+    CHECK(paths().size() == 6);
+}
+
+TEST_CASE("while shards are replaced, their index says so", "[sharded]") {
+    const scratch_dir dir;
+    const std::string index = dir / "m.safetensors.index.json";
+    const auto writer = [&] {
+        return io::create_safetensors_shards(index, {{"a", dtype::u8, {4}}, {"b", dtype::u8, {4}}},
+                                             {}, 4);
+    };
+    writer()->commit();
+    CHECK(io::open_model(dir.path())->tensors().size() == 2);
+    // A writer that ends after the first of its files.
+    {
+        const auto ends = writer();
+        const std::string second = dir / "m-00002-of-00002.safetensors";
+        std::filesystem::remove(second);
+        std::filesystem::create_directories(second + "/in the way");
+        CHECK_THROWS_AS(ends->commit(), base::error);
+        std::filesystem::remove_all(second);
+    }
+    has(open_error(dir.path()), "its files are not complete: mx is writing them, or ended before");
+    writer()->commit();  // the same again
+    CHECK(io::open_model(dir.path())->tensors().size() == 2);
+
+    // Two writers put their files in place in turn.
+    std::filesystem::remove(dir / "m-00001-of-00002.safetensors");
+    const auto waits = writer();
+    const int folder = ::open(dir.path().c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(::flock(folder, LOCK_EX) == 0);
+    std::thread other([&] { waits->commit(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK_FALSE(std::filesystem::exists(dir / "m-00001-of-00002.safetensors"));
+    ::close(folder);
+    other.join();
+    CHECK(std::filesystem::exists(dir / "m-00001-of-00002.safetensors"));
 }
 
 TEST_CASE("a directory stands for the one model in it", "[sharded]") {

@@ -139,7 +139,26 @@ class Remote(unittest.TestCase):
         for i in '12':
             self.fine('analyze', address, '--shard', f'{i}/2', '--json', f'part-{i}.json', '-q')
         self.assertEqual(
-            self.fine('merge', 'part-1.json', 'part-2.json', '--json', '-', '-q').stdout, whole)
+            self.fine('merge', 'part-1.json', 'part-2.json', '--input', address, '--json', '-',
+                      '-q').stdout, whole)
+        self.server.reset()
+        self.refused('merge', 'part-1.json', 'part-2.json', code=2, says='name the file with --input')
+        self.assertEqual(self.server.seen, [])
+
+    def test_an_index_names_files_beside_it(self):
+        index = self.folder / 'far.safetensors.index.json'
+        names = ['../bfloat16.npy', '%2e%2e/model/a.safetensors', 'model/.%2E/model/a.safetensors',
+                 self.plain('model/a.safetensors'), 'hf://org/name/model/a.safetensors',
+                 's3://bucket/a.safetensors', '/model/a.safetensors']
+        for name in names:
+            index.write_text(json.dumps({'weight_map': {'wa': name}}))
+            for address in (self.plain(index.name), f'hf://org/name/{index.name}', index.name):
+                self.server.reset()
+                self.refused('tensors', address, says='is outside the directory of the index',
+                             AWS_ENDPOINT_URL=self.server.address)
+                asked = {path.split('?')[0].rsplit('/', 1)[-1] for path, _, _ in self.server.requests}
+                self.assertLessEqual(asked, {index.name})
+        index.unlink()
 
     def test_shards_are_opened_at_once(self):
         (self.folder / 'many').mkdir()
@@ -202,6 +221,8 @@ class Remote(unittest.TestCase):
         self.traps.ignore_ranges = True
         safetensors(self.folder / 'wide.safetensors', {'w': 9 << 20})
         self.refused('tensors', self.plain('wide.safetensors'), says='answers 200')
+        self.refused('tensors', 'hf://org/name/wide.safetensors',
+                     says=f': {self.server.store}, where the server redirects to, answers 200')
         (self.folder / 'wide.safetensors').unlink()
         # Small files need no more than one range.
         self.assert_same('gguf.gguf', self.plain('gguf.gguf'), self.plain('gguf.gguf'))
@@ -286,6 +307,21 @@ class Remote(unittest.TestCase):
         self.refused('tensors', 'hf://org/name/gguf.gguf', says='HF_TOKEN in the environment')
         self.refused('tensors', 'hf://org/name/gguf.gguf', code=2, HF_TOKEN=f'{TOKEN}\nX-Evil: 1',
                      says='HF_TOKEN in the environment holds a control character')
+
+    def test_a_token_in_names_is_in_no_output(self):
+        folder = self.folder / 'echo'
+        folder.mkdir()
+        safetensors(folder / 'x.safetensors', {f'layers.0.{TOKEN.upper()}.weight': 64})
+        address, outputs = 'hf://org/name/echo', ('json', 'csv', 'markdown', 'html')
+        for command in ('tensors', 'analyze', 'cluster'):
+            for output in outputs:
+                recipe = [] if command == 'tensors' else ['-r', 'mxfp8']
+                done = self.fine(command, address, *recipe, '--' + output, '-')
+                self.assertIn('(secret)', done.stdout)
+                self.assertNotIn(TOKEN.lower(), (done.stdout + done.stderr).lower())
+        done = self.run_mx('analyze', address, '-r', 'mxfp8', '--tensor', 'nothing')
+        self.assert_no_secrets(done.stdout + done.stderr)
+        shutil.rmtree(folder)
 
     def test_addresses_with_secrets_are_refused_without_repeating_them(self):
         for address in ('https://me:{}@host/x.npy', 'https://{}@host/x.npy',

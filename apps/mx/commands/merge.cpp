@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/parts.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/stored_path.hpp"
 #include "libmx/report/command_line.hpp"
 
 namespace mx::app {
@@ -11,6 +13,8 @@ namespace {
 
 struct merge_options {
     std::vector<std::string> parts;
+    std::vector<std::string> inputs;
+    std::string policy, eval, plan;
     output_options out;
     std::string arrays;
     std::optional<std::uint64_t> shard_bytes;
@@ -32,30 +36,51 @@ std::string path_for(std::uint64_t wanted, const documents::part_head& other) {
     return path.replace(at, number.size(), std::to_string(wanted));
 }
 
-// A shell command that makes a part.
-std::string command_for(std::uint64_t wanted, const documents::part_head& other) {
-    report::command_line line{other.command.front(), {}};
-    for (std::size_t i = 1; i < other.command.size(); ++i) {
-        const std::string& word = other.command[i];
-        const std::size_t equals = word.find('=');
-        if (!word.starts_with("--")) {
-            line.files.push_back(word);
-        } else if (equals == std::string::npos) {
-            line.options.push_back({word.substr(2)});
-        } else {
-            line.options.push_back({word.substr(2, equals - 2), word.substr(equals + 1)});
-        }
+// The command of the run, with its files. A part may come from others, so that mx opens what it
+// names only below this folder; all else the user names.
+report::command_line run_of(const merge_options& o, const documents::part_head& part) {
+    report::command_line line = part.given;
+    if (!o.inputs.empty()) line.files = o.inputs;
+    for (const std::string& file : line.files) {
+        if (!o.inputs.empty() || base::stays_inside(file)) continue;
+        refuse("{}: is of '{}', which is not below this folder: name the file with --input",
+               base::printable(part.path), file);
     }
+    for (const auto& [name, value] :
+         {std::pair<std::string_view, const std::string&>{"policy", o.policy},
+          {"eval", o.eval},
+          {"plan", o.plan}}) {
+        const auto at = std::ranges::find(line.options, name, &report::given_option::name);
+        const bool wanted = at != line.options.end() && documents::names_file(*at);
+        if (wanted && value.empty()) {
+            refuse("{}: was made with --{} '{}': give the file to mx merge, too",
+                   base::printable(part.path), name, at->value.value_or(""));
+        }
+        if (!wanted && !value.empty())
+            refuse("--{}: the parts were made without a file of it", name);
+        if (wanted) line.set(name, {value});
+    }
+    for (const report::given_option& option : line.options) {
+        if (option.name != "recipe" && option.name != "baseline") continue;
+        codec::require_files_inside(codec::parse_recipe(option.value.value_or("")));
+    }
+    return line;
+}
+
+// A shell command that makes a part.
+std::string command_for(std::uint64_t wanted, const documents::part_head& other,
+                        report::command_line line) {
     line.options.push_back({"shard", fmt::format("{}/{}", wanted, other.number.count)});
     if (other.page_sums) line.options.push_back({"page-sums"});
     line.options.push_back({line.command == converts ? "output" : "json", path_for(wanted, other)});
     return line.text();
 }
 
-int say_missing(const std::vector<std::uint64_t>& missing, const documents::part_head& other) {
+int say_missing(const std::vector<std::uint64_t>& missing, const documents::part_head& other,
+                const report::command_line& run) {
     remark(fmt::format("{} of {} parts {} missing; these commands make them:", missing.size(),
                        other.number.count, missing.size() == 1 ? "is" : "are"));
-    for (const std::uint64_t i : missing) print(command_for(i, other) + "\n");
+    for (const std::uint64_t i : missing) print(command_for(i, other, run) + "\n");
     finish_stdout();
     return exit_code::difference;
 }
@@ -64,8 +89,9 @@ int run_merge(const merge_options& o) {
     std::vector<documents::part_head> heads;
     for (const std::string& path : o.parts) heads.push_back(documents::read_part_head(path));
     const auto missing = documents::missing_parts(heads);
-    if (!missing.empty()) return say_missing(missing, heads.front());
-    const bool arrays = heads.front().command.front() == converts;
+    const report::command_line run = run_of(o, heads.front());
+    if (!missing.empty()) return say_missing(missing, heads.front(), run);
+    const bool arrays = run.command == converts;
     if (arrays == o.arrays.empty()) {
         refuse(arrays ? "parts of mx quantize: name the file of all arrays with --output"
                       : "--output is for parts of mx quantize; these have --json, --csv, --html");
@@ -76,9 +102,7 @@ int run_merge(const merge_options& o) {
     std::erase(written, "");
     require_distinct(o.parts, written);
     // The command of the parts, with the requested outputs.
-    std::vector<std::string> words{"mx"};
-    const std::vector<std::string>& command = heads.front().command;
-    words.push_back(command.front());
+    std::vector<std::string> words{"mx", run.command};
     for (const std::string& path : o.parts) words.push_back("--parts=" + path);
     const auto add = [&](std::string_view name, const std::string& value) {
         if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
@@ -87,6 +111,7 @@ int run_merge(const merge_options& o) {
         add(report::writers[i].name, o.out.paths[i]);
     }
     add("title", o.out.title);
+    if (!arrays) add("color", o.out.color);
     add("output", o.arrays);
     if (o.shard_bytes) add("max-shard-size", std::to_string(*o.shard_bytes));
     if (o.run.threads != 0) add("threads", std::to_string(o.run.threads));
@@ -94,7 +119,7 @@ int run_merge(const merge_options& o) {
     if (o.run.verbose) words.emplace_back("--verbose");
     if (o.run.quiet) words.emplace_back("--quiet");
     if (o.summary) words.emplace_back("--summary");
-    words.insert(words.end(), command.begin() + 1, command.end());
+    for (std::string& word : report::words_of(run)) words.push_back(std::move(word));
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     return parse_command_line(static_cast<int>(arguments.size()), arguments.data())();
@@ -106,6 +131,13 @@ runner declare_merge(parser& cmd) {
     const auto o = std::make_shared<merge_options>();
     cmd.group("Input");
     cmd.add_option("PART", o->parts, "all parts of a run, in any order")->required()->file_name();
+    cmd.add_option("--input FILE", o->inputs,
+                   "the model as the parts were made from, if its path is an address, absolute or "
+                   "not below this folder; repeatable")
+        ->file_name();
+    cmd.add_option("--policy NAME", o->policy, "the same file as that of the parts")->file_name();
+    cmd.add_option("--eval FILE", o->eval, "the same file as that of the parts")->file_name();
+    cmd.add_option("--plan FILE", o->plan, "the same file as that of the parts")->file_name();
     declare_outputs(cmd, o->out);
     cmd.add_option("-o,--output OUT", o->arrays,
                    "parts of mx quantize: the .safetensors or .h5 file of all arrays, or the "
@@ -120,7 +152,8 @@ runner declare_merge(parser& cmd) {
         "for byte. The model files must be under the same paths: mx reads their headers again, "
         "and the data for the blocks on a page and for the remedies of mx cluster. If parts are "
         "missing, prints the commands that make them and exits with 1. Parts with other options, "
-        "of another version of mx, or of changed files are refused.");
+        "of another version of mx, or of changed files are refused. Of the files that parts "
+        "name, mx opens those below this folder alone; name others here.");
     cmd.examples(
         "mx analyze model.safetensors --shard 1/2 --json part-1.json\n"
         "mx analyze model.safetensors --shard 2/2 --json part-2.json\n"

@@ -96,7 +96,7 @@ int run_quantize(const quantize_options& o) {
         convert::to_file(o.out, o.shard_bytes.value_or(io::usual_shard_bytes));
     convert::conversion_parts parts;
     std::vector<std::unique_ptr<io::reader>> merged;
-    const documents::part_inputs inputs(model.files(), all);
+    const documents::part_inputs inputs(model.files(), all, o.parts);
     documents::check_parts(o.parts, inputs, false);
     if (!o.parts.shard.empty()) {
         if (!io::has_ending(o.out, ".safetensors")) {

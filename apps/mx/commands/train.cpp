@@ -113,7 +113,7 @@ std::vector<job> jobs_of(const train_options& o) {
     const std::uint64_t copies = std::max<std::uint64_t>(1, o.nudges);
     if (!o.resume.empty()) {
         for (const auto& [name, text] : o.request) {
-            if (!text.empty() && name != "steps") {
+            if (!text.empty() && name != "steps" && name != "text" && name != "data") {
                 refuse("--{}: a resumed run keeps what it began with", name);
             }
         }
@@ -402,6 +402,15 @@ int show_cost(const train_options& o) {
     return exit_code::fine;
 }
 
+// The files that a resumed run reads, as far as the user names them.
+lab::named_files files_of(const train_options& o) {
+    lab::named_files files;
+    for (const char* key : {"text", "data"}) {
+        if (!o.request.at(key).empty()) files[key] = o.request.at(key);
+    }
+    return files;
+}
+
 int run_train(const train_options& o) {
     if (o.dry && o.resume.empty()) return show_cost(o);
     if (o.folder.empty() && o.resume.empty() && !(o.dumps.empty() && o.checkpoints.empty())) {
@@ -424,7 +433,7 @@ int run_train(const train_options& o) {
             const job& j = jobs[i];
             lab::machine on(within, backend, notices.get());
             lab::training t = j.request ? lab::training(*j.request, std::move(on))
-                                        : lab::training(j.checkpoint, std::move(on));
+                                        : lab::training(j.checkpoint, std::move(on), files_of(o));
             if (!j.request) {
                 const std::string& steps = o.request.at("steps");
                 t.extend(steps.empty() ? t.request().steps : whole_number("--steps", steps),

@@ -11,6 +11,7 @@
 #include "libmx/analysis/results_input.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/files/file_digest.hpp"
+#include "libmx/io/input_paths.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::conformance::verify {
@@ -22,8 +23,8 @@ namespace fs = std::filesystem;
     throw base::error(base::error_kind::input, message, {path, {}, {}});
 }
 
-// Accepts ROOM/NAME.safetensors only: a manifest must not refer to files outside its folder.
-bool is_inside(const std::string& name) {
+// ROOM/NAME.safetensors
+bool is_recording(const std::string& name) {
     const std::size_t slash = name.find('/');
     if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos) return false;
     const std::string_view room = std::string_view(name).substr(0, slash);
@@ -78,14 +79,14 @@ std::vector<std::string> captured_files(const std::string& folder) {
     std::set<std::string> listed;
     for (const report::record& file : input.content.results) {
         const std::string name = report::text_of(file, "file");
-        if (!is_inside(name)) {
+        const auto path = io::path_beside(manifest, name);
+        if (!path || !is_recording(name)) {
             fail(manifest, fmt::format("lists '{}', which is not a file of a recording",
                                        base::printable(name)));
         }
-        const std::string path = (fs::path(folder) / name).string();
-        if (!listed.insert(path).second) fail(manifest, fmt::format("lists {} twice", name));
-        require_as_recorded(path, file);
-        paths.push_back(path);
+        if (!listed.insert(*path).second) fail(manifest, fmt::format("lists {} twice", name));
+        require_as_recorded(*path, file);
+        paths.push_back(*path);
     }
     if (paths.empty()) fail(manifest, "lists no file");
     require_no_other(folder, listed);

@@ -53,14 +53,14 @@ class onnx_externals {
             }
             return *value;
         };
-        // A spelling that no system accepts for a location outside the folder.
-        if (!stays_inside(t.external.location) ||
-            t.external.location.find_first_of("\\:") != std::string::npos) {
+        const auto path = path_beside(model_path_, t.external.location);
+        // Nor a spelling that another system takes for a location outside the folder.
+        if (!path || t.external.location.find_first_of("\\:") != std::string::npos) {
             fail(fmt::format("its external data is at '{}', outside the model's folder",
                              t.external.location));
         }
         onnx_place place;
-        place.path = (fs::path(model_path_).parent_path() / t.external.location).string();
+        place.path = *path;
         if (!t.external.offset.empty()) place.offset = number(t.external.offset, "offset");
         auto known = files_.find(place.path);
         if (known == files_.end()) {

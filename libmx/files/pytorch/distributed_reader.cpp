@@ -122,12 +122,14 @@ class metadata_reader {
             }
             const auto [at, fresh] = files.emplace(graph_.text(path), out_.files.size());
             if (fresh) {
-                out_.files.emplace_back(graph_.text(path));
-                if (!stays_inside(out_.files.back())) {
+                const std::string shard(graph_.text(path));
+                const auto beside = path_beside(file_, shard);
+                if (!beside) {
                     fail(name, fmt::format("the shard '{}' is outside the directory of the "
                                            "checkpoint",
-                                           out_.files.back()));
+                                           shard));
                 }
+                out_.files.push_back(*beside);
             }
             if (!places_.emplace(key_of(name, *offsets), stored_shard{at->second, *offset, *length})
                      .second) {
@@ -265,10 +267,7 @@ class distributed_reader final : public file_reader {
     }
 
   private:
-    void find_files(const std::vector<std::string>& relative) {
-        std::vector<std::string> paths;
-        const fs::path directory = fs::path(file_->path()).parent_path();
-        for (const std::string& name : relative) paths.push_back((directory / name).string());
+    void find_files(std::vector<std::string> paths) {
         std::vector<shared_file> remote(is_remote(file_->path()) ? paths.size() : 0);
         base::parallel_for(remote.size(), opened_at_once(file_->path()), nullptr,
                            [&](std::uint64_t i, int) { remote[i] = input_file::open(paths[i]); });

@@ -28,7 +28,7 @@ struct distributed_tensor {
 
 struct distributed_metadata {
     std::vector<distributed_tensor> tensors;
-    std::vector<std::string> files;  ///< as written, relative to the directory
+    std::vector<std::string> files;  ///< their paths
     std::size_t others = 0;          ///< values that are not tensors
 };
 

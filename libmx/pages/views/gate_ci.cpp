@@ -53,11 +53,9 @@ std::vector<std::string> breaches_of(const gate::gate_verdict& verdict, std::siz
     std::vector<std::string> lines;
     for (const gate::breach& b : verdict.breaches) {
         if (b.rule != rule || lines.size() == top) continue;
-        const std::string value = base::printable(gate_finding(b));
-        const std::string name =
-            b.tensor.empty() ? "all tensors together" : base::printable(b.tensor);
-        lines.push_back(b.recipe.empty() ? fmt::format("{}: {}", name, value)
-                                         : fmt::format("{} under {}: {}", name, b.recipe, value));
+        const std::string name = b.tensor.empty() ? "all tensors together" : b.tensor;
+        const std::string under = b.recipe.empty() ? "" : fmt::format(" under {}", b.recipe);
+        lines.push_back(base::printable(fmt::format("{}{}: {}", name, under, gate_finding(b))));
     }
     return lines;
 }
@@ -105,7 +103,7 @@ std::vector<std::string> gate_annotations(const rule_list& rules, const gate::ga
                          [&](const gate::breach& b) { return b.rule == i && !b.file.empty(); });
         if (file.empty() && first != verdict.breaches.end()) file = first->file;
         if (file.empty()) file = inputs.files.front().path;
-        std::string message = gate_problem(verdict.rules[i]);
+        std::string message = base::printable(gate_problem(verdict.rules[i]));
         for (const std::string& line : breaches_of(verdict, i, top)) message += "\n" + line;
         lines.push_back(fmt::format(
             "::error file={}{},title={}::{}", property_of(base::printable(file)),

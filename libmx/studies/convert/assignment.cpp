@@ -29,7 +29,9 @@ std::optional<codec::recipe> parse_named(const std::string& path, const std::str
                                          const std::string& name) {
     if (name == engine::stored_choice || name == keep_name) return {};
     try {
-        return codec::parse_recipe(name);
+        const codec::recipe r = codec::parse_recipe(name);
+        codec::require_files_inside(r);
+        return r;
     } catch (const base::error& e) {
         fail(path, tensor, e.message());
     }

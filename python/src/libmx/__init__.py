@@ -278,7 +278,7 @@ _words = {"recipes": "recipe", "tensors": "tensor", "roles": "role", "role_patte
 
 def _parts(command: str, source: Any, options: Dict[str, Any], shard: Any,
            parts: Texts) -> Dict[str, Any]:
-    """The options with those of a run in parts: the command line that makes a part is in it."""
+    """The options with those of a run in parts: a part holds the command that makes it."""
     merged = texts(parts)
     if not shard and not merged:
         return options
@@ -286,24 +286,25 @@ def _parts(command: str, source: Any, options: Dict[str, Any], shard: Any,
         raise Error(f"{command}: shard makes a part and parts merges all; give one of them")
     if isinstance(source, (Mapping, Model)):
         raise Error(f"{command}: parts are of files: give a path as the source")
-    words = [command, *texts(source)]
+    given: List[Tuple[str, Optional[str]]] = []
     for key, value in options.items():
         if key in ("digest", "page"):
             continue
         name = _words.get(key, key.removesuffix("_axis").replace("_", "-"))
         if isinstance(value, bool):
             if key == "regret" and command == "compare":
-                words.append("--regret" if value else "--no-regret")
+                given.append(("regret" if value else "no-regret", None))
             elif value:
-                words.append("--" + name)
+                given.append((name, None))
         else:
             values = value if isinstance(value, list) else [value]
-            words += [f"--{name}={v}" for v in values if v not in ("", 0.0)]
+            given += [(name, str(v)) for v in values if v not in ("", 0.0)]
     if "digest" in options and not options.get("page"):
-        words.append("--sha256")
+        given.append(("sha256", None))
     if shard:
         shard = shard if isinstance(shard, str) else "{}/{}".format(*shard)
-    return {**options, "shard": shard or "", "parts": merged, "command": words}
+    return {**options, "shard": shard or "", "parts": merged, "command": command,
+            "files": texts(source), "given": given}
 
 
 def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> Dict[str, Any]:

@@ -380,7 +380,14 @@ void take_measuring(const nb::dict& o, doc::measuring_options& to) {
     take(o, "page", to.page);
     take(o, "shard", to.parts.shard);
     take(o, "parts", to.parts.merged);
-    take(o, "command", to.parts.command);
+    take(o, "command", to.parts.given.command);
+    take(o, "files", to.parts.given.files);
+    if (o.contains("given")) {
+        using option = std::pair<std::string, std::optional<std::string>>;
+        for (auto& [name, value] : nb::cast<std::vector<option>>(o["given"])) {
+            to.parts.given.options.push_back({name, value});
+        }
+    }
     to.parts.page_sums = to.page && !to.parts.shard.empty();
     if (to.parts.page_sums) to.page = false;
     to.digest = digest_by(o);
@@ -397,11 +404,11 @@ void check_merged(const doc::part_options& o) {
                               fmt::format("{} of {} parts are missing: {}", missing.size(),
                                           heads.front().number.count, fmt::join(missing, ", ")));
     }
-    if (heads.front().command != o.command) {
+    if (heads.front().given != o.given) {
         throw mx::base::error(
             mx::base::error_kind::input,
-            fmt::format("is a part of another call, 'mx {}'; this one is 'mx {}'",
-                        fmt::join(heads.front().command, " "), fmt::join(o.command, " ")),
+            fmt::format("is a part of another call, '{}'; this one is '{}'",
+                        heads.front().given.text(), o.given.text()),
             {heads.front().path, {}, {}});
     }
 }

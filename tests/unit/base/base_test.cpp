@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -11,7 +13,9 @@
 #include "libmx/base/half.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
+#include "libmx/base/secrets.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/base/stored_path.hpp"
 #include "libmx/base/suggest.hpp"
 #include "tests/catch.hpp"
 
@@ -194,10 +198,49 @@ TEST_CASE("names from files are printed without control characters") {
     CHECK(printable("a\xe2\x80\xae"
                     "b") == "a\\xe2\\x80\\xaeb");
     CHECK(printable("\xe2\x80\xa8\xe2\x81\xa9") == "\\xe2\\x80\\xa8\\xe2\\x81\\xa9");
-    CHECK(printable("\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xaa") ==
-          "\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xaa");
+    CHECK(printable("\xe2\x80\xa7\xe2\x80\xaf") == "\xe2\x80\xa7\xe2\x80\xaf");
+    // Characters that are not seen: of zero width, marks of direction, a soft hyphen, a byte order
+    // mark, an annotation, a selector of variants, tags.
+    for (const char* hidden :
+         {"\xe2\x80\x8b", "\xe2\x80\x8d", "\xe2\x80\x8e", "\xe2\x80\x8f", "\xd8\x9c", "\xc2\xad",
+          "\xef\xbb\xbf", "\xef\xbf\xb9", "\xe2\x81\xa0", "\xe2\x81\xaa", "\xe1\xa0\x8e",
+          "\xef\xb8\x8f", "\xf3\xa0\x81\x81", "\xf3\xa0\x84\x80"}) {
+        std::string codes;
+        for (const char* c = hidden; *c != 0; ++c) {
+            codes += fmt::format("\\x{:02x}", static_cast<unsigned char>(*c));
+        }
+        CHECK(printable(std::string("a") + hidden + "b") == "a" + codes + "b");
+    }
+    // Their neighbours are.
+    for (const char* shown : {"\xc2\xac", "\xc2\xae", "\xd8\x9b", "\xe2\x80\x90", "\xef\xbf\xbc",
+                              "\xef\xbb\xbe", "\xf0\x9f\x98\x80", "\xf3\x9f\xbf\xbd"}) {
+        CHECK(printable(shown) == shown);
+    }
     const error e(error_kind::input, "bad", {"f", "t", 12});
     CHECK(std::string(e.what()) == "f: tensor 't': at byte 12: bad");
+}
+
+TEST_CASE("secrets that a server repeats are in no output") {
+    mx::base::hide_secret("hf_Token-of-a-test");
+    mx::base::hide_secret("short");
+    CHECK(printable("a hf_token-OF-A-test b, short") == "a (secret) b, short");
+    CHECK(mx::base::without_secrets("hf_Token-of-a-testhf_Token-of-a-test") == "(secret)(secret)");
+    const error e(error_kind::input, "hf_Token-of-a-test", {"hf_Token-of-a-test", {}, {}});
+    CHECK(std::string(e.what()) == "(secret): (secret)");
+}
+
+TEST_CASE("paths in files stay in their folder") {
+    using mx::base::stays_inside;
+    for (const char* fine :
+         {"a", "a/b", "./a", "a..b", "...", "a%20b", "100%", "%zz", "a:b", "%"}) {
+        CHECK(stays_inside(fine));
+    }
+    for (const char* not_fine :
+         {"", "/a", "..", "../a", "a/..", "a/../b", "http://h/a", "x/s3://b", "%2e%2e", "%2E./a",
+          "%252e%252e/a", "%2Fa", "a%00b", "http:%2f/h"}) {
+        INFO(not_fine);
+        CHECK_FALSE(stays_inside(not_fine));
+    }
 }
 
 TEST_CASE("messages that quote a whole file are cut, between characters") {
@@ -208,6 +251,11 @@ TEST_CASE("messages that quote a whole file are cut, between characters") {
     CHECK(line.size() < 1100);
     CHECK(line.starts_with("file: says \xc3\xbc"));
     CHECK(line.ends_with("\xc3\xbc..."));
+    // Names as well.
+    const std::string long_name(100000, '\x01');
+    const mx::base::error named(mx::base::error_kind::input, "bad", {long_name, long_name, 1});
+    CHECK(std::string(named.what()).size() < 8100);
+    CHECK(std::string(named.what()).ends_with("\\x01...': at byte 1: bad"));
     const std::string whole(900, 'x');
     CHECK(mx::base::error(mx::base::error_kind::input, whole).what() == whole);
 }

@@ -10,15 +10,18 @@ using report::record;
 
 TEST_CASE("figures that are there become samples, with names that cannot break the text") {
     const record drift{{"nrmse", 0.25}, {"codes_moved", report::value()}};
-    const record one{{"tensor", std::string("a\"b\\c\nd")},    {"layer", report::tally(3)},
-                     {"recipe", std::string("mxfp8")},         {"saturated_block_rate", 0.5},
-                     {"clamp_zone_distance", report::value()}, {"drift", drift}};
+    const record one{{"tensor", std::string("a\"b\\c\nd\x1b\xff")},
+                     {"layer", report::tally(3)},
+                     {"recipe", std::string("mxfp8")},
+                     {"saturated_block_rate", 0.5},
+                     {"clamp_zone_distance", report::value()},
+                     {"drift", drift}};
     const record line{{"step", report::tally(400)},
                       {"warnings", report::list{record{}, record{}}},
                       {"results", report::list{one}}};
     const std::string text = documents::prometheus_text(line, "run \"1\"", 7);
     const std::string labels =
-        R"({folder="run \"1\"",tensor="a\"b\\c\nd",layer="3",recipe="mxfp8"})";
+        R"({folder="run \"1\"",tensor="a\"b\\c\\x0ad\\x1b\\xff",layer="3",recipe="mxfp8"})";
     for (const std::string& wanted :
          {std::string(R"(mx_watch_checkpoints{folder="run \"1\""} 7)"),
           std::string(R"(mx_watch_warnings{folder="run \"1\""} 2)"),

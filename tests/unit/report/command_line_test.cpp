@@ -54,6 +54,9 @@ TEST_CASE("a command names files first, then its options in their order") {
     CHECK(line.text() == "mx analyze model --transpose '*' -r mxfp4 -r nvfp4:scale=search");
     line.set("recipe", {"mxfp8"});
     CHECK(line.text() == "mx analyze model --transpose '*' -r mxfp8");
+    // Results that others wrote state commands and options.
+    CHECK(command_line{"analyze; x", {"a b"}, {}, {{"raw`x`"}, {"a $b", "c d"}}}.text() ==
+          "mx 'analyze; x' 'a b' '--raw`x`' '--a $b' 'c d'");
 }
 
 TEST_CASE("words that begin like options are not taken for them") {

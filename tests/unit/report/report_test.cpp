@@ -103,8 +103,20 @@ TEST_CASE("Names that are not UTF-8 or drive a terminal are made harmless") {
     CHECK(written(write_json, with_record({{"name", std::string("\xc3\xbc\xe2\x82\xac")}}))
               .find("\"\xc3\xbc\xe2\x82\xac\"") != std::string::npos);
 
+    CHECK(written(write_json, with_record({{"name", std::string("\xf3\xa0\x81\x81\xe2\x80\x8b")}}))
+              .find("\"\\udb40\\udc41\\u200b\"") != std::string::npos);
+
     document d = with_record({{"name", bad}});
     d.sections.push_back({{}, {{"name", "name", cell::name}}, {{{"name", bad}}}, {}, {}});
+    // Also where a name is not a cell: in headings, notes and titles of columns.
+    document around = with_record({{bad, std::string("x")}});
+    around.sections.push_back({bad, {}, {}, {}, {bad, "- " + bad}});
+    for (const auto write : {write_table, write_markdown, write_csv}) {
+        const std::string text = written(write, around);
+        for (const char* harmful : {"\xff", "\x1b", "\xc2\x9b", "\x7f", "\xe2\x80\xae", "m\n"}) {
+            CHECK(text.find(harmful) == std::string::npos);
+        }
+    }
     for (const auto write : {write_table, write_markdown, write_csv}) {
         const std::string text = written(write, d);
         for (const char* harmful : {"\xff", "\x1b", "\xc2\x9b", "\x7f", "\xe2\x80\xae", "m\n"}) {
