@@ -117,4 +117,8 @@ bool stays_inside(const std::string& path) {
     return std::ranges::find(parts, "..") == parts.end();
 }
 
+std::string plain_path(const std::string& path) {
+    return fs::path(path).lexically_normal().string();
+}
+
 }  // namespace mx::io

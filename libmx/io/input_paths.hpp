@@ -28,4 +28,7 @@ std::vector<std::string> paths_in(const std::string& directory);
 /// file must not refer to files elsewhere.
 bool stays_inside(const std::string& path);
 
+/// Such a path in its shortest spelling, without "." and repeated slashes: a file has one.
+std::string plain_path(const std::string& path);
+
 }  // namespace mx::io
