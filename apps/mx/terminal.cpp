@@ -12,10 +12,14 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
+#include "apps/mx/exit_code.hpp"
 #include "apps/mx/settings.hpp"
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/io/reader.hpp"
+#include "libmx/io/writer.hpp"
 
 namespace mx::app {
 namespace {
@@ -23,11 +27,18 @@ namespace {
 std::atomic<bool> interrupted_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
 
-void on_signal(int) { interrupted_flag.store(true); }
-
 // Whether a status line is on the screen; writes to stderr hold the guard.
-bool status_shown = false;
+std::atomic<bool> status_shown{false};
 std::mutex status_guard;
+
+void on_signal(int) {
+    interrupted_flag.store(true);
+    // Reading headers looks at no flag; nothing but empty outputs is there to be put in order.
+    if (!io::opening_scope::any() || !io::discard_unfinished_outputs_on_signal()) return;
+    const std::string_view line = status_shown ? "\r\x1b[Kmx: interrupted\n" : "mx: interrupted\n";
+    static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
+    ::_exit(exit_code::interrupted);
+}
 
 void clear_shown() {
     if (!status_shown) return;

@@ -41,7 +41,8 @@ void clear_status();
 void remark(const std::string& message);
 
 /// Makes Ctrl-C, SIGTERM and SIGHUP set interrupted() instead of ending the process, and turns a
-/// closed pipe into a write error. A second signal ends the process immediately.
+/// closed pipe into a write error. A second signal ends the process immediately, and so does the
+/// first while headers are read.
 void watch_signals();
 
 /// Set by the first signal; passed to the library as its cancel flag.

@@ -8,11 +8,11 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/base/text_tables.hpp"
 #include "libmx/engine/share.hpp"
 
 namespace mx::analysis {
@@ -155,7 +155,7 @@ grouping group_tensors(std::size_t count,
     std::vector<tensor_identity> found;
     std::vector<std::string> names;
     std::map<std::pair<std::string, kind>, std::size_t> places;
-    std::unordered_map<std::string, std::set<kind>> kinds;  // by name
+    base::text_map<std::set<kind>> kinds;  // by name
     for (std::size_t t = 0; t < count; ++t) {
         tensor_identity of = identity(t);
         std::string name = group_name(of, request, unmatched);

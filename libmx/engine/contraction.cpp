@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <unordered_map>
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/parsed.hpp"
@@ -40,7 +39,8 @@ bool matches_one(std::string_view patterns, std::string_view name) {
 
 enum class finding : std::uint8_t { yes, no, unknown };
 
-using shapes_by_name = std::unordered_map<std::string_view, const tensor::shape*>;
+// Ordered, because the first name that decides counts.
+using shapes_by_name = std::map<std::string_view, const tensor::shape*>;
 
 // GPT-2's c_attn is [in, 3 * in]; nanoGPT has the name with a Linear, [3 * in, in].
 finding has_conv1d(const shapes_by_name& all) {

@@ -28,6 +28,7 @@ namespace {
 
 model::model(const std::vector<std::string>& paths, const io::open_options& options,
              const view_request& views) {
+    const io::opening_scope headers;  // views are made of them, too
     std::vector<std::string> files;
     for (const std::string& path : paths) {
         const std::vector<std::string> of = io::input_paths({path});

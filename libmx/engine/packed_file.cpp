@@ -12,12 +12,14 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/base/text_tables.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/io/read_budget.hpp"
 #include "libmx/quantized/coded_blocks.hpp"
 #include "libmx/transform/rotation.hpp"
 
@@ -39,6 +41,7 @@ std::optional<tensor::shape> parse_shape(std::string_view text) {
         std::uint64_t extent = 0;
         const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), extent);
         if (status != std::errc{}) return std::nullopt;
+        if (s.size() == io::axes_limit) return std::nullopt;
         s.push_back(extent);
         text.remove_prefix(static_cast<std::size_t>(end - text.data()));
         if (text.empty()) break;
@@ -49,24 +52,30 @@ std::optional<tensor::shape> parse_shape(std::string_view text) {
     return s;
 }
 
-std::optional<std::size_t> index_of(const io::reader& file, const std::string& name) {
+// The arrays of a file by name; of equal names the first.
+using array_places = base::view_map<std::size_t>;
+
+array_places places_in(const io::reader& file) {
+    array_places places;
     for (std::size_t i = 0; i < file.tensors().size(); ++i) {
-        if (file.tensors()[i].name == name) return i;
+        places.emplace(file.tensors()[i].name, i);
     }
-    return std::nullopt;
+    return places;
 }
 
-std::size_t need(const io::reader& file, const std::string& tensor, const char* part,
-                 std::uint64_t bytes) {
+std::size_t need(const io::reader& file, const array_places& places, const std::string& tensor,
+                 const char* part, std::uint64_t bytes) {
     const std::string name = tensor + part;
-    const std::optional<std::size_t> at = index_of(file, name);
-    if (!at) fail(file, tensor, fmt::format("the packed file has no array '{}'", name));
-    const std::uint64_t have = file.tensors()[*at].bytes;
+    const auto at = places.find(name);
+    if (at == places.end()) {
+        fail(file, tensor, fmt::format("the packed file has no array '{}'", name));
+    }
+    const std::uint64_t have = file.tensors()[at->second].bytes;
     if (have != bytes) {
         fail(file, tensor,
              fmt::format("'{}' has {} bytes; shape and recipe require {}", name, have, bytes));
     }
-    return *at;
+    return at->second;
 }
 
 codec::recipe parse_named(const io::reader& file, const std::string& tensor,
@@ -82,7 +91,8 @@ codec::recipe parse_named(const io::reader& file, const std::string& tensor,
     }
 }
 
-packed_tensor read_entry(const io::reader& file, const std::string& name, std::string_view entry,
+packed_tensor read_entry(const io::reader& file, const array_places& places,
+                         const std::string& name, std::string_view entry,
                          const codec::recipe& recipe) {
     const std::size_t space = entry.find(' ');
     const auto type = tensor::find_dtype(entry.substr(0, space));
@@ -109,19 +119,20 @@ packed_tensor read_entry(const io::reader& file, const std::string& name, std::s
     packed_tensor t{name, recipe, *type, *shape, {}, 0, 0, std::nullopt, std::nullopt};
     t.sums_over = {static_cast<int>(sums->first), static_cast<int>(sums->last),
                    "the axis of its blocks in the packed file"};
-    t.codes = need(file, name, ".codes", block::packed_bytes(recipe.element->bits(), *elements));
+    t.codes =
+        need(file, places, name, ".codes", block::packed_bytes(recipe.element->bits(), *elements));
     // The codes are present, so the number of blocks cannot overflow.
     const auto scale_bytes =
         static_cast<std::uint64_t>(tensor::row_of(scales_type(recipe)).bits / 8);
-    t.scales = need(file, name, ".scales", scale_bytes * blocks);
+    t.scales = need(file, places, name, ".scales", scale_bytes * blocks);
     const bool areas = codec::has_outer_areas(recipe);
     if (areas || codec::has_tensor_scale(recipe)) {
         // No more areas than blocks.
-        t.tensor_scale = need(file, name, tensor_scale_suffix,
+        t.tensor_scale = need(file, places, name, tensor_scale_suffix,
                               sizeof(float) * (areas ? layout->grid.areas() : 1));
     }
     if (recipe.offset == codec::offset_kind::fp16) {
-        t.offsets = need(file, name, ".offsets", 2 * blocks);
+        t.offsets = need(file, places, name, ".offsets", 2 * blocks);
     }
     return t;
 }
@@ -368,13 +379,14 @@ std::vector<packed_tensor> read_packed(const io::reader& file) {
         of_all = parse_named(file, "", at->second);
     }
     std::vector<packed_tensor> tensors;
+    const array_places places = places_in(file);
     for (const auto& [key, entry] : metadata) {
         if (key.rfind(tensor_prefix, 0) != 0) continue;
         const std::string name = key.substr(tensor_prefix.size());
         const auto own = metadata.find(std::string(recipe_prefix) + name);
         if (own == metadata.end() && !of_all) fail(file, name, "the metadata has no recipe of it");
         tensors.push_back(
-            read_entry(file, name, entry,
+            read_entry(file, places, name, entry,
                        own == metadata.end() ? *of_all : parse_named(file, name, own->second)));
     }
     // The metadata are sorted by name; the result is in the order of the original file.

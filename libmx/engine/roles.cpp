@@ -7,12 +7,12 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <unordered_map>
 #include <utility>
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/base/text_tables.hpp"
 #include "libmx/io/no_product.hpp"
 
 namespace mx::engine {
@@ -197,7 +197,7 @@ role_finder::role_finder(std::vector<role_override> overrides) : overrides_(std:
 found_role role_by_name(std::string_view tensor, std::span<const std::uint64_t> shape) {
     constexpr std::size_t most_names = 4096;
     // Tens of thousands of tensors have some hundred names but for their numbers.
-    static thread_local std::array<std::unordered_map<std::string, found_role>, 3> known;
+    static thread_local std::array<base::text_map<found_role>, 3> known;
     const auto axes = std::min<std::ptrdiff_t>(
         2, std::ranges::count_if(shape, [](std::uint64_t extent) { return extent != 1; }));
     auto& here = known[static_cast<std::size_t>(axes)];

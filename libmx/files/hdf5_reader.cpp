@@ -213,6 +213,7 @@ class hdf5_reader final : public file_reader {
     hdf5_reader(shared_file file, const open_options& options)
         : file_reader(std::move(file)), as_(parse_as(options.as)), worker_(start_hdf5(file_, as_)) {
         tensors_ = list_hdf5(*worker_, file_->path());
+        limit_repetition();
         if (!looks_like_keras_names(tensors_)) return;
         const auto config = metadata().find("model_config");
         state_keras_contractions(tensors_, config == metadata().end() ? "" : config->second);

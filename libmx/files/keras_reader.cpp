@@ -102,6 +102,7 @@ class keras_reader final : public file_reader {
     keras_reader(shared_file file, const open_options& options)
         : file_reader(std::move(file)), weights_(open_hdf5(unpacked_file(file_), options)) {
         tensors_ = weights_->tensors();
+        limit_repetition();  // of the archive; the weights are those of the unpacked file
         const std::string config = config_of(file_);
         state_keras_contractions(tensors_, config);
         metadata_ = weights_->metadata();
@@ -110,6 +111,8 @@ class keras_reader final : public file_reader {
     }
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {
+        const tensor_info& info = tensors_.at(index);
+        if (!info.note.empty()) fail(info.name, info.note);
         return weights_->open(index);
     }
 

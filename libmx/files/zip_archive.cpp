@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "libmx/files/zip_directory.hpp"
 #include "libmx/io/spool.hpp"
 
 namespace mx::io {
@@ -140,6 +141,7 @@ std::shared_ptr<zip_archive> zip_archive::open(shared_file file, std::uint64_t b
                      fmt::format("{} bytes from byte {} on are beyond its end", size, begin));
     }
     std::shared_ptr<zip_archive> archive(new zip_archive(std::move(file), begin, size));
+    check_zip_directory(*archive->file_, begin, size);
     archive->read_directory();
     return archive;
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/read_budget.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/strided.hpp"
 
@@ -77,7 +78,6 @@ void set_type(npy_layout& layout, std::string_view descr, std::optional<dtype> a
 
 // A strict parser for the one Python literal that headers contain.
 constexpr int npy_depth_limit = 16;
-constexpr std::size_t npy_axes_limit = 64;
 
 class literal_parser {
   public:
@@ -183,7 +183,7 @@ class literal_parser {
         while (!take(')')) {
             std::uint64_t extent = 0;
             if (!comma || !natural(extent)) return false;
-            if (out.size() == npy_axes_limit) return wrong("shape has more than 64 axes");
+            if (out.size() == axes_limit) return wrong("shape has more than 64 axes");
             out.push_back(extent);
             comma = take(',');
         }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -157,7 +158,19 @@ std::unique_ptr<reader> open_opened(const shared_file& file, const open_options&
 
 }  // namespace
 
+namespace {
+
+std::atomic<int> scopes_open{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+}  // namespace
+
+opening_scope::opening_scope() noexcept { ++scopes_open; }
+opening_scope::~opening_scope() { --scopes_open; }
+bool opening_scope::any() noexcept { return scopes_open != 0; }
+
 std::unique_ptr<reader> open_model(const std::string& path, const open_options& options) {
+    const opening_scope opening;
     parse_as(options.as);  // a misspelt dtype is an error whatever the file contains
     if (is_pipe(path)) return open_opened(open_pipe(path), options, true);
     // A pipe in a directory would make the program wait.

@@ -90,6 +90,17 @@ struct open_options {
     std::uint64_t offset = 0;  ///< raw binary: byte offset of the first element
 };
 
+/// While one exists, headers are being read, which look at no cancel flag.
+class opening_scope {
+  public:
+    opening_scope() noexcept;
+    ~opening_scope();
+    opening_scope(const opening_scope&) = delete;
+    opening_scope& operator=(const opening_scope&) = delete;
+    /// Whether one exists. Safe in a signal handler.
+    static bool any() noexcept;
+};
+
 /// Opens `path`, recognising the format by the file's first bytes, never by its name alone. Throws
 /// base::error: input if it cannot be read or is malformed.
 std::unique_ptr<reader> open_model(const std::string& path, const open_options& options = {});

@@ -35,6 +35,9 @@ class file_reader : public reader {
     [[noreturn]] void fail(const std::string& tensor, const std::string& message) const {
         input_error(message, {file_->path(), tensor, {}});
     }
+    /// limit_decoded (read_budget.hpp) for all files of the model; open() must refuse what has a
+    /// note. For readers of formats in which tensors may have more bytes than their files.
+    void limit_repetition();
 
     shared_file file_;
     std::vector<tensor_info> tensors_;

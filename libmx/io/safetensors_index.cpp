@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <unordered_set>
 #include <utility>
 
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/task.hpp"
+#include "libmx/base/text_tables.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/remarks.hpp"
@@ -81,7 +81,7 @@ class index_listener final : public json_listener {
 class omission {
   public:
     void add(const std::string& path, const std::vector<tensor_info>& held,
-             const std::unordered_set<std::string_view>& listed) {
+             const base::view_set& listed) {
         std::size_t count = 0;
         const std::string* first = nullptr;
         for (const tensor_info& t : held) {
@@ -144,10 +144,10 @@ class sharded_reader final : public file_reader, public remarking {
 
     // Tensors that are in the shards, or in other files beside them, but not in the index.
     std::vector<std::string> remarks() const override {
-        std::unordered_set<std::string_view> listed;
+        base::view_set listed;
         for (const tensor_info& t : tensors_) listed.insert(t.name);
         omission omitted;
-        std::unordered_set<std::string> shards;
+        base::text_set shards;
         for (const auto& shard : shards_) {
             const std::string path = shard->files().front().first;
             shards.insert(path);
@@ -203,10 +203,10 @@ class sharded_reader final : public file_reader, public remarking {
             ++found;
         }
         if (found == names.size()) return;
+        base::view_set present;
+        for (const tensor_info& t : held) present.insert(t.name);
         for (const std::string& name : names) {
-            const bool present =
-                std::ranges::any_of(held, [&](const tensor_info& t) { return t.name == name; });
-            if (!present) fail(name, fmt::format("is not in its shard '{}'", path));
+            if (!present.contains(name)) fail(name, fmt::format("is not in its shard '{}'", path));
         }
     }
 

@@ -9,6 +9,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/read_budget.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/safetensors_header.hpp"
 #include "libmx/io/sources.hpp"
@@ -18,7 +19,6 @@ namespace mx::io {
 namespace {
 
 // More than any library supports; stops a header from filling memory with extents.
-constexpr std::size_t axes_limit = 64;
 // Far beyond any model (the largest have about 100,000 in all their shards); bounds memory.
 constexpr std::size_t tensors_limit = 1 << 18;
 

@@ -66,13 +66,15 @@ class shard_writer final : public array_writer {
         text["metadata"] = metadata;
         text["metadata"]["total_size"] = total;
         text["weight_map"] = nlohmann::ordered_json::object();
+        // Names differ (of one plan); [] would compare each with all before it.
+        auto& map = text["weight_map"].get_ref<nlohmann::ordered_json::object_t&>();
         for (std::size_t s = 0; s < shards.size(); ++s) {
             const std::string shard =
                 fmt::format("{}-{:05}-of-{:05}.safetensors", stem, s + 1, shards.size());
             check_free(shard);
             shards_.push_back(create_safetensors(shard, shards[s], {}));
             const std::string name = fs::path(shard).filename().string();
-            for (const planned_array& array : shards[s]) text["weight_map"][array.name] = name;
+            for (const planned_array& array : shards[s]) map.push_back({array.name, name});
         }
         index_.append(text.dump(2) + "\n");
     }

@@ -8,8 +8,8 @@
 namespace mx::io {
 namespace {
 
-// Boxes kept open: each may hold a file.
-constexpr std::size_t open_limit = 64;
+// Boxes kept open. With fewer than lie side by side, each row of the tensor would open all again.
+constexpr std::size_t open_limit = 4096;
 
 bool holds(const shard_box& box, const tensor::shape& at) {
     for (std::size_t k = 0; k < at.size(); ++k) {

@@ -41,18 +41,6 @@ std::unique_ptr<byte_source> make_element_source(std::size_t width, read_functio
         std::move(expect));
 }
 
-shared_source source_cache::get(std::uint64_t number) {
-    const std::lock_guard lock(mutex_);
-    const auto known = std::ranges::find(opened_, number, [](const auto& o) { return o.first; });
-    if (known != opened_.end()) {
-        opened_.splice(opened_.begin(), opened_, known);
-    } else {
-        if (opened_.size() == most_) opened_.pop_back();
-        opened_.emplace_front(number, open_(number));
-    }
-    return opened_.front().second;
-}
-
 std::unique_ptr<byte_source> file_window(shared_file file, std::uint64_t offset, std::uint64_t size,
                                          std::string tensor) {
     file->will_read(offset, size);

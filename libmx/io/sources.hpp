@@ -10,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,20 +31,39 @@ std::unique_ptr<byte_source> make_source(read_function read, expect_function exp
 std::unique_ptr<byte_source> make_element_source(std::size_t width, read_function read,
                                                  expect_function expect = {});
 
-/// The most recently used of the sources that `open` has opened by number, at most `most` of them.
-/// Thread-safe; `open` is called from one thread at a time.
-class source_cache {
+/// The most recently used of what `open` has opened by number, at most `most`. Thread-safe; `open`
+/// is called from one thread at a time.
+template <class Opened>
+class recently_used {
   public:
-    source_cache(std::size_t most, std::function<shared_source(std::uint64_t)> open)
+    recently_used(std::size_t most, std::function<Opened(std::uint64_t)> open)
         : most_(most), open_(std::move(open)) {}
-    shared_source get(std::uint64_t number);
+
+    Opened get(std::uint64_t number) {
+        const std::lock_guard lock(mutex_);
+        const auto known = places_.find(number);
+        if (known != places_.end()) {
+            opened_.splice(opened_.begin(), opened_, known->second);
+            return opened_.front().second;
+        }
+        if (opened_.size() == most_) {
+            places_.erase(opened_.back().first);
+            opened_.pop_back();
+        }
+        opened_.emplace_front(number, open_(number));
+        places_.emplace(number, opened_.begin());
+        return opened_.front().second;
+    }
 
   private:
+    using list = std::list<std::pair<std::uint64_t, Opened>>;
     std::size_t most_;
-    std::function<shared_source(std::uint64_t)> open_;
+    std::function<Opened(std::uint64_t)> open_;
     std::mutex mutex_;
-    std::list<std::pair<std::uint64_t, shared_source>> opened_;  ///< latest first
+    list opened_;  ///< latest first
+    std::unordered_map<std::uint64_t, typename list::iterator> places_;
 };
+using source_cache = recently_used<shared_source>;
 
 /// Bytes [offset, offset + size) of a file; `tensor` is named in errors.
 std::unique_ptr<byte_source> file_window(shared_file file, std::uint64_t offset, std::uint64_t size,

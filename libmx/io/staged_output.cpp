@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <random>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,22 @@ std::set<std::string>& registry() {
     static auto* const stages = new std::set<std::string>();  // never destroyed: for exit handlers
     return *stages;
 }
+// Held while the registry changes, by threads and, until the process ends, by a signal handler.
+std::atomic<bool> registry_held{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "taken in a signal handler");
+
+class registry_lock {
+  public:
+    registry_lock() {
+        while (registry_held.exchange(true)) std::this_thread::yield();
+    }
+    ~registry_lock() { registry_held = false; }
+    registry_lock(const registry_lock&) = delete;
+    registry_lock& operator=(const registry_lock&) = delete;
+
+  private:
+    const std::lock_guard<std::mutex> lock_{registry_mutex};
+};
 
 // The descriptor that a path refers to, -1 if it is none.
 int descriptor_named(const std::string& path) {
@@ -166,9 +184,15 @@ void output_error(const std::string& message, base::error_place place) {
 }
 
 void discard_unfinished_outputs() noexcept {
-    const std::lock_guard lock(registry_mutex);
+    const registry_lock lock;
     for (const std::string& stage : registry()) ::unlink(stage.c_str());
     registry().clear();
+}
+
+bool discard_unfinished_outputs_on_signal() noexcept {
+    if (registry_held.exchange(true)) return false;
+    for (const std::string& stage : registry()) ::unlink(stage.c_str());
+    return true;
 }
 
 staged_output::staged_output(const std::string& path) : path_(path) {
@@ -221,7 +245,7 @@ void staged_output::create_stage() {
         const std::string name =
             fmt::format(".{}.{:08x}.tmp", beside.filename().string().substr(0, 200), random());
         const std::string stage = (beside.parent_path() / name).string();
-        const std::lock_guard lock(registry_mutex);
+        const registry_lock lock;
         // Created with the permissions that the umask leaves, as any new file.
         descriptor_ = ::open(stage.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor_ < 0 && errno == EEXIST) continue;
@@ -277,7 +301,7 @@ void staged_output::commit(std::uint64_t tail_offset, std::string_view tail) {
     const int closing = descriptor_;
     descriptor_ = -1;
     if (::close(closing) != 0) fail("cannot write", errno);
-    const std::lock_guard lock(registry_mutex);
+    const registry_lock lock;
     if (::rename(stage_.c_str(), target_.c_str()) != 0) fail("cannot put in place", errno);
     registry().erase(stage_);
     committed_ = true;
@@ -308,7 +332,7 @@ void staged_output::drop() noexcept {
     if (descriptor_ >= 0) ::close(descriptor_);
     descriptor_ = -1;
     if (stage_.empty() || committed_) return;
-    const std::lock_guard lock(registry_mutex);
+    const registry_lock lock;
     // Only what is still ours: after discard_unfinished_outputs() the name may belong to another
     // program.
     if (registry().erase(stage_) != 0) ::unlink(stage_.c_str());

@@ -9,7 +9,7 @@
 namespace mx::io {
 
 std::vector<std::pair<std::size_t, std::size_t>> count_storage_once(
-    std::vector<storage_view> views, std::vector<tensor_info>& tensors) {
+    std::vector<storage_view> views, std::vector<tensor_info>& tensors, read_budget& budget) {
     // Of views that begin together the longest counts, of equal ones the first.
     std::ranges::sort(views, {}, [](const storage_view& v) {
         return std::tuple(v.storage, v.begin, ~v.end, v.tensor);
@@ -35,7 +35,9 @@ std::vector<std::pair<std::size_t, std::size_t>> count_storage_once(
         if (overlapping) overlaps.emplace_back(v.tensor, furthest->tensor);
         if (counted == 0 && overlapping) {
             const tensor_info& owner = tensors[furthest->tensor];
-            t.tied_to = owner.tied_to.empty() ? owner.name : owner.tied_to;
+            const std::string& name = owner.tied_to.empty() ? owner.name : owner.tied_to;
+            budget.take(name.size(), t.name);
+            t.tied_to = name;
         } else if (v.occupied < v.storage_bytes) {
             t.stored_bytes =
                 std::max<std::uint64_t>(1, base::scaled_down(v.occupied, counted, v.storage_bytes));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/io/read_budget.hpp"
 #include "libmx/io/reader.hpp"
 
 namespace mx::io {
@@ -24,8 +25,9 @@ struct storage_view {
 
 /// Sets tensor_info::tied_to and stored_bytes of tensors so that no storage is counted twice: a
 /// view that lies in another is tied to it, and one that overlaps others counts the rest. Returns
-/// the tensors that overlap another, each with one of those that it overlaps.
+/// the tensors that overlap another, each with one of those that it overlaps. `budget` pays for the
+/// names.
 std::vector<std::pair<std::size_t, std::size_t>> count_storage_once(
-    std::vector<storage_view> views, std::vector<tensor_info>& tensors);
+    std::vector<storage_view> views, std::vector<tensor_info>& tensors, read_budget& budget);
 
 }  // namespace mx::io

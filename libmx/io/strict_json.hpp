@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/io/input_file.hpp"
 
 namespace mx::io {
@@ -42,7 +42,7 @@ class json_listener {
                            json_listener&);
     const void* stream_ = nullptr;
     const input_file* file_ = nullptr;
-    std::vector<std::unordered_set<std::string>> keys_;  ///< seen per open object
+    std::vector<base::text_set> keys_;  ///< seen per open object
 };
 
 /// Reports the document in bytes [offset, offset + length) of `file` to `listener`. `what` names

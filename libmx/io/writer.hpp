@@ -96,5 +96,8 @@ class output_file {
 /// Removes every temporary file that is still uncommitted (called on the way out of Ctrl-C;
 /// async-signal-unsafe, call it from normal code).
 void discard_unfinished_outputs() noexcept;
+/// The same in a signal handler that ends the process afterwards. False, and nothing is removed, if
+/// a thread is creating or renaming one of them.
+bool discard_unfinished_outputs_on_signal() noexcept;
 
 }  // namespace mx::io

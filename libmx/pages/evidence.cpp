@@ -7,10 +7,10 @@
 #include <array>
 #include <cmath>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "libmx/base/status.hpp"
+#include "libmx/base/text_tables.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/report/command_line.hpp"
@@ -311,7 +311,7 @@ class gathering {
 
     std::span<const result_set> sets_;
     bool with_metrics_;
-    std::unordered_map<std::string, std::size_t> rows_;
+    base::text_map<std::size_t> rows_;
     evidence out_;
 };
 

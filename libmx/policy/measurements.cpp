@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <string_view>
-#include <unordered_map>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/policy/normal.hpp"
 #include "libmx/policy/operands.hpp"
 
@@ -13,7 +13,7 @@ namespace mx::policy {
 measurements::measurements(std::span<const measured_tensor> tensors, bool whole_blocks)
     : tensors_(tensors) {
     // Spellings are few, measurements many.
-    std::unordered_map<std::string_view, const std::string*> spellings;
+    base::view_map<const std::string*> spellings;
     for (const measured_tensor& t : tensors) {
         std::vector<known>& here = of_.emplace_back();
         for (const measurement& m : t.measured) {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/policy/judged_model.hpp"
 #include "libmx/policy/measurements.hpp"
 
@@ -41,8 +41,8 @@ class recipe_verdicts {
     };
     const judged_model& model_;
     measurements known_;
-    std::vector<place> places_;                           // by tensor
-    std::unordered_map<std::string, std::size_t> index_;  // by file and name
+    std::vector<place> places_;          // by tensor
+    base::text_map<std::size_t> index_;  // by file and name
 };
 
 /// "loses 96.9 % of its elements to zero (limit 20 %)".

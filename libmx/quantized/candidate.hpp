@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/quantized/layouts.hpp"
 #include "libmx/quantized/pairings.hpp"
@@ -36,7 +36,7 @@ class array_index {
 
   private:
     std::span<const tensor_ref> arrays_;
-    std::unordered_map<std::string_view, std::vector<std::size_t>> names_;
+    base::view_map<std::vector<std::size_t>> names_;
 };
 
 /// What further arrays of a tensor are named after: it, the stem, and the module whose weight it

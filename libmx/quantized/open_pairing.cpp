@@ -108,8 +108,9 @@ class scaled_codes final : public coded_blocks<T> {
         std::vector<float> scales(static_cast<std::size_t>(count));
         std::vector<std::byte> scratch;
         read_f32(*by_.scales, by_.scale_type, r.block * each, scales, scratch);
-        std::vector<float> zeros(static_cast<std::size_t>(count));
+        std::vector<float> zeros;  // empty: all are zero
         if (by_.zeros) {
+            zeros.resize(static_cast<std::size_t>(count));
             const auto codes = read_run<std::uint8_t>(*by_.zeros, r.block * each, count);
             std::ranges::transform(codes, zeros.begin(),
                                    [this](std::uint8_t code) { return by_.zero_values[code]; });
@@ -121,12 +122,13 @@ class scaled_codes final : public coded_blocks<T> {
                     const std::uint64_t lead = block == 0 ? r.lead : 0;
                     for (std::size_t i = 0; i < codes.size(); ++i) {
                         const std::size_t at = block * each + by_.groups[lead + i];
-                        values[i] = value(codes[i], zeros[at], scales[at]);
+                        values[i] = value(codes[i], zeros.empty() ? 0 : zeros[at], scales[at]);
                     }
                     return;
                 }
+                const float zero = zeros.empty() ? 0 : zeros[block];
                 for (std::size_t i = 0; i < codes.size(); ++i) {
-                    values[i] = value(codes[i], zeros[block], scales[block]);
+                    values[i] = value(codes[i], zero, scales[block]);
                 }
             });
     }

@@ -64,7 +64,7 @@ bool lay_out_groups(pairing& p, const candidate& c, std::uint64_t count, std::st
                              p.layout->title, cols, described(c.arrays.info(*p.groups)));
         return false;
     }
-    if (count == 0 || (!p.groups && cols % count != 0)) {
+    if (count == 0 || count > cols || (!p.groups && cols % count != 0)) {
         misfit = fmt::format("{} columns do not divide into {} groups", cols, count);
         return false;
     }

@@ -81,26 +81,94 @@ remote_address hub_address(const std::string& url, const std::string& path) {
 
 std::string hub_endpoint() { return endpoint("HF_ENDPOINT", "https://huggingface.co"); }
 
+// The commit and the files of the hub's answer about a repository; all else is passed over, and
+// nothing is built of it.
+class hub_listing final : public nlohmann::json::json_sax_t {
+  public:
+    explicit hub_listing(const std::string& shown) : shown_(shown) {}
+
+    std::string commit;
+    std::vector<std::string> files;
+
+    bool null() override { return other(); }
+    bool boolean(bool) override { return other(); }
+    bool number_integer(number_integer_t) override { return other(); }
+    bool number_unsigned(number_unsigned_t) override { return other(); }
+    bool number_float(number_float_t, const string_t&) override { return other(); }
+    bool binary(binary_t&) override { return other(); }
+    bool string(string_t& text) override {
+        if (depth_ == 1 && member_ == "sha") commit = text;
+        if (depth_ == 3 && in_files_ && member_ == "rfilename") {
+            if (!base::stays_inside(text)) wrong();
+            files.push_back(text);
+            return true;
+        }
+        return other();
+    }
+    bool key(string_t& name) override {
+        member_ = name;
+        if (depth_ == 1) in_files_ = name == "siblings";
+        return true;
+    }
+    bool start_object(std::size_t) override {
+        if (depth_ == 1) other();
+        if (depth_ == 2 && in_files_) before_ = files.size();
+        return open();
+    }
+    bool start_array(std::size_t) override {
+        return !(depth_ == 2 && in_files_) ? open() : other();
+    }
+    bool end_object() override {
+        // Each names a file.
+        if (--depth_ == 2 && in_files_ && files.size() != before_ + 1) wrong();
+        return true;
+    }
+    bool end_array() override {
+        --depth_;
+        return true;
+    }
+    bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+        return false;
+    }
+
+  private:
+    static constexpr int depth_limit = 64;
+
+    [[noreturn]] void wrong() const {
+        input_error("the hub's list of files holds something else", {shown_, {}, {}});
+    }
+    // A value that is not what its place requires.
+    bool other() const {
+        if ((depth_ == 1 || depth_ == 2) && in_files_) wrong();
+        return true;
+    }
+    bool open() {
+        if (++depth_ > depth_limit) {
+            input_error(fmt::format("the hub's answer is nested more than {} deep", depth_limit),
+                        {shown_, {}, {}});
+        }
+        return true;
+    }
+
+    const std::string& shown_;
+    std::string member_;
+    bool in_files_ = false;
+    int depth_ = 0;
+    std::size_t before_ = 0;  // files when the current one's object began
+};
+
 hub_repository ask_hub(const hub_place& place) {
     const std::string name = fmt::format("{}/{}", place.organisation, place.name);
     const std::string shown = fmt::format("hf://{}@{}", name, place.revision);
     server hub(hub_address(fmt::format("{}/api/models/{}/revision/{}", hub_endpoint(), name,
                                        url_encoded(place.revision, "%")),
                            shown));
-    const auto answer = nlohmann::json::parse(hub.whole(listing_limit), nullptr, false);
-    const auto commit = answer.is_object() ? answer.find("sha") : answer.end();
-    if (commit == answer.end() || !commit->is_string() || !is_commit(commit->get<std::string>())) {
+    hub_listing listing(shown);
+    const bool valid = nlohmann::json::sax_parse(hub.whole(listing_limit), &listing);
+    if (!valid || !is_commit(listing.commit)) {
         input_error("the hub's answer names no commit", {shown, {}, {}});
     }
-    hub_repository found{fmt::format("hf://{}@{}", name, commit->get<std::string>()), {}};
-    const auto files = answer.find("siblings");
-    for (const auto& file : files != answer.end() ? *files : nlohmann::json::array()) {
-        const auto of = file.is_object() ? file.find("rfilename") : file.end();
-        if (of == file.end() || !of->is_string() || !base::stays_inside(of->get<std::string>())) {
-            input_error("the hub's list of files holds something else", {shown, {}, {}});
-        }
-        found.files.push_back(of->get<std::string>());
-    }
+    hub_repository found{fmt::format("hf://{}@{}", name, listing.commit), std::move(listing.files)};
     std::ranges::sort(found.files);
     return found;
 }

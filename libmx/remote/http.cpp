@@ -24,6 +24,9 @@ namespace {
 constexpr long connect_seconds = 20;
 // A server that sends nothing for this long has lost the request.
 constexpr long silent_seconds = 30;
+// Of all header lines and trailers of an answer, and of a body that nobody reads.
+constexpr std::size_t headers_limit = std::size_t{256} << 10;
+constexpr std::size_t dropped_limit = std::size_t{64} << 10;
 
 using url_handle = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 using header_list = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
@@ -72,11 +75,21 @@ struct transfer {
     const http_request& request;
     std::span<std::byte> body;
     http_answer answer;
-    const std::atomic<bool>& stop;
+    std::size_t headers = 0, dropped = 0;  // bytes
+    const char* ended = nullptr;           // why the transfer was ended here
 };
+
+double seconds_over(std::chrono::steady_clock::time_point until) {
+    if (until == std::chrono::steady_clock::time_point::max()) return -1;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - until).count();
+}
 
 std::size_t take_header(char* text, std::size_t, std::size_t count, void* self) {
     auto& t = *static_cast<transfer*>(self);
+    if ((t.headers += count) > headers_limit) {
+        t.ended = "its headers do not end";
+        return 0;
+    }
     const std::string_view line(text, count);
     if (line.starts_with("HTTP/")) t.answer = {};  // earlier headers were provisional
     const std::size_t colon = line.find(':');
@@ -114,7 +127,10 @@ std::size_t take_body(char* text, std::size_t, std::size_t count, void* self) {
     curl_easy_getinfo(t.handle, CURLINFO_RESPONSE_CODE, &status);
     // The body of a whole file is not read if a range was requested.
     if (status == 200 && t.request.begin) return 0;
-    if (status != (t.request.begin ? 206 : 200)) return count;
+    if (status != (t.request.begin ? 206 : 200)) {
+        t.dropped += count;
+        return t.dropped > dropped_limit ? 0 : count;
+    }
     if (count > t.body.size() - t.answer.bytes) {
         t.answer.too_long = true;
         return 0;
@@ -223,7 +239,7 @@ http_answer http_session::get(const http_request& request, std::span<std::byte> 
     CURL* const easy = handles_->easy;
     CURLM* const multi = handles_->multi;
     curl_easy_reset(easy);  // connections stay
-    transfer t{easy, request, body, {}, stop};
+    transfer t{easy, request, body, {}};
     std::array<char, CURL_ERROR_SIZE> problem{};
     header_list headers(nullptr, &curl_slist_free_all);
     std::string range;
@@ -257,7 +273,13 @@ http_answer http_session::get(const http_request& request, std::span<std::byte> 
     CURLcode code = CURLE_ABORTED_BY_CALLBACK;
     for (int running = 1; running != 0 && !stop;) {
         if (curl_multi_perform(multi, &running) != CURLM_OK) break;
-        if (running != 0) curl_multi_poll(multi, nullptr, 0, 1000, nullptr);
+        if (running == 0) break;
+        if (seconds_over(request.until) >
+            static_cast<double>(t.answer.bytes) / least_bytes_per_second) {
+            t.ended = "it comes too slowly, or not at all";
+            break;
+        }
+        curl_multi_poll(multi, nullptr, 0, 1000, nullptr);
     }
     int left = 0;
     while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {
@@ -273,7 +295,9 @@ http_answer http_session::get(const http_request& request, std::span<std::byte> 
     if (wait > 0) t.answer.wait = static_cast<double>(wait);
     if (redirect != nullptr) t.answer.redirect = redirect;
     if (code != CURLE_OK) {
-        t.answer.problem = problem[0] != '\0' ? problem.data() : curl_easy_strerror(code);
+        t.answer.problem = t.ended != nullptr   ? t.ended
+                           : problem[0] != '\0' ? problem.data()
+                                                : curl_easy_strerror(code);
     }
     curl_multi_remove_handle(multi, easy);
     return std::move(t.answer);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,12 +22,17 @@ struct http_credentials {
     std::string region;
 };
 
+/// A body that comes slower than this takes time from the allowance of its request.
+inline constexpr double least_bytes_per_second = 16384;
+
 struct http_request {
     std::string url;
     const http_credentials* who = nullptr;  ///< null: an anonymous request
     std::optional<std::uint64_t> begin;     ///< first byte; none: the whole
     std::uint64_t end = 0;                  ///< after the last byte
     std::string unchanged_since;            ///< value of If-Range; "": not sent
+    /// When the answer must be there, later by what its body takes at least_bytes_per_second.
+    std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
 };
 
 struct http_answer {
@@ -69,8 +75,9 @@ class http_session {
     http_session& operator=(const http_session&) = delete;
 
     /// Sends a request and reads the body of an answer 206, or of 200 to a request for the whole,
-    /// into `body`; other bodies are dropped. Redirects are not followed. Returns early once `stop`
-    /// is raised and wake() called.
+    /// into `body`; other bodies are dropped, and the connection with those of more than 64 KiB, as
+    /// with more than 256 KiB of headers and trailers. Redirects are not followed. Returns early
+    /// once `stop` is raised and wake() called.
     virtual http_answer get(const http_request& request, std::span<std::byte> body,
                             const std::atomic<bool>& stop);
     /// Waits for so many seconds, or until `stop` is raised.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "libmx/base/parsed.hpp"
@@ -16,7 +17,9 @@ namespace {
 constexpr int most_failures = 5;   // of a range, with twice the time between them
 constexpr int first_failures = 2;  // of a host that never answered
 constexpr double first_wait = 0.25;
-constexpr double longest_wait = 600;  // longest waiting time that a server may set
+constexpr double longest_wait = 300;  // what a server may ask for, all times of a range together
+// What a range may take beside that and the time of its bytes, all tries together.
+constexpr std::chrono::seconds allowance{60};
 constexpr int most_redirects = 5;
 // A server may leave out the ranges of texts, such as an index: these are taken whole.
 constexpr std::uint64_t whole_limit = std::uint64_t{32} << 20;
@@ -60,7 +63,13 @@ constexpr const char* changed =
 struct server::patience {
     const std::atomic<bool>& stop;
     int failures = 0, redirects = 0, refreshes = 0;
+    double waited = 0;  // as servers asked
+    std::chrono::steady_clock::time_point until = std::chrono::steady_clock::now() + allowance;
 
+    void extend(double seconds) {
+        until += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double>(seconds));
+    }
     double next_wait() const { return first_wait * static_cast<double>(1 << failures); }
 };
 
@@ -107,8 +116,10 @@ http_answer server::ask(http_session& session, http_request& request, std::span<
             holds_secret(address_.who, request.url + '\n' + request.unchanged_since)) {
             fail("the server gives away the credentials: another host would be sent them");
         }
+        request.until = p.until;
         http_answer answer = session.get(request, body, p.stop);
         if (p.stop) throw base::error(base::error_kind::cancelled, "cancelled");
+        p.extend(static_cast<double>(answer.bytes) / least_bytes_per_second);
         const bool of_all = !opened_ && (answer.status == 200 || answer.status == 416);
         if (answer.status == wanted || of_all) {
             share(target);  // the others may use it until it expires
@@ -126,8 +137,12 @@ http_answer server::ask(http_session& session, http_request& request, std::span<
         } else if (passes(answer.status)) {
             const double wait = answer.wait.value_or(p.next_wait());
             const int most = answer.status == 0 && !opened_ ? first_failures : most_failures;
-            if (++p.failures > most || wait > longest_wait)
+            if (answer.wait) p.waited += wait;
+            if (++p.failures > most || p.waited > longest_wait ||
+                std::chrono::steady_clock::now() >= p.until) {
                 fail(complaint(request, answer), request.begin);
+            }
+            p.extend(wait);
             session.pause(wait, p.stop);
         } else {
             fail(complaint(request, answer), request.begin);
@@ -243,10 +258,11 @@ void server::read(http_session& session, std::uint64_t begin, std::span<std::byt
         done += answer.bytes;
         if (done == out.size()) break;
         const double wait = p.next_wait();
-        if (++p.failures > most_failures) {
+        if (++p.failures > most_failures || std::chrono::steady_clock::now() >= p.until) {
             fail(fmt::format("the connection ends early again and again: {}", answer.problem),
                  begin + done);
         }
+        p.extend(wait);
         session.pause(wait, p.stop);
     }
 }

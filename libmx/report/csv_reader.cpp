@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
 #include <utility>
 
 #include "libmx/base/joined.hpp"
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/base/text_tables.hpp"
 
 namespace mx::report {
 namespace {
@@ -122,7 +122,7 @@ csv_table read_csv(const byte_source& source, const std::string& path) {
         throw base::error(base::error_kind::input, "is empty: a table begins with its header",
                           {path, {}, {}});
     }
-    std::unordered_set<std::string> seen;
+    base::text_set seen;
     for (const std::string& name : row.fields) {
         if (name.empty()) lines.fail(row.line, "a column without a name");
         if (!seen.insert(name).second) {

@@ -9,12 +9,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <streambuf>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/base/text_tables.hpp"
 
 namespace mx::report {
 namespace {
@@ -53,8 +53,8 @@ struct container {
     record members;
     list items;
     bool object = false;
-    std::string name;                       // of the current member, in an object
-    std::unordered_set<std::string> names;  // of all its members
+    std::string name;      // of the current member, in an object
+    base::text_set names;  // of all its members
 };
 
 // Builds the document from the parser's events. `results` is never stored as a value: its elements

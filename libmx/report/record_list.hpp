@@ -9,9 +9,9 @@
 #include <deque>
 #include <functional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::report {
@@ -54,7 +54,7 @@ class record_list {
     std::deque<row> rows_;  // deques grow without holding everything twice
     std::deque<std::uint64_t> bits_;
     std::deque<tag> tags_;
-    std::unordered_map<std::string, std::uint64_t> text_index_;
+    base::text_map<std::uint64_t> text_index_;
     std::vector<const std::string*> texts_;  // keys of text_index_, whose addresses stay
     std::deque<value> nested_;
     std::vector<std::uint64_t> last_nested_;   // by column: tensors repeat their shape

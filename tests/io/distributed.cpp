@@ -220,6 +220,23 @@ TEST_CASE("shards: boxes of any arrangement", "[distributed]") {
     CHECK(io::check_shards({1, 100}, columns, budget) == "it has too many shards");
 }
 
+TEST_CASE("shards: many side by side are opened once", "[distributed]") {
+    constexpr std::uint64_t rows = 3, across = 100;
+    std::vector<io::shard_box> boxes;
+    for (std::uint64_t k = 0; k < across; ++k) boxes.push_back({{0, k}, {rows, 1}});
+    std::size_t opened = 0;
+    const auto source = io::from_shards({rows, across}, boxes, 1, [&](std::size_t index) {
+        ++opened;
+        return io::make_source([index](std::uint64_t, std::span<std::byte> out) {
+            std::ranges::fill(out, static_cast<std::byte>(index));
+        });
+    });
+    std::string all(rows * across, '\xff');
+    source->read(0, std::as_writable_bytes(std::span(all)));
+    for (std::size_t i = 0; i < all.size(); ++i) REQUIRE(all[i] == static_cast<char>(i % across));
+    CHECK(opened == across);
+}
+
 TEST_CASE("distributed: the file of a rank alone names its directory", "[distributed]") {
     const std::string file = fixture("torch_distributed/__0_0.distcp");
     const std::string directory = std::filesystem::path(file).parent_path().string();

@@ -2,6 +2,8 @@
 // HDF5 files, read and written.
 #include <array>
 
+#include <hdf5.h>
+
 #include "libmx/io/writer.hpp"
 #include "tests/io/fixture_values.hpp"
 
@@ -80,6 +82,35 @@ TEST_CASE("HDF5: data that are not numbers or in other files are listed with the
     has(note("huge_chunk"), "chunks of 8192x8192 elements are larger than 64 MiB");
     CHECK(find(*file, "deep/loop") == nullptr);
     CHECK(find(*file, "deep/loop/four") == nullptr);
+}
+
+TEST_CASE("HDF5: datasets that are a fill value, or have many names, are not read without end",
+          "[hdf5][hostile]") {
+    const scratch_dir dir;
+    const std::string path = dir / "x.h5";
+    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const auto dataset = [&](const char* name, hsize_t elements) {
+        const hid_t space = H5Screate_simple(1, &elements, nullptr);
+        const hid_t made =
+            H5Dcreate2(file, name, H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        H5Dclose(made);
+        H5Sclose(space);
+    };
+    dataset("huge", hsize_t{1} << 38);
+    dataset("small", 100);
+    dataset("linked", hsize_t{1} << 26);
+    for (int i = 0; i < 40; ++i) {
+        H5Lcreate_hard(file, "linked", file, ("linked" + std::to_string(i)).c_str(), H5P_DEFAULT,
+                       H5P_DEFAULT);
+    }
+    H5Fclose(file);
+    const auto opened = io::open_model(path);
+    has(find(*opened, "huge")->note, "repeats stored values");
+    CHECK(values(*opened, "small") == std::vector<float>(100, 0.0f));
+    std::uint64_t read = 0;
+    for (const io::tensor_info& t : opened->tensors()) read += t.note.empty() ? t.bytes : 0;
+    CHECK(read < std::uint64_t{2} << 30);
+    CHECK(find(*opened, "linked")->note.empty());
 }
 
 TEST_CASE("HDF5: text attributes are the metadata", "[hdf5]") {

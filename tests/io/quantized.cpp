@@ -645,6 +645,16 @@ TEST_CASE("groups that are not there are an error when they are read", "[quantiz
         "gptq4_order.g_idx has -1, but there are 4 groups");
 }
 
+TEST_CASE("more groups than columns are left out", "[quantized][hostile]") {
+    const scratch_dir dir;
+    const std::string path = write_model(
+        dir / "m.safetensors", {{"w.weight_packed", dtype::i32, {4, 1}, repeated(0, 16)},
+                                {"w.weight_scale", dtype::f16, {4, 5}, repeated(0, 40)},
+                                {"w.weight_shape", dtype::i64, {2}, little(4, 8) + little(4, 8)},
+                                {"w.weight_g_idx", dtype::i32, {4}, repeated(0, 16)}});
+    has(remark_of(model_of({path}), "w.weight_packed"), "4 columns do not divide into 5 groups");
+}
+
 TEST_CASE("names without the shapes or dtypes are not taken for a tensor", "[quantized][hostile]") {
     const scratch_dir dir;
     const auto refused = [&dir](const stored& codes, const stored& scales,

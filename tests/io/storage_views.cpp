@@ -26,7 +26,8 @@ std::vector<io::tensor_info> counted(const std::vector<io::storage_view>& views,
         tensors[i].name = "t" + std::to_string(i);
         tensors[i].bytes = bytes[i];
     }
-    io::count_storage_once(views, tensors);
+    io::read_budget budget("f", 1024);
+    io::count_storage_once(views, tensors, budget);
     return tensors;
 }
 

@@ -244,8 +244,37 @@ class Remote(unittest.TestCase):
             self.assertGreaterEqual(time.monotonic() - start, 1)
         self.server.traps.throttle = [(429, {'Retry-After': '100000'})]
         self.refused('tensors', self.plain('bfloat16.npy'), says='asks to wait 100000 seconds')
+        self.server.traps.throttle = [(429, {'Retry-After': '400'})]
+        self.refused('tensors', self.plain('bfloat16.npy'), says='asks to wait 400 seconds')
         self.server.traps.throttle = [(503, {}), (500, {}), (502, {})]
         self.fine('tensors', self.plain('bfloat16.npy'))
+
+    def test_answers_without_end(self):
+        chunked = (b'HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-0/1\r\n'
+                   b'Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n')
+        for begin, piece, says in (
+                (b'HTTP/1.1 404 Not Found\r\n\r\n', b'x' * 65536, 'no such file (404)'),
+                (b'HTTP/1.1 403 Forbidden\r\n\r\n', b'x' * 65536, 'refuses (403)'),
+                (b'', b'HTTP/1.1 100 Continue\r\n\r\n' * 100, 'answers 100'),
+                (chunked, b'X-Trailer: y\r\n' * 1000, 'looks like text')):
+            self.traps.endless = begin, piece
+            self.refused('tensors', self.plain('bfloat16.npy'), says=says)
+
+    def test_listings_of_something_else(self):
+        commit = b'{"sha":"%s","siblings":' % COMMIT.encode()
+        for listing, says in ((b'[' * (1 << 24), 'nested more than 64 deep'),
+                              (b'{"a":' * (1 << 22), 'nested more than 64 deep'),
+                              (b'[' + b'[],' * 1000 + b'[]]', 'names no commit'),
+                              (commit + b'[]', 'names no commit'),
+                              (commit + b'"x"}', 'holds something else'),
+                              (commit + b'{"rfilename":"x"}}', 'holds something else'),
+                              (commit + b'[1]}', 'holds something else'),
+                              (commit + b'[[]]}', 'holds something else'),
+                              (commit + b'[{}]}', 'holds something else'),
+                              (commit + b'[{"rfilename":1}]}', 'holds something else'),
+                              (commit + b'[{"rfilename":"../x"}]}', 'holds something else')):
+            self.traps.listing = listing
+            self.refused('tensors', 'hf://org/name', says=says)
 
     def test_files_too_large_for_the_store(self):
         self.traps.store_status = 400

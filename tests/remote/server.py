@@ -34,6 +34,8 @@ class Traps:
         self.token = None  # that the hub asks for
         self.no_validator = False  # neither ETag nor Last-Modified
         self.redirects_to = None  # where the hub sends everybody
+        self.endless = None  # of every answer: how it begins, and what follows until mx hangs up
+        self.listing = None  # the hub's answer about a repository
 
 
 ENOUGH = 8  # waits in vain, after which nobody waits any more
@@ -92,6 +94,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             refused = traps.throttle.pop(0) if traps.throttle else None
         if refused:
             return self.answer(*refused)
+        if traps.endless:
+            begin, piece = traps.endless
+            self.wfile.write(begin)
+            while True:
+                self.wfile.write(piece)
         if kind in ('store', 'files'):
             return self.serve_file(kind)
         if traps.token and self.headers['Authorization'] != f'Bearer {traps.token}':
@@ -100,6 +107,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             found = re.fullmatch(r'/api/models/org/name/revision/(main|v1|%s)' % COMMIT, self.path)
             if not found:
                 return self.answer(404)
+            if traps.listing:
+                return self.answer(200, body=traps.listing)
             files = sorted(p.relative_to(self.server.folder).as_posix()
                            for p in self.server.folder.rglob('*') if p.is_file())
             return self.answer(200, body=json.dumps(

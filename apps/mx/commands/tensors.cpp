@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string_view>
-#include <unordered_map>
 
 #include "apps/mx/options.hpp"
+#include "libmx/base/text_tables.hpp"
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/remarks.hpp"
 #include "libmx/engine/roles.hpp"
@@ -63,14 +63,14 @@ std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& 
     struct tally {
         std::int64_t count = 0, elements = 0;
     };
-    std::unordered_map<std::string, tally> tallies;
+    base::text_map<tally> tallies;
     for (const engine::tensor_ref& t : tensors) {
         tally& of = tallies[t.info().file];
         ++of.count;
         of.elements += static_cast<std::int64_t>(t.info().elements);
     }
     const std::vector<engine::input_file> files = model.files();
-    std::unordered_map<std::string, std::int64_t> times;  // a file may be named twice
+    base::text_map<std::int64_t> times;  // a file may be named twice
     for (const engine::input_file& file : files) ++times[file.path];
     std::vector<report::record> rows;
     for (const auto& [path, bytes, given] : files) {
@@ -90,7 +90,7 @@ void add_reasons(const std::vector<report::record>& rows, std::vector<std::strin
         std::size_t tensors = 0;
     };
     std::vector<reason> reasons;
-    std::unordered_map<std::string, std::size_t> places;
+    base::text_map<std::size_t> places;
     for (const report::record& r : rows) {
         const std::string why = report::text_of(r, "why_k");
         if (why.empty()) continue;
@@ -115,7 +115,7 @@ void add_reasons(const std::vector<report::record>& rows, std::vector<std::strin
 // Remarks on the whole list.
 std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors) {
     std::vector<std::string> notes;
-    std::unordered_map<std::string_view, int> names;
+    base::view_map<int> names;
     std::size_t repeated = 0;
     std::string_view example;
     for (const engine::tensor_ref& t : tensors) {

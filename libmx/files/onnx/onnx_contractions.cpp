@@ -7,9 +7,9 @@
 #include <array>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/io/no_product.hpp"
 
 namespace mx::io {
@@ -400,8 +400,8 @@ class graph_walk {
 
     const onnx_model& model_;
     const std::function<std::vector<std::int64_t>(std::size_t)>& numbers_;
-    std::unordered_map<std::string_view, std::vector<std::pair<std::size_t, std::size_t>>> readers_;
-    std::unordered_map<std::string_view, std::size_t> tensors_;
+    base::view_map<std::vector<std::pair<std::size_t, std::size_t>>> readers_;
+    base::view_map<std::size_t> tensors_;
     all_uses uses_;
     std::size_t steps_ = 0;
 };

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "libmx/files/onnx/onnx_wire.hpp"
+#include "libmx/io/read_budget.hpp"
 
 namespace mx::io {
 namespace {
 
-constexpr std::size_t onnx_axes_limit = 64;
 constexpr std::size_t onnx_tensors_limit = 1 << 18;
 constexpr std::uint64_t name_limit = 4096;
 constexpr std::uint64_t text_limit = 64 << 10;
@@ -219,7 +219,7 @@ class model_walk {
     // Packed or one by one; of axes, no more than a tensor can have are kept.
     void whole_numbers(std::vector<std::int64_t>& to) {
         const auto keep_one = [&](std::uint64_t value) {
-            if (to.size() < onnx_axes_limit) to.push_back(static_cast<std::int64_t>(value));
+            if (to.size() < axes_limit) to.push_back(static_cast<std::int64_t>(value));
         };
         if (!at_.is_bytes()) return keep_one(number());
         at_.enter();
@@ -228,8 +228,7 @@ class model_walk {
     }
 
     void extent(tensor::shape& shape, std::uint64_t value) {
-        if (shape.size() == onnx_axes_limit)
-            at_.fail(fmt::format("more than {} axes", onnx_axes_limit));
+        if (shape.size() == axes_limit) at_.fail(fmt::format("more than {} axes", axes_limit));
         if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
             at_.fail(fmt::format("a negative extent, {}", static_cast<std::int64_t>(value)));
         }

@@ -15,6 +15,7 @@
 #include "libmx/files/onnx/onnx_wire.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/input_paths.hpp"
+#include "libmx/io/read_budget.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/sources.hpp"
 #include "libmx/io/spool.hpp"
@@ -219,6 +220,7 @@ class onnx_reader final : public file_reader {
         model_.nodes = {};
         metadata_ = std::move(model_.metadata);
         files_.insert(files_.end(), externals_.files().begin(), externals_.files().end());
+        limit_repetition();
     }
 
     std::unique_ptr<byte_source> open(std::size_t index) const override {
@@ -253,7 +255,8 @@ class onnx_reader final : public file_reader {
                              any_size,
                              {}});
         }
-        count_storage_once(std::move(views), tensors_);
+        read_budget budget(file_->path(), file_->size());
+        count_storage_once(std::move(views), tensors_, budget);
     }
 
     // What the graph says about the axes of its tensors.

@@ -7,19 +7,19 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <mutex>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/text_tables.hpp"
 #include "libmx/files/pytorch/torch_archive.hpp"
 #include "libmx/files/pytorch/torch_values.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/input_paths.hpp"
+#include "libmx/io/read_budget.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/remote.hpp"
+#include "libmx/io/sources.hpp"
 
 namespace mx::io {
 namespace {
@@ -34,6 +34,12 @@ namespace fs = std::filesystem;
 constexpr std::string_view module_name = "torch.distributed.checkpoint.metadata";
 // Comparisons of shards with each other, in one file: a fraction of a second.
 constexpr std::uint64_t comparison_budget = std::uint64_t{1} << 26;
+
+constexpr std::size_t open_files_limit = 64;
+
+// What a shard takes beside its name, and for each axis.
+constexpr std::uint64_t bytes_of_shard = 256;
+constexpr std::uint64_t bytes_of_shard_axis = 32;
 
 // A shard is looked up by its tensor and its first element.
 std::string key_of(std::string_view name, const std::vector<std::uint64_t>& offsets) {
@@ -55,7 +61,7 @@ class metadata_reader {
         }
         const pickle_ref tensors = dictionary(root, "state_dict_metadata");
         read_places(dictionary(root, "storage_data"));
-        std::unordered_set<std::string_view> names;
+        base::view_set names;
         const auto items = graph_.items(tensors);
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
             if (graph_.kind(items[i]) != pickle_kind::text)
@@ -91,13 +97,22 @@ class metadata_reader {
     std::vector<std::uint64_t> extents(pickle_ref object, std::string_view name,
                                        const std::string& tensor) const {
         const auto found = extents_of(graph_, graph_.attribute(object, name));
-        if (!found) fail(tensor, fmt::format("its {} are not described as in PyTorch", name));
+        if (!found) {
+            fail(tensor, fmt::format("its {} are not described as in PyTorch, or have more than {} "
+                                     "axes",
+                                     name, axes_limit));
+        }
         return *found;
+    }
+
+    void spend(std::uint64_t text, const std::vector<std::uint64_t>& axes,
+               const std::string& tensor) const {
+        graph_.budget().take(text + bytes_of_shard + bytes_of_shard_axis * axes.size(), tensor);
     }
 
     // {MetadataIndex(fqn, offset): _StorageInfo(relative_path, offset, length)}
     void read_places(pickle_ref places) {
-        std::unordered_map<std::string_view, std::size_t> files;
+        base::text_map<std::size_t> files;
         const auto items = graph_.items(places);
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
             if (graph_.kind(items[i]) != pickle_kind::object ||
@@ -108,6 +123,7 @@ class metadata_reader {
             const auto offsets = extents_of(graph_, graph_.attribute(items[i], "offset"));
             if (fqn == no_value || !offsets) continue;  // of a value that is not a tensor
             const std::string name(graph_.text(fqn));
+            spend(2 * name.size(), *offsets, name);
             const pickle_ref path = graph_.attribute(items[i + 1], "relative_path");
             const auto offset = graph_.count(graph_.attribute(items[i + 1], "offset"));
             const auto length = graph_.count(graph_.attribute(items[i + 1], "length"));
@@ -120,17 +136,15 @@ class metadata_reader {
                      "its shards are stored compressed or otherwise transformed, which mx "
                      "does not read");
             }
-            const auto [at, fresh] = files.emplace(graph_.text(path), out_.files.size());
-            if (fresh) {
-                const std::string shard(graph_.text(path));
-                const auto beside = path_beside(file_, shard);
-                if (!beside) {
-                    fail(name, fmt::format("the shard '{}' is outside the directory of the "
-                                           "checkpoint",
-                                           shard));
-                }
-                out_.files.push_back(*beside);
+            graph_.budget().take(graph_.text(path).size(), name);
+            const std::string file(graph_.text(path));
+            const auto beside = path_beside(file_, file);
+            if (!beside) {
+                fail(name, fmt::format("the shard '{}' is outside the directory of the checkpoint",
+                                       file));
             }
+            const auto [at, fresh] = files.emplace(*beside, out_.files.size());
+            if (fresh) out_.files.push_back(at->first);
             if (!places_.emplace(key_of(name, *offsets), stored_shard{at->second, *offset, *length})
                      .second) {
                 fail(name, "one of its shards has two locations");
@@ -142,6 +156,7 @@ class metadata_reader {
         distributed_tensor tensor;
         tensor.name = std::move(name);
         tensor.shape = extents(described, "size", tensor.name);
+        spend(tensor.name.size(), tensor.shape, tensor.name);
         tensor.type = read_type(described, tensor.name);
         if (!tensor::element_count(tensor.shape)) fail(tensor.name, "its extents are too large");
         const pickle_ref chunks = graph_.attribute(described, "chunks");
@@ -151,6 +166,7 @@ class metadata_reader {
         for (const pickle_ref chunk : graph_.items(chunks)) {
             shard_box box{extents(chunk, "offsets", tensor.name),
                           extents(chunk, "sizes", tensor.name)};
+            spend(tensor.name.size(), box.origin, tensor.name);
             if (std::ranges::find(box.extents, 0u) != box.extents.end()) continue;
             const auto place = places_.find(key_of(tensor.name, box.origin));
             if (place == places_.end()) fail(tensor.name, "one of its shards is not stored");
@@ -180,35 +196,43 @@ class metadata_reader {
 
     const std::string& file_;
     pickle_graph graph_;
-    std::unordered_map<std::string, stored_shard> places_;
+    base::text_map<stored_shard> places_;
     std::uint64_t budget_ = comparison_budget;
     distributed_metadata out_;
 };
 
-// The files of the checkpoint, opened when wanted and closed after the last read.
+// The files of the checkpoint, opened when they are read; the most recently read stay open.
 class file_set {
   public:
-    file_set(std::vector<std::string> paths, std::vector<shared_file> remote)
-        : paths_(std::move(paths)), open_(paths_.size()), remote_(std::move(remote)) {
-        std::ranges::copy(remote_, open_.begin());
-    }
+    explicit file_set(std::vector<std::string> paths)
+        : opened_(open_files_limit, [paths = std::move(paths)](std::uint64_t index) {
+              return input_file::open(paths[static_cast<std::size_t>(index)]);
+          }) {}
+    shared_file get(std::size_t index) { return opened_.get(index); }
 
-    shared_file get(std::size_t index) {
-        const std::lock_guard lock(mutex_);
-        shared_file file = open_[index].lock();
-        if (!file) {
-            file = input_file::open(paths_[index]);
-            open_[index] = file;
-        }
-        return file;
+  private:
+    recently_used<shared_file> opened_;
+};
+
+// One of them as a file that needs no descriptor of its own, so that any number of shards can stay
+// open.
+class file_of_set final : public input_file {
+  public:
+    file_of_set(std::shared_ptr<file_set> files, std::size_t index, const std::string& path,
+                std::uint64_t size)
+        : input_file(path, size), files_(std::move(files)), index_(index) {}
+    int descriptor() const override { input_error("is read in parts", {path(), {}, {}}); }
+    void read(std::uint64_t offset, std::span<std::byte> out,
+              std::string_view tensor) const override {
+        files_->get(index_)->read(offset, out, tensor);
+    }
+    void expect(std::uint64_t offset, std::uint64_t bytes) const override {
+        files_->get(index_)->expect(offset, bytes);
     }
 
   private:
-    std::vector<std::string> paths_;
-    std::mutex mutex_;
-    std::vector<std::weak_ptr<const input_file>> open_;
-    std::vector<shared_file>
-        remote_;  // stay open: they use no descriptor, and opening again takes time
+    std::shared_ptr<file_set> files_;
+    std::size_t index_;
 };
 
 // The pickle of one shard describes one tensor, and is read at each opening.
@@ -246,6 +270,7 @@ class distributed_reader final : public file_reader {
         find_files(found.files);
         const auto as = parse_as(options.as);
         for (distributed_tensor& each : found.tensors) add(std::move(each), as);
+        limit_repetition();
         if (found.others != 0) {
             metadata_.emplace("(others)",
                               fmt::format("values that are not tensors: {}", found.others));
@@ -261,26 +286,32 @@ class distributed_reader final : public file_reader {
             held->shape, std::move(boxes), static_cast<std::size_t>(held->type->width),
             [held, files = opened_](std::size_t shard) {
                 const stored_shard& place = held->shards[shard];
-                return open_shard(files->get(place.file), place, held->boxes[shard].extents,
-                                  *held->type, held->name);
+                return open_shard(files[place.file], place, held->boxes[shard].extents, *held->type,
+                                  held->name);
             });
     }
 
   private:
-    void find_files(std::vector<std::string> paths) {
-        std::vector<shared_file> remote(is_remote(file_->path()) ? paths.size() : 0);
-        base::parallel_for(remote.size(), opened_at_once(file_->path()), nullptr,
-                           [&](std::uint64_t i, int) { remote[i] = input_file::open(paths[i]); });
-        for (const shared_file& file : remote) files_.emplace_back(file->path(), file->size());
-        for (std::size_t i = remote.size(); i < paths.size(); ++i) {
+    void find_files(const std::vector<std::string>& paths) {
+        // Remote files stay open: they use no descriptor, and opening one again takes time.
+        opened_.resize(paths.size());
+        if (is_remote(file_->path())) {
+            base::parallel_for(
+                paths.size(), opened_at_once(file_->path()), nullptr,
+                [&](std::uint64_t i, int) { opened_[i] = input_file::open(paths[i]); });
+            for (const shared_file& file : opened_) files_.emplace_back(file->path(), file->size());
+            return;
+        }
+        const auto all = std::make_shared<file_set>(paths);
+        for (std::size_t i = 0; i < paths.size(); ++i) {
             std::error_code failure;
             const std::uintmax_t size = fs::file_size(paths[i], failure);
             if (failure) {
                 fail({}, fmt::format("its shard '{}': {}", paths[i], failure.message()));
             }
             files_.emplace_back(paths[i], size);
+            opened_[i] = std::make_shared<const file_of_set>(all, i, paths[i], size);
         }
-        opened_ = std::make_shared<file_set>(std::move(paths), std::move(remote));
     }
 
     void add(distributed_tensor each, std::optional<tensor::dtype> as) {
@@ -301,7 +332,7 @@ class distributed_reader final : public file_reader {
         held_.push_back(std::move(each));
     }
 
-    std::shared_ptr<file_set> opened_;
+    std::vector<shared_file> opened_;  // by number of the file
     std::vector<distributed_tensor> held_;
 };
 

@@ -39,6 +39,7 @@ pickle_ref pickle_graph::at(pickle_ref ref, std::size_t index) const {
 pickle_ref pickle_graph::find(pickle_ref ref, std::string_view key) const {
     if (ref == no_value || !values_[ref].pairs) return no_value;
     const std::span<const pickle_ref> all = items(ref);
+    budget_->take(all.size());
     for (std::size_t i = all.size(); i >= 2; i -= 2) {
         if (kind(all[i - 2]) == pickle_kind::text && text(all[i - 2]) == key) return all[i - 1];
     }

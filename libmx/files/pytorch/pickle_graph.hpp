@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "libmx/io/read_budget.hpp"
 
 namespace mx::io {
 
@@ -46,18 +49,22 @@ struct pickle_value {
     pickle_ref state = no_value;      ///< object: what it was to be filled with
 };
 
-/// Limits that bound the memory of a hostile pickle: the worst ones tried took 1.2 GiB.
+/// Limits that bound the memory of a pickle of any size; the budget of the file bounds that of a
+/// small one.
 inline constexpr std::uint64_t pickle_size_limit = std::uint64_t{128} << 20;
 inline constexpr std::size_t pickle_value_limit = std::size_t{1} << 24;
 inline constexpr std::size_t pickle_item_limit = std::size_t{1} << 26;
 
 class pickle_graph {
   public:
-    explicit pickle_graph(std::string bytes) : bytes_(std::move(bytes)) {}
+    pickle_graph(std::string bytes, std::shared_ptr<read_budget> budget)
+        : bytes_(std::move(bytes)), budget_(std::move(budget)) {}
 
     pickle_ref root() const { return root_; }
     std::size_t size() const { return values_.size(); }
     const pickle_value& operator[](pickle_ref ref) const { return values_[ref]; }
+    /// Of the file: whoever follows references more than once takes from it.
+    read_budget& budget() const { return *budget_; }
 
     // no_value is of kind none; it has no text, no items and no attributes.
 
@@ -90,6 +97,7 @@ class pickle_graph {
   private:
     friend class pickle_machine;
     std::string bytes_;
+    std::shared_ptr<read_budget> budget_;
     std::vector<pickle_value> values_;
     std::vector<std::vector<pickle_ref>> items_;
     pickle_ref root_ = no_value;
@@ -97,6 +105,8 @@ class pickle_graph {
 
 /// Reads a pickle of protocol 2 to 5 (and what later protocols share with older ones). `file` and
 /// `entry` are named in errors, which are base::error (input) with the offset in the pickle.
-pickle_graph read_pickle(std::string bytes, const std::string& file, const std::string& entry);
+/// `stored_bytes`: those of the pickle in the file, if it is compressed there; 0: all.
+pickle_graph read_pickle(std::string bytes, const std::string& file, const std::string& entry,
+                         std::uint64_t stored_bytes = 0);
 
 }  // namespace mx::io

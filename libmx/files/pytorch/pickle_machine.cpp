@@ -12,12 +12,16 @@
 namespace mx::io {
 namespace {
 constexpr std::size_t mark_limit = 1 << 20;
-}
+constexpr std::size_t allocation_bytes = 32;  // the least that one takes
+}  // namespace
 
 class pickle_machine {
   public:
-    pickle_machine(std::string bytes, const std::string& file, const std::string& entry)
-        : graph_(std::move(bytes)), file_(file), entry_(entry) {
+    pickle_machine(std::string bytes, const std::string& file, const std::string& entry,
+                   std::uint64_t stored_bytes)
+        : graph_(std::move(bytes), std::make_shared<read_budget>(file, stored_bytes)),
+          file_(file),
+          entry_(entry) {
         if (data().size() > pickle_size_limit) {
             fail(fmt::format("the pickle has {} bytes; mx reads up to {} MiB", data().size(),
                              pickle_size_limit >> 20));
@@ -58,15 +62,19 @@ class pickle_machine {
 
     // Values ----------------------------------------------------------------------------------
 
+    void spend(std::uint64_t bytes) { graph_.budget().take(bytes, entry_); }
+
     pickle_ref add(const pickle_value& value) {
         if (graph_.values_.size() >= pickle_value_limit) {
             fail(fmt::format("the pickle makes more than {} values", pickle_value_limit));
         }
+        spend(sizeof value);
         graph_.values_.push_back(value);
         return static_cast<pickle_ref>(graph_.values_.size() - 1);
     }
     void push(pickle_ref ref) {
         if (stack_.size() >= pickle_item_limit) fail("the stack of the pickle grows too high");
+        if (stack_.size() == stack_.capacity()) spend(sizeof ref * stack_.size());
         stack_.push_back(ref);
     }
     void push_new(pickle_kind kind, std::uint64_t word = 0) {
@@ -120,8 +128,10 @@ class pickle_machine {
         if (count != 0) {
             if (value.items == no_value) {
                 value.items = static_cast<std::uint32_t>(graph_.items_.size());
+                spend(sizeof(std::vector<pickle_ref>) + allocation_bytes);
                 graph_.items_.emplace_back();
             }
+            spend(sizeof(pickle_ref) * count);
             items_ += count;
             if (items_ > pickle_item_limit) {
                 fail(fmt::format("the pickle holds more than {} items", pickle_item_limit));
@@ -240,7 +250,10 @@ class pickle_machine {
         // Each entry took at least one byte of the pickle to make.
         if (index > at_) fail(fmt::format("memo entry {} in a pickle this short", index));
         const pickle_ref ref = top();
-        if (index >= memo_.size()) memo_.resize(static_cast<std::size_t>(index) + 1, no_value);
+        if (index >= memo_.size()) {
+            spend(sizeof ref * (index + 1 - memo_.size()));
+            memo_.resize(static_cast<std::size_t>(index) + 1, no_value);
+        }
         pickle_ref& entry = memo_[static_cast<std::size_t>(index)];
         memo_count_ += entry == no_value ? 1 : 0;
         entry = ref;
@@ -398,8 +411,10 @@ void pickle_machine::step() {
     by_code[code](*this);
 }
 
-pickle_graph read_pickle(std::string bytes, const std::string& file, const std::string& entry) {
-    return pickle_machine(std::move(bytes), file, entry).run();
+pickle_graph read_pickle(std::string bytes, const std::string& file, const std::string& entry,
+                         std::uint64_t stored_bytes) {
+    if (stored_bytes == 0) stored_bytes = bytes.size();
+    return pickle_machine(std::move(bytes), file, entry, stored_bytes).run();
 }
 
 }  // namespace mx::io

@@ -7,15 +7,14 @@
 #include "libmx/files/pytorch/tensor_paths.hpp"
 #include "libmx/files/pytorch/torch_archive.hpp"
 #include "libmx/io/dtype_names.hpp"
+#include "libmx/io/read_budget.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/storage_views.hpp"
 
 namespace mx::io {
 namespace {
 
-// Expanded views repeat stored values; beyond this many times the file's size they are refused.
-constexpr std::uint64_t expansion_limit = 1024;
-constexpr std::uint64_t expansion_floor = std::uint64_t{1} << 30;
+constexpr std::uint64_t bytes_of_axis = 64;  // in the copies of shapes and strides
 
 class pytorch_reader final : public file_reader {
   public:
@@ -27,10 +26,9 @@ class pytorch_reader final : public file_reader {
         const checkpoint_values found =
             find_tensors(graph, file_->path(), array_name(file_->path()));
         if (found.tensors.empty()) refuse_if_opaque(found);
-        budget_ =
-            expansion_floor + std::min(file_->size(), std::uint64_t{1} << 50) * expansion_limit;
         for (const named_value& each : found.tensors) add(graph, each, as);
-        note_shared();
+        note_shared(graph.budget());
+        limit_repetition();
         for (const auto& [name, made] : found.passed_over) {
             metadata_.emplace(name, fmt::format("an object of {}: not built, ignored", made));
         }
@@ -62,20 +60,14 @@ class pytorch_reader final : public file_reader {
             view.note = found.note;
             view.shape = {0};
         }
-        tensor_info info =
-            torch_info(view.type, view.shape, view.note, found.name, file_->path(), as);
-        if (info.note.empty() && info.bytes > budget_) {
-            info.note = fmt::format("an expanded view of {} bytes in a file of {}", info.bytes,
-                                    file_->size());
-            info.type = tensor::dtype::other;
-        }
-        if (info.note.empty()) budget_ -= info.bytes;
-        tensors_.push_back(std::move(info));
+        graph.budget().take(bytes_of_axis * view.shape.size(), found.name);
+        tensors_.push_back(
+            torch_info(view.type, view.shape, view.note, found.name, file_->path(), as));
         views_.push_back(std::move(view));
     }
 
     // Tied tensors are listed under all their names, and counted once.
-    void note_shared() {
+    void note_shared(read_budget& budget) {
         std::vector<storage_view> ranges;
         for (std::size_t i = 0; i < views_.size(); ++i) {
             const torch_tensor& view = views_[i];
@@ -96,14 +88,13 @@ class pytorch_reader final : public file_reader {
             range.steps = view.shape;
             range.steps.insert(range.steps.end(), view.strides.begin(), view.strides.end());
         }
-        for (const auto& [one, other] : count_storage_once(std::move(ranges), tensors_)) {
+        for (const auto& [one, other] : count_storage_once(std::move(ranges), tensors_, budget)) {
             metadata_.emplace(tensors_[one].name,
-                              "shares its storage with " + tensors_[other].name);
+                              "shares its storage with " + short_name(tensors_[other].name));
         }
     }
 
     std::shared_ptr<const torch_archive> archive_;
-    std::uint64_t budget_ = 0;
     std::vector<torch_tensor> views_;
 };
 

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/files/pytorch/torch_values.hpp"
 #include "libmx/io/input_file.hpp"
+#include "libmx/io/read_budget.hpp"
 
 namespace mx::io {
 namespace {
@@ -20,7 +20,9 @@ constexpr std::size_t depth_limit = 1000;
 constexpr std::size_t name_bytes_limit = std::size_t{256} << 20;
 constexpr std::size_t name_length_limit = 1 << 16;
 constexpr std::size_t name_in_errors = 60;
-constexpr std::size_t step_limit = std::size_t{1} << 25;
+// What a tensor takes beside its name, and how often a name is stored, here and by the readers.
+constexpr std::size_t named_value_bytes = 1024;
+constexpr std::size_t name_copies = 4;
 constexpr std::size_t passed_over_limit = 20;
 
 // Every value that `ref` refers to, by index: callee, arguments, state, then the items.
@@ -86,6 +88,7 @@ class walker {
           stem_(stem),
           bearing_(graph),
           seen_(graph.size(), false),
+          checked_(graph.size(), false),
           on_path_(graph.size(), false) {}
 
     checkpoint_values walk() {
@@ -101,6 +104,7 @@ class walker {
             const step next = here.steps[here.next++];
             if (!next.silent) {
                 if (!name_.empty()) name_ += '.';
+                graph_.budget().take(graph_.text(next.key).size());
                 append_label(next);
                 if (name_.size() > name_length_limit) {
                     name_.resize(name_in_errors);
@@ -160,10 +164,7 @@ class walker {
         for (named_value& t : out_.tensors) t.name.erase(0, wrapper_.size() + 1);
     }
 
-    void count(std::size_t steps) {
-        steps_ += steps;
-        if (steps_ > step_limit) fail("the checkpoint refers to the same values too many times");
-    }
+    void count(std::size_t steps) { graph_.budget().take(steps * sizeof(step)); }
 
     void visit(pickle_ref ref) {
         count(1);
@@ -258,7 +259,8 @@ class walker {
                                                                "_modules"};
         const auto items = graph_.items(ref);
         count(items.size());
-        check_keys(items, bearing_[ref]);
+        if (bearing_[ref] && !checked_[ref]) check_keys(items);
+        checked_[ref] = true;
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
             if (!worth(items[i + 1])) continue;
             const bool silent =
@@ -273,11 +275,11 @@ class walker {
                value.items != no_value;
     }
 
-    void check_keys(std::span<const pickle_ref> pairs, bool bears) {
-        if (!bears) return;
-        std::unordered_set<std::string_view> texts;
+    void check_keys(std::span<const pickle_ref> pairs) {
+        base::view_set texts;
         for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
             if (graph_.kind(pairs[i]) != pickle_kind::text) continue;
+            graph_.budget().take(graph_.text(pairs[i]).size());
             if (!texts.insert(graph_.text(pairs[i])).second) {
                 fail(fmt::format("the key '{}' is duplicated", graph_.text(pairs[i])));
             }
@@ -293,6 +295,7 @@ class walker {
         }
         note_wrapper();
         name_bytes_ += name.size();
+        graph_.budget().take(named_value_bytes + name_copies * name.size());
         if (out_.tensors.size() >= named_value_limit || name_bytes_ > name_bytes_limit) {
             fail(fmt::format("the file lists more than {} tensors or {} MiB of names",
                              named_value_limit, name_bytes_limit >> 20));
@@ -305,16 +308,16 @@ class walker {
     const std::string& stem_;
     tensor_bearing bearing_;
     std::vector<bool> seen_;
+    std::vector<bool> checked_;  // dicts whose keys differ
     std::vector<bool> on_path_;
     std::vector<frame> path_;
     std::string name_;
     std::optional<std::size_t> root_step_;  // below which all tensors so far stand
     std::string wrapper_;                   // its name
     bool scattered_ = false;                // whether there are others
-    std::unordered_map<std::string, std::size_t> names_;
-    std::unordered_set<std::string> taken_;
+    base::text_map<std::size_t> names_;
+    base::text_set taken_;
     std::size_t name_bytes_ = 0;
-    std::size_t steps_ = 0;
     checkpoint_values out_;
 };
 

@@ -69,7 +69,7 @@ void torch_archive::read_graph(std::uint64_t most) {
         fail(entry.name, fmt::format("the pickle has {} bytes; mx reads up to {} KiB here",
                                      entry.size, most >> 10));
     }
-    graph_.emplace(read_pickle(whole(entry), zip_->path(), entry.name));
+    graph_.emplace(read_pickle(whole(entry), zip_->path(), entry.name, entry.packed));
 }
 
 const zip_entry& torch_archive::record(const torch_tensor& tensor, const std::string& name) const {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/files/pytorch/pickle_graph.hpp"
 #include "libmx/files/pytorch/torch_values.hpp"
 #include "libmx/files/zip_archive.hpp"
@@ -47,7 +47,7 @@ class torch_archive {
 
     std::shared_ptr<zip_archive> zip_;
     std::string prefix_;
-    std::unordered_map<std::string, zip_entry> records_;
+    base::text_map<zip_entry> records_;
     bool big_endian_ = false;
     std::optional<pickle_graph> graph_;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "libmx/io/input_file.hpp"
+#include "libmx/io/read_budget.hpp"
 
 namespace mx::io {
 namespace {
@@ -117,7 +118,10 @@ class tensor_reader {
         const auto shape = extents_of(graph_, graph_.at(args, 2));
         const auto strides = extents_of(graph_, graph_.at(args, 3));
         if (!offset || !shape || !strides || shape->size() != strides->size()) {
-            fail("its offset, extents and strides are not described as in PyTorch");
+            fail(
+                fmt::format("its offset, extents and strides are not described as in PyTorch, or "
+                            "have more than {} axes",
+                            axes_limit));
         }
         out.offset = *offset;
         out.shape = *shape;
@@ -188,6 +192,7 @@ std::optional<std::vector<std::uint64_t>> extents_of(const pickle_graph& graph, 
     if (graph.kind(ref) != pickle_kind::tuple && graph.kind(ref) != pickle_kind::list) {
         return std::nullopt;
     }
+    if (graph.items(ref).size() > axes_limit) return std::nullopt;
     std::vector<std::uint64_t> out;
     for (const pickle_ref item : graph.items(ref)) {
         const std::optional<std::uint64_t> extent = graph.count(item);

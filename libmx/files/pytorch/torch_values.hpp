@@ -40,7 +40,8 @@ bool is_tensor(const pickle_graph& graph, pickle_ref ref);
 torch_tensor read_tensor(const pickle_graph& graph, pickle_ref ref, const std::string& file,
                          const std::string& name);
 
-/// The integers of a tuple, a list or a torch.Size, none if one is negative or not an integer.
+/// The integers of a tuple, a list or a torch.Size, none if one is negative or not an integer, or
+/// if there are more than a tensor has axes.
 std::optional<std::vector<std::uint64_t>> extents_of(const pickle_graph& graph, pickle_ref ref);
 
 }  // namespace mx::io

@@ -3,9 +3,9 @@
 
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/report/document.hpp"
 #include "libmx/report/writers.hpp"
 
@@ -26,7 +26,7 @@ class row_links {
     bool led_to(const std::string& id) const { return led_to_.contains(id); }
 
   private:
-    std::unordered_map<std::string, std::string> ids_;
+    base::text_map<std::string> ids_;
     std::set<std::string> led_to_;
 };
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
+#include "libmx/base/text_tables.hpp"
 #include "libmx/engine/roles.hpp"
 
 namespace mx::compare {
@@ -26,7 +26,7 @@ std::vector<analysis::result> board::all_of(std::size_t tensor) const {
 board arrange(const analysis::result_list& results, const std::vector<std::string>& runs,
               std::size_t phases) {
     board b{runs.size(), phases, {}, {results}};
-    std::unordered_map<std::string, std::size_t> places;
+    base::text_map<std::size_t> places;
     for (std::size_t i = 0; i < runs.size(); ++i) places.emplace(runs[i], i);
     std::uint32_t next = 0;
     for (const analysis::result& r : results) {

@@ -10,13 +10,13 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "libmx/analysis/groups.hpp"
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/task.hpp"
+#include "libmx/base/text_tables.hpp"
 #include "libmx/policy/commands.hpp"
 #include "libmx/policy/operands.hpp"
 #include "libmx/policy/recipe_verdicts.hpp"
@@ -410,7 +410,7 @@ class gatherer {
     candidates all_;
     std::vector<std::string> seen_;
     std::vector<gathered> tensors_;
-    std::unordered_map<std::string, std::size_t> places_;
+    base::text_map<std::size_t> places_;
     std::vector<bool> rule_checked_;
 };
 
