@@ -27,7 +27,7 @@ two() {
 }
 alone=$(best one "$@")
 both=$(best two "$@")
-"$mx" merge "$scratch/part-1.json" "$scratch/part-2.json" --json "$scratch/all.json" --quiet
+"$mx" merge "$scratch/part-1.json" "$scratch/part-2.json" --input "$1" --json "$scratch/all.json" --quiet
 cmp "$scratch/one.json" "$scratch/all.json"
 awk -v a="$alone" -v b="$both" \
     'BEGIN { printf "one process %.2f s, two processes %.2f s: %.2f of it\n", a / 1000, b / 1000, b / a }'

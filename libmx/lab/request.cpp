@@ -386,7 +386,8 @@ void require_recipes_inside(const std::vector<setting>& settings) {
 }  // namespace
 
 void settle_files(run_request& r, const named_files& named) {
-    for (const auto& [key, path] : {std::pair("text", &r.text_file), {"data", &r.data_file}}) {
+    for (const auto& [key, path] :
+         {std::pair("text", &r.text_file), std::pair("data", &r.data_file)}) {
         const auto own = named.find(key);
         if (own != named.end() && path->empty())
             base::refuse("--{}: the run reads no such file", key);

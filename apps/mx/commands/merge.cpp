@@ -47,9 +47,7 @@ report::command_line run_of(const merge_options& o, const documents::part_head& 
                base::printable(part.path), file);
     }
     for (const auto& [name, value] :
-         {std::pair<std::string_view, const std::string&>{"policy", o.policy},
-          {"eval", o.eval},
-          {"plan", o.plan}}) {
+         {std::pair("policy", o.policy), std::pair("eval", o.eval), std::pair("plan", o.plan)}) {
         const auto at = std::ranges::find(line.options, name, &report::given_option::name);
         const bool wanted = at != line.options.end() && documents::names_file(*at);
         if (wanted && value.empty()) {
