@@ -30,7 +30,7 @@ read_budget::read_budget(std::string path, std::uint64_t bytes)
 void read_budget::refuse(const std::string& tensor) const {
     input_error(
         fmt::format("repeats or unpacks its contents so often that its header of {} bytes "
-                    "would take more than {} MiB",
+                    "would take more than {} MiB; if it is compressed, store it uncompressed",
                     bytes_, (header_floor + std::min(bytes_, any_file) * header_ratio) >> 20),
         {path_, short_name(tensor), {}});
 }

@@ -224,8 +224,8 @@ class Limits(unittest.TestCase):
 
     def test_unpacked_pickles(self):
         last = b'0' + dictionary([('w', tensor())])
-        for pickle in (b'](' + b'N\x85' * 4000000 + b'e', b']q\x00(' + b'N' * 12000000 + b'e',
-                       (b'N' + b'\x94' * 7) * 6000000):
+        for pickle in (b'](' + b'N\x85' * 2000000 + b'e', b']q\x00(' + b'N' * 5000000 + b'e',
+                       (b'N' + b'\x94' * 7) * 2500000):
             self.refused('a.pt', self.repeats, archive(pickle + last))
 
     def test_keys_of_one_hash(self):

@@ -36,6 +36,7 @@ constexpr std::string_view module_name = "torch.distributed.checkpoint.metadata"
 constexpr std::uint64_t comparison_budget = std::uint64_t{1} << 26;
 
 constexpr std::size_t open_files_limit = 64;
+constexpr std::size_t open_copies_limit = 64;  // of shards that are not read in place
 
 // What a shard takes beside its name, and for each axis.
 constexpr std::uint64_t bytes_of_shard = 256;
@@ -235,13 +236,18 @@ class file_of_set final : public input_file {
     std::size_t index_;
 };
 
+struct opened_shard {
+    shared_source source;
+    bool in_place = false;  // it holds no memory
+};
+
 // The pickle of one shard describes one tensor, and is read at each opening.
 constexpr std::uint64_t shard_pickle_limit = 64 << 10;
 
 // The elements of one shard, which must match the metadata.
-shared_source open_shard(const shared_file& file, const stored_shard& place,
-                         const tensor::shape& extents, const torch_dtype& type,
-                         const std::string& name) {
+opened_shard open_shard(const shared_file& file, const stored_shard& place,
+                        const tensor::shape& extents, const torch_dtype& type,
+                        const std::string& name) {
     const auto archive =
         std::make_shared<const torch_archive>(file, place.offset, place.length, shard_pickle_limit);
     const torch_tensor found =
@@ -254,7 +260,7 @@ shared_source open_shard(const shared_file& file, const stored_shard& place,
                            tensor::to_string(found.shape), found.type->name,
                            tensor::to_string(extents), type.name));
     }
-    return archive->open_tensor(found, name);
+    return {archive->open_tensor(found, name), archive->in_place(found, name)};
 }
 
 class distributed_reader final : public file_reader {
@@ -281,13 +287,22 @@ class distributed_reader final : public file_reader {
         const tensor_info& info = tensors_.at(index);
         if (!info.note.empty()) refuse(info.file, info.name, info.note);
         auto held = std::make_shared<const distributed_tensor>(held_[index]);
-        auto boxes = held->boxes;
+        const auto opened = [held, files = opened_](std::uint64_t shard) {
+            const auto at = static_cast<std::size_t>(shard);
+            const stored_shard& place = held->shards[at];
+            return open_shard(files[place.file], place, held->boxes[at].extents, *held->type,
+                              held->name);
+        };
+        const auto copies = std::make_shared<source_cache>(
+            open_copies_limit, [opened](std::uint64_t shard) { return opened(shard).source; });
         return from_shards(
-            held->shape, std::move(boxes), static_cast<std::size_t>(held->type->width),
-            [held, files = opened_](std::size_t shard) {
-                const stored_shard& place = held->shards[shard];
-                return open_shard(files[place.file], place, held->boxes[shard].extents, *held->type,
-                                  held->name);
+            held->shape, held->boxes, static_cast<std::size_t>(held->type->width),
+            [opened, copies](std::uint64_t shard) -> shared_source {
+                opened_shard one = opened(shard);
+                if (one.in_place) return one.source;
+                return make_source([copies, shard](std::uint64_t offset, std::span<std::byte> out) {
+                    copies->get(shard)->read(offset, out);
+                });
             });
     }
 

@@ -115,6 +115,15 @@ std::uint64_t torch_archive::bytes_in_file(const torch_tensor& tensor) const {
     return record(tensor, {}).packed;
 }
 
+bool torch_archive::in_place(const torch_tensor& tensor, const std::string& name) const {
+    std::uint64_t inner = 1;
+    for (std::size_t k = tensor.shape.size(); k-- > 0;) {
+        if (tensor.shape[k] != 1 && tensor.strides[k] != inner) return false;
+        inner *= tensor.shape[k];
+    }
+    return record(tensor, name).method == ZIP_CM_STORE;
+}
+
 std::unique_ptr<byte_source> torch_archive::open_tensor(const torch_tensor& tensor,
                                                         const std::string& name) const {
     const auto width = static_cast<std::size_t>(tensor.type->width);

@@ -31,6 +31,9 @@ class torch_archive {
     void check(const torch_tensor& tensor, const std::string& name) const;
     /// The bytes that the storage of a checked view takes in the archive.
     std::uint64_t bytes_in_file(const torch_tensor& tensor) const;
+    /// Whether the elements of a checked view are read in place, so that its source holds no
+    /// memory.
+    bool in_place(const torch_tensor& tensor, const std::string& name) const;
     /// The elements of a checked view in C order, little-endian.
     std::unique_ptr<byte_source> open_tensor(const torch_tensor& tensor,
                                              const std::string& name) const;
