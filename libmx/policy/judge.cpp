@@ -210,6 +210,12 @@ class judging {
                by_.setting("exceptions") * static_cast<double>(r.elements);
     }
 
+    // Whether a recipe changes no weight of the class. Of activations, a dump is a sample.
+    bool keeps_values(const class_judgement& c, const class_recipe& r) const {
+        return c.role == "weight" && by_.setting("exact_is_safe") != 0 && r.elements > 0 &&
+               r.elements == c.elements && r.sqnr_db == infinite;
+    }
+
     void judge_class(class_judgement& c, const std::vector<offer>& offers) {
         vetoes_ = by_.vetoes(c.role);
         dominated_ = by_.setting("dominated");
@@ -220,6 +226,7 @@ class judging {
                 if (o.safe()) unmeasured.push_back(&o);
                 continue;
             }
+            if (r->is == verdict::evaluate && keeps_values(c, *r)) r->is = verdict::safe;
             name_better_scale_rule(c, *r);
             r->scored = o.scored;
             c.candidates.push_back(std::move(*r));

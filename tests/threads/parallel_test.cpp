@@ -30,6 +30,15 @@ std::size_t threads_of_process() {
     closedir(folder);
     return count;
 }
+
+// The kernel lists a thread for a moment after it was joined.
+bool only_one_is_left() {
+    for (int round = 0; round < 60000; ++round) {
+        if (threads_of_process() == 1) return true;
+        usleep(1000);
+    }
+    return false;
+}
 #endif
 
 }  // namespace
@@ -128,10 +137,9 @@ TEST_CASE("an index that was taken ahead is the next of its thread, whatever els
 
 #ifdef MX_THREADS_STD
 TEST_CASE("no thread outlives the call, and a child made by fork works on") {
-    const std::size_t before = threads_of_process();
     for (int round = 0; round < 20; ++round) {
         parallel_for(100, 4, nullptr, [](std::uint64_t, int) {});
-        REQUIRE(threads_of_process() == before);
+        REQUIRE(only_one_is_left());
         const pid_t child = fork();
         REQUIRE(child >= 0);
         if (child == 0) {

@@ -347,7 +347,7 @@ TEST_CASE("equal recipes are ordered by bits, then by the policy, whatever was m
         }
         const judgement j = judged(tensors);
         const class_judgement& c = j.classes.front();
-        CHECK(chosen(j) == "mxfp8:scale=rceil");
+        CHECK(chosen(j) == "mxfp4:scale=even");
         CHECK(c.reason.find("nan") == std::string::npos);
         CHECK(c.reason.find("gains") == std::string::npos);
         REQUIRE(c.four);
@@ -532,6 +532,28 @@ TEST_CASE("what is stored in few bits already stays, and each recipe is measured
     auto tensors = projections();
     tensors[3].bytes = 4096 * 35 / 32;  // 8.75 bits
     CHECK(judge(tensors, without, find_target("any")).decisions[3].recipe == "mxfp8:scale=rceil");
+}
+
+TEST_CASE("weights that a recipe holds exactly need no evaluation") {
+    auto tensors = projections();
+    for (measured_tensor& t : tensors) alter(t, "mxfp4:scale=even", make_exact);
+    CHECK(chosen(judged(tensors)) == "mxfp4:scale=even");
+    CHECK(class_of(judged(tensors), "weight").reason == "mxfp4:scale=even suits 40 of 40 tensors");
+    // One tensor that changes is enough.
+    tensors[7] = normal_tensor(tensors[7].name, "weight", {64, 64});
+    CHECK(chosen(judged(tensors)) == "mxfp8:scale=rceil");
+    // A dump of activations is a sample.
+    auto dumped = projections();
+    for (measured_tensor& t : dumped) {
+        t.role = "activation";
+        alter(t, "mxfp4:scale=even", make_exact);
+    }
+    CHECK(class_of(judged(dumped), "activation").candidates[0].recipe == "mxfp8:scale=rceil");
+    CHECK(judged(dumped).decisions[0].recipe == "mxfp8:scale=rceil");
+    // In a training weights change.
+    auto trained = projections();
+    for (measured_tensor& t : trained) alter(t, "mxfp4:scale=even", make_exact);
+    CHECK(judged(trained, "training").decisions[0].recipe != "mxfp4:scale=even");
 }
 
 TEST_CASE("the default policy follows what the file holds") {

@@ -59,7 +59,6 @@ results_input results(const std::vector<measurement>& all, const std::string& pa
 const char* const open_policy = R"({"schema":"mx.policy/1","name":"open","results":[
     {"rule":"setting","setting":"least_axes","value":2},
     {"rule":"setting","setting":"whole_blocks","value":0},
-    {"rule":"setting","setting":"quantized_bits","value":0},
     {"rule":"setting","setting":"scale_margin_db","value":0.5},
     {"rule":"setting","setting":"exceptions","value":0.5},
     {"rule":"setting","setting":"dominated","value":0.1},
