@@ -196,6 +196,7 @@ class judging {
         r.bits = all > 0 ? bits / all : nominal_bits(*recipe);
         r.sqnr_db = noise > 0 ? base::decibels_of_power(noise / all) : infinite;
         if (c.operands.size() < 2 || most <= by_.setting("dominant") * noise) r.dominant.reset();
+        if (r.is == verdict::evaluate && keeps_values(c, r)) r.is = verdict::safe;
         return r;
     }
 
@@ -226,7 +227,6 @@ class judging {
                 if (o.safe()) unmeasured.push_back(&o);
                 continue;
             }
-            if (r->is == verdict::evaluate && keeps_values(c, *r)) r->is = verdict::safe;
             name_better_scale_rule(c, *r);
             r->scored = o.scored;
             c.candidates.push_back(std::move(*r));

@@ -539,6 +539,10 @@ TEST_CASE("weights that a recipe holds exactly need no evaluation") {
     for (measured_tensor& t : tensors) alter(t, "mxfp4:scale=even", make_exact);
     CHECK(chosen(judged(tensors)) == "mxfp4:scale=even");
     CHECK(class_of(judged(tensors), "weight").reason == "mxfp4:scale=even suits 40 of 40 tensors");
+    // Neither do recipes that the policy does not name.
+    for (measured_tensor& t : tensors) alter(t, "mxfp6:scale=even", make_exact);
+    REQUIRE(class_of(judged(tensors), "weight").six);
+    CHECK(class_of(judged(tensors), "weight").six->is == verdict::safe);
     // One tensor that changes is enough.
     tensors[7] = normal_tensor(tensors[7].name, "weight", {64, 64});
     CHECK(chosen(judged(tensors)) == "mxfp8:scale=rceil");
