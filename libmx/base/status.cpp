@@ -14,12 +14,7 @@ namespace {
 // Names and text of a file that a message quotes may be as long as the file.
 constexpr std::size_t most_of_message = 1000;
 
-std::string shortened(const std::string& text) {
-    if (text.size() <= most_of_message) return printable(text);
-    std::size_t end = most_of_message;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-    return printable(text.substr(0, end)) + "...";
-}
+std::string shortened(const std::string& text) { return printable(cut(text, most_of_message)); }
 
 std::string compose(const std::string& message, const error_place& place) {
     std::string line;
@@ -76,6 +71,13 @@ std::size_t control_length(const std::string& text, std::size_t at) {
     const bool is_hidden =
         std::ranges::any_of(hidden, [&](const range& r) { return c >= r.first && c <= r.last; });
     return is_hidden ? length : 0;
+}
+
+std::string cut(const std::string& text, std::size_t most) {
+    if (text.size() <= most) return text;
+    std::size_t end = most;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+    return text.substr(0, end) + "...";
 }
 
 std::string printable(const std::string& from) {

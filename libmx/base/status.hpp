@@ -72,6 +72,9 @@ char32_t code_point(const std::string& text, std::size_t at, std::size_t length)
 /// invisible ones (of zero width, soft hyphens, variation selectors, tags); 0 otherwise.
 std::size_t control_length(const std::string& text, std::size_t at);
 
+/// The first `most` bytes of `text`, up to a border of characters, and "..." for the rest.
+std::string cut(const std::string& text, std::size_t most);
+
 /// `text` with such characters and invalid UTF-8 replaced by \xNN escapes, and without secrets
 /// (secrets.hpp), so that a name from a file can be printed on a terminal.
 std::string printable(const std::string& text);

@@ -15,6 +15,7 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/packed_file.hpp"
+#include "libmx/io/read_budget.hpp"
 #include "libmx/io/remarks.hpp"
 #include "libmx/io/strided.hpp"
 #include "libmx/quantized/pairings.hpp"
@@ -161,7 +162,8 @@ class decoding {
             const auto owner = by_codes.find({codes.file, codes.info().tied_to});
             if (owner != by_codes.end()) {
                 l.info.tied_to = owner->second;
-                l.info.remark += fmt::format("; shares its storage with {}", owner->second);
+                l.info.remark +=
+                    "; shares its storage with " + io::short_name(std::string(owner->second));
             }
             l.info.missing = std::move(missing_[place]);
             // Copies the arrays of one tensor, so that the list need not stay in memory.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "libmx/base/status.hpp"
 #include "libmx/io/readers.hpp"
 
 namespace mx::io {
@@ -32,7 +33,7 @@ void read_budget::refuse(const std::string& tensor) const {
         fmt::format("repeats or unpacks its contents so often that its header of {} bytes "
                     "would take more than {} MiB; if it is compressed, store it uncompressed",
                     bytes_, (header_floor + std::min(bytes_, any_file) * header_ratio) >> 20),
-        {path_, short_name(tensor), {}});
+        {path_, tensor, {}});
 }
 
 void limit_decoded(std::vector<tensor_info>& tensors, std::uint64_t file_bytes) {
@@ -58,8 +59,6 @@ void file_reader::limit_repetition() {
     limit_decoded(tensors_, bytes);
 }
 
-std::string short_name(const std::string& name) {
-    return name.size() <= shown_name ? name : name.substr(0, shown_name) + "...";
-}
+std::string short_name(const std::string& name) { return base::cut(name, shown_name); }
 
 }  // namespace mx::io
