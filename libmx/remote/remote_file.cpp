@@ -254,7 +254,7 @@ class remote_file final : public input_file {
 
     void will_read(std::uint64_t offset, std::uint64_t bytes) const override {
         if (bytes == 0 || offset >= size()) return;
-        row fresh{offset, offset + std::min(bytes, size() - offset)};
+        row fresh{offset, offset + std::min(bytes, size() - offset), 0};
         std::uint64_t begin = offset;
         const std::lock_guard lock(guard_);
         // Rows that it touches become one with it.
@@ -264,6 +264,7 @@ class remote_file final : public input_file {
             begin = std::min(begin, at->first);
             fresh.last = std::max(fresh.last, at->second.last);
             fresh.end = std::max(fresh.end, at->second.end);
+            fresh.read = std::min(fresh.read + at->second.read, ahead_limit);
             at = rows_.erase(at);
         }
         rows_.emplace(begin, fresh);
@@ -274,34 +275,32 @@ class remote_file final : public input_file {
     struct row {
         std::uint64_t last;  // first byte of the last one
         std::uint64_t end;
+        std::uint64_t read = 0;  // bytes, at most ahead_limit
     };
     struct plan {
         std::uint64_t sure;   // after the last byte that will certainly be read
         std::uint64_t guess;  // after the last byte to request
     };
 
-    // How far to read ahead. In a tensor: up to its end. Beyond that, at most as much again as was
-    // read consecutively: twice the bytes of a header in the worst case, and nothing beyond a
-    // tensor that is read alone.
+    // How far to read ahead. In tensors that are all read: four times what was read of them, in
+    // whatever order, because threads read panels at once; up to the end of the last one. Beyond
+    // that, at most as much again as was read consecutively: twice the bytes of a header in the
+    // worst case, and nothing beyond a tensor that is read alone.
     plan plan_for(std::uint64_t offset, std::uint64_t count) const {
         const std::lock_guard lock(guard_);
         const std::uint64_t end = offset + count;
         const auto next = rows_.upper_bound(offset);
-        const bool known = next != rows_.begin() && std::prev(next)->second.end >= end;
-        // Threads read the panels of a tensor at once, in any order.
-        const std::uint64_t gap = known ? piece_limit : 0;
-        if (offset + gap < run_begin_ || offset > run_end_ + gap) run_begin_ = run_end_ = offset;
-        run_begin_ = std::min(run_begin_, offset);
-        const std::uint64_t before = run_end_ - run_begin_;
-        run_end_ = std::max(run_end_, end);
-        if (!known) {
+        if (next == rows_.begin() || std::prev(next)->second.end < end) {
+            if (offset < run_begin_ || offset > run_end_) run_begin_ = run_end_ = offset;
+            const std::uint64_t before = run_end_ - run_begin_;
+            run_end_ = std::max(run_end_, end);
             const std::uint64_t twice = run_begin_ + before + std::min(before, piece_limit);
             return {end, std::min(size(), std::max(end, twice))};
         }
-        const auto& [begin, of] = *std::prev(next);
+        auto& [begin, of] = *std::prev(next);
+        of.read = std::min(of.read + count, ahead_limit);
         // Up to a border, so that a sequential reader does not request a little each time.
-        const std::uint64_t most =
-            border_after(end + std::min(4 * (run_end_ - run_begin_), ahead_limit));
+        const std::uint64_t most = border_after(end + std::min(4 * of.read, ahead_limit));
         const std::uint64_t sure = std::min(of.end, most);
         const std::uint64_t beyond = of.end + std::min(of.last - begin, piece_limit);
         return {sure, std::min({size(), most, beyond})};

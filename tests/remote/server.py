@@ -20,7 +20,7 @@ class Traps:
     def __init__(self):
         self.latency = 0.0  # seconds before each answer
         self.bandwidth = 0  # bytes per second of all answers together, 0: no limit
-        self.waits = None  # which ranges (of a path, of so many bytes) are answered once another came
+        self.until = None  # when a range (path, its number, first and last byte) is answered
         self.ignore_ranges = False  # 200 and the whole file
         self.signature_uses = 0  # 403 by the store after so many uses of a signature
         self.throttle = []  # (status, headers) of the next answers
@@ -36,9 +36,6 @@ class Traps:
         self.redirects_to = None  # where the hub sends everybody
         self.endless = None  # of every answer: how it begins, and what follows until mx hangs up
         self.listing = None  # the hub's answer about a repository
-
-
-ENOUGH = 8  # waits in vain, after which nobody waits any more
 
 
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
@@ -58,7 +55,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.seen = []  # (kind, headers) of every request
         self.uses = {}
         self.free_at = 0.0
-        self.alone = 0  # ranges that waited for another in vain
+        self.alone = 0  # ranges that waited in vain
 
     @property
     def address(self):
@@ -146,9 +143,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.requests.append((self.path, first, last))
             number = len(self.server.requests)
             self.server.guard.notify_all()
-            if traps.waits and traps.waits(self.path, last + 1 - first) and self.server.alone < ENOUGH:
+            if traps.until and not self.server.alone:
                 self.server.alone += not self.server.guard.wait_for(
-                    lambda: len(self.server.requests) > number, 10)
+                    lambda: traps.until(self.path, number, first, last), 60)
         changed = traps.changes_at and number >= traps.changes_at
         tag = f'"{hashlib.sha1(f"{path} {changed}".encode()).hexdigest()}"'
         headers = {} if traps.no_validator else {'ETag': tag}
