@@ -79,11 +79,9 @@ report::section roles_of(const report::record& tail) {
         const std::vector<report::record> ranking = records_in(r, "ranking");
         if (ranking.empty()) continue;
         const auto at = [&](std::size_t place, const char* name) {
-            const report::value* v =
-                place < ranking.size() ? report::find(ranking[place], name) : nullptr;
-            return v == nullptr ? undefined() : *v;
+            return place < ranking.size() ? report::value_of(ranking[place], name) : undefined();
         };
-        s.add(text_of(r, "role"), *report::find(r, "tensors"), at(0, "recipe"), at(0, "rmse_ratio"),
+        s.add(text_of(r, "role"), report::value_of(r, "tensors"), at(0, "recipe"), at(0, "rmse_ratio"),
               at(0, "wins"), at(1, "recipe"), at(1, "rmse_ratio"));
         map.rows.push_back(text_of(r, "role"));
         map.cells.emplace_back(map.columns.size());

@@ -67,6 +67,12 @@ const T* member(const record& r, std::string_view name) {
 template <typename T>
 const T* member(record&& r, std::string_view name) = delete;
 
+/// The member `name`, whatever it is; null if it is missing.
+inline value value_of(const record& r, std::string_view name) {
+    const value* v = find(r, name);
+    return v == nullptr ? value() : *v;
+}
+
 /// The number in `v`; nullopt for null and for other types.
 std::optional<double> number_of(const value& v);
 /// The member `name` as a number; nullopt if it is missing or not a number.

@@ -4,15 +4,10 @@
 // file is always sound safetensors, so that what pairs and decodes arrays is reached. Only
 // base::error may be thrown, and a tensor read in parts must be the tensor.
 #include <fmt/ranges.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <array>
 #include <cstring>
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,55 +19,19 @@
 #include "libmx/io/readers.hpp"
 #include "libmx/quantized/layouts.hpp"
 #include "libmx/tensor/dtypes.hpp"
+#include "tests/fuzz/choices.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
 namespace mx::fuzz {
 namespace {
 
-namespace fs = std::filesystem;
 using io::code_array, io::scale_array;
 using tensor::dtype, tensor::shape;
 
 constexpr std::uint64_t largest_array = 1 << 18;   // bytes
 constexpr std::uint64_t largest_tensor = 1 << 21;  // bytes, decoded: what is read twice
 
-void require(bool holds, const char* what) {
-    if (holds) return;
-    fmt::print(stderr, "invariant broken: {}\n", what);
-    std::abort();
-}
-
 std::uint64_t parts_of(std::uint64_t n, std::uint64_t size) { return (n + size - 1) / size; }
-
-// The bytes of an input, each of which decides something; zeros after the last.
-class choices {
-  public:
-    choices(const std::uint8_t* data, std::size_t size) : at_(data), left_(size) {}
-
-    std::uint64_t byte() {
-        if (left_ == 0) return 0;
-        --left_;
-        return *at_++;
-    }
-    std::uint64_t below(std::uint64_t count) {
-        return count > 256 ? (byte() | byte() << 8) % count : byte() % count;
-    }
-    // False at the end of the input: a short input is a sound file.
-    bool once_in(std::uint64_t count) { return byte() % count == 1; }
-    template <typename List>
-    const auto& of(const List& list) {
-        return *(std::begin(list) + static_cast<std::ptrdiff_t>(below(std::size(list))));
-    }
-    std::uint64_t extent() {
-        constexpr std::uint64_t list[] = {32, 0,  1,  2,  3,  7,  8,   15,  16,  17, 31,
-                                          33, 48, 63, 64, 65, 96, 128, 129, 160, 256};
-        return of(list);
-    }
-
-  private:
-    const std::uint8_t* at_;
-    std::size_t left_;
-};
 
 constexpr dtype any_dtype[] = {
     dtype::f32, dtype::u8,  dtype::i8,      dtype::i32,     dtype::u32,        dtype::bf16,
@@ -432,39 +391,6 @@ void read_tensor(choices& from, const io::reader& view, std::size_t index) {
             "a part is that of the whole");
     }
 }
-
-// A folder with a checkpoint and a configuration, both in memory.
-class folder {
-  public:
-    folder() {
-        std::string name = (fs::temp_directory_path() / "mx-fuzz.XXXXXX").string();
-        require(::mkdtemp(name.data()) != nullptr, "a scratch directory");
-        path_ = name;
-    }
-    ~folder() {
-        std::error_code ignored;
-        fs::remove_all(path_, ignored);
-    }
-    folder(const folder&) = delete;
-    folder& operator=(const folder&) = delete;
-
-    std::string write(const char* name, const std::string& bytes) {
-        const auto [at, fresh] = descriptors_.emplace(name, -1);
-        if (fresh) {
-            at->second = ::memfd_create(name, 0);
-            fs::create_symlink(fmt::format("/proc/self/fd/{}", at->second), path_ / name);
-        }
-        require(::ftruncate(at->second, 0) == 0 &&
-                    ::pwrite(at->second, bytes.data(), bytes.size(), 0) ==
-                        static_cast<ssize_t>(bytes.size()),
-                "a file in memory");
-        return (path_ / name).string();
-    }
-
-  private:
-    fs::path path_;
-    std::map<std::string, int> descriptors_;
-};
 
 std::string configuration(choices& from) {
     constexpr const char* formats[] = {"gptq", "gptq_v2", "gptq_p", "awq", ""};

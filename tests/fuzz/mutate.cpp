@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/json_mutation.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
 namespace {
@@ -54,6 +55,7 @@ constexpr std::uint64_t awkward[] = {0,
 
 void mutate_once(bytes& input, const std::vector<bytes>& samples, std::mt19937_64& random) {
     const auto below = [&](std::size_t n) { return n == 0 ? 0 : random() % n; };
+    if (random() % 4 == 0 && mx::fuzz::mutate_json(input, random)) return;
     const std::size_t at = below(input.size());
     switch (below(7)) {
         case 0:

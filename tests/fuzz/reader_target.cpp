@@ -19,6 +19,7 @@
 #include "libmx/engine/views.hpp"
 #include "libmx/io/readers.hpp"
 #include "libmx/io/widen.hpp"
+#include "tests/fuzz/choices.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
 namespace mx::fuzz {
@@ -28,12 +29,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t tensors_read = 32;
 constexpr std::uint64_t bytes_read = 4096;
-
-void require(bool holds, const char* what) {
-    if (holds) return;
-    fmt::print(stderr, "invariant broken: {}\n", what);
-    std::abort();
-}
 
 // A folder that contains the samples of all formats, so that names of shards can be found.
 class scratch {

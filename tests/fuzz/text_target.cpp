@@ -38,6 +38,7 @@
 #include "libmx/studies/products/operand_recipe.hpp"
 #include "libmx/studies/project/measured.hpp"
 #include "libmx/studies/project/solve.hpp"
+#include "tests/fuzz/choices.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
 namespace mx::fuzz {
@@ -56,12 +57,6 @@ void attempt(F f) {
         f();
     } catch (const base::error&) {
     }
-}
-
-void require(bool holds, const char* what) {
-    if (holds) return;
-    fmt::print(stderr, "invariant broken: {}\n", what);
-    std::abort();
 }
 
 // Parses a text; what it is printed as must be read back as the same.
