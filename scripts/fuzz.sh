@@ -1,33 +1,69 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Long runs of libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, one reader or parser
-# after another; docs/security.md has their figures.
-# Usage: fuzz.sh [SECONDS [READER...]]   (default: 600 seconds for every reader)
-# Needs clang. Inputs that fail are written to build/fuzz/finds/READER.
+# Long runs of libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, one program after
+# another; docs/security.md has their figures.
+# Usage: fuzz.sh [SECONDS [PROGRAM...]]   run (default: 600 seconds for every program)
+#        fuzz.sh counts                   executions, hours and finds of all runs so far, per program
+#        fuzz.sh pack FILE.tar.gz         the smallest corpus with the coverage of build/fuzz/corpus
+#        fuzz.sh unpack FILE.tar.gz       into build/fuzz/corpus
+# Needs clang. Inputs that fail are written to build/fuzz/finds/PROGRAM.
 set -eu
 cd "$(dirname "$0")/.."
-seconds=${1:-600}
-[ $# -eq 0 ] || shift
+runs=build/fuzz/executions.tsv
+
+case ${1:-} in
+counts)
+    awk -F '\t' '{n[$1] += $2; s[$1] += $3; f[$1] += $4; N += $2; S += $3; F += $4}
+        END {for (p in n) printf "| %s | %d | %.2f | %d |\n", p, n[p], s[p] / 3600, f[p]
+             printf "| all | %d | %.2f | %d |\n", N, S / 3600, F}' "$runs" | sort
+    exit ;;
+unpack)
+    mkdir -p build/fuzz
+    tar -xzf "$2" -C build/fuzz corpus
+    exit ;;
+esac
 
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz
-if [ $# -eq 0 ]; then
-    # shellcheck disable=SC2046 # one word per program
-    set -- $(cd build/fuzz/tests/fuzz && ls -d mx_fuzz_* | sed -n '/\./!s/^mx_fuzz_//p')
+programs=$(cd build/fuzz/tests/fuzz && ls -d mx_fuzz_* | sed -n '/\./!s/^mx_fuzz_//p')
+
+if [ "${1:-}" = pack ]; then
+    small=$(mktemp -d)
+    trap 'rm -rf "$small"' EXIT
+    for program in $programs; do
+        [ -d "build/fuzz/corpus/$program" ] || continue
+        mkdir -p "$small/corpus/$program"
+        "build/fuzz/tests/fuzz/mx_fuzz_$program" -merge=1 -timeout=20 -rss_limit_mb=2048 \
+            "$small/corpus/$program" "build/fuzz/corpus/$program" 2>"$small/log"
+    done
+    tar -czf "$2" -C "$small" corpus
+    exit
 fi
-for reader in "$@"; do
-    corpus=build/fuzz/corpus/$reader
-    finds=build/fuzz/finds/$reader
-    mkdir -p "$corpus" "$finds" "tests/fuzz/finds/$reader"
-    dictionary=tests/fuzz/dictionaries/$reader.dict
+
+seconds=${1:-600}
+[ $# -eq 0 ] || shift
+# shellcheck disable=SC2086 # one word per program
+[ $# -gt 0 ] || set -- $programs
+for program in "$@"; do
+    corpus=build/fuzz/corpus/$program
+    finds=build/fuzz/finds/$program
+    mkdir -p "$corpus" "$finds"
+    dictionary=tests/fuzz/dictionaries/$program.dict
     [ -e "$dictionary" ] || dictionary=
-    # Samples of all formats are in the seeds: a reader must refuse those of the others.
-    "build/fuzz/tests/fuzz/mx_fuzz_$reader" -max_total_time="$seconds" -timeout=20 \
+    # Samples of all formats are in the seeds: a reader must refuse those of the others. For a program
+    # whose input is choices, samples are choices, too.
+    seeds=tests/io/data
+    [ ! -d "tests/fuzz/finds/$program" ] || seeds="$seeds tests/fuzz/finds/$program"
+    before=$(find "$finds" -type f ! -name log | wc -l)
+    start=$(date +%s)
+    # shellcheck disable=SC2086 # one word per folder
+    "build/fuzz/tests/fuzz/mx_fuzz_$program" -max_total_time="$seconds" -timeout=20 \
         -rss_limit_mb=2048 -max_len=65536 -artifact_prefix="$finds/" \
-        ${dictionary:+-dict="$dictionary"} -print_final_stats=1 \
-        "$corpus" tests/io/data "tests/fuzz/finds/$reader" 2>"$finds/log" ||
-        echo "$reader: broken, see $finds"
-    echo "$reader: $(sed -n 's/^stat::number_of_executed_units: *//p' "$finds/log") executions," \
-        "$(sed -n 's/^stat::peak_rss_mb: *//p' "$finds/log") MiB," \
-        "$(find "$finds" -type f ! -name log | wc -l) finds"
+        ${dictionary:+-dict="$dictionary"} -print_final_stats=1 "$corpus" $seeds 2>"$finds/log" ||
+        echo "$program: broken, see $finds"
+    executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$finds/log")
+    new=$(($(find "$finds" -type f ! -name log | wc -l) - before))
+    printf '%s\t%s\t%s\t%s\n' "$program" "${executions:-0}" $(($(date +%s) - start)) "$new" >>"$runs"
+    echo "$program: ${executions:-0} executions," \
+        "$(sed -n 's/^stat::peak_rss_mb: *//p' "$finds/log") MiB, $new finds"
 done
