@@ -71,7 +71,7 @@ if(MX_REMOTE AND MX_FILES)
   find_package(CURL 7.85 QUIET)
 endif()
 
-# For mx fit and mx project --solve only: without it, mx says what to install.
+# For mx study scaling-law and mx study speedups --solve only: without it, mx says what to install.
 find_package(NLopt CONFIG QUIET)
 
 if(MX_BUILD_APPS)

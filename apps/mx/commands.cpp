@@ -22,6 +22,16 @@ runner print_later(std::string text) {
 
 }  // namespace
 
+const command& command_named(std::span<const std::string> words) {
+    if (words.size() > 1) {
+        if (const command* c = base::find_named(commands, words[0] + " " + words[1])) return *c;
+    }
+    if (const renamed_command* old = base::find_named(renamed_commands, words[0])) {
+        refuse("'mx {}' is now 'mx {}'", old->name, old->now);
+    }
+    return base::row_named(commands, "command", words[0]);
+}
+
 runner parse_command_line(int argc, char** argv) {
     const std::string first = argc > 1 ? argv[1] : "--help";
     if (first == "-h" || first == "--help") return print_later(overview(terminal_help_width()));
@@ -33,12 +43,14 @@ runner parse_command_line(int argc, char** argv) {
     if (first.rfind('-', 0) == 0) {
         refuse("{}: options come after the command; 'mx help' lists commands", first);
     }
-    const command& chosen = base::row_named(commands, "command", first);
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    const command& chosen = command_named(words);
+    const int skipped = chosen.name == first ? 1 : 2;
     parser cmd;
     runner run = chosen.declare(cmd);
     set_up(cmd, chosen);
     try {
-        if (!cmd.parse(argc - 1, argv + 1))
+        if (!cmd.parse(argc - skipped, argv + skipped))
             return print_later(help_text(cmd, chosen, terminal_help_width()));
     } catch (const base::error& e) {
         const bool asks = e.message().ends_with('?');

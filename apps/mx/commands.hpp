@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <span>
 #include <string_view>
 
 #include "apps/mx/cli.hpp"
@@ -29,10 +30,9 @@ runner declare_stages(parser& cmd);
 runner declare_train(parser& cmd);
 runner declare_runs(parser& cmd);
 runner declare_study(parser& cmd);
-runner declare_fit(parser& cmd);
-runner declare_project(parser& cmd);
+runner declare_scaling_law(parser& cmd);
+runner declare_speedups(parser& cmd);
 runner declare_merge(parser& cmd);
-runner declare_plan_shards(parser& cmd);
 runner declare_report(parser& cmd);
 runner declare_tensors(parser& cmd);
 runner declare_show(parser& cmd);
@@ -46,105 +46,87 @@ runner declare_verify(parser& cmd);
 runner declare_vectors(parser& cmd);
 runner declare_gate(parser& cmd);
 runner declare_bench(parser& cmd);
-runner declare_formats(parser& cmd);
-runner declare_rules(parser& cmd);
-runner declare_dialects(parser& cmd);
-runner declare_accumulators(parser& cmd);
 runner declare_explain(parser& cmd);
 runner declare_selftest(parser& cmd);
 runner declare_version(parser& cmd);
 runner declare_help(parser& cmd);
 
 struct command {
-    std::string_view name;
-    std::string_view group;
+    std::string_view name;   ///< one word, or two: "study speedups"
+    std::string_view group;  ///< of one word: where 'mx help' lists it
     std::string_view summary;
     declare_function declare;
 };
 
+/// THE LIST of commands, in the order of 'mx help'.
 inline constexpr std::array commands{
-    command{"analyze", "Analyse",
-            "error, overflow, underflow and clamp rates per tensor and recipe", declare_analyze},
-    command{"compare", "Analyse",
-            "every combination of formats, rules and blocks, ranked in one pass", declare_compare},
-    command{"cluster", "Analyse",
-            "which tensors' blocks saturate or collapse, why, and the remedies", declare_cluster},
-    command{"diff", "Analyse",
-            "dumps of one model: values, scales and codes that changed between them", declare_diff},
-    command{"watch", "Analyse",
-            "checkpoints as a training run writes them: warns before norm gains clamp",
-            declare_watch},
-    command{"gemm", "Analyse",
-            "a matrix product as matrix units compute it, bit for bit, and its error",
-            declare_gemm},
-    command{"stages", "Analyse",
-            "the error of each product of a linear layer: forward, data and weight gradient",
-            declare_stages},
-    command{"train", "Analyse",
-            "a small training run, reproducible bit for bit: is it stable under this recipe",
-            declare_train},
-    command{"runs", "Analyse",
-            "training runs compared: which became unstable, when, and how "
-            "significant that is",
-            declare_runs},
-    command{"study", "Analyse",
-            "a paper's experiment repeated at a small size, with paired seeds and intervals",
-            declare_study},
-    command{"fit", "Analyse",
-            "a scaling law: loss by parameters, tokens and precision, with "
-            "uncertainty",
-            declare_fit},
-    command{"project", "Analyse",
-            "the time of a training step by class of work, and how much of it a recipe saves",
-            declare_project},
-    command{"merge", "Analyse", "combine the parts of --shard into the output of one run",
-            declare_merge},
-    command{"plan-shards", "Analyse",
-            "the parts into which --shard divides a model, and their "
-            "bytes",
-            declare_plan_shards},
-    command{"report", "Analyse",
-            "the page for a design review: what to use for each class of tensors, and why",
-            declare_report},
-    command{"tensors", "Analyse", "names, dtypes, shapes and sizes of the tensors of a file",
-            declare_tensors},
-    command{"show", "Analyse",
-            "a tensor's blocks: a map, the worst, and one block under each scale rule",
+    command{"analyze", "Measure", "error, underflow and clamp rates under each recipe",
+            declare_analyze},
+    command{"compare", "Measure", "all combinations of formats, rules and blocks, ranked",
+            declare_compare},
+    command{"cluster", "Measure", "blocks that saturate or collapse, why, and the remedies",
+            declare_cluster},
+    command{"diff", "Measure", "what changed between dumps of a model or results files",
+            declare_diff},
+    command{"show", "Measure", "a tensor's blocks: a map, the worst, one per scale rule",
             declare_show},
-    command{"rosetta", "Analyse", "where scale rules and dialects differ; which one made a file",
-            declare_rosetta},
-    command{"plan", "Analyse", "mixed precision: one measured recipe per tensor under a budget",
+    command{"merge", "Measure", "combine the parts of --shard into one output", declare_merge},
+    command{"report", "Decide", "the page for a design review, from results files", declare_report},
+    command{"plan", "Decide", "one measured recipe per tensor under a budget of bits",
             declare_plan},
-    command{"quantize", "Convert", "quantize a file under a recipe: values, or codes and scales",
-            declare_quantize},
-    command{"dequantize", "Convert", "decode a quantized file to float32 values",
-            declare_dequantize},
-    command{"cast", "Convert", "convert elements to a format without a scale", declare_cast},
-    command{"synth", "Convert", "deterministic checkpoints with transformer-like statistics",
-            declare_synth},
-    command{"verify", "Check", "compare the emulator with vectors of other implementations",
-            declare_verify},
-    command{"vectors", "Check", "write conformance vectors: safetensors, and text for $readmemh",
-            declare_vectors},
-    command{"gate", "Check", "rules that results must keep: exit code 1 and what broke",
+    command{"gate", "Decide", "rules that results must keep; exit code 1 if one breaks",
             declare_gate},
-    command{"bench", "Check", "elements per second compared with this machine's memory bandwidth",
-            declare_bench},
-    command{"formats", "Look up", "element, scale and block formats with their exact limits",
-            declare_formats},
-    command{"rules", "Look up", "scale rules and roundings", declare_rules},
-    command{"dialects", "Look up", "what each implementation does in corner cases, with evidence",
-            declare_dialects},
-    command{"accumulators", "Look up",
-            "how the matrix units of each chip add, and how well that is known",
-            declare_accumulators},
-    command{"explain", "Look up",
-            "a recipe or policy in words; the codes of a format; the meaning of a code",
+    command{"gemm", "Multiply", "a matrix product as matrix units compute it", declare_gemm},
+    command{"stages", "Multiply", "the error of each product of a linear layer", declare_stages},
+    command{"quantize", "Convert", "a file under a recipe: values, or codes and scales",
+            declare_quantize},
+    command{"dequantize", "Convert", "float32 values of a quantized file", declare_dequantize},
+    command{"cast", "Convert", "convert elements to a format without a scale", declare_cast},
+    command{"synth", "Convert", "checkpoints with the statistics of transformers", declare_synth},
+    command{"rosetta", "Check", "where scale rules and dialects differ; who made a file",
+            declare_rosetta},
+    command{"verify", "Check", "compare mx with vectors of other implementations", declare_verify},
+    command{"vectors", "Check", "write conformance vectors: safetensors, and $readmemh",
+            declare_vectors},
+    command{"selftest", "Check", "check this build on this machine, in seconds", declare_selftest},
+    command{"bench", "Check", "elements per second on this machine", declare_bench},
+    command{"train", "Train", "a small training, bit for bit: is it stable", declare_train},
+    command{"runs", "Train", "trainings compared: which became unstable, and when", declare_runs},
+    command{"watch", "Train", "checkpoints of a training: warns before gains clamp", declare_watch},
+    command{"study", "Train", "a paper's experiment; scaling-law; speedups", declare_study},
+    command{"study scaling-law",
+            {},
+            "loss by parameters, tokens and precision, fitted to a table of runs, with intervals",
+            declare_scaling_law},
+    command{"study speedups",
+            {},
+            "the time of a training step by class of work, and how much of it a recipe saves",
+            declare_speedups},
+    command{"tensors", "Look up", "names, dtypes, shapes and sizes of a file's tensors",
+            declare_tensors},
+    command{"explain", "Look up", "formats, rules, dialects, accumulators, metrics, codes",
             declare_explain},
-    command{"selftest", "About", "checks this build on this machine, in seconds", declare_selftest},
-    command{"version", "About", "version, compiler, backends and optional parts", declare_version},
-    command{"help", "About", "what mx does; help COMMAND for one command", declare_help},
+    command{"version", "Look up", "version, compiler, backends and optional parts",
+            declare_version},
+    command{"help", "Look up", "one command in full: mx help COMMAND", declare_help},
 };
+
+/// Commands of earlier versions, and what does their work.
+struct renamed_command {
+    std::string_view name, now;
+};
+inline constexpr std::array renamed_commands{
+    renamed_command{"formats", "explain formats"},
+    renamed_command{"rules", "explain rules"},
+    renamed_command{"dialects", "explain dialects"},
+    renamed_command{"accumulators", "explain accumulators"},
+    renamed_command{"plan-shards", "tensors --parts N"},
+    renamed_command{"fit", "study scaling-law"},
+    renamed_command{"project", "study speedups"},
+};
+
+/// The command that the words begin with. Throws base::error (usage) if there is none.
+const command& command_named(std::span<const std::string> words);
 
 /// Parses the command line and returns the function to run (also for help and --version). Throws
 /// base::error (usage) with one line that names the error and the help page.

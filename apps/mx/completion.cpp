@@ -10,10 +10,13 @@
 #include "apps/mx/commands.hpp"
 #include "apps/mx/help.hpp"
 #include "libmx/base/backends.hpp"
-#include "libmx/codec/dialects.hpp"
+#include "libmx/base/joined.hpp"
+#include "libmx/base/named.hpp"
 #include "libmx/codec/recipe_keys.hpp"
+#include "libmx/documents/reference.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/roles.hpp"
+#include "libmx/experiments/study.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
@@ -130,12 +133,18 @@ candidates values(std::string_view command, std::string_view option, std::string
     if (option == "--element") return listed(format::element_formats);
     if (option == "--round") return listed(format::roundings);
     if (option == "--scale") return listed(scale::scale_rules);
-    if (command == "dialects" && value == "NAME") return listed(codec::dialects());
+    if (command == "help") return listed(commands);
+    if (command == "study" && value == "STUDY") {
+        candidates all = listed(experiments::studies());
+        all.push_back({"scaling-law", {}});
+        all.push_back({"speedups", {}});
+        return all;
+    }
     if (command == "explain" && value == "WHAT") {
         candidates all = recipes(typed);
-        if (typed.find(':') == std::string_view::npos) {
-            for (candidate& c : listed(format::element_formats)) all.push_back(std::move(c));
-            for (candidate& c : listed(format::scale_formats)) all.push_back(std::move(c));
+        if (typed.find(':') != std::string_view::npos) return all;
+        for (const std::string_view name : documents::explained_names()) {
+            all.push_back({std::string(name), {}});
         }
         return all;
     }
@@ -199,11 +208,16 @@ std::vector<candidate> completions(std::span<const std::string> words) {
     const std::string& typed = words.back();
     candidates found;
     if (words.size() == 1) {
-        found = listed(commands);
+        for (const command& c : commands) {
+            if (!c.group.empty()) found.push_back({std::string(c.name), std::string(c.summary)});
+        }
     } else {
-        const auto chosen = std::ranges::find(commands, words.front(), &command::name);
-        if (chosen == commands.end()) return {};
-        found = options_and_values(*chosen, words.first(words.size() - 1), typed);
+        const words_before before = words.first(words.size() - 1);
+        const command* chosen = base::find_named(
+            commands, base::joined(before.first(std::min<std::size_t>(before.size(), 2)), " "));
+        if (chosen == nullptr) chosen = base::find_named(commands, words.front());
+        if (chosen == nullptr) return {};
+        found = options_and_values(*chosen, before, typed);
     }
     std::erase_if(found, [&](const candidate& c) { return !c.word.starts_with(typed); });
     return found;

@@ -77,23 +77,21 @@ std::string overview(std::size_t width) {
         return lines;
     };
     std::string text = paragraph(
-        "mx emulates OCP Microscaling (MX) formats bit for bit and measures their effect on the "
+        "mx emulates OCP Microscaling (MX) formats bit for bit and measures what they do to the "
         "tensors of a checkpoint.");
-    text += "\nUsage: mx COMMAND [options]\n";
+    text += "\nUsage: mx COMMAND [options]\n\n";
     std::string_view group;
     for (const command& c : commands) {
-        if (c.group != group) text += fmt::format("\n{}:\n", c.group);
+        if (c.group.empty()) continue;
+        text += entry(fmt::format("{:<10}{}", c.group == group ? "" : c.group, c.name),
+                      std::string(c.summary), 24, width);
         group = c.group;
-        text += entry(std::string(c.name), std::string(c.summary), 16, width);
-    }
-    text += "\nExit codes:\n";
-    for (const exit_code_row& row : exit_codes) {
-        text += entry(fmt::format("{}", row.code), std::string(row.meaning), 7, width);
     }
     return text + "\n" +
            paragraph(
-               "'mx help COMMAND' describes one command; 'man mx' all of them, the environment and "
-               "the file of settings.");
+               "'mx help COMMAND' describes one command and 'man mx' all of them, the exit codes, "
+               "the environment and the file of settings. 'mx explain NAME' describes a recipe, a "
+               "format, a rule or a metric.");
 }
 
 std::string help_text(const parser& cmd, const command& c, std::size_t width) {

@@ -25,24 +25,11 @@ std::string page_of(std::string_view title, const report::document& d) {
     return out;
 }
 
-std::string_view asked_for(metrics::when collected) {
-    switch (collected) {
-        case metrics::when::decompose:
-            return "`--decompose`";
-        case metrics::when::histograms:
-            return "`--histograms`";
-        case metrics::when::regret:
-            return "`--regret`";
-        case metrics::when::always:
-            break;
-    }
-    return "always";
-}
-
 std::string metrics_page() {
     const std::string rows = lines_of(metrics::all(), [](const metrics::metric& m) {
+        const std::string_view option = metrics::option_of(m.collected);
         return fmt::format("| `{}` | {} | {} | {} |", m.name, m.unit, plain(m.definition),
-                           asked_for(m.collected));
+                           option.empty() ? "always" : fmt::format("`{}`", option));
     });
     const std::string members = lines_of(analysis::result_members(), [](const auto& m) {
         return fmt::format("| `{}` | {} |", m.name, plain(m.definition));
@@ -142,14 +129,15 @@ std::string man_page() {
 
 // Path below the docs folder, and text of every page.
 std::vector<std::pair<std::string, std::string>> manual_pages() {
-    return {{"reference/commands.md", commands_page()},
-            {"reference/formats.md", page_of("Formats", documents::formats())},
-            {"reference/metrics.md", metrics_page()},
-            {"reference/schemas/members.json", members_schema()},
-            {"reference/rules.md", page_of("Rules, roundings and recipe keys", rules_document())},
-            {"design/dialects.md", dialects_page()},
-            {"design/gemm.md", accumulators_page()},
-            {"man/mx.1", man_page()}};
+    return {
+        {"reference/commands.md", commands_page()},
+        {"reference/formats.md", page_of("Formats", documents::formats())},
+        {"reference/metrics.md", metrics_page()},
+        {"reference/schemas/members.json", members_schema()},
+        {"reference/rules.md", page_of("Rules, roundings and recipe keys", documents::rules({}))},
+        {"design/dialects.md", dialects_page()},
+        {"design/gemm.md", accumulators_page()},
+        {"man/mx.1", man_page()}};
 }
 
 }  // namespace

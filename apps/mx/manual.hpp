@@ -17,7 +17,6 @@ namespace mx::app {
 void write_manual(const std::string& directory);
 
 // Content of the pages that commands also print.
-report::document rules_document();
 std::string dialects_page();      ///< its disagreements are answered by running the code
 std::string accumulators_page();  ///< docs/design/gemm.md
 std::string members_schema();     ///< docs/reference/schemas/members.json

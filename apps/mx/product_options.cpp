@@ -115,9 +115,9 @@ products::matrix matrix_reader::read(const matrix_argument& m, const std::string
 
 void declare_products(parser& cmd, product_options& o, const std::string& without_models) {
     cmd.group("Product");
-    cmd.add_option(
-        "-m,--accumulate MODEL", o.models,
-        "how products are summed (mx accumulators); repeatable; default: " + without_models);
+    cmd.add_option("-m,--accumulate MODEL", o.models,
+                   "how products are summed (mx explain accumulators); repeatable; default: " +
+                       without_models);
     cmd.add_option("--k-order ORDER", o.k_order, "order of k: ascending (the default), descending");
     cmd.add_option("--slices N", o.slices,
                    "split K into N parts that are summed separately and added in float32 "

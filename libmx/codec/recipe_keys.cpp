@@ -121,7 +121,7 @@ void set_dialect(recipe& r, std::string_view text) {
     if (!by->blocks) {
         fail(
             fmt::format("dialect={}: it converts single values only (mx cast); "
-                        "'mx dialects' lists those with blocks",
+                        "'mx explain dialects' lists those with blocks",
                         text));
     }
     const scale::scale_rule* rule = default_rule(*by, r.scale_format->name);
@@ -275,11 +275,11 @@ std::string get_axis(const recipe& r) {
 constexpr std::array keys{
     recipe_key{"element", "an element format", "format of the elements", set_element,
                [](const recipe& r) { return std::string(r.element->name); }},
-    recipe_key{"scale", "a scale rule (mx rules)", "how the shared scale is chosen", set_scale,
+    recipe_key{"scale", "a scale rule (mx explain rules)", "how the shared scale is chosen", set_scale,
                [](const recipe& r) { return std::string(r.rule->name); }},
     recipe_key{"scale_format", "e8m0, ue4m3, ue5m3, f32", "format of the shared scale",
                set_scale_format, [](const recipe& r) { return std::string(r.scale_format->name); }},
-    recipe_key{"round", "a rounding (mx rules)", "how an element is rounded", set_round,
+    recipe_key{"round", "a rounding (mx explain rules)", "how an element is rounded", set_round,
                [](const recipe& r) { return std::string(row_of(r.round).name); }},
     recipe_key{"ties", "up, even", "e3m0 under rtne: how 1.5 * 2^k is rounded",
                [](recipe& r, std::string_view v) { r.ties = read_word("ties", v, tie_words); },
@@ -366,7 +366,7 @@ constexpr std::array keys{
                    r.flush_subnormals = read_word("flush_subnormals", v, flag_words);
                },
                [](const recipe& r) { return print_word(r.flush_subnormals, flag_words); }},
-    recipe_key{"dialect", "a dialect (mx dialects)", "implementation to reproduce exactly",
+    recipe_key{"dialect", "a dialect (mx explain dialects)", "implementation to reproduce exactly",
                set_dialect, [](const recipe& r) { return std::string(r.by->name); }},
 };
 

@@ -140,7 +140,8 @@ report::document dialects_document() {
          {},
          {"The first rule is the default. Inf, NaN and zero block: the code of the scale.",
           mark_legend(),
-          "'mx dialects NAME' describes one with its source, 'mx dialects A B' the differences "
+          "'mx explain dialects NAME' describes one with its source, 'mx explain dialects A B' the "
+          "differences "
           "between two; docs/design/dialects.md has the whole table."}});
     doc.sections.push_back(history_section());
     return doc;

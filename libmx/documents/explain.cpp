@@ -2,24 +2,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "libmx/base/named.hpp"
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/codec/dialects.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 #include "libmx/documents/judging.hpp"
 #include "libmx/documents/reference.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/element_formats.hpp"
+#include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/scale/scale_rules.hpp"
 
 namespace mx::documents {
 namespace {
@@ -40,7 +48,7 @@ template <typename Format>
 std::vector<report::record> meanings(const Format& f, const explain_options& o) {
     const std::uint32_t count = 1u << f.bits();
     std::vector<report::record> rows;
-    for (const std::string& text : o.codes) {
+    for (const std::string& text : o.names) {
         const std::optional<std::uint32_t> code = parse_code(text);
         if (!code || *code >= count) {
             base::refuse("'{}' is not a code of {}: give {} to {}, 0b... or decimal", text, f.name,
@@ -48,7 +56,7 @@ std::vector<report::record> meanings(const Format& f, const explain_options& o) 
         }
         rows.push_back(pages::meaning_of(f, *code));
     }
-    for (std::uint32_t code = 0; o.codes.empty() && code < count; ++code) {
+    for (std::uint32_t code = 0; o.names.empty() && code < count; ++code) {
         rows.push_back(pages::meaning_of(f, code));
     }
     return rows;
@@ -64,7 +72,7 @@ report::document code_document(const Format& f, const explain_options& o, std::s
     for (const report::record& r : rows) {
         // A 2^-127 has ninety digits: too many for a column, not for a line.
         const auto& exact = std::get<std::string>(*report::find(r, "exact"));
-        if (!o.codes.empty() && exact.size() > 24) {
+        if (!o.names.empty() && exact.size() > 24) {
             notes.push_back(fmt::format("{} is exactly {}",
                                         std::get<std::string>(*report::find(r, "code")), exact));
         }
@@ -95,9 +103,9 @@ report::document recipe_document(const std::string& subject) {
 }
 
 report::document policy_document(const explain_options& o) {
-    if (o.codes.size() > 1) base::refuse("explain policy takes one name or file");
+    if (o.names.size() > 1) base::refuse("explain policy takes one name or file");
     report::document d = policy::document_of(
-        policy_of(o.codes.empty() ? "inference" : o.codes.front()), target_of(o.target));
+        policy_of(o.names.empty() ? "inference" : o.names.front()), target_of(o.target));
     report::record head = pages::document_head("mx.policy/1");
     head.insert(head.end(), d.head.begin() + 1, d.head.end());
     d.head = std::move(head);
@@ -111,39 +119,113 @@ std::string_view remark_on(const format::scale_format& f) {
            "E5M3 with the top exponent reserved (ml-explore/mlx#2962)";
 }
 
+report::document format_document(const explain_options& o) {
+    if (const format::element_format* f = format::find_element_format(o.subject)) {
+        return code_document(
+            *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_words(*f), f->summary));
+    }
+    const format::scale_format& f = *format::find_scale_format(o.subject);
+    if (!f.has_codes()) {
+        base::refuse("{}: {}; 'mx explain formats' has its limits", f.name, f.summary);
+    }
+    return code_document(f, o, fmt::format("{}: {}{}", f.name, f.summary, remark_on(f)));
+}
+
+report::document listed_formats(const std::vector<std::string>& names) {
+    if (names.empty()) return formats();
+    return explain({names.front(), {names.begin() + 1, names.end()}, {}});
+}
+
+std::string lower(std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return text;
+}
+
+/// THE LISTS that explain prints, and how an entry of one is described.
+struct reference_list {
+    std::string_view name;
+    report::document (*document)(const std::vector<std::string>& names);
+    std::vector<std::string_view> (*names)();
+};
+
+template <typename... Lists>
+std::vector<std::string_view> names_in(const Lists&... lists) {
+    std::vector<std::string_view> all;
+    const auto add = [&](const auto& list) {
+        for (const auto& row : list) all.push_back(row.name);
+    };
+    (add(lists), ...);
+    return all;
+}
+
+constexpr std::array lists{
+    reference_list{
+        "rules", rules,
+        [] { return names_in(scale::scale_rules, format::roundings, codec::recipe_keys()); }},
+    reference_list{"dialects", dialects, [] { return names_in(codec::dialects()); }},
+    reference_list{"accumulators", accumulators, [] { return names_in(gemm::accumulators()); }},
+    reference_list{"metrics", metrics, [] { return names_in(metrics::all()); }},
+    reference_list{"formats", listed_formats,
+                   [] {
+                       return names_in(format::block_formats, format::element_formats,
+                                       format::scale_formats);
+                   }},
+};
+
+// An entry of the only list that has it.
+report::document entry_document(const explain_options& o) {
+    const std::string name = o.subject.substr(0, o.subject.find(':'));
+    const reference_list* found = nullptr;
+    for (const reference_list& list : lists) {
+        const std::vector<std::string_view> names = list.names();
+        if (std::ranges::find(names, name) == names.end()) continue;
+        if (found != nullptr) {
+            base::refuse("'{0}' is in two lists: 'mx explain {1} {0}' or 'mx explain {2} {0}'",
+                         o.subject, found->name, list.name);
+        }
+        found = &list;
+    }
+    if (found == nullptr) {
+        base::refuse(
+            "'{}' is no recipe, format, rule, dialect, accumulator model or metric; did you mean "
+            "'{}'?",
+            o.subject, base::nearest(name, explained_names()));
+    }
+    std::vector<std::string> names{o.subject};
+    names.insert(names.end(), o.names.begin(), o.names.end());
+    return found->document(names);
+}
+
 }  // namespace
 
 report::document explain(const explain_options& o) {
     if (o.subject == "policy") return policy_document(o);
     if (!o.target.empty()) base::refuse("--target is an option of 'mx explain policy'");
-    if (const format::element_format* f = format::find_element_format(o.subject)) {
-        return code_document(
-            *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_words(*f), f->summary));
+    if (const reference_list* list = base::find_named(lists, o.subject)) {
+        return list->document(o.names);
     }
-    if (const format::scale_format* f = format::find_scale_format(o.subject)) {
-        if (!f->has_codes()) {
-            base::refuse("{}: {}; 'mx formats' has its limits", f->name, f->summary);
+    if (format::find_element_format(o.subject) != nullptr ||
+        format::find_scale_format(o.subject) != nullptr) {
+        return format_document(o);
+    }
+    const std::string preset = lower(o.subject.substr(0, o.subject.find_first_of(":,; ")));
+    if (format::find_block_format(preset) != nullptr) {
+        if (!o.names.empty()) {
+            base::refuse("'{}' is not an element or scale format, so it has no code '{}'",
+                         o.subject, o.names.front());
         }
-        return code_document(*f, o, fmt::format("{}: {}{}", f->name, f->summary, remark_on(*f)));
+        return recipe_document(o.subject);
     }
-    if (!o.codes.empty()) {
-        base::refuse(
-            "'{}' is not an element or scale format, so it has no code '{}'; 'mx formats' lists "
-            "them",
-            o.subject, o.codes.front());
+    return entry_document(o);
+}
+
+std::vector<std::string_view> explained_names() {
+    std::vector<std::string_view> all{"policy"};
+    for (const reference_list& list : lists) {
+        all.push_back(list.name);
+        for (const std::string_view name : list.names()) all.push_back(name);
     }
-    std::string preset = o.subject;
-    std::ranges::transform(preset, preset.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (preset.find_first_of(":,; ") == std::string::npos &&
-        format::find_block_format(preset) == nullptr) {
-        std::vector<std::string_view> names = base::names_of(format::block_formats);
-        for (const std::string_view name : base::names_of(format::element_formats))
-            names.push_back(name);
-        for (const std::string_view name : base::names_of(format::scale_formats))
-            names.push_back(name);
-        base::refuse(base::unknown("recipe or format", o.subject, names));
-    }
-    return recipe_document(o.subject);
+    return all;
 }
 
 }  // namespace mx::documents

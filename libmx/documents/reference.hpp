@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of mx formats, dialects and explain as documents. Throws base::error (usage) for
+// The output of mx explain as documents. Throws base::error (usage) for
 // unknown names.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/report/document.hpp"
@@ -16,13 +17,27 @@ report::document formats();
 /// Every dialect without names, one with all its answers, or the differences of two.
 report::document dialects(const std::vector<std::string>& names);
 
+/// Scale rules, roundings and keys of recipes: all of them, or those of `names`.
+report::document rules(const std::vector<std::string>& names);
+
+/// The definition and unit of every metric, or of those of `names`.
+report::document metrics(const std::vector<std::string>& names);
+
+/// Every accumulator model, or one with all its fields: NAME[:key=value,...].
+report::document accumulators(const std::vector<std::string>& names);
+
 struct explain_options {
-    std::string subject;             ///< a recipe, an element or scale format, or "policy"
-    std::vector<std::string> codes;  ///< of a format; of "policy": the name or file of one
-    std::string target;              ///< of "policy"
+    std::string subject;  ///< a list, or what is in one
+    std::vector<std::string>
+        names;           ///< of a list; codes of a format; for "policy": its name or file
+    std::string target;  ///< for "policy"
 };
 
-/// The effect of a recipe, the values of codes, or the rules by which a policy recommends.
+/// A list (formats, rules, dialects, accumulators, metrics), an entry of one, the effect of a
+/// recipe, the values of codes, or the rules by which a policy recommends.
 report::document explain(const explain_options& o);
+
+/// The lists that explain prints, and the names of all their entries.
+std::vector<std::string_view> explained_names();
 
 }  // namespace mx::documents

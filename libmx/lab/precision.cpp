@@ -113,7 +113,7 @@ constexpr std::array precision_rows{
                   [](precision& p, const std::string& v) { p.norm_input = parse_rule(v); }},
     precision_key{"ln-output", "", a_recipe, "outputs of layer norms",
                   [](precision& p, const std::string& v) { p.norm_output = parse_rule(v); }},
-    precision_key{"accumulate", "", "chain, or a model (mx accumulators)",
+    precision_key{"accumulate", "", "chain, or a model (mx explain accumulators)",
                   "how products are summed",
                   [](precision& p, const std::string& v) {
                       p.accumulate.reset();

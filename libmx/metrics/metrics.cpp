@@ -210,6 +210,12 @@ report::value metric::value_of(const row& r) const {
     return x;
 }
 
+std::string_view option_of(when collected) {
+    constexpr std::array<std::string_view, 4> options{"", "--decompose", "--histograms",
+                                                      "--regret"};
+    return options[static_cast<std::size_t>(collected)];
+}
+
 std::span<const metric> all() { return metrics; }
 
 const metric* find(std::string_view name) {

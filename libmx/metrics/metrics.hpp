@@ -16,6 +16,9 @@ namespace mx::metrics {
 /// The option that a metric requires: none, `--decompose`, `--histograms`, `--regret`.
 enum class when : std::uint8_t { always, decompose, histograms, regret };
 
+/// The option; empty for `always`.
+std::string_view option_of(when collected);
+
 struct metric {
     std::string_view name;        ///< as in JSON and of the member
     std::string_view unit;        ///< "", "dB", "bits", "share", "count"

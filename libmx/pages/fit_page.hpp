@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables and the page of mx fit: the law, its residuals, and what it predicts.
+// The tables and the page of mx study scaling-law: the law, its residuals, and what it predicts.
 #pragma once
 
 #include <vector>

@@ -69,7 +69,7 @@ inline constexpr std::array rooms{
     // The output of the commands that measure and judge.
     room{
         "documents",
-        "base tensor format report scale block io codec metrics engine analysis policy "
+        "base tensor format report scale block io codec gemm metrics engine analysis policy "
         "studies/cluster studies/compare studies/diff studies/gate studies/show pages/views pages"},
     room{"bench",
          "base tensor format report scale block io codec metrics engine analysis gemm lab"},

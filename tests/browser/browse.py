@@ -492,7 +492,7 @@ def command_pages(mx, folder):
         yield name, folder / f"{name}.html"
     excerpt = pathlib.Path(__file__).parents[2] / "datasets/vectors/excerpts"
     commands = {"excerpt": ["analyze", str(excerpt / "memory_gated_mlp.safetensors")],
-                "formats": ["formats"], "rules": ["rules"], "explain": ["explain", "mxfp4"],
+                "formats": ["explain", "formats"], "rules": ["explain", "rules"], "explain": ["explain", "mxfp4"],
                 "tensors": ["tensors", "model.safetensors"],
                 "analyze": ["analyze", "model.safetensors"],
                 "printed": ["analyze", "small.safetensors"],

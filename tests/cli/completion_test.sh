@@ -24,7 +24,7 @@ same() {
 # offered WORD...: the words from mx, on one line
 offered() { mx --complete "$@" | cut -f 1 | tr '\n' ' '; }
 
-same commands 'runs rules ' "$(offered ru)"
+same commands 'runs ' "$(offered ru)"
 same options '--scale-format --scale ' "$(offered compare model.safetensors --scale)"
 same presets 'mxfp4 mxfp4_e3m0 mxfp4_e1m2 mxfp4: ' "$(offered analyze -r mxfp4)"
 same keys 'nvfp4:round= ' "$(offered analyze -r nvfp4:ro)"

@@ -16,16 +16,16 @@ escape=$(printf '\033')
 colored() { grep -q "$escape\[" "$1"; }
 
 # Colours: not in pipes and files unless requested, and then nothing else changes.
-"$mx" formats >plain
+"$mx" explain formats >plain
 colored plain && fail "colours in a pipe"
-"$mx" formats --color always >always
+"$mx" explain formats --color always >always
 colored always || fail "--color always"
 sed "s/$escape\[[0-9]*m//g" always | cmp -s - plain || fail "colours change the text"
-CLICOLOR_FORCE=1 "$mx" formats | cmp -s - always || fail "CLICOLOR_FORCE"
-CLICOLOR_FORCE=1 NO_COLOR=1 "$mx" formats | cmp -s - plain || fail "NO_COLOR goes first"
-NO_COLOR=1 "$mx" formats --color always | cmp -s - always || fail "the option goes first"
-MX_COLOR=always "$mx" formats | cmp -s - always || fail "MX_COLOR"
-MX_COLOR=always "$mx" formats --color never | cmp -s - plain || fail "--color never"
+CLICOLOR_FORCE=1 "$mx" explain formats | cmp -s - always || fail "CLICOLOR_FORCE"
+CLICOLOR_FORCE=1 NO_COLOR=1 "$mx" explain formats | cmp -s - plain || fail "NO_COLOR goes first"
+NO_COLOR=1 "$mx" explain formats --color always | cmp -s - always || fail "the option goes first"
+MX_COLOR=always "$mx" explain formats | cmp -s - always || fail "MX_COLOR"
+MX_COLOR=always "$mx" explain formats --color never | cmp -s - plain || fail "--color never"
 "$mx" synth -o tiny.safetensors -q
 "$mx" analyze tiny.safetensors --color always --json a.json --csv a.csv --markdown a.md --html a.html >table
 grep -q "$escape\[32msafe$escape\[0m" table || fail "a verdict without a colour"
@@ -42,7 +42,7 @@ for command in compare cluster; do
     COLUMNS=80 "$mx" $command small.safetensors -r mxfp8_e5m2:scale=rceil,axis=flat -r mxfp4:scale=even >table
     [ "$(grep -v '^\$ ' table | widest)" -le 80 ] || fail "the tables of mx $command are wider than COLUMNS"
 done
-[ "$(COLUMNS=zero "$mx" formats | widest)" -eq "$(widest <plain)" ] || fail "COLUMNS=zero"
+[ "$(COLUMNS=zero "$mx" explain formats | widest)" -eq "$(widest <plain)" ] || fail "COLUMNS=zero"
 
 # Settings: the option, the variable, the file, in this order.
 threads() { "$mx" analyze small.safetensors -q --verbose "$@" 2>&1 | sed -n 's/.*, \([0-9]*\) thread.*/\1/p'; }
@@ -54,7 +54,7 @@ export XDG_CONFIG_HOME="$PWD/config"
 [ "$(MX_THREADS=2 threads)" = 2 ] || fail "the variable does not go before the file"
 [ "$(MX_THREADS=2 threads --threads 1)" = 1 ] || fail "the option does not go first"
 [ "$(MX_CONFIG='' MX_THREADS='' OMP_NUM_THREADS=2 threads)" = 2 ] || fail "an empty MX_CONFIG does not mean none"
-"$mx" formats | cmp -s - always || fail "color in the file"
+"$mx" explain formats | cmp -s - always || fail "color in the file"
 "$mx" analyze small.safetensors -q --json with.json
 MX_CONFIG='' "$mx" analyze small.safetensors -q --json without.json
 cmp -s with.json without.json || fail "a setting changed a figure"
@@ -74,7 +74,7 @@ wrong 2 'bad.toml: backend: unknown backend' 'backend = warp\n'
 wrong 3 'bad.toml' 'threads = [1, 2]\n'
 wrong 3 "bad.toml: 'threads' has 2 values; give one" 'threads = 1\nthreads = 2\n'
 code=0
-MX_CONFIG=nowhere.toml "$mx" formats 2>message || code=$?
+MX_CONFIG=nowhere.toml "$mx" explain formats 2>message || code=$?
 [ "$code" -eq 3 ] && grep -q 'nowhere.toml: MX_CONFIG' message || fail "a file that is not there: $code $(cat message)"
 code=0
 MX_THREADS=0 "$mx" analyze small.safetensors 2>message || code=$?
@@ -84,9 +84,9 @@ export MX_CONFIG=
 # On a terminal: colours by default, long help through the pager, binary output refused.
 command -v script >/dev/null || { echo "script is not here: terminals were not tried"; exit 0; }
 on_terminal() { script -qec "stty cols 90 rows 20; $*" /dev/null </dev/null >seen 2>&1; }
-on_terminal "'$mx' formats" && colored seen || fail "no colours on a terminal"
-TERM=dumb on_terminal "'$mx' formats" && ! colored seen || fail "colours on a dumb terminal"
-NO_COLOR=1 on_terminal "'$mx' formats" && ! colored seen || fail "NO_COLOR on a terminal"
+on_terminal "'$mx' explain formats" && colored seen || fail "no colours on a terminal"
+TERM=dumb on_terminal "'$mx' explain formats" && ! colored seen || fail "colours on a dumb terminal"
+NO_COLOR=1 on_terminal "'$mx' explain formats" && ! colored seen || fail "NO_COLOR on a terminal"
 PAGER='sed s/^/paged:/' on_terminal "'$mx' help analyze" && grep -q '^paged:Usage' seen || fail "PAGER"
 PAGER=false MX_PAGER='sed s/^/mine:/' on_terminal "'$mx' analyze --help" && grep -q '^mine:Usage' seen || fail "MX_PAGER"
 PAGER='sed s/^/paged:/' on_terminal "'$mx' help --no-pager analyze" && ! grep -q paged seen || fail "--no-pager"

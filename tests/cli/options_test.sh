@@ -24,11 +24,12 @@ def out(*words):
     return subprocess.run([mx, *words], capture_output=True, text=True, check=True,
                           env={"COLUMNS": "100", "MX_CONFIG": ""}).stdout
 
-commands = [m.group(1) for m in re.finditer(r"^  ([a-z][a-z-]*)  ", out("help"), re.M)]
-assert len(commands) > 30, commands
+commands = [m.group(1) for m in re.finditer(r"^  [A-Z ][a-z ]{8} ([a-z]+)  ", out("help"), re.M)]
+assert len(commands) > 20, commands
+commands += ["study scaling-law", "study speedups"]
 values, letters = collections.defaultdict(dict), collections.defaultdict(dict)
 for command in commands:
-    for line in out("help", command).splitlines():
+    for line in out("help", *command.split()).splitlines():
         m = re.match(r"  (-\S.*?)(?:  .*)?$", line)
         if not m:
             continue

@@ -22,7 +22,7 @@ expect() {
     grep -q "$word" stderr || fail "no '$word' in: $(cat stderr)"
 }
 
-expect 3 'No space left' sh -c "'$mx' formats >/dev/full"
+expect 3 'No space left' sh -c "'$mx' explain formats >/dev/full"
 expect 3 'No space left' sh -c "'$mx' analyze small.safetensors --json - >/dev/full"
 expect 3 'No space left' "$mx" analyze small.safetensors --quiet --json /dev/full
 
@@ -45,11 +45,11 @@ for writer in json csv markdown html; do
 done
 rm big.safetensors
 
-expect 3 'standard output' sh -c "'$mx' formats >&-"
+expect 3 'standard output' sh -c "'$mx' explain formats >&-"
 [ -c /dev/full ] || fail "/dev/full was replaced"
 
 # A pipe closed before the first byte: a normal end without a message.
-{ sleep 0.2; code=0; "$mx" formats 2>stderr || code=$?; echo $code >code; } | true
+{ sleep 0.2; code=0; "$mx" explain formats 2>stderr || code=$?; echo $code >code; } | true
 [ "$(cat code)" -eq 0 ] && [ ! -s stderr ] || fail "closed pipe: $(cat code) $(cat stderr)"
 
 # Writes to a device, follows a link, and creates no other files there.

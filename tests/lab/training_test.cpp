@@ -176,7 +176,7 @@ TEST_CASE("recipes of every kind make their way through all three products") {
     }
 }
 
-TEST_CASE("the chain model of mx accumulators gives the bits of the chain") {
+TEST_CASE("the chain model of mx explain accumulators gives the bits of the chain") {
     CHECK(same(finished(small("all=mxfp8 accumulate=fp32.fma"))->values(),
                finished(small("all=mxfp8"))->values()));
 }

@@ -51,13 +51,14 @@ COMMANDS = [
     ("vectors -r mxfp4 -r nvfp4 -o vectors --quiet", None),
     ("synth --list --json {json}", "presets"),
     ("version --json {json}", "version"),
-    ("formats --json {json}", "formats"),
-    ("rules --json {json}", "rules"),
-    ("dialects --json {json}", "dialects"),
-    ("dialects ggml --json {json}", "dialect"),
-    ("dialects torchao fbgemm --json {json}", "dialect_differences"),
-    ("accumulators --json {json}", "accumulators"),
-    ("accumulators cdna3.fp8 --json {json}", "accumulator"),
+    ("explain formats --json {json}", "formats"),
+    ("explain rules --json {json}", "rules"),
+    ("explain metrics --json {json}", "metrics"),
+    ("explain dialects --json {json}", "dialects"),
+    ("explain dialects ggml --json {json}", "dialect"),
+    ("explain dialects torchao fbgemm --json {json}", "dialect_differences"),
+    ("explain accumulators --json {json}", "accumulators"),
+    ("explain accumulators cdna3.fp8 --json {json}", "accumulator"),
     ("explain mxfp4:offset=fp16,round=stochastic --json {json}", "recipe"),
     ("explain nvfp4:transform=hadamard --json {json}", "recipe"),
     ("explain e4m3 --json {json}", "codes"),
@@ -88,7 +89,7 @@ COMMANDS = [
     ("diff analyze.json analyze.json --json {json} --quiet", "changes"),
     ("watch -r mxfp8 -r mxfp4 --log watch.jsonl --quiet -- 10.safetensors 20.safetensors "
      "30.safetensors", None, 1),
-    ("plan-shards tiny.safetensors --shards 3 --json {json}", "shards"),
+    ("tensors tiny.safetensors --parts 3 --json {json}", "shards"),
     ("analyze tiny.safetensors -r nvfp4 --shard 2/7 --json {json} --quiet", "analysis"),
     ("diff 10.safetensors 20.safetensors -r mxfp4 -r nvfp4 --group layers.* --group role --json {json} "
      "--quiet", "diff"),
@@ -108,8 +109,8 @@ COMMANDS = [
     (f"{LANGUAGE} --steps 2 --probe-every 1 -r mxfp8 -o words --json {{json}}", "train"),
     (f"{LANGUAGE} --seeds 1,2 --dry-run --json {{json}}", "training_cost"),
     ("runs plain drawn --json {json} --quiet", "runs"),
-    ("project --json {json} --html p.html --quiet", "project"),
-    ("project --model llama3-8b --profile b200 -c mxfp8:products=fprop --json {json}", "project"),
+    ("study speedups --json {json} --html p.html --quiet", "project"),
+    ("study speedups --model llama3-8b --profile b200 -c mxfp8:products=fprop --json {json}", "project"),
     ("report analyze.json --json {json} -o r.html --quiet", "report"),
     ("report analyze.json --policy inference --json {json} -o r.html --quiet", "report"),
     ("plan analyze.json --json {json}", "plan"),
@@ -132,10 +133,10 @@ COMMANDS = [
 ]
 # For builds with NLopt.
 FITS = [
-    (f"fit {LAWS}/su2025-e4m3-bf16.csv --bootstrap 20 --max-rise 0.02 --predict 1e9,2e10 --json {{json}} "
+    (f"study scaling-law {LAWS}/su2025-e4m3-bf16.csv --bootstrap 20 --max-rise 0.02 --predict 1e9,2e10 --json {{json}} "
      "--html f.html --quiet", "fit"),
-    ("fit bits.csv --form precision --bootstrap 0 --json {json} --quiet", "fit"),
-    (f"project --solve {LAWS}/yang-speedups.csv --json {{json}} --quiet", "project"),
+    ("study scaling-law bits.csv --form precision --bootstrap 0 --json {json} --quiet", "fit"),
+    (f"study speedups --solve {LAWS}/yang-speedups.csv --json {{json}} --quiet", "project"),
 ]
 # Documents that commands write without --json.
 FILES = [("watch.jsonl", "watch"), ("plain/seed-1/run.json", "run"), ("drawn/run.json", "run"), ("words/run.json", "run")]
@@ -311,7 +312,7 @@ def main():
     seen = {file_of(document["schema"]) for _, document in made.values()}
     documents = set(schemas) - {"members.json", "common.json"}
     for name in sorted(documents - seen):
-        if name == "fit-1.json" and not any("mx fit" in source for source in made):
+        if name == "fit-1.json" and not any("mx study scaling-law" in source for source in made):
             continue  # built without NLopt
         if name != "capture-1.json" or CAPTURE:
             complain(f"{name}: no command here writes it")

@@ -185,7 +185,7 @@ class Tables(unittest.TestCase):
     def test_studies(self):
         Path("b.md").write_text("Text\n\n    mx study b --budget 3m\n\nand\n\n    mx study b --on olmo --budget 1h\n"
                                 "    mx study b --seeds 1..2\n")
-        Path("a.md").write_text("    mx fit a.csv\n")
+        Path("a.md").write_text("    mx study scaling-law a.csv\n")
         self.assertEqual(reproduce.study_commands(Path()),
                          {"b.md": ["mx study b --budget 3m", "mx study b --on olmo --budget 1h"]})
         reproduce.studies(self.run)

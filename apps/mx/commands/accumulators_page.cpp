@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/design/gemm.md, made from the list of accumulator models.
-#include "apps/mx/commands/accumulators.hpp"
 #include "apps/mx/manual.hpp"
+#include "libmx/documents/accumulator_words.hpp"
 #include "libmx/gemm/accumulator_keys.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 
 namespace mx::app {
 namespace {
+
+using documents::evidence_text, documents::field_text, documents::operands_text,
+    documents::scales_text;
 
 std::string models() {
     return lines_of(gemm::accumulators(), [](const gemm::accumulator& m) {

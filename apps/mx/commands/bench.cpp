@@ -182,8 +182,9 @@ void declare_products(parser& cmd, bench_options& o) {
          {"FILE", "--recipe", "--dtype", "--elements", "--histograms", "--together"}) {
         products->excludes(cmd.get_option(name));
     }
-    cmd.add_option("-m,--accumulate MODEL", o.models,
-                   "model to measure, a row of 'mx accumulators', e.g. sm100.mxf4; repeatable")
+    cmd.add_option(
+           "-m,--accumulate MODEL", o.models,
+           "model to measure, a row of 'mx explain accumulators', e.g. sm100.mxf4; repeatable")
         ->needs(products);
     cmd.add_option("--mnk M,N,K", o.mnk,
                    "rows, columns and depth of the product; default 1024,1024,2048; fewer rows "

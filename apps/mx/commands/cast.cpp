@@ -62,12 +62,12 @@ runner declare_cast(parser& cmd) {
     declare_destination(cmd, o->out, "a .safetensors, .h5 or, of one tensor, .npy file");
     cmd.group("Conversion");
     cmd.add_option("--element FORMAT", o->request.element,
-                   "element or scale format; see 'mx formats'")
+                   "element or scale format; see 'mx explain formats'")
         ->required();
     cmd.add_option("--round ROUNDING", o->round,
-                   "rounding; see 'mx rules' (default: rtne, or the dialect's)");
+                   "rounding; see 'mx explain rules' (default: rtne, or the dialect's)");
     cmd.add_option("--dialect DIALECT", o->dialect,
-                   "dialect of the conversion; see 'mx dialects' (default ocp)");
+                   "dialect of the conversion; see 'mx explain dialects' (default ocp)");
     cmd.add_option("--ties RULE", o->ties, "e3m0 under rtne: up, or even (the even code)");
     cmd.add_option("--random-bits K", o->random_bits,
                    "stochastic: random width, 1 to 32 (default 32, or the dialect's)")

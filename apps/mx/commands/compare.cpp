@@ -16,13 +16,13 @@ struct axis_row {
 constexpr std::array axis_rows{
     axis_row{"--element F,...", "element formats (e4m3,e5m2,e2m3,e3m2,e2m1)"},
     axis_row{"--scale-format F,...", "scale formats: e8m0, ue4m3, f32"},
-    axis_row{"--dialect NAME,...", "dialects (mx dialects)"},
+    axis_row{"--dialect NAME,...", "dialects (mx explain dialects)"},
     axis_row{"--transform NAME,...", "rotations before quantization"},
     axis_row{"--transform-size N,...", "elements that are rotated together"},
     axis_row{"--offset none,fp16", "symmetric, or with the block's centre subtracted"},
     axis_row{"--axis K,...", "axes that 1-D blocks run along (-1: last), or flat"},
     axis_row{"--block RxC,...", "blocks: 1x32 row, 32x1 column, 4x4 tile, ..."},
-    axis_row{"--round NAME,...", "roundings (mx rules)"},
+    axis_row{"--round NAME,...", "roundings (mx explain rules)"},
     axis_row{"--scale RULE,...", "scale rules (floor,ceil,even,rceil)"},
 };
 

@@ -11,7 +11,7 @@ namespace mx::app {
 namespace {
 
 struct help_options {
-    std::string command_name;
+    std::vector<std::string> command_name;
     std::string manual_directory;
     bool no_pager = false;
 };
@@ -25,8 +25,7 @@ int run_help(const help_options& o) {
         print(overview(terminal_help_width()));
         return exit_code::fine;
     }
-    const std::string text =
-        help_text(base::row_named(commands, "command", o.command_name), terminal_help_width());
+    const std::string text = help_text(command_named(o.command_name), terminal_help_width());
     if (o.no_pager) {
         print(text);
     } else {
@@ -40,7 +39,7 @@ int run_help(const help_options& o) {
 runner declare_help(parser& cmd) {
     const auto o = std::make_shared<help_options>();
     cmd.group("Input");
-    cmd.add_option("COMMAND", o->command_name, "one of the commands");
+    cmd.add_option("COMMAND", o->command_name, "one of the commands")->expected(0, 2);
     cmd.add_flag("--no-pager", o->no_pager, "print it all at once, however long it is");
     cmd.group("");
     cmd.add_option("--write-manual DIR", o->manual_directory,

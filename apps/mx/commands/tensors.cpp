@@ -7,6 +7,7 @@
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/remarks.hpp"
 #include "libmx/engine/roles.hpp"
+#include "libmx/engine/share.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -19,8 +20,10 @@ constexpr std::size_t remarks_shown = 12;
 
 struct tensors_options {
     input_options in;
+    role_options roles;
     output_options out;
     bool quiet = false;
+    std::uint64_t parts = 0;
 };
 
 report::record tensor_record(const engine::tensor_ref& t, const engine::found_role& role) {
@@ -150,17 +153,64 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
     return notes;
 }
 
+report::record part_record(const std::vector<engine::tensor_ref>& tensors,
+                           const engine::part_number& number) {
+    const auto pieces = engine::deal(tensors, number);
+    std::uint64_t bytes = 0, cut = 0;
+    for (const engine::tensor_piece& p : pieces) {
+        const io::tensor_info& info = tensors[p.tensor].info();
+        bytes += engine::bytes_of(info, p);
+        cut += p.end - p.first != info.elements ? 1u : 0u;
+    }
+    const auto name = [&](const engine::tensor_piece& p) {
+        return report::value(tensors[p.tensor].info().name);
+    };
+    return {{"part", integer(number.index)},
+            {"bytes", integer(bytes)},
+            {"tensors", integer(pieces.size() - cut)},
+            {"pieces", integer(cut)},
+            {"first", pieces.empty() ? undefined() : name(pieces.front())},
+            {"last", pieces.empty() ? undefined() : name(pieces.back())}};
+}
+
+// The parts of --shard 1/N to N/N.
+report::document parts_document(const std::vector<engine::tensor_ref>& all, std::uint64_t count) {
+    std::vector<engine::skipped_tensor> left_out;
+    const auto tensors = engine::numeric_only(all, left_out);
+    report::document d;
+    d.head = pages::document_head("mx.shards/1");
+    report::section table{"",
+                          {{"part", "part", cell::integer},
+                           {"bytes", "bytes", cell::integer},
+                           {"tensors", "tensors", cell::integer},
+                           {"pieces", "pieces of\ntensors", cell::integer},
+                           {"first", "from", cell::name},
+                           {"last", "to", cell::name}}};
+    for (std::uint64_t i = 1; i <= count; ++i) {
+        const report::record r = part_record(tensors, {i, count});
+        d.results.push_back(r);
+        table.rows.push_back(r);
+    }
+    d.sections.push_back(std::move(table));
+    return d;
+}
+
 int run_tensors(const tensors_options& o) {
     outputs to(o.out, o.in.files);
     const engine::model model = open_inputs(o.in, to.paths());
     // Lists what there is, also a model that is there twice.
     const io::reader* const all = &model.reader();
-    const std::vector<engine::tensor_ref> tensors = engine::select(std::span(&all, 1), o.in.globs);
+    const engine::role_finder roles = documents::finder_of(o.roles);
+    const std::vector<engine::tensor_ref> tensors =
+        documents::with_roles(engine::select(std::span(&all, 1), o.in.globs), o.roles, roles);
+    if (o.parts != 0) {
+        to.finish(parts_document(tensors, o.parts), o.quiet);
+        return exit_code::fine;
+    }
 
     report::document d;
     d.head = pages::document_head("mx.tensors/1");
     d.head.emplace_back("inputs", input_list(model.files()));
-    const engine::role_finder roles;
     std::vector<report::record> rows, shown;
     bool noted = false;
     bool decoded = false;
@@ -220,8 +270,14 @@ int run_tensors(const tensors_options& o) {
 runner declare_tensors(parser& cmd) {
     const auto o = std::make_shared<tensors_options>();
     declare_inputs(cmd, o->in);
+    declare_roles(cmd, o->roles);
     declare_outputs(cmd, o->out);
     cmd.group("Output");
+    cmd.add_option(
+           "--parts N", o->parts,
+           "list the parts of --shard 1/N to N/N instead: neighbouring tensors of about equal "
+           "bytes; one is cut if no border is near the even division")
+        ->in_range(std::uint64_t{1}, engine::most_parts);
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
     cmd.description(
         "Reads only headers. The format is detected from the content of the file, not from its "
@@ -231,6 +287,7 @@ runner declare_tensors(parser& cmd) {
         "mx tensors model.safetensors\n"
         "mx tensors model.safetensors.index.json --tensor '*.mlp.*' --csv -\n"
         "mx tensors 'shards/*.safetensors'\n"
+        "mx tensors model.safetensors --parts 16\n"
         "mx tensors weights.bin --shape 4096x4096 --dtype BF16\n");
     return [o] { return run_tensors(*o); };
 }

@@ -313,7 +313,7 @@ runner declare_verify(parser& cmd) {
                    "element format");
     cmd.add_option("--accumulate MODEL", o->accumulator,
                    "accumulator model instead of that of the metadata, for matrix instructions "
-                   "(mx accumulators)");
+                   "(mx explain accumulators)");
     cmd.group("Run");
     cmd.add_option("--threads N", o->threads, "worker threads; the output does not depend on it")
         ->in_range(1, 4096);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records and sentences that mx fit writes.
+// The records and sentences that mx study scaling-law writes.
 #pragma once
 
 #include <string>

@@ -88,7 +88,7 @@ void refuse_scaled_along_k(const gemm::accumulator& model, const quantized_opera
     base::refuse(
         "recipe '{}': its outer scales differ along K, so {}, which multiplies codes, cannot apply "
         "them to the sums; give outer=row or outer=tensor, or a model that multiplies values: {} "
-        "(mx accumulators)",
+        "(mx explain accumulators)",
         to_string((a.scaled_along_k ? a : b).recipe), gemm::to_string(model),
         fitting_models(model, a, b));
 }
@@ -117,7 +117,7 @@ form_pair forms_for(const gemm::accumulator& model, const quantized_operand& a,
     if (takes_codes(model, a, b)) return {codes_of(a), codes_of(b)};
     if (!takes_values(model)) {
         refuse_scaled_along_k(model, a, b);
-        base::refuse("{} does not multiply {} by {}; models that do: {} (mx accumulators)",
+        base::refuse("{} does not multiply {} by {}; models that do: {} (mx explain accumulators)",
                      gemm::to_string(model), to_string(a.recipe), to_string(b.recipe),
                      fitting_models(model, a, b));
     }

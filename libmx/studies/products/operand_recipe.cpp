@@ -56,7 +56,7 @@ void require_fitting(const codec::recipe& r) {
     if (codec::bumps_positions(r)) {
         base::refuse(
             "recipe '{}': its scale differs inside a block, so that no product has such operands; "
-            "choose another rule (mx rules)",
+            "choose another rule (mx explain rules)",
             text);
     }
 }

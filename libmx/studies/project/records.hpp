@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records and sentences that mx project writes.
+// The records and sentences that mx study speedups writes.
 #pragma once
 
 #include <optional>

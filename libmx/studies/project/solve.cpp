@@ -93,7 +93,7 @@ class misfit {
 
 solution solve(const model_shape& m, const assumptions& start, const std::vector<std::string>& free,
                const std::vector<target_row>& targets) {
-    optimize::require_nlopt("mx project --solve");
+    optimize::require_nlopt("mx study speedups --solve");
     std::vector<target_row> fitted;
     std::ranges::copy_if(targets, std::back_inserter(fitted),
                          [](const target_row& t) { return !t.check; });

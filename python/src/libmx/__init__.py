@@ -174,7 +174,7 @@ def fake_quantize(x: Any, r: RecipeLike, name: str = "", out: Any = None, thread
 def cast(x: Any, element: str, round: str = "rtne", saturate: bool = True, seed: int = 0,
          name: str = "", threads: int = 0) -> Any:
     """Values cast to an element or scale format ("e4m3", "e2m1", "ue4m3", ...) without a scale, as
-    float32 in x's shape. round: a row of `mx rules`; stochastic rounding draws by seed, name and
+    float32 in x's shape. round: a row of `mx explain rules`; stochastic rounding draws by seed, name and
     index. saturate=False: NaN or Inf beyond the largest value, if the format has them. Raises Error
     for unknown names."""
     return _libmx.cast(as_view(x, name), element, round, saturate, seed, threads)
@@ -184,7 +184,7 @@ def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
            accumulate: str = "exact", threads: int = 0) -> Any:
     """a @ b as a matrix unit computes it, in float32: a (M, K) and b (K, N), both quantized along
     K, by one recipe or by one each, summed under the model `accumulate` ("exact", "sm100.mxf8f6f4",
-    ...; `mx accumulators` lists them): the bytes of `mx gemm -m`. Random roundings draw by the
+    ...; `mx explain accumulators` lists them): the bytes of `mx gemm -m`. Random roundings draw by the
     names "a" and "b". Blocks of several rows (block=16x16, 32x1) lie over a and over the transpose
     of b. Raises Error for other shapes, for recipes with axis=, and for operands that the model
     does not support."""
@@ -407,13 +407,13 @@ def _by_name(texts_of: Tuple[bytes, str]) -> Dict[str, Dict[str, Any]]:
 
 def formats() -> Dict[str, Dict[str, Any]]:
     """Element, scale and block formats by name, with their exact limits: the records of
-    `mx formats`."""
+    `mx explain formats`."""
     return _by_name(_libmx.formats())
 
 
 def dialects() -> Dict[str, Dict[str, Any]]:
     """The implementations that a recipe can reproduce exactly (dialect=NAME), by name: the records
-    of `mx dialects`."""
+    of `mx explain dialects`."""
     return _by_name(_libmx.dialects([]))
 
 

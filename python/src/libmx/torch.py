@@ -118,7 +118,7 @@ class LinearConfig:
     `transform_size` neighbours together (16, 32, 64 or 128), as `mx stages --transform` does.
     source: an operand of two products is quantized both times from the "tensor", or the second time
     from its first copy ("requantized").
-    accumulate: a model of `mx accumulators`, which needs all six recipes; None is torch.matmul.
+    accumulate: a model of `mx explain accumulators`, which needs all six recipes; None is torch.matmul.
     Raises Error for what is not one of these."""
 
     fprop: Pair = None

@@ -224,7 +224,7 @@ void declare_rates(parser& cmd, project_options& o) {
 
 }  // namespace
 
-runner declare_project(parser& cmd) {
+runner declare_speedups(parser& cmd) {
     const auto o = std::make_shared<project_options>();
     cmd.group("Model");
     cmd.add_option("--model MODEL", o->model,
@@ -258,11 +258,11 @@ runner declare_project(parser& cmd) {
         "those of the formats. With --solve, fits unknown parameters to given speed-ups, with the "
         "intervals that their rounding allows.");
     cmd.examples(
-        "mx project --model llama3-405b --profile yang-fit\n"
-        "mx project --profile b200 -c mxfp8 -c nvfp4 -c mxfp6/mxfp6/mxfp4\n"
-        "mx project --model config.json --profile mi355x --json speed.json\n"
-        "mx project --solve published.csv --check mxfp6/mxfp6/mxfp4\n"
-        "mx project --profile b200 --times products.csv --batch 16384\n");
+        "mx study speedups --model llama3-405b --profile yang-fit\n"
+        "mx study speedups --profile b200 -c mxfp8 -c nvfp4 -c mxfp6/mxfp6/mxfp4\n"
+        "mx study speedups --model config.json --profile mi355x --json speed.json\n"
+        "mx study speedups --solve published.csv --check mxfp6/mxfp6/mxfp4\n"
+        "mx study speedups --profile b200 --times products.csv --batch 16384\n");
     return [o] { return run_project(*o); };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptions of matrix unit models for `mx accumulators` and docs/design/gemm.md.
+// Descriptions of matrix unit models for `mx explain accumulators` and docs/design/gemm.md.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "libmx/gemm/accumulator.hpp"
 
-namespace mx::app {
+namespace mx::documents {
 
 /// "fp8 fp6 fp4", "all"; "e8m0/32 ue4m3/16", "none".
 std::string operands_text(const gemm::accumulator& m);
@@ -22,4 +22,4 @@ std::string evidence_text(const gemm::accumulator& m);
 /// A number of a model; "-" if the model has no such field.
 std::string field_text(const gemm::accumulator& m, std::string_view key);
 
-}  // namespace mx::app
+}  // namespace mx::documents

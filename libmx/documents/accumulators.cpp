@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/mx/commands/accumulators.hpp"
+#include "libmx/documents/accumulator_words.hpp"
+#include "libmx/documents/reference.hpp"
+
+#include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
-#include "apps/mx/options.hpp"
+#include "libmx/base/named.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulator_keys.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
+#include "libmx/pages/views/values.hpp"
 
-namespace mx::app {
+namespace mx::documents {
 
 using gemm::accumulator;
 using gemm::accumulator_key;
+using pages::text;
+using pages::undefined;
 namespace {
 
 struct chip {
@@ -195,7 +203,7 @@ report::document accumulators_document() {
           "the next step's c. fp8: e4m3 and e5m2; fp6: e3m2 and e2m3; fp4: e2m1; fnuz8: "
           "CDNA3's fp8. Scales: e32 and e16 are E8M0 per 32 and per 16 elements, u16 UE4M3 per 16.",
           evidence_legend() + " *: of some pairs of operands; the others are extrapolated.",
-          "'mx accumulators NAME' gives every field and what is known of it; NAME:key=value "
+          "'mx explain NAME' gives every field and what is known of it; NAME:key=value "
           "changes fields, as in sm90.wgmma.fp8:promote=128. docs/design/gemm.md says what each "
           "model rests on."}});
     return d;
@@ -232,34 +240,12 @@ report::document accumulator_document(const accumulator& m) {
     return d;
 }
 
-struct accumulators_options {
-    std::string model;
-    output_options out;
-};
-
 }  // namespace
 
-runner declare_accumulators(parser& cmd) {
-    const auto o = std::make_shared<accumulators_options>();
-    cmd.group("Input");
-    cmd.add_option("MODEL", o->model,
-                   "one model to describe, optionally with changed fields: NAME[:key=value,...]; "
-                   "default: all");
-    declare_outputs(cmd, o->out);
-    cmd.description(
-        "Lists the models of matrix units under which mx emulates products bit for bit: the "
-        "operands, where each truncates and rounds, and whether that was recorded on the chip, "
-        "published by people who compared it with the chip, or extrapolated.");
-    cmd.examples(
-        "mx accumulators\n"
-        "mx accumulators sm100.mxf8f6f4\n"
-        "mx accumulators sm90.wgmma.fp8:promote=128\n");
-    return [o] {
-        return print_document(o->out, [&] {
-            return o->model.empty() ? accumulators_document()
-                                    : accumulator_document(gemm::parse_accumulator(o->model));
-        });
-    };
+report::document accumulators(const std::vector<std::string>& names) {
+    if (names.size() > 1) base::refuse("explain accumulators takes one model");
+    return names.empty() ? accumulators_document()
+                         : accumulator_document(gemm::parse_accumulator(names.front()));
 }
 
-}  // namespace mx::app
+}  // namespace mx::documents

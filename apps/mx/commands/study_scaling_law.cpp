@@ -68,7 +68,7 @@ std::vector<fit::group_fit> groups_of(const fit::runs& all) {
 }
 
 int run_fit(const fit_options& o) {
-    optimize::require_nlopt("mx fit");
+    optimize::require_nlopt("mx study scaling-law");
     fit::fit_request request = request_of(o);
     const engine::run_control control = control_of(o.run);
     request.threads = control.threads;
@@ -139,7 +139,7 @@ int run_fit(const fit_options& o) {
 
 }  // namespace
 
-runner declare_fit(parser& cmd) {
+runner declare_scaling_law(parser& cmd) {
     const auto o = std::make_shared<fit_options>();
     cmd.group("Input");
     cmd.add_option("RUNS.csv", o->file,
@@ -183,11 +183,12 @@ runner declare_fit(parser& cmd) {
         "and those of weights quantized after training from P_post. Runs without a finite loss "
         "are left out and named; others only on request.");
     cmd.examples(
-        "mx fit runs.csv\n"
-        "mx fit runs.csv --html fit.html --json fit.json\n"
-        "mx fit runs.csv --column loss=min_loss --where scheme=e4m3/bf16 --compute 1e20,1e21\n"
-        "mx fit runs.csv --by scheme --max-rise 0.02\n"
-        "mx fit runs.csv --form precision --predict 7e9,2e12\n");
+        "mx study scaling-law runs.csv\n"
+        "mx study scaling-law runs.csv --html fit.html --json fit.json\n"
+        "mx study scaling-law runs.csv --column loss=min_loss --where scheme=e4m3/bf16 --compute "
+        "1e20,1e21\n"
+        "mx study scaling-law runs.csv --by scheme --max-rise 0.02\n"
+        "mx study scaling-law runs.csv --form precision --predict 7e9,2e12\n");
     return [o] { return run_fit(*o); };
 }
 
