@@ -156,7 +156,7 @@ void try_policies(const given& in) {
     attempt([&] { documents::report(shown); });
     documents::explain_options explained;
     explained.subject = "policy";
-    explained.codes = {in.path};
+    explained.names = {in.path};
     attempt([&] { documents::explain(explained); });
 }
 
