@@ -7,11 +7,99 @@
 #include <cmath>
 #include <iterator>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
 
 namespace mx::codec {
+namespace {
+
+dialect_step even_step(const dialect& by, int mantissa_bits) {
+    const auto half = [](int bits) { return 1u << (22 - bits); };
+    // Ties round up where the exponent changes, because the lower candidate is odd.
+    dialect_step s{.even = true};
+    switch (by.even.value) {
+        case even_kind::fbgemm:
+            s.added = half(mantissa_bits) - 1u;
+            s.carries_to_nan = true;
+            s.log2 = by.log2.value;
+            break;
+        case even_kind::one_bit:
+            s.added = half(1);
+            break;
+        case even_kind::element:
+        case even_kind::element_capped:
+            s.added = half(mantissa_bits);
+            break;
+    }
+    return s;
+}
+
+dialect_step rceil_step(const dialect& by, float largest) {
+    switch (by.rceil.value) {
+        case rceil_kind::reciprocal:
+            return {.factor = 1.0f / largest, .exponent = exponent_kind::rounded_up};
+        case rceil_kind::quotient:
+            return {.divisor = largest, .exponent = exponent_kind::rounded_up};
+        case rceil_kind::log2:
+            return {
+                .divisor = largest, .log2 = log2_kind::float32, .exponent = exponent_kind::ceil};
+        case rceil_kind::exact:
+            break;
+    }
+    return {.exponent = exponent_kind::exact};
+}
+
+// The rules that dialects have, in their arithmetic; `p` has the dialect's elements.
+dialect_step dialect_step_of(const recipe& r, const block_params& p) {
+    const format::element_format& f = *r.element;
+    const dialect& by = *r.by;
+    const log2_kind log2 = by.log2.value;
+    const int emax = by.emax.value == emax_kind::exponent_bits ? f.exponent_bits
+                                                               : scale::facts_of(f, r.emax).emax;
+    const float all_ones =
+        base::exact_pow2f(f.emax()) * (2.0f - base::exact_pow2f(-f.mantissa_bits));
+    dialect_step s;
+    switch (r.rule->id) {
+        case scale::rule_id::ceil:
+            s = {.log2 = log2, .exponent = exponent_kind::ceil, .emax = emax};
+            break;
+        case scale::rule_id::even:
+            s = even_step(by, f.mantissa_bits);
+            s.emax = emax;
+            break;
+        case scale::rule_id::nearest:
+            s = {.exponent = exponent_kind::nearest, .emax = emax};
+            break;
+        case scale::rule_id::stochastic:  // a carry beyond Inf gives NaN, as with even
+            s = {.drawn_bits = p.step.drawn_bits,
+                 .carries_to_nan = true,
+                 .log2 = log2,
+                 .emax = emax};
+            break;
+        case scale::rule_id::rceil:
+            s = rceil_step(by, p.value[p.element.max_positive]);
+            break;
+        case scale::rule_id::enhanced:
+            s = {.divisor = all_ones, .log2 = log2, .exponent = exponent_kind::ceil};
+            break;
+        case scale::rule_id::ceil_div_max:
+            s = {.factor = 2.0f,
+                 .divisor = 2.0f * all_ones,
+                 .log2 = log2,
+                 .exponent = exponent_kind::ceil,
+                 .saturates = true};
+            break;
+        default:  // floor; floor-bump, which raises exponents per position (bumps_of_row)
+            s = {.log2 = log2, .emax = emax};
+            break;
+    }
+    s.saturates |= by.inf.value == inf_amax::saturate || by.even.value == even_kind::element_capped;
+    return s;
+}
+
+}  // namespace
 
 block_params params_of(const recipe& r, const tensor_facts& facts) {
     const format::element_format& f = *r.element;
@@ -22,9 +110,10 @@ block_params params_of(const recipe& r, const tensor_facts& facts) {
     p.flush_subnormals = r.flush_subnormals;
     p.bumps = bumps_positions(r);
     p.mode = {r.round, r.ties, r.random_bits};
-    p.rule = r.rule->id;
-    p.facts = scale::rule_facts(f, r.emax);
-    p.exponent_bits = f.exponent_bits;
+    p.step = scale::step_under(*r.rule, f, r.emax);
+    p.searches = scale::is_search(r.rule->id);
+    p.has_tensor_scale = scale::has_tensor_scale(r.rule->id);
+    p.float_power = r.rule->id == scale::rule_id::amax_pow2;
     p.has_offset = r.offset == offset_kind::fp16;
     p.range = r.range;
     p.seed = r.seed;
@@ -43,6 +132,7 @@ block_params params_of(const recipe& r, const tensor_facts& facts) {
         const conversion c = conversion_of(*r.by, f, p.mode, true, false);
         p.poisoned_code = static_cast<std::uint8_t>(convert(c, quiet_nan, 0).code);
     }
+    if (r.by->id != dialect_id::ocp) p.dialect_rule = dialect_step_of(r, p);
     p.scale_format = r.scale_format;
     if (r.scale_format->is_number()) {
         p.scale_number = format::params_of(r.scale_format->number, false);

@@ -13,13 +13,37 @@
 
 namespace mx::codec {
 
+/// What is taken of the log2 of a maximum or a quotient.
+enum class exponent_kind : std::uint8_t {
+    floor,       ///< floor(log2)
+    ceil,        ///< ceil(log2)
+    nearest,     ///< floor(log2 + 1/2) in float32
+    rounded_up,  ///< the next exponent field, see exponent_rounded_up
+    exact,       ///< plain_params::step
+};
+
+/// The exponent of a scale in a dialect's arithmetic: `added` and random bits are added to the bits
+/// of the maximum, the number is multiplied and divided in float32, `emax` subtracted from its
+/// exponent.
+struct dialect_step {
+    std::uint32_t added = 0;
+    int drawn_bits = 0;
+    bool carries_to_nan = false;  ///< a sum beyond Inf gives NaN, else Inf
+    float factor = 1, divisor = 1;
+    log2_kind log2 = log2_kind::exact;
+    exponent_kind exponent = exponent_kind::floor;
+    int emax = 0;
+    bool even = false;       ///< replaces a maximum of zero, limits exponents of float32 scales
+    bool saturates = false;  ///< exponents above 127 give 2^127, else NaN
+    friend bool operator==(const dialect_step&, const dialect_step&) = default;
+};
+
 // The numbers of a recipe that exact E8M0 arithmetic needs, small enough to pass to a kernel.
 
 struct plain_params {
     format::element_params element;
     format::rounding_mode mode;
-    scale::rule_id rule;
-    scale::rule_input facts;  ///< amax_bits is filled in per block
+    scale::rule_step step;  ///< of the scale rule
     bool has_offset;
     range_kind range;
     std::uint64_t seed;
@@ -31,8 +55,11 @@ struct block_params : plain_params {
     bool plain;  ///< exact E8M0 arithmetic of dialect ocp, the scale from the block's maximum: what
                  ///< fast backends are written for
     const dialect* by;
-    int exponent_bits;  ///< of the element format
+    dialect_step dialect_rule;  ///< the scale rule as dialects other than ocp compute it
     bool flush_subnormals;
+    bool searches;                 ///< see scale::is_search
+    bool has_tensor_scale;         ///< see scale::has_tensor_scale
+    bool float_power;              ///< float32 scales are powers of two
     bool bumps;                    ///< see bumps_positions
     codec::conversion conversion;  ///< under E8M0, as dialects other than ocp convert elements
     const format::scale_format* scale_format;

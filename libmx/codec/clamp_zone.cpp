@@ -20,9 +20,7 @@ clamp_zone clamp_zone_of(const recipe& r) {
     for (std::uint32_t i = 0; i < steps; ++i) {
         // One ulp above the grid point represents the open interval up to the next one.
         const std::uint32_t bits = (127u << 23) | (i << 9) | 1u;
-        scale::rule_input in = p.facts;
-        in.amax_bits = bits;
-        const int exponent = scale::scale_code(p.rule, in) - format::e8m0_bias;
+        const int exponent = scale::scale_code(p.step, bits) - format::e8m0_bias;
         const format::encoded rounded =
             format::encode_magnitude(p.element, p.mode, bits, exponent, 0);
         if (!rounded.beyond_max) continue;

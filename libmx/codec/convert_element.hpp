@@ -16,7 +16,7 @@
 #include "libmx/format/encode.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
-#include "libmx/scale/rule_input.hpp"
+#include "libmx/scale/rule_step.hpp"
 
 namespace mx::codec {
 

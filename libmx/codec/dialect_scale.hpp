@@ -12,7 +12,7 @@
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/scale/misrounded_log2.hpp"
-#include "libmx/scale/rule_input.hpp"
+#include "libmx/scale/rule_step.hpp"
 
 namespace mx::codec {
 
@@ -75,13 +75,6 @@ MX_HD inline float float_power(int exponent) {
     return exponent < -149 ? 0.0f : base::exact_pow2f(exponent);
 }
 
-// amax rounded to `mantissa_bits` by an addition to the bits: ties round up (where the exponent
-// changes, the lower candidate is odd).
-MX_HD inline std::uint32_t add_half(std::uint32_t amax, int mantissa_bits) {
-    const std::uint32_t sum = amax + (1u << (22 - mantissa_bits));
-    return sum < base::f32_infinity ? sum : base::f32_infinity;
-}
-
 // ceil(log2(quotient)) from the bits of the float32 quotient; subnormals count as 2^-127.
 MX_HD inline int exponent_rounded_up(float quotient) {
     const std::uint32_t u = base::bits_of(quotient);
@@ -92,120 +85,42 @@ MX_HD inline int exponent_rounded_up(float quotient) {
     return static_cast<int>(field) - 127 + (up ? 1 : 0);
 }
 
-class scale_chooser {
-  public:
-    MX_HD scale_chooser(const block_params& p, std::uint32_t amax, std::uint32_t draw)
-        : p_(p), by_(*p.by), amax_(amax), draw_(draw) {
-        largest_ = p.value[p.element.max_positive];
-        all_ones_ = base::exact_pow2f(p.facts.max_exponent) *
-                    (2.0f - base::exact_pow2f(-p.facts.mantissa_bits));
-    }
-
-    // The exponent of the scale before clamping.
-    MX_HD int exponent() const {
-        const int emax =
-            by_.emax.value == emax_kind::exponent_bits ? p_.exponent_bits : p_.facts.emax;
-        switch (p_.rule) {
-            case scale::rule_id::floor:
-            case scale::rule_id::floor_bump:  // the exponent is raised per position: bumps_of_row
-                return log2_of(by_.log2.value, amax_).floor - emax;
-            case scale::rule_id::ceil:
-                return log2_of(by_.log2.value, amax_).ceil - emax;
-            case scale::rule_id::even:
-                return even() - emax;
-            case scale::rule_id::nearest:
-                return nearest_float32_log2(amax_) - emax;
-            case scale::rule_id::stochastic:
-                return stochastic() - emax;
-            case scale::rule_id::rceil:
-                return rceil();
-            case scale::rule_id::enhanced:
-                return log2_of(by_.log2.value,
-                               base::bits_of(base::float_from_bits(amax_) / all_ones_))
-                    .ceil;
-            case scale::rule_id::ceil_div_max: {
-                const float doubled = 2.0f * base::float_from_bits(amax_);
-                return log2_of(by_.log2.value, base::bits_of(doubled / (2.0f * all_ones_))).ceil;
-            }
-            case scale::rule_id::two_level:
-            case scale::rule_id::single_level:
-            case scale::rule_id::amax:
-            case scale::rule_id::amax_pow2:
-            case scale::rule_id::search:
-            case scale::rule_id::search_two_level:
-            case scale::rule_id::search_single_level:
-                break;
-        }
-        return exponent_of_inf;
-    }
-
-  private:
-    // Like even of the same implementation: a carry beyond Inf gives NaN.
-    MX_HD int stochastic() const {
-        const std::uint32_t sum = amax_ + (draw_ >> (9 + p_.facts.mantissa_bits));
-        if (sum > base::f32_infinity) return exponent_of_nan;
-        return log2_of(by_.log2.value, sum).floor;
-    }
-
-    MX_HD int even() const {
-        switch (by_.even.value) {
-            case even_kind::fbgemm: {
-                const std::uint32_t sum = amax_ + (1u << (22 - p_.facts.mantissa_bits)) - 1u;
-                if (sum > base::f32_infinity) return exponent_of_nan;
-                return log2_of(by_.log2.value, sum).floor;
-            }
-            case even_kind::one_bit:
-                return log2_of(log2_kind::exact, add_half(amax_, 1)).floor;
-            case even_kind::element:
-            case even_kind::element_capped:
-                break;
-        }
-        return log2_of(log2_kind::exact, add_half(amax_, p_.facts.mantissa_bits)).floor;
-    }
-
-    MX_HD int rceil() const {
-        const float amax = base::float_from_bits(amax_);
-        switch (by_.rceil.value) {
-            case rceil_kind::reciprocal:
-                return exponent_rounded_up(amax * (1.0f / largest_));
-            case rceil_kind::quotient:
-                return exponent_rounded_up(amax / largest_);
-            case rceil_kind::log2:
-                return log2_of(log2_kind::float32, base::bits_of(amax / largest_)).ceil;
-            case rceil_kind::exact:
-                break;
-        }
-        const int code = scale::scale_code(p_.rule, with_amax());
+// The exponent of the scale before clamping.
+MX_HD inline int dialect_exponent(const block_params& p, std::uint32_t amax, std::uint32_t draw) {
+    const dialect_step& rule = p.dialect_rule;
+    if (rule.exponent == exponent_kind::exact) {
+        const int code = scale::scale_code(p.step, amax);
         return code == format::e8m0_nan ? exponent_of_inf : code - format::e8m0_bias;
     }
-
-    MX_HD scale::rule_input with_amax() const {
-        scale::rule_input in = p_.facts;
-        in.amax_bits = amax_;
-        return in;
+    std::uint32_t u = amax + rule.added;
+    if (rule.drawn_bits != 0) u += draw >> (32 - rule.drawn_bits);
+    if (u > base::f32_infinity) {
+        if (rule.carries_to_nan) return exponent_of_nan - rule.emax;
+        u = base::f32_infinity;
     }
-
-    const block_params& p_;
-    const dialect& by_;
-    std::uint32_t amax_;
-    std::uint32_t draw_;
-    float largest_, all_ones_;
-};
+    if (rule.factor != 1.0f || rule.divisor != 1.0f) {
+        u = base::bits_of(base::float_from_bits(u) * rule.factor / rule.divisor);
+    }
+    switch (rule.exponent) {
+        case exponent_kind::ceil:
+            return log2_of(rule.log2, u).ceil - rule.emax;
+        case exponent_kind::nearest:
+            return nearest_float32_log2(u) - rule.emax;
+        case exponent_kind::rounded_up:
+            return exponent_rounded_up(base::float_from_bits(u));
+        default:
+            return log2_of(rule.log2, u).floor - rule.emax;
+    }
+}
 
 MX_HD inline chosen_scale code_of(int code, bool nan_quotients = false) {
     return {code, scale_of_code(static_cast<std::uint8_t>(code)), nan_quotients};
 }
 
 // The code of a finite or overflowing exponent.
-MX_HD inline int clamp_exponent(const dialect& by, scale::rule_id rule, int exponent) {
-    if (by.inf.value == inf_amax::clamp_252) exponent = std::min(exponent, 125);
-    if (exponent > 127) {
-        // A clamped exponent saturates; with the other choices an exponent above 2^127 gives NaN.
-        const bool saturates = by.inf.value == inf_amax::saturate ||
-                               rule == scale::rule_id::ceil_div_max ||
-                               by.even.value == even_kind::element_capped;
-        return saturates ? format::e8m0_max : format::e8m0_nan;
-    }
+MX_HD inline int clamp_exponent(const block_params& p, int exponent) {
+    if (p.by->inf.value == inf_amax::clamp_252) exponent = std::min(exponent, 125);
+    if (exponent > 127) return p.dialect_rule.saturates ? format::e8m0_max : format::e8m0_nan;
     return std::max(exponent, -127) + 127;
 }
 
@@ -220,10 +135,7 @@ MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t ama
     std::uint32_t amax = amax_bits;
     const dialect& by = *p.by;
     if (by.id == dialect_id::ocp) {
-        scale::rule_input in = p.facts;
-        in.amax_bits = amax;
-        in.draw = draw;
-        return code_of(scale::scale_code(p.rule, in));
+        return code_of(scale::scale_code(p.step, amax, draw));
     }
     const bool float_scale = by.storage.value == scale_storage::float32;
     if (amax > base::f32_infinity) {
@@ -256,16 +168,16 @@ MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t ama
                 break;
             case zero_block::f32_epsilon:
                 // `even` replaces the maximum, other rules the scale.
-                if (p.rule == scale::rule_id::even) amax = smallest_normal;
+                if (p.dialect_rule.even) amax = smallest_normal;
                 break;
             case zero_block::as_1e_8:
                 amax = base::bits_of(1e-8f);
                 break;
         }
     }
-    const int exponent = scale_chooser(p, amax, draw).exponent();
+    const int exponent = dialect_exponent(p, amax, draw);
     if (float_scale) {
-        if (p.rule == scale::rule_id::even) {
+        if (p.dialect_rule.even) {
             return {-1, base::exact_pow2f(std::clamp(exponent, -127, 127)), false};
         }
         const float value = float_power(exponent);
@@ -275,7 +187,7 @@ MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t ama
         return code_of(
             static_cast<std::uint8_t>(exponent == exponent_of_zero ? 0 : exponent + 127));
     }
-    return code_of(clamp_exponent(by, p.rule, exponent), exponent <= exponent_of_nan);
+    return code_of(clamp_exponent(p, exponent), exponent <= exponent_of_nan);
 }
 
 // Dialect systems-scaling, rule floor-bump: selects the exponents of a row of blocks to raise.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/codec/dialects.hpp"
 
+#include <array>
+
+#include "libmx/scale/scale_rules.hpp"
+
 namespace mx::codec {
 namespace {
 
@@ -11,6 +15,21 @@ constexpr evidence C = evidence::choice;
 
 constexpr std::string_view fp_elements = "e4m3 e5m2 e3m2 e2m3 e2m1";
 
+// The names of the rules without random bits, each once.
+struct rule_names {
+    std::array<char, 256> text{};
+    std::size_t size = 0;
+};
+constexpr rule_names ocp_rules = [] {
+    rule_names all;
+    for (const scale::scale_rule& rule : scale::scale_rules) {
+        if (scale::is_random(rule) || scale::find_scale_rule(rule.name) != &rule) continue;
+        if (all.size != 0) all.text[all.size++] = ' ';
+        for (const char c : rule.name) all.text[all.size++] = c;
+    }
+    return all;
+}();
+
 // The specification, with our choices where it is silent. Other rows list their differences.
 constexpr dialect ocp_row{
     .id = dialect_id::ocp,
@@ -19,9 +38,7 @@ constexpr dialect ocp_row{
     .source = "OCP MX 1.0; graphcore-research/gfloat@b142762",
     .verified_by = "vectors: gfloat blocks of six formats, all scale rules against torchao",
     .blocks = true,
-    .rules =
-        "floor ceil even rceil nearest enhanced ceil-div-max floor-bump two-level "
-        "single-level amax amax-pow2 search search-single-level",
+    .rules = {ocp_rules.text.data(), ocp_rules.size},
     .roundings = "rtne away zero up down stochastic nearest-ties-to-zero",
     .elements = "",
     .number_scales = "ue4m3 ue5m3",

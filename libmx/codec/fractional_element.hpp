@@ -96,7 +96,7 @@ MX_HD inline fractional_scale exact_number(const block_params& p, std::uint32_t 
 }
 
 MX_HD inline fractional_scale torchao(const block_params& p, float amax) {
-    const bool two_level = p.rule == scale::rule_id::two_level;
+    const bool two_level = p.has_tensor_scale;
     const float g = p.tensor.decode;
     float s = amax / six;
     if (two_level) s = s / g;
@@ -134,7 +134,7 @@ MX_HD inline fractional_scale quark(const block_params& p, float amax) {
 
 MX_HD inline fractional_scale alto(const block_params& p, float amax) {
     const float least = p.scale_number.clamps_negative ? 0x1p-17f : 0x1p-6f;
-    float s = (p.rule == scale::rule_id::two_level ? amax / p.tensor.decode : amax) / six;
+    float s = (p.has_tensor_scale ? amax / p.tensor.decode : amax) / six;
     // A NaN becomes the smallest value, too.
     if (!(s > least)) s = least;
     fractional_scale chosen = coded(p, cast(p, s, true));
@@ -161,10 +161,8 @@ MX_HD inline fractional_scale compressed_tensors(const block_params& p, float am
 MX_HD inline fractional_scale exact_float32(const block_params& p, std::uint32_t amax_bits) {
     if (amax_bits >= base::f32_infinity) return uncoded(base::quiet_nan());
     if (amax_bits == 0) return uncoded(1.0f);
-    if (p.rule == scale::rule_id::amax_pow2) {
-        const scale::binade b = scale::binade_of(amax_bits);
-        const int up = b.mantissa > p.facts.max_mantissa ? 1 : 0;
-        const int exponent = b.exponent - p.facts.max_exponent + up;
+    if (p.float_power) {
+        const int exponent = scale::scale_exponent(p.step, amax_bits);
         return uncoded(base::exact_pow2f(std::clamp(exponent, -149, 127)));
     }
     return uncoded(std::max(base::float_from_bits(amax_bits) / p.largest, base::exact_pow2f(-149)));
@@ -174,7 +172,7 @@ MX_HD inline fractional_scale te_float32(const block_params& p, float amax) {
     float factor = 1;
     if (amax != 0 && base::is_finite(amax)) {
         factor = no_larger_than_float_max(p.largest / amax);
-        if (p.rule == scale::rule_id::amax_pow2) {
+        if (p.float_power) {
             factor = base::float_from_bits(base::bits_of(factor) & base::f32_infinity);
         }
     }

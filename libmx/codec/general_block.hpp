@@ -160,14 +160,14 @@ struct power_scales {
         // The maximum in the dialect's dtype: rounding is monotone.
         const float held = as_held(p, base::float_from_bits(seen.number()));
         out.amax = nan ? base::f32_magnitude_mask : magnitude_of(held);
-        const bool random = p.rule == mx::scale::rule_id::stochastic;
+        const bool random = p.step.drawn_bits != 0;
         // The draw of a block's scale has a separate stream.
         return dialect_scale(p, out.amax,
                              random ? base::random_u32({p.seed, ~tensor_id}, first) : 0u);
     }
     /// Whether a search decides.
     MX_HD static bool is_searched(const block_params& p, std::uint32_t amax, const scale& s) {
-        return mx::scale::is_search(p.rule) && amax != 0 && base::is_finite(s.value);
+        return p.searches && amax != 0 && base::is_finite(s.value);
     }
     MX_HD static scale of_code(const block_params&, int code) {
         return dialect_steps::code_of(code);
@@ -257,8 +257,7 @@ struct number_scales {
         return choose_scale(p, out.amax, p.largest);
     }
     MX_HD static bool is_searched(const block_params& p, std::uint32_t amax, const scale& s) {
-        return mx::scale::is_search(p.rule) && amax != 0 && p.tensor.decode > 0 &&
-               !base::is_nan(s.value);
+        return p.searches && amax != 0 && p.tensor.decode > 0 && !base::is_nan(s.value);
     }
     MX_HD static scale of_code(const block_params& p, int code) {
         return fractional_steps::coded(p, static_cast<std::uint8_t>(code));

@@ -14,7 +14,7 @@
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/element_tally.hpp"
 #include "libmx/format/encode.hpp"
-#include "libmx/scale/scale_rules.hpp"
+#include "libmx/scale/rule_step.hpp"
 
 namespace mx::codec {
 
@@ -81,10 +81,8 @@ MX_HD inline bool begin_block(const plain_params& p, const block_survey& seen,
 /// rounds beyond every scale.
 MX_HD inline bool choose_scale(const plain_params& p, const block_survey& seen, std::uint32_t ruled,
                                block::block_stats& out) {
-    scale::rule_input rule = p.facts;
-    rule.amax_bits = ruled;
     out.amax = ruled;
-    const int code = scale::scale_code(p.rule, rule);
+    const int code = scale::scale_code(p.step, ruled);
     out.scale_code = static_cast<std::uint8_t>(code);
     if (code == format::e8m0_nan) {
         out.count.poisoned = out.count.elements;

@@ -580,8 +580,7 @@ void normalize(recipe& r) {
     normalize_outer(r);
     check_dialect(r);
     check_fractional(r);
-    const bool random =
-        r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic;
+    const bool random = r.round == format::rounding::stochastic || scale::is_random(*r.rule);
     if (!random) {
         r.seed = 0;
         r.random_bits = default_random_bits(*r.by, *r.element);

@@ -46,7 +46,7 @@ saturation_threshold threshold_of(const block_params& p, bool negative) {
 
 bool decides(const recipe& r) {
     return r.scale_format->power_of_two() && r.by->id == dialect_id::ocp &&
-           r.offset == offset_kind::none && r.rule->id != scale::rule_id::stochastic &&
+           r.offset == offset_kind::none && !scale::is_random(*r.rule) &&
            !scale::is_search(r.rule->id);
 }
 
@@ -93,9 +93,7 @@ block_judge::block_judge(const recipe& r)
 }
 
 std::optional<int> block_judge::scale_exponent(std::uint32_t amax) const {
-    scale::rule_input in = params_.facts;
-    in.amax_bits = amax;
-    const int code = scale::scale_code(params_.rule, in);
+    const int code = scale::scale_code(params_.step, amax);
     if (code == format::e8m0_nan) return std::nullopt;
     return code - format::e8m0_bias;
 }

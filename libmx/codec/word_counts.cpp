@@ -39,9 +39,7 @@ float unordered_below(const block_params& p, float scale) {
 
 scale_facts facts_of_power(const block_params& p, std::uint32_t amax) {
     if (p.plain) {
-        scale::rule_input in = p.facts;
-        in.amax_bits = amax;
-        return {.code = scale::scale_code(p.rule, in)};
+        return {.code = scale::scale_code(p.step, amax)};
     }
     const std::uint32_t held =
         dialect_steps::magnitude_of(dialect_steps::as_held(p, base::float_from_bits(amax)));
@@ -117,7 +115,7 @@ bool counts_words(const block_params& p, tensor::dtype stored) {
     using format::rounding;
     if (stored != tensor::dtype::bf16 && stored != tensor::dtype::f16) return false;
     if (p.has_offset || p.outer_areas || p.select != four_over_six::none) return false;
-    if (scale::is_search(p.rule) || p.rule == scale::rule_id::stochastic) return false;
+    if (p.searches || p.step.drawn_bits != 0) return false;
     const rounding how = p.mode.how;
     if (how != rounding::rtne && how != rounding::away && how != rounding::ties_to_zero &&
         how != rounding::zero) {

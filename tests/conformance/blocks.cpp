@@ -31,7 +31,7 @@ std::vector<recipe> all_recipes() {
         if (!f.floating()) own = integers;
         if (f.floating() && f.mantissa_bits == 0) own = {",ties=up", ",ties=even"};
         for (const auto& rule : mx::scale::scale_rules) {
-            if (rule.scale_format != "e8m0" || rule.id == mx::scale::rule_id::stochastic) continue;
+            if (rule.scale_format != "e8m0" || mx::scale::is_random(rule)) continue;
             for (const char* round :
                  {"rtne", "away", "zero", "up", "down", "nearest-ties-to-zero", "stochastic,seed=7",
                   "stochastic,random_bits=1", "stochastic,random_bits=9"}) {

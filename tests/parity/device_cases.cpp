@@ -300,7 +300,8 @@ std::vector<codec::recipe> row_recipes() {
     std::vector<codec::recipe> all;
     for (const std::string_view format : codec::cuda::row_formats) {
         for (const auto& rule : scale::scale_rules) {
-            if (rule.scale_format != "e8m0" || !scale::is_step(rule.id)) continue;
+            if (rule.scale_format != "e8m0" || scale::is_random(rule) || scale::is_search(rule.id))
+                continue;
             for (const char* block : {"", ",block=1x16", ",block=1x7"}) {
                 all.push_back(codec::parse_recipe("mxfp8:element=" + std::string(format) +
                                                   ",scale=" + std::string(rule.name) + block));
@@ -320,7 +321,7 @@ void compare_segments(const codec::backend& d,
     for (const auto& f : format::element_formats) {
         for (const auto& rule : scale::scale_rules) {
             // Dialect ocp has no random scales; searched ones are among the general recipes.
-            if (rule.scale_format != "e8m0" || rule.id == scale::rule_id::stochastic ||
+            if (rule.scale_format != "e8m0" || scale::is_random(rule) ||
                 scale::is_search(rule.id)) {
                 continue;
             }

@@ -265,7 +265,7 @@ MX_HD inline void choose_scales(const general_work& w, per_lane<scaled_block<Fam
     if constexpr (Family::selects) {
         if (w.p.select != four_over_six::none) b = selected<lanes>(w, b);
     }
-    if (scale::is_search(w.p.rule)) b = searched<Family, lanes>(w, b);
+    if (w.p.searches) b = searched<Family, lanes>(w, b);
     each([&](int lane) { Family::write(b[lane].scale, stats[lane]); });
 }
 

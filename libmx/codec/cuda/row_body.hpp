@@ -215,7 +215,7 @@ MX_HD inline row_scale scale_of(const row_grid& g, std::uint32_t largest,
     s.least = base::float_from_bits(least_nonzero) * s.reciprocal;
     s.most = base::float_from_bits(largest) * s.reciprocal;
     // NaN, Inf, subnormals, a scale at an end of its range, numbers too far apart.
-    s.plain = largest == 0 || (least_nonzero >= 0x00800000u && largest < base::f32_infinity &&
+    s.plain = largest == 0 || (least_nonzero >= 0x00800000u && largest < g.nan_from &&
                                exponent < 255 && s.level >= g.least_scale &&
                                s.level <= g.most_scale && s.least >= g.near && s.most < g.far);
     return s;

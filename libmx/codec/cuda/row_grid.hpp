@@ -22,7 +22,7 @@ MX_HD inline bool takes_rows(const plain_params& p, std::uint64_t block_rows,
                              std::uint64_t block_cols) {
     const format::element_params& f = p.element;
     return block_rows == 1 && block_cols <= 32 && f.floating && f.has_sign && f.mantissa_bits > 0 &&
-           p.mode.how == format::rounding::rtne && !p.has_offset && scale::is_step(p.rule);
+           p.mode.how == format::rounding::rtne && !p.has_offset && p.step.drawn_bits == 0;
 }
 
 /// The same bf16 in both halves of a word.
@@ -50,6 +50,7 @@ struct row_grid {
     row_bounds bounds;
     std::uint32_t rule_step;
     int rule_base;
+    std::uint32_t nan_from;
     /// Scales whose reciprocals, in units, are normal float32, as codes: not those at an end of
     /// their range. And the exponent field of the reciprocal of scale 0.
     int least_scale, most_scale, reciprocal;
@@ -88,9 +89,9 @@ MX_HD inline row_grid row_grid_of(const plain_params& p) {
     g.bounds.top = base::bits_of(largest - top_half) + (even ? 0u : 1u);
     g.bounds.overflow = base::bits_of(largest) + 1u;
     g.bounds.clamp = base::bits_of(largest + top_half) + (even ? 1u : 0u);
-    const scale::rule_step step = scale::step_of(p.rule, p.facts);
-    g.rule_step = scale::one_binade - step.from;
-    g.rule_base = step.base;
+    g.rule_step = scale::one_binade - p.step.from;
+    g.rule_base = p.step.emax;
+    g.nan_from = p.step.nan_from;
     g.reciprocal = 2 * 127 - unit;
     g.least_scale = std::max(1, g.reciprocal - 254);
     g.most_scale = std::min(253, g.reciprocal - 1);

@@ -45,13 +45,13 @@ bool takes_general(const block_params& p) {
     const dialect& by = *p.by;
     if (!p.scale_format->power_of_two()) {
         if (!f.floating) return false;
-        const bool chosen = p.select != four_over_six::none || scale::is_search(p.rule);
+        const bool chosen = p.select != four_over_six::none || p.searches;
         const bool any_rounding = by.two_level.value == two_level_kind::exact && !chosen;
         return by.two_level.value != two_level_kind::ggml &&
                (any_rounding || p.mode.how == format::rounding::rtne);
     }
-    const bool searches = scale::is_search(p.rule);
-    if (p.rule == scale::rule_id::stochastic || (searches && !f.floating)) return false;
+    const bool searches = p.searches;
+    if (p.step.drawn_bits != 0 || (searches && !f.floating)) return false;
     const element_kind element = by.arithmetic.value;
     switch (p.mode.how) {
         case format::rounding::rtne:
@@ -103,10 +103,22 @@ scaling_table::scaling_table(const block_params& p, float target)
 }
 
 scaling_table::source scaling_table::source_of(const block_params& p, float target) {
-    return {p.by,      p.scale_format,  p.rule,          p.facts,
-            p.element, p.mode,          p.exponent_bits, p.flush_subnormals,
-            p.largest, p.tensor.stored, p.tensor.decode, p.tensor.amax,
-            target,    p.outer_areas};
+    return {p.by,
+            p.scale_format,
+            p.step,
+            p.dialect_rule,
+            p.searches,
+            p.has_tensor_scale,
+            p.float_power,
+            p.element,
+            p.mode,
+            p.flush_subnormals,
+            p.largest,
+            p.tensor.stored,
+            p.tensor.decode,
+            p.tensor.amax,
+            target,
+            p.outer_areas};
 }
 
 bool scaling_table::is_for(const block_params& p, float target) const {

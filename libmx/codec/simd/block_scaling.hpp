@@ -88,11 +88,11 @@ class scaling_table {
     struct source {
         const dialect* by;
         const format::scale_format* scale_format;
-        scale::rule_id rule;
-        scale::rule_input facts;
+        scale::rule_step step;
+        dialect_step dialect_rule;
+        bool searches, has_tensor_scale, float_power;
         format::element_params element;
         format::rounding_mode mode;
-        int exponent_bits;
         bool flush_subnormals;
         float largest, stored, decode, amax, target;
         bool outer_areas;

@@ -171,6 +171,7 @@ HWY_ATTR void scale(const element_grid& g, const block_extremes& e, std::size_t 
     const ints smallest = hn::Set(di, 1 << 23);
     const words rule_step = hn::Set(du, g.rule_step);
     const ints rule_base = hn::Set(di, g.rule_base);
+    const ints rule_finite = hn::Set(di, g.rule_finite);
     out.slow_blocks = 0;
     for (std::size_t b = 0; b < blocks; b += float_lanes) {
         const words amax = hn::Load(du, e.amax + b);
@@ -194,7 +195,7 @@ HWY_ATTR void scale(const element_grid& g, const block_extremes& e, std::size_t 
         slow = hn::Or(slow, as_words(hn::Gt(signed_code, hn::Set(di, 253))));
         slow = hn::AndNot(zero, slow);
         slow = hn::Or(slow, as_words(hn::Gt(hn::BitCast(di, amax), largest)));
-        slow = hn::Or(slow, as_words(hn::Gt(hn::BitCast(di, ruled), largest)));
+        slow = hn::Or(slow, as_words(hn::Gt(hn::BitCast(di, ruled), rule_finite)));
         slow = hn::Or(slow, as_words(hn::Gt(exponent, hn::Set(di, 254))));
         hn::Store(code, du, out.code.data() + b);
         hn::Store(hn::BitCast(df, reciprocal), df, out.reciprocal.data() + b);

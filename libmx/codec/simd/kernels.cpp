@@ -373,7 +373,7 @@ void find_scales(const kernels& k, const element_grid& grid, const block_params&
                  const block_run& run, workspace& space) {
     const scaling_rows rows(space.general, space.scales);
     std::size_t& slow = space.scales.slow_blocks;
-    if (scale::is_search(p.rule)) {
+    if (p.searches) {
         slow = find_best(k, grid, p, run, rows, space);
     } else if (p.select == four_over_six::none) {
         slow = find_by_maximum(p, run, rows);
@@ -524,16 +524,13 @@ void write_scales(const block_params& p, const block_run& run, const block_extre
     keep_details(run, extremes, p.has_offset ? &space.centred : nullptr, space.scales,
                  details.results);
     if (space.scales.slow_blocks == 0) return;
-    scale::rule_input rule = p.facts;
     for (std::size_t b = 0; b < run.blocks; ++b) {
         if (space.scales.slow.data()[b] == 0) continue;
         if (!p.plain || p.has_offset) {
             scalar::quantize_one(p, run, b, details, nullptr);
             continue;
         }
-        rule.amax_bits = run.amax.data()[b];
-        const bool finite = rule.amax_bits < base::f32_infinity;
-        const int code = finite ? scale::scale_code(p.rule, rule) : format::e8m0_nan;
+        const int code = scale::scale_code(p.step, run.amax.data()[b]);
         details.results.scale_code[b] = static_cast<std::uint8_t>(code);
     }
 }
@@ -755,7 +752,7 @@ void put_stats(const kernels& k, const block_params& p, const element_grid& grid
 bool takes(const block_params& p) {
     if (!p.plain) return takes_general(p);
     const format::element_params& f = p.element;
-    return scale::is_step(p.rule) && is_rounding(p.mode.how) && !p.mode.round_fraction &&
+    return p.step.drawn_bits == 0 && is_rounding(p.mode.how) && !p.mode.round_fraction &&
            f.has_sign;
 }
 
@@ -777,9 +774,9 @@ grid_range range_of(const block_params& p) {
 
 element_grid grid_of(const block_params& p) {
     element_grid g = grid_of(p.element, p.mode, p.value);
-    const scale::rule_step s = scale::step_of(p.rule, p.facts);
-    g.rule_step = scale::one_binade - s.from;
-    g.rule_base = s.base;
+    g.rule_step = scale::one_binade - p.step.from;
+    g.rule_base = p.step.emax;
+    g.rule_finite = static_cast<int>(p.step.nan_from - 1u);
     g.most = 4.0f * std::max(g.max_positive, g.max_negative);
     // microxcaling adds one half in float32, where its sum with the float below one half is 1.
     if (!p.plain && p.by->arithmetic.value == element_kind::microxcaling) {

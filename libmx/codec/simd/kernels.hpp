@@ -52,6 +52,7 @@ struct element_grid {
     // Scale code: (amax bits + rule_step) >> 23, less rule_base, between 0 and 254.
     std::uint32_t rule_step;
     int rule_base;
+    int rule_finite;    ///< the largest amax bits without a NaN scale
     float least, most;  ///< limits of non-zero |y|; blocks beyond them go to the reference
 
     zero_sign sign_of_zero;  ///< of general blocks: the sign of the code of a zero

@@ -49,7 +49,7 @@ std::string element_words(const codec::recipe& r) {
     return text;
 }
 
-int effective_emax(const codec::recipe& r) { return scale::rule_facts(*r.element, r.emax).emax; }
+int effective_emax(const codec::recipe& r) { return scale::facts_of(*r.element, r.emax).emax; }
 
 std::string rule_words(const codec::recipe& r) {
     std::string text = fmt::format("{}: {} ({})", r.rule->name, r.rule->definition, r.rule->source);

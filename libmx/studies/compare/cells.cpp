@@ -117,7 +117,7 @@ cell make_cell(const codec::recipe& r, std::uint64_t seeds, std::vector<codec::r
 }  // namespace
 
 bool is_random(const codec::recipe& r) {
-    return r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic;
+    return r.round == format::rounding::stochastic || scale::is_random(*r.rule);
 }
 
 sweep_plan plan_sweep(const sweep_request& request) {

@@ -177,7 +177,7 @@ block_top top_of(const format::element_format& f, std::span<const std::uint8_t> 
 
 producible::producible(const codec::recipe& r) : scale_format_(r.scale_format) {
     const auto refuse = [&](const char* why) { base::refuse(codec::to_string(r) + ": " + why); };
-    if (r.round == format::rounding::stochastic || r.rule->id == scale::rule_id::stochastic) {
+    if (r.round == format::rounding::stochastic || scale::is_random(*r.rule)) {
         refuse("what it leaves behind depends on random numbers");
     }
     if (r.offset != codec::offset_kind::none) refuse("blocks with an offset are not judged");

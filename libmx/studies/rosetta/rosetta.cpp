@@ -335,7 +335,7 @@ std::vector<codec::recipe> recipes_of_element(const std::string& element, const 
             if (!codec::lists(rule.scale_format, scales.name)) continue;
             const bool inside =
                 d.id == codec::dialect_id::systems_scaling && rule.id == scale::rule_id::floor_bump;
-            if (rule.id == scale::rule_id::stochastic || inside) continue;
+            if (scale::is_random(rule) || inside) continue;
             const codec::recipe r = codec::parse_recipe(
                 fmt::format("{},scale={},dialect={}", start, rule.name, d.name));
             if (r == first) continue;

@@ -51,7 +51,7 @@ candidates candidates_of(const coded_tensor& t) {
         own.axis = {};
         const bool listed = std::ranges::find(recipes, own) != recipes.end();
         const bool random =
-            own.round == format::rounding::stochastic || own.rule->id == scale::rule_id::stochastic;
+            own.round == format::rounding::stochastic || scale::is_random(*own.rule);
         if (!listed && !random) recipes.push_back(own);
     }
     // Recipes whose scales do not follow from the maximum.
