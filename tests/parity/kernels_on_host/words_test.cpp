@@ -124,7 +124,8 @@ const codec::backend counting{{"counting", "as a device counts", nothing_missing
                               nullptr,
                               nullptr,
                               pipeline_passes,
-                              pipeline_words};
+                              pipeline_words,
+                              cuda::takes_numbers};
 
 }  // namespace
 
