@@ -2,6 +2,7 @@
 #include "libmx/codec/backends.hpp"
 
 #include "libmx/codec/cuda/cuda_backend.hpp"
+#include "libmx/codec/cuda/number_bounds.hpp"
 #include "libmx/codec/simd/kernels.hpp"
 #include "libmx/codec/simd/words.hpp"
 
@@ -41,7 +42,7 @@ constexpr std::array backend_rows{
     vector_backend<simd::target::avx2>("avx2"),
     vector_backend<simd::target::avx512>("avx512"),
     backend{backend_row("cuda"), cuda::make_quantizer, cuda::make_caster, cuda::make_meter, nullptr,
-            nullptr, passes_beside_device, cuda::make_word_device},
+            nullptr, passes_beside_device, cuda::make_word_device, cuda::takes_numbers},
 };
 static_assert(backend_rows.size() == base::backends.size());
 

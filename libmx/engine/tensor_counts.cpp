@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "libmx/base/parallel.hpp"
-#include "libmx/codec/cuda/number_bounds.hpp"
 
 namespace mx::engine {
 namespace {
@@ -19,16 +18,14 @@ struct element_costs {
 };
 constexpr element_costs on_cpu{0, 0.55, 0.9, 1.6, 2, 30};
 constexpr element_costs on_device{0.036, 0.0006, 0.0008, 0.013, 0.013, 0.013};
-constexpr double numbers_on_device = 0.0013;
+constexpr double looking_up = 0.0013;
 
 double quantizing(const codec::backend& b, bool device, const block::grid& g,
                   const codec::block_params& p) {
     const element_costs& each = device ? on_device : on_cpu;
     if (b.takes != nullptr && !b.takes(p)) return each.reference;
     if (p.plain) return each.plain;
-    if (device && codec::cuda::takes_numbers(p, g.block_rows, g.block_cols)) {
-        return numbers_on_device;
-    }
+    if (b.looks_up != nullptr && b.looks_up(p, g.block_rows, g.block_cols)) return looking_up;
     return codec::scales_have_codes(p) ? each.general : each.own_scales;
 }
 

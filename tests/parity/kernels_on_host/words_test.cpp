@@ -11,6 +11,7 @@
 #include "libmx/codec/counted_totals.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
 #include "libmx/codec/cuda/device_words.hpp"
+#include "libmx/codec/cuda/number_bounds.hpp"
 #include "libmx/engine/tensor_counts.hpp"
 #include "tests/catch.hpp"
 #include "tests/host_device/host_device.hpp"
@@ -124,7 +125,8 @@ const codec::backend counting{{"counting", "as a device counts", nothing_missing
                               nullptr,
                               nullptr,
                               pipeline_passes,
-                              pipeline_words};
+                              pipeline_words,
+                              cuda::takes_numbers};
 
 }  // namespace
 
