@@ -5,7 +5,6 @@ scaling.py MX [--tensors N] [--prefix CHARACTERS] [--only PATTERN]
 --prefix begins all names with so many equal characters. docs/security.md has a run of it."""
 import argparse
 import fnmatch
-import json
 import os
 import pathlib
 import struct
@@ -22,13 +21,19 @@ parser.add_argument('--only', default='*')
 
 def model(path, count, prefix):
     """`count` tensors of two blocks each."""
-    header = {f'{"p" * prefix}layers.{i // 64}.experts.{i % 64}.up_proj.weight':
-              {'dtype': 'F32', 'shape': [2, 32], 'data_offsets': [256 * i, 256 * i + 256]}
-              for i in range(count)}
-    text = json.dumps(header, separators=(',', ':')).encode()
+    def entries():
+        yield '{'
+        for i in range(count):
+            yield (f'{"," if i else ""}"{"p" * prefix}layers.{i // 64}.experts.{i % 64}.up_proj.weight":'
+                   f'{{"dtype":"F32","shape":[2,32],"data_offsets":[{256 * i},{256 * i + 256}]}}')
+        yield '}'
     block = struct.pack('<32f', *((i * 37 % 64 - 31.5) / 16 for i in range(32)))
-    with open(path, 'wb') as file:
-        file.write(struct.pack('<Q', len(text)) + text + 2 * block * count)
+    with open(path, 'wb') as file:  # in pieces: a child's peak memory counts this process's, too
+        file.write(struct.pack('<Q', sum(map(len, entries()))))
+        for entry in entries():
+            file.write(entry.encode())
+        for _ in range(count):
+            file.write(2 * block)
 
 
 # Later commands read what earlier ones wrote.
@@ -53,7 +58,7 @@ COMMANDS = {
     'tensors of HDF5': 'tensors o.h5 -q',
     'report': 'report a.json -q --html o.html',
     'gate': 'gate a.json --rule nrmse<0.5 -q',
-    'plan': 'plan a.json --bits 5 -q --json plan.json',
+    'plan': 'plan a.json --bits 9 -q --json plan.json',
     'quantize --plan': 'quantize m.safetensors --plan plan.json -q -o o.safetensors --keep-rest',
     'diff of results': 'diff a.json a.json -q --json o.json',
     'show': 'show m.safetensors',

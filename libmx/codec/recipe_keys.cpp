@@ -275,8 +275,8 @@ std::string get_axis(const recipe& r) {
 constexpr std::array keys{
     recipe_key{"element", "an element format", "format of the elements", set_element,
                [](const recipe& r) { return std::string(r.element->name); }},
-    recipe_key{"scale", "a scale rule (mx explain rules)", "how the shared scale is chosen", set_scale,
-               [](const recipe& r) { return std::string(r.rule->name); }},
+    recipe_key{"scale", "a scale rule (mx explain rules)", "how the shared scale is chosen",
+               set_scale, [](const recipe& r) { return std::string(r.rule->name); }},
     recipe_key{"scale_format", "e8m0, ue4m3, ue5m3, f32", "format of the shared scale",
                set_scale_format, [](const recipe& r) { return std::string(r.scale_format->name); }},
     recipe_key{"round", "a rounding (mx explain rules)", "how an element is rounded", set_round,

@@ -37,8 +37,8 @@ const float* quantized_copy(machine& on, const operand_rule& rule,
                             const transform::rotation& rotate, const matrix_view& m, axis over,
                             base::aligned_buffer<float>& room);
 
-/// The product of two matrices under an accumulator model (`mx explain accumulators`); c as in multiply().
-/// Throws base::error (usage) if the model does not support the operands.
+/// The product of two matrices under an accumulator model (`mx explain accumulators`); c as in
+/// multiply(). Throws base::error (usage) if the model does not support the operands.
 void multiply_by_model(const precision& p, stage which, const matrix_view& a, axis over_a,
                        const matrix_view& b, axis over_b, int threads, float* c);
 

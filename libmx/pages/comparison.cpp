@@ -81,8 +81,8 @@ report::section roles_of(const report::record& tail) {
         const auto at = [&](std::size_t place, const char* name) {
             return place < ranking.size() ? report::value_of(ranking[place], name) : undefined();
         };
-        s.add(text_of(r, "role"), report::value_of(r, "tensors"), at(0, "recipe"), at(0, "rmse_ratio"),
-              at(0, "wins"), at(1, "recipe"), at(1, "rmse_ratio"));
+        s.add(text_of(r, "role"), report::value_of(r, "tensors"), at(0, "recipe"),
+              at(0, "rmse_ratio"), at(0, "wins"), at(1, "recipe"), at(1, "rmse_ratio"));
         map.rows.push_back(text_of(r, "role"));
         map.cells.emplace_back(map.columns.size());
         for (const report::record& cell : ranking) {

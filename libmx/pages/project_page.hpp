@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables and the page of mx study speedups: the parts of a step's time, and the savings of recipes.
+// The tables and the page of mx study speedups: the parts of a step's time, and the savings of
+// recipes.
 #pragma once
 
 #include <vector>

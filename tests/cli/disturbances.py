@@ -24,7 +24,7 @@ parser.add_argument('mx', type=pathlib.Path)
 parser.add_argument('source', type=pathlib.Path)
 parser.add_argument('--rounds', type=int, default=0)
 parser.add_argument('kinds', nargs='*')
-ARGS = parser.parse_args()
+ARGS = parser.parse_intermixed_args()
 MX = str(ARGS.mx.resolve())
 VERSION = subprocess.run([MX, 'version'], capture_output=True, text=True).stdout
 RELEASE = 'build type' in VERSION and 'Release' in VERSION

@@ -187,9 +187,9 @@ std::vector<float> cast(const view& x, std::string_view element, const cast_opti
                         const run_options& how = {});
 
 /// A times the transpose of B, A of M x K and B of N x K, K along the blocks: M x N float32 as the
-/// accumulator model adds them ("exact", "sm100.mxf8f6f4", ...; `mx explain accumulators` lists them).
-/// Throws mx::error (usage) if the model does not take such operands, and for recipes with an axis
-/// of their own, outer scales from a file, or scales that differ within a block.
+/// accumulator model adds them ("exact", "sm100.mxf8f6f4", ...; `mx explain accumulators` lists
+/// them). Throws mx::error (usage) if the model does not take such operands, and for recipes with
+/// an axis of their own, outer scales from a file, or scales that differ within a block.
 std::vector<float> multiply(const view& a, const recipe& recipe_a, const view& b,
                             const recipe& recipe_b, std::string_view accumulate,
                             const run_options& how = {});

@@ -21,7 +21,8 @@ vector_format format_named(const vector_file& file, const std::string& name) {
     const bool is_e8m0 = scale != nullptr && scale->power_of_two();
     if (f.number == nullptr && !is_e8m0) {
         file.fail(
-            "its metadata names the element '{}', which this version does not have; 'mx explain formats' "
+            "its metadata names the element '{}', which this version does not have; 'mx explain "
+            "formats' "
             "lists what it has",
             name);
     }

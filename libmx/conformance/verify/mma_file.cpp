@@ -230,7 +230,8 @@ gemm::accumulator mma_model_of(const vector_file& file, const vectors::mma_case&
         const gemm::accumulator* row = row_for(chip, instruction, what, c);
         if (row == nullptr) {
             file.fail(
-                "no accumulator model is for {} '{}' of {} x {}{}{}; 'mx explain accumulators' lists those "
+                "no accumulator model is for {} '{}' of {} x {}{}{}; 'mx explain accumulators' "
+                "lists those "
                 "there are, --accumulate names one",
                 chip, instruction, what.a->name, what.b->name, what.scale ? ", scaled" : "",
                 what.f16 ? ", giving f16" : "");
