@@ -241,10 +241,11 @@ def test_documents_are_values(model):
 
 def test_lists_of_the_command(mx):
     by_name = libmx.formats()
-    assert list(by_name.values()) == json.loads(run(mx, "formats", "--json", "-"))["results"]
+    assert list(by_name.values()) == json.loads(
+        run(mx, "explain", "formats", "--json", "-"))["results"]
     assert by_name["e4m3"]["max"] == 448
     assert list(libmx.dialects().values()) == json.loads(
-        run(mx, "dialects", "--json", "-"))["results"]
+        run(mx, "explain", "dialects", "--json", "-"))["results"]
     for words in (["mxfp4:scale=even"], ["e2m1", "0x7"], ["policy", "training"]):
         e = libmx.explain(*words)
         assert e.table().encode() == run(mx, "explain", *words)
