@@ -52,7 +52,7 @@ any="any.bin $shape --threads 2"
 recipes="-r mxfp4 -r mxfp8:scale=rceil -r mxfp6:scale=even -r nvfp4 -r mxint8 -r mxfp4:scale=search
     -r mxfp4:round=stochastic -r nvfp4:dialect=te -r fp8_1x128 --decompose --histograms --regret"
 commands='analyze scalar compare cluster cluster_scalar rosetta diff quantize packed dequantize cast gemm
-    stages train llama synth vectors show plan report project explain formats'
+    stages train llama synth vectors show plan report speedups explain formats'
 run() { # COMMAND
     case $1 in
     analyze) set -- analyze $any $recipes -q --json - ;;
@@ -75,9 +75,9 @@ run() { # COMMAND
     show) set -- show any.bin $shape -r mxfp4 --json - ;;
     plan) set -- plan results.json --bits 5 --json - ;;
     report) set -- report results.json --html - ;;
-    project) set -- project --profile b200 -c mxfp8 --json - ;;
+    speedups) set -- study speedups --profile b200 -c mxfp8 --json - ;;
     explain) set -- explain nvfp4:scale=two-level ;;
-    formats) set -- formats --json - ;;
+    formats) set -- explain formats --json - ;;
     esac
     "$mx" "$@"
 }
