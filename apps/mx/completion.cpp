@@ -136,8 +136,10 @@ candidates values(std::string_view command, std::string_view option, std::string
     if (command == "help") return listed(commands);
     if (command == "study" && value == "STUDY") {
         candidates all = listed(experiments::studies());
-        all.push_back({"scaling-law", {}});
-        all.push_back({"speedups", {}});
+        for (const mx::app::command& c : commands) {
+            if (!c.name.starts_with("study ")) continue;
+            all.push_back({std::string(c.name.substr(6)), std::string(c.summary)});
+        }
         return all;
     }
     if (command == "explain" && value == "WHAT") {

@@ -119,35 +119,6 @@ std::string_view remark_on(const format::scale_format& f) {
            "E5M3 with the top exponent reserved (ml-explore/mlx#2962)";
 }
 
-report::document format_document(const explain_options& o) {
-    if (const format::element_format* f = format::find_element_format(o.subject)) {
-        return code_document(
-            *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_words(*f), f->summary));
-    }
-    const format::scale_format& f = *format::find_scale_format(o.subject);
-    if (!f.has_codes()) {
-        base::refuse("{}: {}; 'mx explain formats' has its limits", f.name, f.summary);
-    }
-    return code_document(f, o, fmt::format("{}: {}{}", f.name, f.summary, remark_on(f)));
-}
-
-report::document listed_formats(const std::vector<std::string>& names) {
-    if (names.empty()) return formats();
-    return explain({names.front(), {names.begin() + 1, names.end()}, {}});
-}
-
-std::string lower(std::string text) {
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
-}
-
-/// THE LISTS that explain prints, and how an entry of one is described.
-struct reference_list {
-    std::string_view name;
-    report::document (*document)(const std::vector<std::string>& names);
-    std::vector<std::string_view> (*names)();
-};
-
 template <typename... Lists>
 std::vector<std::string_view> names_in(const Lists&... lists) {
     std::vector<std::string_view> all;
@@ -158,6 +129,51 @@ std::vector<std::string_view> names_in(const Lists&... lists) {
     return all;
 }
 
+std::vector<std::string_view> format_names() {
+    return names_in(format::block_formats, format::element_formats, format::scale_formats);
+}
+
+// Whether it is a format, or a recipe that begins with the name of one.
+bool begins_with_format(const std::string& subject) {
+    std::string name = subject.substr(0, subject.find_first_of(":,; "));
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    return std::ranges::count(format_names(), name) != 0;
+}
+
+// The codes of an element or scale format, or a recipe in words.
+report::document format_document(const explain_options& o) {
+    if (const format::element_format* f = format::find_element_format(o.subject)) {
+        return code_document(
+            *f, o, fmt::format("{}: {} ({})", f->name, pages::layout_words(*f), f->summary));
+    }
+    if (const format::scale_format* f = format::find_scale_format(o.subject)) {
+        if (!f->has_codes()) {
+            base::refuse("{}: {}; 'mx explain formats' has its limits", f->name, f->summary);
+        }
+        return code_document(*f, o, fmt::format("{}: {}{}", f->name, f->summary, remark_on(*f)));
+    }
+    if (!begins_with_format(o.subject)) {
+        base::refuse(base::unknown("recipe or format", o.subject, format_names()));
+    }
+    if (!o.names.empty()) {
+        base::refuse("'{}' is not an element or scale format, so it has no code '{}'", o.subject,
+                     o.names.front());
+    }
+    return recipe_document(o.subject);
+}
+
+report::document listed_formats(const std::vector<std::string>& names) {
+    if (names.empty()) return formats();
+    return format_document({names.front(), {names.begin() + 1, names.end()}, {}});
+}
+
+/// THE LISTS that explain prints, and how an entry of one is described.
+struct reference_list {
+    std::string_view name;
+    report::document (*document)(const std::vector<std::string>& names);
+    std::vector<std::string_view> (*names)();
+};
+
 constexpr std::array lists{
     reference_list{
         "rules", rules,
@@ -165,11 +181,7 @@ constexpr std::array lists{
     reference_list{"dialects", dialects, [] { return names_in(codec::dialects()); }},
     reference_list{"accumulators", accumulators, [] { return names_in(gemm::accumulators()); }},
     reference_list{"metrics", metrics, [] { return names_in(metrics::all()); }},
-    reference_list{"formats", listed_formats,
-                   [] {
-                       return names_in(format::block_formats, format::element_formats,
-                                       format::scale_formats);
-                   }},
+    reference_list{"formats", listed_formats, format_names},
 };
 
 // An entry of the only list that has it.
@@ -204,18 +216,7 @@ report::document explain(const explain_options& o) {
     if (const reference_list* list = base::find_named(lists, o.subject)) {
         return list->document(o.names);
     }
-    if (format::find_element_format(o.subject) != nullptr ||
-        format::find_scale_format(o.subject) != nullptr) {
-        return format_document(o);
-    }
-    const std::string preset = lower(o.subject.substr(0, o.subject.find_first_of(":,; ")));
-    if (format::find_block_format(preset) != nullptr) {
-        if (!o.names.empty()) {
-            base::refuse("'{}' is not an element or scale format, so it has no code '{}'",
-                         o.subject, o.names.front());
-        }
-        return recipe_document(o.subject);
-    }
+    if (begins_with_format(o.subject)) return format_document(o);
     return entry_document(o);
 }
 

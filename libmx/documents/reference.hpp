@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of mx explain as documents. Throws base::error (usage) for
-// unknown names.
+// The output of mx explain as documents. Throws base::error (usage) for unknown names.
 #pragma once
 
 #include <string>
@@ -28,8 +27,8 @@ report::document accumulators(const std::vector<std::string>& names);
 
 struct explain_options {
     std::string subject;  ///< a list, or what is in one
-    std::vector<std::string>
-        names;           ///< of a list; codes of a format; for "policy": its name or file
+    /// Of a list: its entries; of a format: codes; for "policy": its name or file.
+    std::vector<std::string> names;
     std::string target;  ///< for "policy"
 };
 

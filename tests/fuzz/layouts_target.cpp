@@ -20,6 +20,7 @@
 #include "libmx/quantized/layouts.hpp"
 #include "libmx/tensor/dtypes.hpp"
 #include "tests/fuzz/choices.hpp"
+#include "tests/fuzz/read_tensor.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
 namespace mx::fuzz {
@@ -362,36 +363,6 @@ void put_packed(choices& from, checkpoint& to, const std::string& stem) {
     to.add(stem + ".global_scale", dtype::f32, {from.once_in(2) ? rows : 1});
 }
 
-std::vector<std::byte> read(const io::byte_source& source, std::uint64_t at, std::uint64_t count) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(count));
-    source.expect(at, count);
-    source.read(at, bytes);
-    return bytes;
-}
-
-void read_tensor(choices& from, const io::reader& view, std::size_t index) {
-    const io::tensor_info& info = view.tensors()[index];
-    const auto elements = tensor::element_count(info.shape);
-    require(elements && *elements == info.elements, "elements are those of the shape");
-    const auto source = view.open(index);
-    const std::uint64_t size = info.bytes;
-    if (size == 0 || size > largest_tensor) {
-        read(*source, 0, std::min<std::uint64_t>(size, 4096));
-        read(*source, size - std::min<std::uint64_t>(size, 4096),
-             std::min<std::uint64_t>(size, 4096));
-        return;
-    }
-    const std::vector<std::byte> whole = read(*source, 0, size);
-    for (int i = 0; i < 3; ++i) {
-        const std::uint64_t at = from.below(size);
-        const std::uint64_t count = std::min(size - at, 1 + from.below(5000));
-        const std::vector<std::byte> part = read(*source, at, count);
-        require(
-            std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(at)),
-            "a part is that of the whole");
-    }
-}
-
 std::string configuration(choices& from) {
     constexpr const char* formats[] = {"gptq", "gptq_v2", "gptq_p", "awq", ""};
     return fmt::format(R"({{"checkpoint_format":"{}","weight_block_size":[{},{}]}})",
@@ -434,7 +405,7 @@ void try_input(const std::uint8_t* data, std::size_t size) {
         if (!view) return;
         for (std::size_t i = 0; i < view->tensors().size(); ++i) {
             try {
-                read_tensor(from, *view, i);
+                read_tensor(from, *view, i, largest_tensor);
             } catch (const base::error&) {  // refused, which is an answer
             }
         }

@@ -21,6 +21,7 @@
 #include "libmx/io/readers.hpp"
 #include "libmx/tensor/dtypes.hpp"
 #include "tests/fuzz/choices.hpp"
+#include "tests/fuzz/read_tensor.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
 namespace mx::fuzz {
@@ -614,36 +615,6 @@ const std::vector<writer> writers{
            "input.onnx"},
 };
 
-std::string read(const io::byte_source& source, std::uint64_t at, std::uint64_t count) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(count));
-    source.expect(at, count);
-    source.read(at, bytes);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// The tensor's bytes, if there are not too many.
-std::string read_tensor(choices& from, const io::reader& model, std::size_t index) {
-    const io::tensor_info& info = model.tensors()[index];
-    const auto elements = tensor::element_count(info.shape);
-    require(elements && *elements == info.elements, "elements are those of the shape");
-    const auto source = model.open(index);
-    const std::uint64_t size = info.bytes;
-    if (size == 0 || size > largest_read) {
-        const std::uint64_t some = std::min<std::uint64_t>(size, 4096);
-        read(*source, 0, some);
-        read(*source, size - some, some);
-        return {};
-    }
-    const std::string whole = read(*source, 0, size);
-    const std::uint64_t width = std::max(1, tensor::row_of(info.type).bits / 8);
-    const std::uint64_t at = from.below(size) / width * width;
-    const std::uint64_t count = std::min(size - at, (1 + from.below(5000)) * width);
-    require(read(*source, at, count) ==
-                whole.substr(static_cast<std::size_t>(at), static_cast<std::size_t>(count)),
-            "a part is that of the whole");
-    return whole;
-}
-
 // A sound file has the tensors that were written.
 void compare(choices& from, const io::reader& found, const std::vector<written_tensor>& written) {
     require(found.tensors().size() == written.size(), "as many tensors as were written");
@@ -652,8 +623,8 @@ void compare(choices& from, const io::reader& found, const std::vector<written_t
             std::ranges::find_if(found.tensors(), [&](auto& i) { return i.name == t.name; });
         require(at != found.tensors().end(), "a tensor of this name");
         require(at->shape == t.extents && at->type == t.type, "its shape and dtype");
-        const std::string bytes =
-            read_tensor(from, found, static_cast<std::size_t>(at - found.tensors().begin()));
+        const std::string bytes = read_tensor(
+            from, found, static_cast<std::size_t>(at - found.tensors().begin()), largest_read);
         require(t.decoded || bytes == t.bytes, "its bytes");
     }
 }
@@ -686,7 +657,7 @@ void try_input(const std::uint8_t* data, std::size_t size) {
     if (by.sound()) return compare(from, *opened, m.tensors);
     for (std::size_t i = 0; i < std::min<std::size_t>(opened->tensors().size(), 64); ++i) {
         try {
-            read_tensor(from, *opened, i);
+            read_tensor(from, *opened, i, largest_read);
         } catch (const base::error&) {  // likewise
         }
     }

@@ -19,9 +19,8 @@ runner declare_explain(parser& cmd) {
     const auto o = std::make_shared<explain_command>();
     cmd.group("Input");
     cmd.add_option("WHAT", o->options.subject,
-                   "a recipe, a format, a rule, a dialect, an accumulator model or a metric, by "
-                   "its name; or "
-                   "one of the lists: formats, rules, dialects, accumulators, metrics, policy")
+                   "a recipe; the name of a format, a rule, a dialect, an accumulator model or a "
+                   "metric; or a list: formats, rules, dialects, accumulators, metrics, policy")
         ->required();
     cmd.add_option(
         "WHICH", o->options.names,

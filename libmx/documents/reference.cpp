@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
@@ -26,6 +30,18 @@ std::vector<report::record> chosen(std::vector<report::record> rows,
                std::ranges::find(names, report::text_of(r, "name")) == names.end();
     });
     return rows;
+}
+
+void require_known(std::string_view what, const std::vector<std::string>& names,
+                   std::span<const std::vector<report::record>* const> lists) {
+    std::vector<std::string> known;
+    for (const auto* rows : lists) {
+        for (const report::record& r : *rows) known.push_back(report::text_of(r, "name"));
+    }
+    for (const std::string& name : names) {
+        if (std::ranges::find(known, name) != known.end()) continue;
+        base::refuse(base::unknown(what, name, {known.begin(), known.end()}));
+    }
 }
 
 void add_section(report::document& d, report::section s) {
@@ -60,6 +76,8 @@ report::document rules(const std::vector<std::string>& names) {
                         {"definition", text(k.summary)},
                         {"values", text(k.values)}});
     }
+    require_known("rule, rounding or key of recipes", names,
+                  std::array<const std::vector<report::record>*, 3>{&rules, &roundings, &keys});
     report::document d;
     d.head = pages::document_head("mx.rules/1");
     add_section(d, {"Scale rules: the shared scale of a block with largest magnitude amax",
@@ -80,8 +98,6 @@ report::document rules(const std::vector<std::string>& names) {
                     {},
                     {"Presets are the block formats of 'mx explain formats'; 'mx explain RECIPE' "
                      "says what one does."}});
-    if (d.sections.empty())
-        base::refuse("no rule, rounding or key of recipes has the name '{}'", names.front());
     return d;
 }
 
@@ -94,6 +110,7 @@ report::document metrics(const std::vector<std::string>& names) {
                         {"definition", text(m.definition)},
                         {"option", text(metrics::option_of(m.collected))}});
     }
+    require_known("metric", names, std::array<const std::vector<report::record>*, 1>{&rows});
     report::document d;
     d.head = pages::document_head("mx.metrics/1");
     add_section(
@@ -102,10 +119,8 @@ report::document metrics(const std::vector<std::string>& names) {
          {{"name", "name"}, {"unit", "unit"}, {"definition", "definition"}, {"option", "option"}},
          chosen(std::move(rows), names),
          {},
-         {"x is an element, d its value under the recipe; a share is between 0 and 1. The "
-          "definitions "
-          "with their sources: docs/reference/metrics.md."}});
-    if (d.sections.empty()) base::refuse("no metric has the name '{}'", names.front());
+         {"x is an element, d its value under the recipe; a share is between 0 and 1. "
+          "docs/reference/metrics.md has all symbols."}});
     return d;
 }
 
