@@ -31,8 +31,12 @@ install(FILES ${PROJECT_BINARY_DIR}/mx-config.cmake ${PROJECT_BINARY_DIR}/mx-con
 
 if(TARGET mx)
   install(TARGETS mx RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
-  file(GLOB mx_man_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
-  install(FILES ${mx_man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
+  set(share ${PROJECT_BINARY_DIR}/share)
+  install(CODE "file(REMOVE_RECURSE \"${share}\")
+    execute_process(COMMAND \"$<TARGET_FILE:mx>\" help --write-share \"${share}\"
+      COMMAND_ERROR_IS_FATAL ANY)" COMPONENT command)
+  install(FILES ${share}/man/mx.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
+  install(DIRECTORY ${share}/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/mx COMPONENT command)
   set(completions ${PROJECT_SOURCE_DIR}/apps/mx/completions)
   install(FILES ${completions}/mx.bash RENAME mx COMPONENT command
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

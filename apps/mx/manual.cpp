@@ -102,7 +102,6 @@ std::string man_command(const command& c) {
 
 std::string man_page() {
     std::string out = fmt::format(
-        ".\\\" Made by \"mx help --write-manual docs\"; do not edit.\n"
         ".TH MX 1 \"\" \"mx {}\" \"User Commands\"\n"
         ".SH NAME\nmx \\- block\\-scaled low\\-precision formats, bit for bit\n"
         ".SH SYNOPSIS\n.B mx\n.I COMMAND\n[options]\n.SH DESCRIPTION\n",
@@ -127,33 +126,26 @@ std::string man_page() {
     return out + ". Variables go before it, options before both.\n";
 }
 
-// Path below the docs folder, and text of every page.
-std::vector<std::pair<std::string, std::string>> manual_pages() {
+// Path below the folder, and text.
+using page_list = std::vector<std::pair<std::string, std::string>>;
+
+page_list manual_pages() {
     return {
         {"reference/commands.md", commands_page()},
         {"reference/formats.md", page_of("Formats", documents::formats())},
         {"reference/metrics.md", metrics_page()},
-        {"reference/schemas/members.json", members_schema()},
         {"reference/rules.md", page_of("Rules, roundings and recipe keys", documents::rules({}))},
         {"design/dialects.md", dialects_page()},
-        {"design/gemm.md", accumulators_page()},
-        {"man/mx.1", man_page()}};
+        {"design/gemm.md", accumulators_page()}};
 }
 
-}  // namespace
-
-std::string plain(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (std::string_view("*_<>|[]`").find(c) != std::string_view::npos) out += '\\';
-        out += c == '\n' ? ' ' : c;
-    }
-    return out;
+page_list shared_files() {
+    return {{"man/mx.1", man_page()}, {"schemas/members.json", members_schema()}};
 }
 
-void write_manual(const std::string& directory) {
+void write_pages(const std::string& directory, const page_list& pages) {
     namespace fs = std::filesystem;
-    for (const auto& [name, text] : manual_pages()) {
+    for (const auto& [name, text] : pages) {
         const fs::path path = fs::path(directory) / name;
         std::error_code failure;
         fs::create_directories(path.parent_path(), failure);
@@ -167,5 +159,19 @@ void write_manual(const std::string& directory) {
         file.commit();
     }
 }
+
+}  // namespace
+
+std::string plain(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (std::string_view("*_<>|[]`").find(c) != std::string_view::npos) out += '\\';
+        out += c == '\n' ? ' ' : c;
+    }
+    return out;
+}
+
+void write_manual(const std::string& directory) { write_pages(directory, manual_pages()); }
+void write_share(const std::string& directory) { write_pages(directory, shared_files()); }
 
 }  // namespace mx::app

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates docs/reference, docs/man and two pages of docs/design from the lists. Prose is in the
-// files of manual/, which name the tables to insert.
+// Generates docs/reference, two pages of docs/design, the man page and JSON Schemas from the lists.
+// Prose is in the files of manual/, which name the tables to insert.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,11 +15,13 @@ namespace mx::app {
 
 /// Writes the pages below `directory`, creating folders as needed. Throws base::error (output).
 void write_manual(const std::string& directory);
+/// Writes man/mx.1 and schemas/*.json, which are installed but not committed, likewise.
+void write_share(const std::string& directory);
 
 // Content of the pages that commands also print.
 std::string dialects_page();      ///< its disagreements are answered by running the code
 std::string accumulators_page();  ///< docs/design/gemm.md
-std::string members_schema();     ///< docs/reference/schemas/members.json
+std::string members_schema();     ///< schemas/members.json
 
 /// The first line of every page.
 inline constexpr std::string_view made_by =

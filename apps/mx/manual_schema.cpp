@@ -125,7 +125,6 @@ std::string members_schema() {
     return fmt::format(
         R"({{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "$comment": "Made by `mx help --write-manual docs` from the lists of the program; do not edit.",
   "title": "What results say",
   "description": "Members that outputs of several commands share. null: undefined.",
   "$defs": {{

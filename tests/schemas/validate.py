@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what mx writes against docs/reference/schemas, and the schemas against what they should
+"""Holds what mx writes against its schemas, and the schemas against what they should
 refuse: every member renamed, every number in quotes. validate.py SOURCE MX [MX_CAPTURE]"""
 
 import copy
@@ -155,7 +155,12 @@ def complain(text):
 
 
 def load_schemas():
-    schemas = {p.name: json.loads(p.read_text()) for p in sorted(FOLDER.glob("*.json"))}
+    with tempfile.TemporaryDirectory() as share:
+        subprocess.run([MX, "help", "--write-share", share], check=True)
+        paths = [*FOLDER.glob("*.json"), *Path(share, "schemas").glob("*.json")]
+        schemas = {p.name: json.loads(p.read_text()) for p in sorted(paths, key=lambda p: p.name)}
+    if len(schemas) != len(paths):
+        complain(f"mx writes schemas that {FOLDER} has too")
     for schema in schemas.values():
         Draft202012Validator.check_schema(schema)
     return schemas
@@ -318,8 +323,8 @@ def main():
             complain(f"{name}: no command here writes it")
     for name in sorted(names_in_sources()):
         if file_of(name) not in schemas:
-            complain(f"{name}: the sources write it, and {FOLDER} has no {file_of(name)}")
-    listed = set(re.findall(r"\]\(([a-z0-9_-]+\.json)\)", (FOLDER / "README.md").read_text()))
+            complain(f"{name}: the sources write it, and there is no {file_of(name)}")
+    listed = set(re.findall(r"^\| \[?`?([a-z0-9_-]+\.json)", (FOLDER / "README.md").read_text(), re.M))
     if listed != set(schemas):
         complain(f"README.md lists other files: {sorted(listed ^ set(schemas))}")
 

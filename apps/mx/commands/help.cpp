@@ -12,13 +12,17 @@ namespace {
 
 struct help_options {
     std::vector<std::string> command_name;
-    std::string manual_directory;
+    std::string manual_directory, share_directory;
     bool no_pager = false;
 };
 
 int run_help(const help_options& o) {
     if (!o.manual_directory.empty()) {
         write_manual(o.manual_directory);
+        return exit_code::fine;
+    }
+    if (!o.share_directory.empty()) {
+        write_share(o.share_directory);
         return exit_code::fine;
     }
     if (o.command_name.empty()) {
@@ -43,7 +47,9 @@ runner declare_help(parser& cmd) {
     cmd.add_flag("--no-pager", o->no_pager, "print it all at once, however long it is");
     cmd.group("");
     cmd.add_option("--write-manual DIR", o->manual_directory,
-                   "write reference/*.md and man/mx.1 into this directory");
+                   "write reference/*.md and design/*.md into this directory");
+    cmd.add_option("--write-share DIR", o->share_directory,
+                   "write man/mx.1 and schemas/*.json into this directory");
     return [o] { return run_help(*o); };
 }
 
