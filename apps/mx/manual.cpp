@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <system_error>
 
@@ -12,6 +13,7 @@
 #include "libmx/analysis/result_members.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/documents/reference.hpp"
+#include "libmx/experiments/records.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/report/writers.hpp"
@@ -139,8 +141,17 @@ page_list manual_pages() {
         {"design/gemm.md", accumulators_page()}};
 }
 
+/// THE LIST of schemas that are made from declarations.
+constexpr std::array schemas{
+    experiments::study_schema,
+};
+
 page_list shared_files() {
-    return {{"man/mx.1", man_page()}, {"schemas/members.json", members_schema()}};
+    page_list all{{"man/mx.1", man_page()}, {"schemas/members.json", members_schema()}};
+    for (report::document_schema (*const schema)() : schemas) {
+        all.emplace_back("schemas/" + schema().file(), schema().text());
+    }
+    return all;
 }
 
 void write_pages(const std::string& directory, const page_list& pages) {

@@ -8,82 +8,117 @@
 #include <cmath>
 
 #include "libmx/base/joined.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::experiments {
 namespace {
 
 using report::record;
-using report::tally;
-using report::to_value;
 
 report::value optional_real(const std::optional<double>& x) {
     return x ? report::finite_or_null(*x) : report::value();
 }
 
-void add_gap(record& to, const std::string& name, const std::optional<lab::paired_gap>& g) {
-    const auto add = [&](const char* end, double lab::paired_gap::*of) {
-        to.emplace_back(name + end, g ? report::finite_or_null((*g).*of) : report::value());
-    };
-    add("", &lab::paired_gap::mean);
-    add("_low", &lab::paired_gap::low);
-    add("_high", &lab::paired_gap::high);
+template <auto Field, typename T>
+report::value part_of(const std::optional<T>& x) {
+    return x ? report::finite_or_null((*x).*Field) : report::value();
 }
 
-record result_of(const finding& f) {
-    record r{{"group", f.of.group},
-             {"configuration", f.of.name},
-             {"settings", f.of.settings},
-             {"from_step", tally(f.from_step)},
-             {"source", f.of.source},
-             {"runs", tally(f.runs)},
-             {"unstable", tally(f.unstable)},
-             {"loss", optional_real(f.loss)},
-             {"pairs", tally(f.gap ? f.gap->pairs : 0)}};
-    add_gap(r, "gap", f.gap);
-    r.emplace_back("gap_share", optional_real(f.gap_share));
-    r.emplace_back("reached", tally(f.reached));
-    add_gap(r, "extra", f.extra);
-    r.emplace_back("significant", f.gap ? report::value(f.significant()) : report::value());
-    r.emplace_back("published", optional_real(f.of.published));
-    r.emplace_back("published_words", f.of.published_words);
-    const auto error = [&](const char* name, double operand_error::*of) {
-        r.emplace_back(name, f.error ? report::finite_or_null((*f.error).*of) : report::value());
-    };
-    error("error", &operand_error::rmse_over_rms);
-    error("error_over_amax", &operand_error::rmse_over_amax);
-    error("error_all", &operand_error::rmse_over_rms_all);
-    error("gain", &operand_error::gain);
-    r.emplace_back("stochastic", f.drawn());
-    return r;
-}
+constexpr auto mean = part_of<&lab::paired_gap::mean, lab::paired_gap>;
+constexpr auto low = part_of<&lab::paired_gap::low, lab::paired_gap>;
+constexpr auto high = part_of<&lab::paired_gap::high, lab::paired_gap>;
+constexpr auto least = part_of<&interval::low, interval>;
+constexpr auto most = part_of<&interval::high, interval>;
 
-record correlation_record(const correlation& c) {
-    record r{{"group", c.group},
-             {"over", c.over},
-             {"recipes", tally(c.recipes)},
-             {"spearman", optional_real(c.spearman)}};
-    const auto add = [&](const char* name, const std::optional<interval>& i) {
-        r.emplace_back(std::string(name) + "_low", i ? to_value(i->low) : report::value());
-        r.emplace_back(std::string(name) + "_high", i ? to_value(i->high) : report::value());
-    };
-    add("spearman", c.spearman_interval);
-    r.emplace_back("power", optional_real(c.power));
-    add("power", c.power_interval);
-    return r;
-}
+constexpr std::array finding_members = std::to_array<report::declared<finding>>({
+    {"group", "string", "of configurations with one baseline and subject",
+     [](auto& f) { return f.of.group; }},
+    {"configuration", "string", "baseline: what the others of the group are compared with",
+     [](auto& f) { return f.of.name; }},
+    {"settings", "string", "of the precision, as mx train --at takes them",
+     [](auto& f) { return f.of.settings; }},
+    {"from_step", "count", "steps of the baseline before the settings hold",
+     [](auto& f) { return f.from_step; }},
+    {"source", "string", "figure or table that asks; may be empty",
+     [](auto& f) { return f.of.source; }},
+    {"runs", "count", "seeds", [](auto& f) { return f.runs; }},
+    {"unstable", "count",
+     "runs with a loss above 10 times the median of the 100 before it, or none",
+     [](auto& f) { return f.unstable; }},
+    {"loss", "number?", "mean of the stable runs over the last steps",
+     [](auto& f) { return optional_real(f.loss); }},
+    {"pairs", "count", "seeds that the gap is the mean of; 0: no gap",
+     [](auto& f) { return f.gap ? f.gap->pairs : 0; }},
+    {"gap", "number?",
+     "loss less the baseline's, paired by seed, stable pairs only; null for fewer than two",
+     [](auto& f) { return mean(f.gap); }},
+    {"gap_low", "number?", "of the 95 % interval", [](auto& f) { return low(f.gap); }},
+    {"gap_high", "number?", "", [](auto& f) { return high(f.gap); }},
+    {"gap_share", "number?", "of the baseline's loss",
+     [](auto& f) { return optional_real(f.gap_share); }},
+    {"reached", "count", "measure steps: runs that come to the fixed loss",
+     [](auto& f) { return f.reached; }},
+    {"extra", "number?",
+     "measure steps: steps to the fixed loss over the baseline's, less 1; null where a run does "
+     "not come there",
+     [](auto& f) { return mean(f.extra); }},
+    {"extra_low", "number?", "of the 95 % interval", [](auto& f) { return low(f.extra); }},
+    {"extra_high", "number?", "", [](auto& f) { return high(f.extra); }},
+    {"significant", "boolean?",
+     "whether the interval of extra, or else of gap, excludes zero; null without a gap",
+     [](auto& f) { return f.gap ? report::value(f.significant()) : report::value(); }},
+    {"published", "number?", "what the paper has in place of gap, or extra",
+     [](auto& f) { return optional_real(f.of.published); }},
+    {"published_words", "string", "as the paper says it; may be empty",
+     [](auto& f) { return f.of.published_words; }},
+    {"error", "amount?",
+     "R-MSE / RMS of the operand whose recipe varies, mean over layers and seeds, on the "
+     "baseline's last step; null where none is measured",
+     [](auto& f) { return part_of<&operand_error::rmse_over_rms>(f.error); }},
+    {"error_over_amax", "amount?", "R-MSE / largest magnitude, likewise",
+     [](auto& f) { return part_of<&operand_error::rmse_over_amax>(f.error); }},
+    {"error_all", "amount?", "R-MSE / RMS over all elements of all layers, mean over seeds",
+     [](auto& f) { return part_of<&operand_error::rmse_over_rms_all>(f.error); }},
+    {"gain", "number?", "q.x / x.x, likewise",
+     [](auto& f) { return part_of<&operand_error::gain>(f.error); }},
+    {"stochastic", "boolean", "whether the varied recipe rounds stochastically",
+     [](auto& f) { return f.drawn(); }},
+});
 
-record pair_record(const pairing& p) {
-    record r{{"group", p.group},
-             {"configuration", p.name},
-             {"other", p.other},
-             {"error_ratio", optional_real(p.error_ratio)},
-             {"gain", optional_real(p.gain)},
-             {"other_gain", optional_real(p.other_gain)}};
-    add_gap(r, "gap", p.gap);
-    r.emplace_back("significant", p.significant());
-    return r;
-}
+constexpr std::array correlation_members = std::to_array<report::declared<correlation>>({
+    {"group", "string", "", [](auto& c) { return c.group; }},
+    {"over", "formats|deterministic|all",
+     "formats: each under its preset's rules; deterministic: all but stochastic rounding",
+     [](auto& c) { return c.over; }},
+    {"recipes", "count", "", [](auto& c) { return c.recipes; }},
+    {"spearman", "number?", "of error and gap over recipes",
+     [](auto& c) { return optional_real(c.spearman); }},
+    {"spearman_low", "number?", "of the bootstrap's 95 % interval over recipes",
+     [](auto& c) { return least(c.spearman_interval); }},
+    {"spearman_high", "number?", "", [](auto& c) { return most(c.spearman_interval); }},
+    {"power", "number?", "p of gap = c error^p, over positive gaps",
+     [](auto& c) { return optional_real(c.power); }},
+    {"power_low", "number?", "", [](auto& c) { return least(c.power_interval); }},
+    {"power_high", "number?", "", [](auto& c) { return most(c.power_interval); }},
+});
+
+constexpr std::array pair_members = std::to_array<report::declared<pairing>>({
+    {"group", "string", "", [](auto& p) { return p.group; }},
+    {"configuration", "string", "", [](auto& p) { return p.name; }},
+    {"other", "string", "configuration of the group that it is set beside",
+     [](auto& p) { return p.other; }},
+    {"error_ratio", "amount?", "R-MSE over the other's; null where none is measured",
+     [](auto& p) { return optional_real(p.error_ratio); }},
+    {"gain", "number?", "", [](auto& p) { return optional_real(p.gain); }},
+    {"other_gain", "number?", "", [](auto& p) { return optional_real(p.other_gain); }},
+    {"gap", "number?", "loss less the other's, paired by seed",
+     [](auto& p) { return mean(p.gap); }},
+    {"gap_low", "number?", "of the 95 % interval", [](auto& p) { return low(p.gap); }},
+    {"gap_high", "number?", "", [](auto& p) { return high(p.gap); }},
+    {"significant", "boolean", "whether the interval excludes zero",
+     [](auto& p) { return p.significant(); }},
+});
 
 std::string interval_text(const std::optional<interval>& i) {
     return i ? fmt::format(" (95 %: {:.2f} to {:.2f})", i->low, i->high) : "";
@@ -216,6 +251,88 @@ void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string
     }
 }
 
+report::value request_of(const study_plan& plan) {
+    record request;
+    for (const auto& [key, value] : lab::to_text(plan.request)) {
+        if (key != "seed" && key != "precision") request.emplace_back(key, value);
+    }
+    return request;
+}
+
+struct study_head {
+    const study_plan& plan;
+    std::optional<double> budget;
+    const std::string& command;
+    const findings& found;
+};
+
+constexpr std::array head_members = std::to_array<report::declared<study_head>>({
+    {"study", "correlation|recipes|hybrid|stages", "", [](auto& h) { return h.plan.of->name; }},
+    {"title", "string", "", [](auto& h) { return h.plan.of->title; }},
+    {"paper", "string", "", [](auto& h) { return h.plan.of->paper; }},
+    {"on", "proxy|olmo|llama", "the model that was trained",
+     [](auto& h) { return lab::name_of(h.plan.request.model); }},
+    {"loss_of", "training|held_out",
+     "what loss and gap are of: batches of training, or bytes of --text that are held out",
+     [](const study_head& h) {
+         return h.plan.request.text_file.empty() ? "training" : "held_out";
+     }},
+    {"loss_floor", "number?",
+     "nats per byte below which no model's expected loss lies; null where unknown",
+     [](auto& h) { return optional_real(floor_of(h.plan.request)); }},
+    {"budget_seconds", "amount?", "that seeds follow from; null where --seeds says them",
+     [](auto& h) { return optional_real(h.budget); }},
+    {"command", "string", "repeats the study bit for bit", [](auto& h) { return h.command; }},
+    {"request", "{string}", "of every run, but for seed and precision: options of mx train",
+     [](auto& h) { return request_of(h.plan); }},
+    {"seeds", "[count]", "", [](auto& h) { return report::value(report::to_list(h.plan.seeds)); }},
+    {"runs", "count", "trainings in all", [](auto& h) { return h.found.trained; }},
+    {"measure", "gap|steps", "what configurations are measured by",
+     [](auto& h) { return h.plan.of->measure == yardstick::gap ? "gap" : "steps"; }},
+    {"published", "string", "what the published figures are; may be empty",
+     [](auto& h) { return h.plan.of->published; }},
+    {"late_share", "share",
+     "last share of the steps that a loss is the mean over; at most half of the steps that a "
+     "configuration has to itself",
+     [](auto&) { return late_share; }},
+    {"target_share", "share",
+     "measure steps: the fixed loss is the baseline's after this share of the steps",
+     [](auto&) { return target_share; }},
+    {"window_share", "share", "measure steps: losses are means over this share of the steps",
+     [](auto&) { return window_share; }},
+});
+
+report::value pairs_of(const std::vector<pairing>& all) {
+    return report::to_list(all, [](auto& p) { return report::written(pair_members, p); });
+}
+
+constexpr std::array tail_members = std::to_array<report::declared<findings>>({
+    // The first correlation is of weights over formats, which is what the figure of Yang et al.
+    // shows.
+    {"spearman", "number?", "of the first of correlations: of weights over formats",
+     [](const findings& f) {
+         return f.correlations.empty() ? report::value()
+                                       : optional_real(f.correlations.front().spearman);
+     }},
+    {"correlations", "[#correlation]", "of error and gap; empty where no errors are measured",
+     [](const findings& f) {
+         return report::value(report::to_list(f.correlations, [](const correlation& c) {
+             return report::written(correlation_members, c);
+         }));
+     }},
+    {"twins", "[#pair]", "configurations beside the one of their group that differs in one thing",
+     [](auto& f) { return pairs_of(f.twins); }},
+    {"inversions", "[#pair]",
+     "recipes with an error at least 5 % larger than another's and a significantly smaller loss; "
+     "the clearest ten of each group",
+     [](auto& f) { return pairs_of(f.inversions); }},
+    {"pairs", "count",
+     "pairs searched for inversions; one in forty pairs of equal recipes is an inversion by chance",
+     [](auto& f) { return f.pairs; }},
+    {"agreement", "number?", "Spearman of gap, or extra, with what is published",
+     [](auto& f) { return optional_real(f.agreement); }},
+});
+
 }  // namespace
 
 std::vector<report::given_option> options_of(const lab::run_request& r,
@@ -250,44 +367,27 @@ std::vector<report::given_option> options_of(const lab::run_request& r,
 
 record head_of(const study_plan& plan, std::optional<double> budget, const std::string& command,
                const findings& f) {
-    record request;
-    for (const auto& [key, value] : lab::to_text(plan.request)) {
-        if (key != "seed" && key != "precision") request.emplace_back(key, value);
-    }
-    return {{"study", std::string(plan.of->name)},
-            {"title", std::string(plan.of->title)},
-            {"paper", std::string(plan.of->paper)},
-            {"on", std::string(lab::name_of(plan.request.model))},
-            {"loss_of", std::string(plan.request.text_file.empty() ? "training" : "held_out")},
-            {"loss_floor", optional_real(floor_of(plan.request))},
-            {"budget_seconds", optional_real(budget)},
-            {"command", command},
-            {"request", std::move(request)},
-            {"seeds", report::to_list(plan.seeds)},
-            {"runs", tally(f.trained)},
-            {"measure", std::string(plan.of->measure == yardstick::gap ? "gap" : "steps")},
-            {"published", std::string(plan.of->published)},
-            {"late_share", late_share},
-            {"target_share", target_share},
-            {"window_share", window_share}};
+    return report::written(head_members, {plan, budget, command, f});
 }
 
 std::vector<record> results_of(const study_plan&, const findings& f) {
     std::vector<record> rows;
-    for (const finding& one : f.all) rows.push_back(result_of(one));
+    for (const finding& one : f.all) rows.push_back(report::written(finding_members, one));
     return rows;
 }
 
-record tail_of(const findings& f) {
-    // Of weights over formats, which is what the figure of Yang et al. shows.
-    std::optional<double> first;
-    if (!f.correlations.empty()) first = f.correlations.front().spearman;
-    return {{"spearman", optional_real(first)},
-            {"correlations", report::to_list(f.correlations, correlation_record)},
-            {"twins", report::to_list(f.twins, pair_record)},
-            {"inversions", report::to_list(f.inversions, pair_record)},
-            {"pairs", tally(f.pairs)},
-            {"agreement", optional_real(f.agreement)}};
+record tail_of(const findings& f) { return report::written(tail_members, f); }
+
+report::document_schema study_schema() {
+    return report::document_schema("mx.study/1", "mx study",
+                                   "Configurations of a training beside their baselines.")
+        .members(head_members)
+        .member({"results", "[#finding]", "a configuration each, the baseline of a group first"})
+        .members(tail_members)
+        .member({"verdict", "[string]", "what the command says, a sentence each"})
+        .define("finding", finding_members)
+        .define("correlation", correlation_members)
+        .define("pair", pair_members);
 }
 
 std::vector<std::string> sentences_of(const study_plan& plan, const findings& f) {

@@ -8,6 +8,7 @@
 
 #include "libmx/experiments/findings.hpp"
 #include "libmx/report/command_line.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::experiments {
@@ -20,6 +21,8 @@ report::record head_of(const study_plan& plan, std::optional<double> budget,
 std::vector<report::record> results_of(const study_plan& plan, const findings& f);
 /// Correlations, pairs and agreement.
 report::record tail_of(const findings& f);
+/// The schema mx.study/1.
+report::document_schema study_schema();
 /// The verdict: what was found, what was not, and what the size does not allow to say.
 std::vector<std::string> sentences_of(const study_plan& plan, const findings& f);
 

@@ -116,6 +116,7 @@ class object_printer {
 }  // namespace
 
 std::string json_line(const record& r) { return dump(to_json(value(r))); }
+std::string json_indented(const record& r) { return to_json(value(r)).dump(2) + "\n"; }
 
 void write_json(const document& d, const layout&, const sink& out) {
     object_printer object(out);

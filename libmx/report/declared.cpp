@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/report/declared.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "libmx/base/named.hpp"
+#include "libmx/report/json_line.hpp"
+
+namespace mx::report {
+namespace {
+
+// Names of types that are JSON types with limits.
+struct limited_type {
+    std::string_view name;
+    std::string_view json_type;
+    std::string_view keyword = {};
+    std::int64_t limit = 0;
+};
+constexpr std::array limited_types{
+    limited_type{"count", "integer", "minimum", 0},
+    limited_type{"ordinal", "integer", "minimum", 1},
+    limited_type{"amount", "number", "minimum", 0},
+    limited_type{"positive", "number", "exclusiveMinimum", 0},
+    limited_type{"share", "number", "minimum", 0},
+};
+
+record texts_of(std::string_view words, bool nullable) {
+    list all;
+    while (!words.empty()) {
+        const std::size_t end = std::min(words.find('|'), words.size());
+        all.emplace_back(std::string(words.substr(0, end)));
+        words.remove_prefix(std::min(end + 1, words.size()));
+    }
+    if (nullable) all.emplace_back();
+    return {{"enum", std::move(all)}};
+}
+
+record keywords_of_type(std::string_view type) {
+    const bool nullable = type.ends_with('?');
+    if (nullable) type.remove_suffix(1);
+    const std::string_view inner =
+        type.substr(1, type.size() - std::min<std::size_t>(2, type.size()));
+    const auto named = [&](std::string_view name) -> value {
+        if (!nullable) return std::string(name);
+        return list{std::string(name), std::string("null")};
+    };
+    if (type.starts_with('['))
+        return {{"type", named("array")}, {"items", keywords_of_type(inner)}};
+    if (type.starts_with('{')) {
+        return {{"type", named("object")}, {"additionalProperties", keywords_of_type(inner)}};
+    }
+    if (type.starts_with('=')) return texts_of(type.substr(1), nullable);
+    if (type.starts_with('#') || type.starts_with('@')) {
+        const std::size_t at = type.find('#');
+        const std::string file = at == 0 ? "" : fmt::format("{}.json", type.substr(1, at - 1));
+        record r{{"$ref", fmt::format("{}#/$defs/{}", file, type.substr(at + 1))}};
+        if (!nullable) return r;
+        return {{"anyOf", list{std::move(r), record{{"type", std::string("null")}}}}};
+    }
+    if (type.find('|') != std::string_view::npos) return texts_of(type, nullable);
+    const limited_type* limited = base::find_named(limited_types, type);
+    record r{{"type", named(limited != nullptr ? limited->json_type : type)}};
+    if (limited != nullptr) r.emplace_back(limited->keyword, limited->limit);
+    if (type == "share") r.emplace_back("maximum", std::int64_t{1});
+    return r;
+}
+
+}  // namespace
+
+void document_schema::record_schema::add(const member_type& m) {
+    record keywords;
+    if (!m.text.empty()) keywords.emplace_back("description", std::string(m.text));
+    for (auto& keyword : keywords_of_type(m.type)) keywords.push_back(std::move(keyword));
+    properties.emplace_back(m.name, std::move(keywords));
+    if (m.always) required.emplace_back(std::string(m.name));
+}
+
+record document_schema::record_schema::written() const {
+    return {{"type", std::string("object")},
+            {"properties", properties},
+            {"required", required},
+            {"additionalProperties", false}};
+}
+
+document_schema::document_schema(std::string_view schema, std::string_view title,
+                                 std::string_view text)
+    : schema_(schema),
+      head_{{"$schema", std::string("https://json-schema.org/draft/2020-12/schema")},
+            {"title", std::string(title)},
+            {"description", std::string(text)}} {
+    members_.properties.emplace_back(
+        "schema",
+        record{{"description", std::string("the form of this document")}, {"const", schema_}});
+    members_.required.emplace_back(std::string("schema"));
+    member({"tool", "@common#tool", ""});
+}
+
+document_schema& document_schema::member(const member_type& m) {
+    members_.add(m);
+    return *this;
+}
+
+std::string document_schema::file() const {
+    std::string name = schema_.substr(schema_.find('.') + 1);
+    std::ranges::replace(name, '/', '-');
+    return name + ".json";
+}
+
+std::string document_schema::text() const {
+    record all = head_;
+    for (auto& keyword : members_.written()) all.push_back(std::move(keyword));
+    if (!definitions_.empty()) all.emplace_back("$defs", definitions_);
+    return json_indented(all);
+}
+
+}  // namespace mx::report
