@@ -16,6 +16,7 @@
 #include "libmx/experiments/records.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
+#include "libmx/pages/views/gate_view.hpp"
 #include "libmx/report/writers.hpp"
 
 namespace mx::app {
@@ -143,7 +144,15 @@ page_list manual_pages() {
 
 /// THE LIST of schemas that are made from declarations.
 constexpr std::array schemas{
+    documents::accumulator_schema,
+    documents::accumulators_schema,
+    documents::dialect_differences_schema,
+    documents::dialect_schema,
+    documents::dialects_schema,
+    documents::metrics_schema,
+    documents::rules_schema,
     experiments::study_schema,
+    pages::gate_schema,
 };
 
 page_list shared_files() {

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/named.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/gemm/accumulator_keys.hpp"
@@ -80,14 +81,43 @@ report::value key_value(const accumulator& m, const accumulator_key& key) {
     return key.applies(m.how) ? report::value(key.get(m)) : undefined();
 }
 
+// Every name of a policy, as the type of a member.
+std::string one_of(const auto& words) { return base::joined(base::names_of(words), "|"); }
+const std::string algorithm_type = one_of(gemm::algorithm_words),
+                  intake_type = one_of(gemm::intake_words),
+                  conversion_type = one_of(gemm::conversion_words),
+                  evidence_type = one_of(gemm::evidence_words);
+
+// The members of a model before and behind its keys.
+const std::array first_members = std::to_array<report::declared<accumulator>>({
+    {"name", "string", "", [](auto& m) { return m.name; }},
+    {"chip", "string", "", [](auto& m) { return chip_text(m); }},
+    {"instruction", "string", "empty: software", [](auto& m) { return m.instruction; }},
+    {"algorithm", algorithm_type, "how products are added",
+     [](auto& m) { return word_of(gemm::algorithm_words, m.how).name; }},
+    {"intake", intake_type, "how operands enter",
+     [](auto& m) { return word_of(gemm::intake_words, m.enters).name; }},
+    {"operands", "string", "formats it takes, separated by spaces",
+     [](auto& m) { return operands_text(m); }},
+    {"scales", "string", "scale formats and blocks it takes, or none",
+     [](auto& m) { return scales_text(m); }},
+});
+const std::array last_members = std::to_array<report::declared<accumulator>>({
+    {"evidence", evidence_type, "how well the model is known",
+     [](auto& m) { return word_of(gemm::evidence_words, m.known_from).name; }},
+    {"evidence_operands", "string", "the operands that the evidence is about",
+     [](auto& m) {
+         accumulator compared = m;
+         compared.operands = m.compared & m.operands;
+         return operands_text(compared);
+     }},
+    {"evidence_mixed", "boolean", "the evidence is also about operands of two formats",
+     [](auto& m) { return m.mixed_compared; }},
+    {"remark", "string", "", [](auto& m) { return m.remark; }},
+});
+
 report::record record_of(const accumulator& m) {
-    report::record r{{"name", text(m.name)},
-                     {"chip", chip_text(m)},
-                     {"instruction", text(m.instruction)},
-                     {"algorithm", text(word_of(gemm::algorithm_words, m.how).name)},
-                     {"intake", text(word_of(gemm::intake_words, m.enters).name)},
-                     {"operands", operands_text(m)},
-                     {"scales", scales_text(m)}};
+    report::record r = report::written(first_members, m);
     for (const accumulator_key& key : gemm::accumulator_keys()) {
         r.emplace_back(key.name, key_value(m, key));
     }
@@ -97,12 +127,7 @@ report::record record_of(const accumulator& m) {
             if (name == "convert") value = text(word_of(gemm::conversion_words, m.convert).name);
         }
     }
-    accumulator compared = m;
-    compared.operands = m.compared & m.operands;
-    r.emplace_back("evidence", text(word_of(gemm::evidence_words, m.known_from).name));
-    r.emplace_back("evidence_operands", operands_text(compared));
-    r.emplace_back("evidence_mixed", m.mixed_compared);
-    r.emplace_back("remark", text(m.remark));
+    for (auto& member : report::written(last_members, m)) r.push_back(std::move(member));
     return r;
 }
 
@@ -246,6 +271,31 @@ report::document accumulators(const std::vector<std::string>& names) {
     if (names.size() > 1) base::refuse("explain accumulators takes one model");
     return names.empty() ? accumulators_document()
                          : accumulator_document(gemm::parse_accumulator(names.front()));
+}
+
+report::document_schema accumulators_schema() {
+    std::vector<report::member_type> all(first_members.begin(), first_members.end());
+    for (const accumulator_key& key : gemm::accumulator_keys()) {
+        all.push_back({key.name,
+                       key.name == "convert" ? std::string_view(conversion_type) : "string?",
+                       key.summary});
+    }
+    all.insert(all.end(), last_members.begin(), last_members.end());
+    return report::document_schema("mx.accumulators/1", "mx explain accumulators",
+                                   "The models of matrix units.")
+        .member({"results", "[#model]", "a model each"})
+        .define("model", all);
+}
+
+report::document_schema accumulator_schema() {
+    constexpr std::array fields{report::member_type{"field", "string", ""},
+                                report::member_type{"value", "string", ""},
+                                report::member_type{"meaning", "string", ""}};
+    return report::document_schema("mx.accumulator/1", "mx explain accumulators MODEL",
+                                   "One model of a matrix unit.")
+        .member({"accumulator", "@accumulators-1#model", "the model"})
+        .member({"results", "[#field]", "its fields in words"})
+        .define("field", fields);
 }
 
 }  // namespace mx::documents

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <string_view>
 #include <utility>
 
@@ -46,13 +47,24 @@ std::string with_mark(const codec::dialect_answer& a, std::string_view words) {
     return fmt::format("{} [{}]", words, mark_of(a.mark));
 }
 
+constexpr std::array dialect_members = std::to_array<report::declared<dialect>>({
+    {"name", "string", "", [](auto& d) { return d.name; }},
+    {"summary", "string", "", [](auto& d) { return d.summary; }},
+    {"source", "string", "revision of the implementation, or the document",
+     [](auto& d) { return d.source; }},
+    {"version", "string?", "the release that was looked at; null where only a commit is known",
+     [](auto& d) { return d.version.empty() ? undefined() : text(d.version); }},
+    {"verified_by", "string", "what holds the emulation to it",
+     [](auto& d) { return d.verified_by; }},
+    {"blocks", "boolean", "it quantizes blocks", [](auto& d) { return d.blocks; }},
+});
+constexpr report::member_type evidence_member{
+    "evidence", "C|R|S|T?",
+    "how the answer is known: C a conversion that was run, R code that was run, T a transcription, "
+    "S source that was read; null: no answer"};
+
 report::record record_of(const dialect& d) {
-    report::record r{{"name", text(d.name)},
-                     {"summary", text(d.summary)},
-                     {"source", text(d.source)},
-                     {"version", d.version.empty() ? undefined() : text(d.version)},
-                     {"verified_by", text(d.verified_by)},
-                     {"blocks", d.blocks}};
+    report::record r = report::written(dialect_members, d);
     for (const offer& o : dialect_offers) r.emplace_back(o.name, offer_words(d, o));
     for (const dialect_column& c : dialect_columns()) {
         const codec::dialect_answer a = c.answer(d);
@@ -62,6 +74,45 @@ report::record record_of(const dialect& d) {
     }
     return r;
 }
+
+// dialect_members and those that record_of adds.
+report::document_schema& define_dialect(report::document_schema& s) {
+    std::vector<report::member_type> all(dialect_members.begin(), dialect_members.end());
+    for (const offer& o : dialect_offers) all.push_back({o.name, "string", o.question});
+    std::deque<std::string> texts;  // members point to them
+    for (const dialect_column& c : dialect_columns()) {
+        texts.push_back(fmt::format("{} null: does not apply", c.question));
+        all.push_back({c.name, "string?", texts.back()});
+        texts.push_back(fmt::format("{}_evidence", c.name));
+        all.push_back({texts.back(), evidence_member.type, evidence_member.text});
+    }
+    return s.define("dialect", all);
+}
+
+// An answer of one dialect.
+struct answered {
+    std::string_view name, question;
+    std::string answer;
+    std::string_view evidence;
+};
+constexpr std::array answer_members = std::to_array<report::declared<answered>>({
+    {"name", "string", "", [](auto& a) { return a.name; }},
+    {"question", "string", "", [](auto& a) { return a.question; }},
+    {"answer", "string", "", [](auto& a) { return a.answer; }},
+    {"evidence", evidence_member.type, evidence_member.text, [](auto& a) { return a.evidence; }},
+});
+
+// The answers of two dialects.
+struct both_answered {
+    std::string_view name, question;
+    std::string a, b;
+};
+constexpr std::array difference_members = std::to_array<report::declared<both_answered>>({
+    {"name", "string", "", [](auto& d) { return d.name; }},
+    {"question", "string", "", [](auto& d) { return d.question; }},
+    {"a", "string", "", [](auto& d) { return d.a; }},
+    {"b", "string", "", [](auto& d) { return d.b; }},
+});
 
 // The questions that `a` and `b` answer differently, by name.
 std::string differing(const dialect& a, const dialect& b) {
@@ -154,18 +205,16 @@ report::document dialect_document(const dialect& d) {
     doc.head.emplace_back("dialect", record_of(d));
     std::vector<report::record> rows;
     for (const offer& o : dialect_offers) {
-        rows.push_back({{"name", text(o.name)},
-                        {"question", text(o.question)},
-                        {"answer", offer_words(d, o)},
-                        {"evidence", text(mark_of(codec::evidence::source))}});
+        rows.push_back(report::written(answer_members, {o.name, o.question, offer_words(d, o),
+                                                        mark_of(codec::evidence::source)}));
     }
     for (const dialect_column& c : dialect_columns()) {
         const codec::dialect_answer a = c.answer(d);
-        rows.push_back({{"name", text(c.name)},
-                        {"question", text(c.question)},
-                        {"answer", a.applies ? text(a.words.meaning)
-                                             : report::value(fmt::format("({})", a.words.word))},
-                        {"evidence", text(mark_of(a.mark))}});
+        rows.push_back(report::written(
+            answer_members,
+            {c.name, c.question,
+             a.applies ? std::string(a.words.meaning) : fmt::format("({})", a.words.word),
+             mark_of(a.mark)}));
     }
     for (const report::record& r : rows) doc.results.push_back(r);
     doc.sections.push_back({fmt::format("{}: {}", d.name, d.summary),
@@ -184,10 +233,8 @@ report::document dialect_differences(const dialect& a, const dialect& b) {
     std::vector<report::record> rows;
     const auto add = [&](std::string_view name, std::string_view question, std::string of_a,
                          std::string of_b) {
-        rows.push_back({{"name", text(name)},
-                        {"question", text(question)},
-                        {"a", std::move(of_a)},
-                        {"b", std::move(of_b)}});
+        rows.push_back(report::written(difference_members,
+                                       {name, question, std::move(of_a), std::move(of_b)}));
     };
     for (const offer& o : dialect_offers) {
         const std::string of_a = offer_words(a, o);
@@ -232,6 +279,30 @@ report::document dialects(const std::vector<std::string>& names) {
     if (names.empty()) return dialects_document();
     if (names.size() == 1) return dialect_document(dialect_named(names[0]));
     return dialect_differences(dialect_named(names[0]), dialect_named(names[1]));
+}
+
+report::document_schema dialects_schema() {
+    report::document_schema s("mx.dialects/1", "mx explain dialects",
+                              "The implementations whose behaviour a recipe can follow.");
+    s.member({"results", "[#dialect]", "a dialect each"});
+    return define_dialect(s);
+}
+
+report::document_schema dialect_schema() {
+    return report::document_schema("mx.dialect/1", "mx explain dialects NAME",
+                                   "One dialect, question by question.")
+        .member({"dialect", "@dialects-1#dialect", "the dialect"})
+        .member({"results", "[#answer]", "a question each"})
+        .define("answer", answer_members);
+}
+
+report::document_schema dialect_differences_schema() {
+    return report::document_schema("mx.dialect_differences/1", "mx explain dialects NAME NAME",
+                                   "Where two dialects differ.")
+        .member({"a", "@dialects-1#dialect", "the first"})
+        .member({"b", "@dialects-1#dialect", "the second"})
+        .member({"results", "[#difference]", "a question that they answer differently each"})
+        .define("difference", difference_members);
 }
 
 }  // namespace mx::documents

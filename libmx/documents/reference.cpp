@@ -50,31 +50,64 @@ void add_section(report::document& d, report::section s) {
     d.sections.push_back(std::move(s));
 }
 
+struct rule_entry {
+    std::string_view kind, name;
+    std::string key;
+    std::string_view definition, source = {}, values = {};
+};
+report::value text_if_any(std::string_view s) { return s.empty() ? pages::undefined() : text(s); }
+
+constexpr std::array rule_members = std::to_array<report::declared<rule_entry>>({
+    {"kind", "scale rule|rounding|recipe key", "", [](auto& r) { return r.kind; }},
+    {"name", "string", "", [](auto& r) { return r.name; }},
+    {"key", "string", "how it is written in a recipe", [](auto& r) { return r.key; }},
+    {"definition", "string", "", [](auto& r) { return r.definition; }},
+    {"source", "string", "of scale rules", [](auto& r) { return text_if_any(r.source); }, false},
+    {"values", "string", "of recipe keys: what they take",
+     [](auto& r) { return text_if_any(r.values); }, false},
+});
+
+constexpr std::array metric_members = std::to_array<report::declared<metrics::metric>>({
+    {"kind", "=metric", "", [](auto&) { return "metric"; }},
+    {"name", "string", "", [](auto& m) { return m.name; }},
+    {"unit", "string", "empty: that of the values, or none", [](auto& m) { return m.unit; }},
+    {"definition", "string", "", [](auto& m) { return m.definition; }},
+    {"option", "string", "that it requires; empty: none",
+     [](auto& m) { return metrics::option_of(m.collected); }},
+});
+
 }  // namespace
+
+report::document_schema rules_schema() {
+    return report::document_schema("mx.rules/1", "mx explain rules",
+                                   "Scale rules, roundings and keys of recipes.")
+        .member({"results", "[#entry]", "an entry each"})
+        .define("entry", rule_members);
+}
+
+report::document_schema metrics_schema() {
+    return report::document_schema("mx.metrics/1", "mx explain metrics",
+                                   "The metrics of a tensor under a recipe.")
+        .member({"results", "[#entry]", "an entry each"})
+        .define("entry", metric_members);
+}
 
 report::document rules(const std::vector<std::string>& names) {
     std::vector<report::record> rules;
     for (const auto& r : scale::scale_rules) {
-        rules.push_back({{"kind", text("scale rule")},
-                         {"name", text(r.name)},
-                         {"key", fmt::format("scale={}", r.name)},
-                         {"definition", text(r.definition)},
-                         {"source", text(r.source)}});
+        rules.push_back(report::written(
+            rule_members,
+            {"scale rule", r.name, fmt::format("scale={}", r.name), r.definition, r.source}));
     }
     std::vector<report::record> roundings;
     for (const auto& r : format::roundings) {
-        roundings.push_back({{"kind", text("rounding")},
-                             {"name", text(r.name)},
-                             {"key", fmt::format("round={}", r.name)},
-                             {"definition", text(r.summary)}});
+        roundings.push_back(report::written(
+            rule_members, {"rounding", r.name, fmt::format("round={}", r.name), r.summary}));
     }
     std::vector<report::record> keys;
     for (const auto& k : codec::recipe_keys()) {
-        keys.push_back({{"kind", text("recipe key")},
-                        {"name", text(k.name)},
-                        {"key", text(k.name)},
-                        {"definition", text(k.summary)},
-                        {"values", text(k.values)}});
+        keys.push_back(report::written(
+            rule_members, {"recipe key", k.name, std::string(k.name), k.summary, {}, k.values}));
     }
     require_known("rule, rounding or key of recipes", names,
                   std::array<const std::vector<report::record>*, 3>{&rules, &roundings, &keys});
@@ -104,11 +137,7 @@ report::document rules(const std::vector<std::string>& names) {
 report::document metrics(const std::vector<std::string>& names) {
     std::vector<report::record> rows;
     for (const metrics::metric& m : metrics::all()) {
-        rows.push_back({{"kind", text("metric")},
-                        {"name", text(m.name)},
-                        {"unit", text(m.unit)},
-                        {"definition", text(m.definition)},
-                        {"option", text(metrics::option_of(m.collected))}});
+        rows.push_back(report::written(metric_members, m));
     }
     require_known("metric", names, std::array<const std::vector<report::record>*, 1>{&rows});
     report::document d;

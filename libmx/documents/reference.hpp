@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 
 namespace mx::documents {
@@ -24,6 +25,15 @@ report::document metrics(const std::vector<std::string>& names);
 
 /// Every accumulator model, or one with all its fields: NAME[:key=value,...].
 report::document accumulators(const std::vector<std::string>& names);
+
+// Their schemas, and those of one dialect, the differences of two, and one model.
+report::document_schema dialects_schema();
+report::document_schema dialect_schema();
+report::document_schema dialect_differences_schema();
+report::document_schema rules_schema();
+report::document_schema metrics_schema();
+report::document_schema accumulators_schema();
+report::document_schema accumulator_schema();
 
 struct explain_options {
     std::string subject;  ///< a list, or what is in one

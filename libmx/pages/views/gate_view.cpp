@@ -26,23 +26,60 @@ report::value limit_of(const analysis::gate_rule& rule) {
     return rule.compare == nullptr ? undefined() : real(rule.limit);
 }
 
+constexpr std::string_view comparisons = "<|<=|>|>=|==|!=?";
+
+struct judged_rule {
+    const analysis::gate_rule& rule;
+    const gate::rule_verdict& found;
+};
+constexpr std::array rule_members = std::to_array<report::declared<judged_rule>>({
+    {"rule", "string", "as given", [](auto& r) { return r.rule.text; }},
+    {"class", "string?", "a role, a name, or summary; null: every result",
+     [](auto& r) { return text_or_null(r.rule.subject_text); }},
+    {"metric", "string", "", [](auto& r) { return r.rule.metric; }},
+    {"comparison", comparisons, "null: the rule policy", [](auto& r) { return symbol_of(r.rule); }},
+    {"limit", "number?", "null: the rule policy", [](auto& r) { return limit_of(r.rule); }},
+    {"or_null", "boolean", "an undefined figure keeps the rule",
+     [](auto& r) { return r.rule.or_null; }},
+    {"checked", "count", "results that it was held against",
+     [](auto& r) { return r.found.checked; }},
+    {"broken", "count", "", [](auto& r) { return r.found.broken; }},
+    {"undefined", "count", "", [](auto& r) { return r.found.undefined; }},
+    {"holds", "boolean", "", [](auto& r) { return r.found.holds(); }},
+    {"problem", "string?", "why nothing was checked",
+     [](auto& r) { return text_or_null(r.found.problem); }},
+});
+
+struct ruled_breach {
+    const analysis::gate_rule& rule;
+    const gate::breach& of;
+};
+constexpr std::array breach_members = std::to_array<report::declared<ruled_breach>>({
+    {"rule", "string", "", [](auto& b) { return b.rule.text; }},
+    {"file", "string?", "null: a summary", [](auto& b) { return text_or_null(b.of.file); }},
+    {"tensor", "string?", "null: a summary", [](auto& b) { return text_or_null(b.of.tensor); }},
+    {"recipe", "string", "", [](auto& b) { return b.of.recipe; }},
+    {"metric", "string", "",
+     [](auto& b) { return b.of.reached ? text(b.of.reached->of->name) : text(b.rule.metric); }},
+    {"value", "number?", "null: undefined", [](auto& b) { return report::to_value(b.of.figure); }},
+    {"comparison", comparisons, "",
+     [](auto& b) { return b.of.reached ? text("<") : symbol_of(b.rule); }},
+    {"limit", "number?", "",
+     [](auto& b) { return b.of.reached ? real(b.of.reached->limit) : limit_of(b.rule); }},
+});
+
+constexpr std::array head_members = std::to_array<report::declared<gate::gate_verdict>>({
+    {"holds", "boolean", "every rule holds", [](auto& v) { return v.holds(); }},
+    {"records", "count", "results that were read", [](auto& v) { return v.records; }},
+    {"tensors", "count", "", [](auto& v) { return v.tensors; }},
+    {"recipes", "count", "", [](auto& v) { return v.recipes; }},
+});
+
 report::list listed_rules(const std::vector<analysis::gate_rule>& rules,
                           const gate::gate_verdict& verdict) {
     report::list list;
     for (std::size_t i = 0; i < rules.size(); ++i) {
-        const analysis::gate_rule& rule = rules[i];
-        const gate::rule_verdict& v = verdict.rules[i];
-        list.emplace_back(report::record{{"rule", rule.text},
-                                         {"class", text_or_null(rule.subject_text)},
-                                         {"metric", rule.metric},
-                                         {"comparison", symbol_of(rule)},
-                                         {"limit", limit_of(rule)},
-                                         {"or_null", rule.or_null},
-                                         {"checked", integer(v.checked)},
-                                         {"broken", integer(v.broken)},
-                                         {"undefined", integer(v.undefined)},
-                                         {"holds", v.holds()},
-                                         {"problem", text_or_null(v.problem)}});
+        list.emplace_back(report::written(rule_members, {rules[i], verdict.rules[i]}));
     }
     return list;
 }
@@ -159,27 +196,28 @@ report::document gate_document(const std::vector<analysis::gate_rule>& rules,
     report::document d;
     d.head = document_head("mx.gate/1");
     d.head.emplace_back("inputs", results_list(inputs.files));
-    d.head.emplace_back("holds", verdict.holds());
-    d.head.emplace_back("records", integer(verdict.records));
-    d.head.emplace_back("tensors", integer(verdict.tensors));
-    d.head.emplace_back("recipes", integer(verdict.recipes));
+    for (auto& member : report::written(head_members, verdict)) d.head.push_back(std::move(member));
     report::list list = listed_rules(rules, verdict);
     for (const gate::breach& b : verdict.breaches) {
-        const analysis::gate_rule& rule = rules[b.rule];
-        d.results.push_back({{"rule", rule.text},
-                             {"file", text_or_null(b.file)},
-                             {"tensor", text_or_null(b.tensor)},
-                             {"recipe", b.recipe},
-                             {"metric", b.reached ? text(b.reached->of->name) : text(rule.metric)},
-                             {"value", b.figure ? real(*b.figure) : undefined()},
-                             {"comparison", b.reached ? text("<") : symbol_of(rule)},
-                             {"limit", b.reached ? real(b.reached->limit) : limit_of(rule)}});
+        d.results.push_back(report::written(breach_members, {rules[b.rule], b}));
     }
     d.sections.push_back(rule_section(list, verdict));
     if (!d.results.empty()) d.sections.push_back(breach_section(d.results, verdict, top));
     d.sections.push_back(verdict_section(rules, verdict));
     d.head.emplace_back("rules", std::move(list));
     return d;
+}
+
+report::document_schema gate_schema() {
+    return report::document_schema("mx.gate/1", "mx gate",
+                                   "Rules that results must keep, and the results that break them.")
+        .member({"verdict", "[string]", "what the command says, a sentence each"})
+        .member({"inputs", "[@common#input]", "files that were read, in the order given"})
+        .members(head_members)
+        .member({"rules", "[#rule]", "a rule each, in the order given"})
+        .member({"results", "[#breach]", "a result that breaks a rule each"})
+        .define("rule", rule_members)
+        .define("breach", breach_members);
 }
 
 }  // namespace mx::pages

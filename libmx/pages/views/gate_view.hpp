@@ -2,6 +2,7 @@
 // The output of `mx gate`.
 #pragma once
 
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 #include "libmx/studies/gate/gate.hpp"
 
@@ -21,5 +22,8 @@ std::string gate_problem(const gate::rule_verdict& v);
 
 /// [{"path", "bytes"}] of results files.
 report::list results_list(const std::vector<analysis::results_input>& inputs);
+
+/// The schema mx.gate/1.
+report::document_schema gate_schema();
 
 }  // namespace mx::pages
