@@ -18,6 +18,7 @@
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/views/gate_view.hpp"
 #include "libmx/report/writers.hpp"
+#include "libmx/studies/products/stages.hpp"
 
 namespace mx::app {
 namespace {
@@ -152,6 +153,8 @@ constexpr std::array schemas{
     documents::metrics_schema,
     documents::rules_schema,
     experiments::study_schema,
+    products::gemm_schema,
+    products::stages_schema,
     pages::gate_schema,
 };
 

@@ -127,7 +127,7 @@ report::record record_of(const accumulator& m) {
             if (name == "convert") value = text(word_of(gemm::conversion_words, m.convert).name);
         }
     }
-    for (auto& member : report::written(last_members, m)) r.push_back(std::move(member));
+    report::append(r, last_members, m);
     return r;
 }
 
@@ -274,13 +274,14 @@ report::document accumulators(const std::vector<std::string>& names) {
 }
 
 report::document_schema accumulators_schema() {
-    std::vector<report::member_type> all(first_members.begin(), first_members.end());
+    report::member_list all;
+    all.add(first_members);
     for (const accumulator_key& key : gemm::accumulator_keys()) {
-        all.push_back({key.name,
-                       key.name == "convert" ? std::string_view(conversion_type) : "string?",
-                       key.summary});
+        const std::string_view type =
+            key.name == "convert" ? std::string_view(conversion_type) : "string?";
+        all.add({key.name, type, key.summary});
     }
-    all.insert(all.end(), last_members.begin(), last_members.end());
+    all.add(last_members);
     return report::document_schema("mx.accumulators/1", "mx explain accumulators",
                                    "The models of matrix units.")
         .member({"results", "[#model]", "a model each"})

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <string_view>
 #include <utility>
 
@@ -77,14 +76,12 @@ report::record record_of(const dialect& d) {
 
 // dialect_members and those that record_of adds.
 report::document_schema& define_dialect(report::document_schema& s) {
-    std::vector<report::member_type> all(dialect_members.begin(), dialect_members.end());
-    for (const offer& o : dialect_offers) all.push_back({o.name, "string", o.question});
-    std::deque<std::string> texts;  // members point to them
+    report::member_list all;
+    all.add(dialect_members);
+    for (const offer& o : dialect_offers) all.add({o.name, "string", o.question});
     for (const dialect_column& c : dialect_columns()) {
-        texts.push_back(fmt::format("{} null: does not apply", c.question));
-        all.push_back({c.name, "string?", texts.back()});
-        texts.push_back(fmt::format("{}_evidence", c.name));
-        all.push_back({texts.back(), evidence_member.type, evidence_member.text});
+        all.add({c.name, "string?", c.question});
+        all.add(evidence_member, fmt::format("{}_", c.name));
     }
     return s.define("dialect", all);
 }
@@ -283,7 +280,8 @@ report::document dialects(const std::vector<std::string>& names) {
 
 report::document_schema dialects_schema() {
     report::document_schema s("mx.dialects/1", "mx explain dialects",
-                              "The implementations whose behaviour a recipe can follow.");
+                              "The implementations whose behaviour a recipe can follow. null: the "
+                              "question does not apply.");
     s.member({"results", "[#dialect]", "a dialect each"});
     return define_dialect(s);
 }

@@ -84,6 +84,14 @@ record document_schema::record_schema::written() const {
             {"additionalProperties", false}};
 }
 
+member_list& member_list::add(const member_type& m, std::string_view prefix) {
+    all_.push_back(m);
+    if (!prefix.empty()) {
+        all_.back().name = names_.emplace_back(fmt::format("{}{}", prefix, m.name));
+    }
+    return *this;
+}
+
 document_schema::document_schema(std::string_view schema, std::string_view title,
                                  std::string_view text)
     : schema_(schema),

@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libmx/report/members.hpp"
 #include "libmx/report/record.hpp"
@@ -42,16 +44,44 @@ struct declared : member_type {
           of([](const T& x) -> value { return to_value(Read{}(x)); }) {}
 };
 
-/// The record of `x`, in the order of the declarations.
+/// Adds the members of `x` to a record, in the order of the declarations.
+template <typename T, std::size_t N>
+void append(record& r, const std::array<declared<T>, N>& members, const T& x,
+            const std::string& prefix = {}) {
+    for (const declared<T>& m : members) {
+        value v = m.of(x);
+        if (!m.always && std::holds_alternative<std::monostate>(v)) continue;
+        r.emplace_back(prefix + std::string(m.name), std::move(v));
+    }
+}
+/// The record of `x`.
 template <typename T, std::size_t N>
 record written(const std::array<declared<T>, N>& members, const T& x) {
     record r;
-    for (const declared<T>& m : members) {
-        value v = m.of(x);
-        if (m.always || !std::holds_alternative<std::monostate>(v)) r.emplace_back(m.name, v);
-    }
+    append(r, members, x);
     return r;
 }
+
+/// Members of several declarations, some under names with a prefix.
+class member_list {
+  public:
+    member_list() = default;
+    member_list(const member_list&) = delete;
+    member_list& operator=(const member_list&) = delete;
+
+    member_list& add(const member_type& m, std::string_view prefix = {});
+    template <typename Members>
+    member_list& add(const Members& all, std::string_view prefix = {}) {
+        for (const member_type& m : all) add(m, prefix);
+        return *this;
+    }
+    auto begin() const { return all_.begin(); }
+    auto end() const { return all_.end(); }
+
+  private:
+    std::deque<std::string> names_;
+    std::vector<member_type> all_;
+};
 
 /// The JSON Schema of a document, which rejects members that it does not declare.
 class document_schema {

@@ -87,12 +87,7 @@ int run_stages(const stages_options& o) {
         if (o.tensors[t].text.empty()) continue;
         io::tensor_info info;
         tensors[t] = reader.read(o.tensors[t], fmt::format("--{}", layer_tensor_names[t]), &info);
-        described.emplace_back(
-            std::string(layer_tensor_names[t]),
-            report::record{{"file", info.file},
-                           {"tensor", info.name},
-                           {"dtype", std::string(tensor::row_of(info.type).name)},
-                           {"shape", shape_value(info.shape)}});
+        described.emplace_back(layer_tensor_names[t], products::tensor_record(info));
     }
     const std::size_t w = index_of(products::layer_tensor::w);
     if (o.transpose_w) tensors[w] = products::transposed(*tensors[w]);

@@ -196,7 +196,7 @@ report::document gate_document(const std::vector<analysis::gate_rule>& rules,
     report::document d;
     d.head = document_head("mx.gate/1");
     d.head.emplace_back("inputs", results_list(inputs.files));
-    for (auto& member : report::written(head_members, verdict)) d.head.push_back(std::move(member));
+    report::append(d.head, head_members, verdict);
     report::list list = listed_rules(rules, verdict);
     for (const gate::breach& b : verdict.breaches) {
         d.results.push_back(report::written(breach_members, {rules[b.rule], b}));

@@ -6,59 +6,131 @@
 namespace mx::products {
 namespace {
 
-void append_figures(report::record& r, const product_figures& f) {
-    append_errors(r, "accumulation_", f.accumulation);
-    append_errors(r, "total_", f.total);
-}
+struct shown_product {
+    const gemm_study& s;
+    const gemm_request& request;
+    const model_product& p;
+};
+constexpr std::array product_members = std::to_array<report::declared<shown_product>>({
+    {"model", "string", "", [](auto& x) { return gemm::to_string(x.p.model); }},
+    {"instruction", "string", "empty: software", [](auto& x) { return x.p.model.instruction; }},
+    {"recipe_a", "string", "", [](auto& x) { return to_string(x.request.recipe_a); }},
+    {"recipe_b", "string", "", [](auto& x) { return to_string(x.request.recipe_b); }},
+    {"m", "count", "rows", [](auto& x) { return x.s.m; }},
+    {"n", "count", "columns", [](auto& x) { return x.s.n; }},
+    {"k", "count", "depth", [](auto& x) { return x.s.k; }},
+    {"form_a", "string", "what the model was given of A", [](auto& x) { return x.p.form_a; }},
+    {"form_b", "string", "", [](auto& x) { return x.p.form_b; }},
+    {"inexact_a", "count", "values of A that this changed", [](auto& x) { return x.p.inexact_a; }},
+    {"inexact_b", "count", "", [](auto& x) { return x.p.inexact_b; }},
+});
 
+struct shown_difference {
+    const gemm_study& s;
+    const model_difference& d;
+};
 std::string name_of(const gemm_study& s, std::size_t product) {
     return gemm::to_string(s.products[product].model);
 }
+constexpr std::array models_members = std::to_array<report::declared<shown_difference>>({
+    {"model", "string", "", [](auto& x) { return name_of(x.s, x.d.first); }},
+    {"other", "string", "", [](auto& x) { return name_of(x.s, x.d.second); }},
+});
+constexpr std::array share_members = std::to_array<report::declared<value_errors>>({
+    {"differing_share", "share?", "",
+     [](auto& e) { return report::share(e.differing, e.counted()); }},
+});
+
+struct shown_growth {
+    const gemm_study& s;
+    const growth_point& p;
+};
+constexpr std::array growth_members = std::to_array<report::declared<shown_growth>>({
+    {"model", "string", "", [](auto& x) { return name_of(x.s, x.p.product); }},
+    {"k", "count", "", [](auto& x) { return x.p.depth; }},
+});
+
+struct shown_operand {
+    const matrix& m;
+    reduction over;
+    const operand_recipe& recipe;
+};
+constexpr std::array operand_members = std::to_array<report::declared<shown_operand>>({
+    {"file", "@members#file", "", [](auto& x) { return x.m.file; }},
+    {"tensor", "@members#tensor", "", [](auto& x) { return x.m.name; }},
+    {"dtype", "@members#dtype", "", [](auto& x) { return tensor::row_of(x.m.type).name; }},
+    {"shape", "@members#shape", "",
+     [](auto& x) { return report::value(report::to_list(x.m.shape)); }},
+    {"recipe", "string", "", [](auto& x) { return to_string(x.recipe); }},
+    {"rows", "count", "rows that are not summed over",
+     [](auto& x) { return operand_rows(x.m, x.over); }},
+    {"depth", "count", "elements that are summed over",
+     [](auto& x) { return operand_depth(x.m, x.over); }},
+    {"inexact", "count", "values rounded to float32 when read",
+     [](auto& x) { return x.m.inexact; }},
+});
 
 }  // namespace
 
+void append_figures(report::record& r, const product_figures& f) {
+    report::append(r, error_members, f.accumulation, "accumulation_");
+    report::append(r, error_members, f.total, "total_");
+}
+void add_figures(report::member_list& to) {
+    to.add(error_members, "accumulation_").add(error_members, "total_");
+}
+
 report::record product_record(const gemm_study& s, const gemm_request& request,
                               const model_product& p) {
-    report::record r{{"model", gemm::to_string(p.model)},
-                     {"instruction", std::string(p.model.instruction)},
-                     {"recipe_a", to_string(request.recipe_a)},
-                     {"recipe_b", to_string(request.recipe_b)},
-                     {"m", report::tally(s.m)},
-                     {"n", report::tally(s.n)},
-                     {"k", report::tally(s.k)},
-                     {"form_a", p.form_a},
-                     {"form_b", p.form_b},
-                     {"inexact_a", report::tally(p.inexact_a)},
-                     {"inexact_b", report::tally(p.inexact_b)}};
+    report::record r = report::written(product_members, {s, request, p});
     append_figures(r, p.errors);
     return r;
 }
 
 report::record difference_record(const gemm_study& s, const model_difference& d) {
-    report::record r{{"model", name_of(s, d.first)}, {"other", name_of(s, d.second)}};
-    append_errors(r, "", d.errors);
-    r.emplace_back("differing_share", report::share(d.errors.differing, d.errors.counted()));
+    report::record r = report::written(models_members, {s, d});
+    report::append(r, error_members, d.errors);
+    report::append(r, share_members, d.errors);
     return r;
 }
 
 report::record growth_record(const gemm_study& s, const growth_point& p) {
-    report::record r{{"model", name_of(s, p.product)}, {"k", report::tally(p.depth)}};
+    report::record r = report::written(growth_members, {s, p});
     append_figures(r, p.errors);
     return r;
 }
 
 report::record operand_record(const matrix& m, reduction over, const operand_recipe& recipe,
                               const value_errors& errors) {
-    report::record r{{"file", m.file},
-                     {"tensor", m.name},
-                     {"dtype", std::string(tensor::row_of(m.type).name)},
-                     {"shape", report::to_list(m.shape)},
-                     {"recipe", to_string(recipe)},
-                     {"rows", report::tally(operand_rows(m, over))},
-                     {"depth", report::tally(operand_depth(m, over))},
-                     {"inexact", report::tally(m.inexact)}};
-    append_errors(r, "", errors);
+    report::record r = report::written(operand_members, {m, over, recipe});
+    report::append(r, error_members, errors);
     return r;
+}
+
+report::document_schema gemm_schema() {
+    report::member_list product, difference, growth, operand;
+    add_figures(product.add(product_members));
+    difference.add(models_members).add(error_members).add(share_members);
+    add_figures(growth.add(growth_members));
+    operand.add(operand_members).add(error_members);
+    return report::document_schema(
+               "mx.gemm/1", "mx gemm",
+               "A matrix product under models of matrix units, and its error. Members that begin "
+               "with accumulation_ are against the exact product of the operands as given to the "
+               "model, those that begin with total_ against that of the values before "
+               "quantization.")
+        .member({"verdict", "[string]", "what the command says, a sentence each"})
+        .member({"inputs", "[@common#input]", "files that were read, in the order given"})
+        .member({"a", "#operand", "A, M x K"})
+        .member({"b", "#operand", "B, K x N"})
+        .member({"arrangement", "@common#arrangement", ""})
+        .member({"results", "[#product]", "a model each"})
+        .member({"differences", "[#difference]", "two models each: the second against the first"})
+        .member({"growth", "[#growth]", "with --growth: a model's errors over the first k each"})
+        .define("product", product)
+        .define("difference", difference)
+        .define("growth", growth)
+        .define("operand", operand);
 }
 
 }  // namespace mx::products

@@ -68,14 +68,20 @@ struct gemm_study {
 gemm_study study_gemm(const matrix& a, const matrix& b, const matrix* c,
                       const gemm_request& request, const engine::run_control& control);
 
+/// Members of the errors, and their declarations.
+void append_figures(report::record& r, const product_figures& f);
+void add_figures(report::member_list& to);
+
+/// The schema mx.gemm/1.
+report::document_schema gemm_schema();
+
 /// One record per model.
 report::record product_record(const gemm_study& s, const gemm_request& request,
                               const model_product& p);
 report::record difference_record(const gemm_study& s, const model_difference& d);
 report::record growth_record(const gemm_study& s, const growth_point& p);
 
-/// file, tensor, dtype, shape, recipe, rows, depth, inexact (values rounded to float32 when read)
-/// and the errors of quantization.
+/// An operand and the errors of its quantization.
 report::record operand_record(const matrix& m, reduction over, const operand_recipe& recipe,
                               const value_errors& errors);
 

@@ -221,32 +221,92 @@ std::vector<stage_result> study_stages(const layer_tensors& layer, const stages_
     return layer_study(layer, request, control).run();
 }
 
+namespace {
+
+constexpr std::array stage_members =
+    std::to_array<report::declared<stage_result>>(
+        {
+            {"stage", "fprop|dgrad|wgrad", "", [](auto& r) { return stage_rows[r.stage].name; }},
+            {"product", "string", "", [](auto& r) { return stage_rows[r.stage].product; }},
+            {"transform", "string?", "null: neither operand can be rotated",
+             [](auto& r) {
+                 return r.transform.empty() ? report::value() : report::value(r.transform);
+             }},
+            {"source", "original|requantized",
+             "requantized: from a copy quantized along the other axis",
+             [](auto& r) { return r.requantized ? "requantized" : "original"; }},
+            {"recipe_a", "string", "", [](auto& r) { return to_string(r.recipes[0]); }},
+            {"recipe_b", "string", "", [](auto& r) { return to_string(r.recipes[1]); }},
+            {"model", "string", "", [](auto& r) { return gemm::to_string(r.model); }},
+            {"m", "count", "rows", [](auto& r) { return r.m; }},
+            {"n", "count", "columns", [](auto& r) { return r.n; }},
+            {"k", "count", "depth", [](auto& r) { return r.k; }},
+            {"nrmse_a", "amount?", "error of the first operand",
+             [](auto& r) { return r.operands[0].nrmse(); }},
+            {"nrmse_b", "amount?", "", [](auto& r) { return r.operands[1].nrmse(); }},
+            {"gain_a", "number?", "", [](auto& r) { return r.operands[0].gain(); }},
+            {"gain_b", "number?", "", [](auto& r) { return r.operands[1].gain(); }},
+            {"expected_nrmse", "amount?", "if the errors of the operands were independent",
+             [](auto& r) { return r.expected_nrmse(); }},
+            {"zeta", "amount?", "of gradients: error over norm", [](auto& r) { return r.zeta(); }},
+            {"gain_standard_error", "amount?",
+             "of total_gain, over rows and columns; null: fewer than two of either",
+             [](auto& r) { return r.gain_error; }},
+            {"over_first", "amount?",
+             "total_nrmse over that of the stage's first result; null: it is the first",
+             [](auto& r) {
+                 return r.over_first ? report::to_value(r.over_first->value) : report::value();
+             }},
+            {"over_first_standard_error", "amount?", "of this ratio, over rows and columns",
+             [](auto& r) {
+                 return r.over_first ? report::to_value(r.over_first->standard_error)
+                                     : report::value();
+             }},
+        });
+
+constexpr std::array tensor_members = std::to_array<report::declared<io::tensor_info>>({
+    {"file", "@members#file", "", [](auto& t) { return t.file; }},
+    {"tensor", "@members#tensor", "", [](auto& t) { return t.name; }},
+    {"dtype", "@members#dtype", "", [](auto& t) { return tensor::row_of(t.type).name; }},
+    {"shape", "@members#shape", "",
+     [](auto& t) { return report::value(report::to_list(t.shape)); }},
+});
+
+constexpr std::array layer_members{
+    report::member_type{"x", "#tensor", "activations, tokens x in"},
+    report::member_type{"w", "#tensor", "weights, out x in"},
+    report::member_type{"dy", "#tensor", "gradients of the output, tokens x out", false},
+};
+
+}  // namespace
+
+report::record tensor_record(const io::tensor_info& t) {
+    return report::written(tensor_members, t);
+}
+
 report::record stage_record(const stage_result& r) {
-    const stage_row& row = stage_rows[r.stage];
-    report::record out{
-        {"stage", std::string(row.name)},
-        {"product", std::string(row.product)},
-        {"transform", r.transform.empty() ? report::value() : report::value(r.transform)},
-        {"source", std::string(r.requantized ? "requantized" : "original")},
-        {"recipe_a", to_string(r.recipes[0])},
-        {"recipe_b", to_string(r.recipes[1])},
-        {"model", gemm::to_string(r.model)},
-        {"m", report::tally(r.m)},
-        {"n", report::tally(r.n)},
-        {"k", report::tally(r.k)},
-        {"nrmse_a", report::to_value(r.operands[0].nrmse())},
-        {"nrmse_b", report::to_value(r.operands[1].nrmse())},
-        {"gain_a", report::to_value(r.operands[0].gain())},
-        {"gain_b", report::to_value(r.operands[1].gain())},
-        {"expected_nrmse", report::to_value(r.expected_nrmse())},
-        {"zeta", report::to_value(r.zeta())},
-        {"gain_standard_error", report::to_value(r.gain_error)},
-        {"over_first", r.over_first ? report::to_value(r.over_first->value) : report::value()},
-        {"over_first_standard_error",
-         r.over_first ? report::to_value(r.over_first->standard_error) : report::value()}};
-    append_errors(out, "accumulation_", r.errors.accumulation);
-    append_errors(out, "total_", r.errors.total);
+    report::record out = report::written(stage_members, r);
+    append_figures(out, r.errors);
     return out;
+}
+
+report::document_schema stages_schema() {
+    report::member_list result;
+    add_figures(result.add(stage_members));
+    return report::document_schema(
+               "mx.stages/1", "mx stages",
+               "What quantization does to the three products of a linear layer. Members that begin "
+               "with accumulation_ are against the exact product of the operands as given to the "
+               "model, those that begin with total_ against that of the values before "
+               "quantization.")
+        .member({"inputs", "[@common#input]", "files that were read, in the order given"})
+        .member({"layer", "#layer", "the tensors"})
+        .member({"arrangement", "@common#arrangement", ""})
+        .member({"results", "[#result]", "a product, transform, source of operands and model each"})
+        .member({"verdict", "[string]", "sentences"})
+        .define("layer", layer_members)
+        .define("tensor", tensor_members)
+        .define("result", result);
 }
 
 }  // namespace mx::products

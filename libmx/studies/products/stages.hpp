@@ -72,5 +72,9 @@ std::vector<stage_result> study_stages(const layer_tensors& layer, const stages_
 matrix transposed(const matrix& m);
 
 report::record stage_record(const stage_result& r);
+/// A tensor of the layer.
+report::record tensor_record(const io::tensor_info& t);
+/// The schema mx.stages/1.
+report::document_schema stages_schema();
 
 }  // namespace mx::products

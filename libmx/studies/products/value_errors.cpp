@@ -111,25 +111,33 @@ std::optional<double> value_errors::cosine() const {
     return std::clamp((x2 + xe) / std::sqrt(x2) / std::sqrt(d2), -1.0, 1.0);
 }
 
-void append_errors(report::record& to, const std::string& prefix, const value_errors& e) {
-    const auto add = [&](const char* name, report::value v) {
-        to.emplace_back(prefix + name, std::move(v));
-    };
-    add("elements", report::tally(e.elements));
-    add("non_finite", report::tally(e.non_finite));
-    add("differing", report::tally(e.differing));
-    add("rmse", report::to_value(e.rmse()));
-    add("nrmse", report::to_value(e.nrmse()));
-    add("sqnr_db", report::to_value(e.sqnr_db()));
-    add("max_abs_error", e.counted() == 0 ? report::value() : report::value(e.max_abs));
-    add("max_ulp", report::tally(e.max_ulp));
-    add("mean_error", report::to_value(e.mean_error()));
-    add("gain", report::to_value(e.gain()));
-    add("bias_share", report::to_value(e.bias_share()));
-    add("cosine", report::to_value(e.cosine()));
-    std::size_t used = e.ulps.size();
-    while (used != 0 && e.ulps[used - 1] == 0) --used;
-    add("ulp_histogram", report::to_list(std::span(e.ulps).first(used)));
-}
+const std::array<report::declared<value_errors>, 13> error_members{{
+    {"elements", "count", "elements, whatever they hold", [](auto& e) { return e.elements; }},
+    {"non_finite", "count",
+     "elements that are NaN or Inf in one or the other; they stay out of the rest",
+     [](auto& e) { return e.non_finite; }},
+    {"differing", "count", "finite elements that are not equal",
+     [](auto& e) { return e.differing; }},
+    {"rmse", "amount?", "sqrt(mean((d - x)^2))", [](auto& e) { return e.rmse(); }},
+    {"nrmse", "amount?", "|d - x| / |x|, Frobenius norms", [](auto& e) { return e.nrmse(); }},
+    {"sqnr_db", "number?", "-20 log10(nrmse) (dB); null: nothing differs",
+     [](auto& e) { return e.sqnr_db(); }},
+    {"max_abs_error", "amount?", "max |d - x|",
+     [](auto& e) { return e.counted() == 0 ? report::value() : report::value(e.max_abs); }},
+    {"max_ulp", "count", "largest distance in float32 neighbours",
+     [](auto& e) { return e.max_ulp; }},
+    {"mean_error", "number?", "mean(d - x)", [](auto& e) { return e.mean_error(); }},
+    {"gain", "number?", "sum(x d) / sum(x^2)", [](auto& e) { return e.gain(); }},
+    {"bias_share", "share?", "share of the squared error that a common gain makes up",
+     [](auto& e) { return e.bias_share(); }},
+    {"cosine", "number?", "sum(x d) / sqrt(sum(x^2) sum(d^2))", [](auto& e) { return e.cosine(); }},
+    {"ulp_histogram", "[count]",
+     "bin 0: equal; bin b: 2^(b-1) to 2^b - 1 float32 neighbours, up to the last non-empty bin",
+     [](auto& e) {
+         std::size_t used = e.ulps.size();
+         while (used != 0 && e.ulps[used - 1] == 0) --used;
+         return report::value(report::to_list(std::span(e.ulps).first(used)));
+     }},
+}};
 
 }  // namespace mx::products

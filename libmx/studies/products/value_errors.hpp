@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "libmx/report/record.hpp"
+#include "libmx/report/declared.hpp"
 
 namespace mx::products {
 
@@ -51,9 +51,7 @@ value_errors compare_values(std::span<const float> x, std::span<const float> d);
 /// -0.
 std::uint64_t ulp_distance(float x, float y);
 
-/// Adds the figures as members with the prefix `prefix`: elements, non_finite, differing, rmse,
-/// nrmse, sqnr_db, max_abs_error, max_ulp, mean_error, gain, bias_share, cosine, ulp_histogram (up
-/// to the last non-empty bin).
-void append_errors(report::record& to, const std::string& prefix, const value_errors& e);
+/// The figures as members.
+extern const std::array<report::declared<value_errors>, 13> error_members;
 
 }  // namespace mx::products
