@@ -18,6 +18,7 @@
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/views/gate_view.hpp"
 #include "libmx/report/writers.hpp"
+#include "libmx/studies/fit/records.hpp"
 #include "libmx/studies/products/stages.hpp"
 
 namespace mx::app {
@@ -155,6 +156,7 @@ constexpr std::array schemas{
     experiments::study_schema,
     products::gemm_schema,
     products::stages_schema,
+    fit::fit_schema,
     pages::gate_schema,
 };
 

@@ -5,17 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "libmx/base/joined.hpp"
 #include "libmx/report/cells.hpp"
-#include "libmx/report/members.hpp"
 
 namespace mx::fit {
 namespace {
 
 using report::finite_or_null;
 using report::record;
-using report::to_value;
 
 constexpr double late_rise = 0.02;  // nats above its own minimum, as in arXiv 2506.20752
 constexpr std::size_t most_named = 8;
@@ -28,6 +27,43 @@ void add_estimate(record& to, const std::string& name, const estimate& e) {
 
 report::value group_value(const group_fit& g) {
     return g.group.empty() ? report::value() : report::value(g.group);
+}
+
+// Estimates as members NAME, NAME_low and NAME_high.
+struct named_estimate {
+    std::string_view name;
+    std::string_view text;
+    estimate fitted::*of;
+};
+constexpr std::array law_estimates{
+    named_estimate{"A", "coefficient", &fitted::a},
+    named_estimate{"B", "coefficient", &fitted::b},
+    named_estimate{"E", "floor of the loss, nats a token", &fitted::e},
+    named_estimate{"alpha", "exponent of N", &fitted::alpha},
+    named_estimate{"beta", "exponent of D", &fitted::beta},
+};
+constexpr std::array post_estimates{
+    named_estimate{"C", "coefficient", &fitted::c_post},
+    named_estimate{"gamma_D", "exponent of D", &fitted::gamma_d},
+    named_estimate{"gamma_N", "exponent of N", &fitted::gamma_n},
+    named_estimate{"gamma", "bits", &fitted::gamma_post},
+};
+constexpr std::array best_estimates{
+    named_estimate{"G", "N = G (C / 6)^N_exponent is best for C FLOP", &fitted::g},
+    named_estimate{"N_exponent", "beta / (alpha + beta)", &fitted::n_exponent},
+    named_estimate{"D_exponent", "alpha / (alpha + beta)", &fitted::d_exponent},
+};
+
+void add_estimates(record& to, std::span<const named_estimate> all, const fitted& f) {
+    for (const named_estimate& e : all) add_estimate(to, std::string(e.name), f.*e.of);
+}
+void declare_estimate(report::member_list& to, std::string_view name, std::string_view text) {
+    to.add({name, "number?", text});
+    to.add({"_low", "number?", "2.5 % of the resamples lie below"}, name);
+    to.add({"_high", "number?", "97.5 %"}, name);
+}
+void declare_estimates(report::member_list& to, std::span<const named_estimate> all) {
+    for (const named_estimate& e : all) declare_estimate(to, e.name, e.text);
 }
 
 // "P_w = 4, P_a = 8": the quantized operands; "" if there are none.
@@ -119,18 +155,102 @@ void say_group(const group_fit& g, std::vector<std::string>& words) {
     }
 }
 
+constexpr std::string_view form_type = "chinchilla|kaplan|precision";
+
+struct shown_fit {
+    const group_fit& g;
+    const fit_request& request;
+};
+constexpr std::array group_members = std::to_array<report::declared<shown_fit>>({
+    {"group", "string?", "null: all runs are one group", [](auto& x) { return group_value(x.g); }},
+    {"form", form_type, "of the law",
+     [](auto& x) { return forms[static_cast<std::size_t>(x.request.is)].name; }},
+    {"runs", "count", "fitted to", [](auto& x) { return x.g.some.size(); }},
+});
+
+constexpr std::array search_members = std::to_array<report::declared<fitted>>({
+    {"objective", "amount", "the least mean or sum of Huber's loss of log L",
+     [](auto& f) { return f.objective; }},
+    {"starts", "count", "of the search", [](auto& f) { return f.starts; }},
+    {"reached", "count", "starts that led to the least objective",
+     [](auto& f) { return f.reached; }},
+    {"spread", "amount", "robust standard deviation of log(loss / law)",
+     [](auto& f) { return f.spread; }},
+});
+
+constexpr std::array check_members = std::to_array<report::declared<foretelling>>({
+    {"from_runs", "count", "of least compute, fitted to", [](auto& c) { return c.from; }},
+    {"runs", "count", "the others", [](auto& c) { return c.of; }},
+    {"compute", "amount", "FLOP: the least of the others", [](auto& c) { return c.compute; }},
+    {"mean_error", "number", "mean of predicted / measured - 1",
+     [](auto& c) { return c.mean_error; }},
+    {"mean_abs_error", "amount", "", [](auto& c) { return c.mean_abs_error; }},
+    {"largest_abs_error", "amount", "", [](auto& c) { return c.largest_abs_error; }},
+});
+
+struct shown_prediction {
+    const runs& all;
+    const group_fit& g;
+    const prediction& p;
+};
+constexpr std::array prediction_members = std::to_array<report::declared<shown_prediction>>({
+    {"group", "string?", "", [](auto& x) { return group_value(x.g); }},
+    {"precision", "string?", "bits, as P_w = 4; null: not quantized",
+     [](auto& x) { return precision_value(precision_text(x.all, x.p.bits, INFINITY)); }},
+    {"optimal", "boolean", "N and D are the best for the compute",
+     [](auto& x) { return x.p.compute.has_value(); }},
+    {"compute", "amount", "6 N D FLOP",
+     [](auto& x) { return x.p.compute.value_or(6 * x.p.n.value * x.p.d.value); }},
+});
+
+struct shown_run {
+    const runs& all;
+    const group_fit& g;
+    const run& r;
+    const residual& x;
+};
+constexpr std::array run_members = std::to_array<report::declared<shown_run>>({
+    {"line", "count", "of the table", [](auto& s) { return s.r.line; }},
+    {"group", "string?", "", [](auto& s) { return group_value(s.g); }},
+    {"precision", "string?", "",
+     [](auto& s) { return precision_value(precision_text(s.all, s.r.bits, s.r.post_bits)); }},
+    {"N", "amount", "", [](auto& s) { return s.r.n; }},
+    {"D", "amount", "", [](auto& s) { return s.r.d; }},
+    {"loss", "amount", "", [](auto& s) { return s.r.loss; }},
+    {"predicted", "number?", "by the law", [](auto& s) { return finite_or_null(s.x.predicted); }},
+    {"log_ratio", "number?", "log(loss / predicted)",
+     [](auto& s) { return finite_or_null(s.x.log_ratio); }},
+    {"far", "boolean", "above the law by more than 5 robust standard deviations",
+     [](auto& s) { return s.x.far; }},
+    {"rise", "number?", "of the final loss over the least one", [](auto& s) { return s.r.rise; }},
+});
+
+struct frontier_point {
+    double compute, n, d, loss;
+};
+constexpr std::array frontier_members = std::to_array<report::declared<frontier_point>>({
+    {"compute", "number", "", [](auto& p) { return p.compute; }},
+    {"N", "number?", "", [](auto& p) { return finite_or_null(p.n); }},
+    {"D", "number?", "", [](auto& p) { return finite_or_null(p.d); }},
+    {"loss", "number?", "", [](auto& p) { return finite_or_null(p.loss); }},
+});
+
+constexpr std::array left_out_members = std::to_array<report::declared<left_out>>({
+    {"line", "count", "of the table", [](auto& l) { return l.line; }},
+    {"N", "string", "as the table has it", [](auto& l) { return l.n; }},
+    {"D", "string", "", [](auto& l) { return l.d; }},
+    {"loss", "string", "", [](auto& l) { return l.loss; }},
+    {"reason", "string", "", [](auto& l) { return l.reason; }},
+    {"diverged", "boolean", "its loss says so, its state, or its rise",
+     [](auto& l) { return l.diverged; }},
+});
+
 }  // namespace
 
 record fit_record(const runs& all, const group_fit& g, const fit_request& request) {
     const fitted& f = g.found;
-    record r{{"group", group_value(g)},
-             {"form", std::string(forms[static_cast<std::size_t>(request.is)].name)},
-             {"runs", report::tally(g.some.size())}};
-    add_estimate(r, "A", f.a);
-    add_estimate(r, "B", f.b);
-    add_estimate(r, "E", f.e);
-    add_estimate(r, "alpha", f.alpha);
-    add_estimate(r, "beta", f.beta);
+    record r = report::written(group_members, {g, request});
+    add_estimates(r, law_estimates, f);
     report::list gammas;
     for (std::size_t i = 0; i < f.gamma.size(); ++i) {
         record of{{"column", all.bits[i]}};
@@ -138,43 +258,20 @@ record fit_record(const runs& all, const group_fit& g, const fit_request& reques
         gammas.emplace_back(std::move(of));
     }
     r.emplace_back("precision", std::move(gammas));
-    if (all.post) {
-        record of;
-        add_estimate(of, "C", f.c_post);
-        add_estimate(of, "gamma_D", f.gamma_d);
-        add_estimate(of, "gamma_N", f.gamma_n);
-        add_estimate(of, "gamma", f.gamma_post);
-        r.emplace_back("post_training", std::move(of));
-    } else {
-        r.emplace_back("post_training", report::value());
-    }
-    r.emplace_back("objective", f.objective);
-    r.emplace_back("starts", report::tally(f.starts));
-    r.emplace_back("reached", report::tally(f.reached));
-    r.emplace_back("spread", f.spread);
-    add_estimate(r, "G", f.g);
-    add_estimate(r, "N_exponent", f.n_exponent);
-    add_estimate(r, "D_exponent", f.d_exponent);
-    if (f.check) {
-        r.emplace_back("foretold", record{{"from_runs", report::tally(f.check->from)},
-                                          {"runs", report::tally(f.check->of)},
-                                          {"compute", f.check->compute},
-                                          {"mean_error", f.check->mean_error},
-                                          {"mean_abs_error", f.check->mean_abs_error},
-                                          {"largest_abs_error", f.check->largest_abs_error}});
-    } else {
-        r.emplace_back("foretold", report::value());
-    }
+    record post;
+    if (all.post) add_estimates(post, post_estimates, f);
+    r.emplace_back("post_training", all.post ? report::value(std::move(post)) : report::value());
+    report::append(r, search_members, f);
+    add_estimates(r, best_estimates, f);
+    r.emplace_back("foretold", f.check ? report::value(report::written(check_members, *f.check))
+                                       : report::value());
     return r;
 }
 
 std::vector<record> prediction_records(const runs& all, const group_fit& g) {
     std::vector<record> rows;
     for (const prediction& p : g.found.predictions) {
-        record r{{"group", group_value(g)},
-                 {"precision", precision_value(precision_text(all, p.bits, INFINITY))},
-                 {"optimal", p.compute.has_value()},
-                 {"compute", p.compute.value_or(6 * p.n.value * p.d.value)}};
+        record r = report::written(prediction_members, {all, g, p});
         add_estimate(r, "N", p.n);
         add_estimate(r, "D", p.d);
         r.emplace_back("tokens_per_parameter", finite_or_null(p.d.value / p.n.value));
@@ -183,6 +280,50 @@ std::vector<record> prediction_records(const runs& all, const group_fit& g) {
         rows.push_back(std::move(r));
     }
     return rows;
+}
+
+report::document_schema fit_schema() {
+    report::member_list group, gamma, post, prediction;
+    group.add(group_members);
+    declare_estimates(group, law_estimates);
+    group.add({"precision", "[#gamma]", "a column of bits each; form precision"});
+    group.add({"post_training", "#post?",
+               "C D^gamma_D / N^gamma_N exp(-P_post / gamma); null: no column P_post"});
+    group.add(search_members);
+    declare_estimates(group, best_estimates);
+    group.add({"foretold", "#check?",
+               "how the runs of most compute are predicted from the others; null: too few"});
+    gamma.add({"column", "string", "of bits"});
+    declare_estimate(gamma, "gamma", "bits: N keeps 1 - exp(-P / gamma)");
+    declare_estimates(post, post_estimates);
+    prediction.add(prediction_members);
+    declare_estimate(prediction, "N", "parameters");
+    declare_estimate(prediction, "D", "tokens");
+    prediction.add({"tokens_per_parameter", "number?", ""});
+    declare_estimate(prediction, "loss", "at N and D");
+    prediction.add({"beyond", "boolean", "more compute than any run"});
+    return report::document_schema("mx.fit/1", "mx study scaling-law",
+                                   "A scaling law fitted to runs.")
+        .member({"input", "string", "the table"})
+        .member({"form", form_type, "of the law"})
+        .member({"objective", "mean|sum", "over the runs"})
+        .member({"threshold", "positive", "of Huber's loss, in log L"})
+        .member({"resamples", "count", "that intervals are of"})
+        .member({"seed", "count", "of the resampling"})
+        .member({"results", "[#group]", "a group each"})
+        .member({"predictions", "[#prediction]", "budgets, and sizes that were asked for"})
+        .member({"frontier", "[#point]", "the best sizes over compute, of the first group"})
+        .member({"runs", "[#run]", "a run each"})
+        .member({"left_out", "[#left_out]", "rows that were not fitted to"})
+        .member({"verdict", "[string]", "what the command says, a sentence each"})
+        .define("group", group)
+        .define("gamma", gamma)
+        .define("post", post)
+        .define("check", check_members)
+        .define("prediction", prediction)
+        .define("point", frontier_members)
+        .define("run", run_members)
+        .define("left_out", left_out_members);
 }
 
 std::vector<record> frontier_records(const group_fit& g, form is) {
@@ -197,10 +338,8 @@ std::vector<record> frontier_records(const group_fit& g, form is) {
         r.n = best.n_at(compute);
         r.d = best.d_at(compute);
         r.post_bits = INFINITY;
-        rows.push_back({{"compute", compute},
-                        {"N", finite_or_null(r.n)},
-                        {"D", finite_or_null(r.d)},
-                        {"loss", finite_or_null(predicted(is, g.found.of, r))}});
+        rows.push_back(
+            report::written(frontier_members, {compute, r.n, r.d, predicted(is, g.found.of, r)}));
     }
     return rows;
 }
@@ -208,32 +347,14 @@ std::vector<record> frontier_records(const group_fit& g, form is) {
 std::vector<record> run_records(const runs& all, const group_fit& g) {
     std::vector<record> rows;
     for (std::size_t i = 0; i < g.some.size(); ++i) {
-        const run& r = g.some[i];
-        const residual& x = g.found.residuals[i];
-        rows.push_back({{"line", report::tally(r.line)},
-                        {"group", group_value(g)},
-                        {"precision", precision_value(precision_text(all, r.bits, r.post_bits))},
-                        {"N", r.n},
-                        {"D", r.d},
-                        {"loss", r.loss},
-                        {"predicted", finite_or_null(x.predicted)},
-                        {"log_ratio", finite_or_null(x.log_ratio)},
-                        {"far", x.far},
-                        {"rise", to_value(r.rise)}});
+        rows.push_back(report::written(run_members, {all, g, g.some[i], g.found.residuals[i]}));
     }
     return rows;
 }
 
 std::vector<record> left_out_records(const runs& all) {
     std::vector<record> rows;
-    for (const left_out& l : all.left) {
-        rows.push_back({{"line", report::tally(l.line)},
-                        {"N", l.n},
-                        {"D", l.d},
-                        {"loss", l.loss},
-                        {"reason", l.reason},
-                        {"diverged", l.diverged}});
-    }
+    for (const left_out& l : all.left) rows.push_back(report::written(left_out_members, l));
     return rows;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "libmx/report/declared.hpp"
 #include "libmx/report/record.hpp"
 #include "libmx/studies/fit/fit.hpp"
 
@@ -24,6 +25,9 @@ std::vector<report::record> prediction_records(const runs& all, const group_fit&
 std::vector<report::record> frontier_records(const group_fit& g, form is);
 std::vector<report::record> run_records(const runs& all, const group_fit& g);
 std::vector<report::record> left_out_records(const runs& all);
+
+/// The schema mx.fit/1.
+report::document_schema fit_schema();
 
 /// Sentences about the fit.
 std::vector<std::string> fit_words(const runs& all, const std::vector<group_fit>& groups,
