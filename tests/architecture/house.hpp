@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE TABLE of rooms with the rooms that each may include, and THE LIST of libraries that are
-// confined to one place. CONTRIBUTING.md has the same tables in words.
+// confined to one place. docs/design/architecture.md has the same tables in words.
 #pragma once
 
 #include <array>

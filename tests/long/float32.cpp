@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All 2^32 float32 inputs, for every element format (and UE4M3), every deterministic rounding, tie
 // rule and integer range: compares the encoder with the oracle's intervals. Label `long`: runs only
-// on request (CONTRIBUTING.md states how long it takes).
+// on request (docs/design/testing.md states how long it takes).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
