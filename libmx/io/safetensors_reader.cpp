@@ -18,10 +18,6 @@
 namespace mx::io {
 namespace {
 
-// More than any library supports; stops a header from filling memory with extents.
-// Far beyond any model (the largest have about 100,000 in all their shards); bounds memory.
-constexpr std::size_t tensors_limit = 1 << 18;
-
 // The header's description of a tensor; its bytes follow from its shape and type.
 struct header_entry : tensor_info {
     std::uint64_t begin = 0;  // from the start of the data
@@ -107,8 +103,8 @@ class header_listener final : public json_listener {
     static constexpr std::array<std::string_view, 3> fields{"dtype", "shape", "data_offsets"};
 
     void add_entry() {
-        if (header_.entries.size() == tensors_limit) {
-            fail(fmt::format("the header lists more than {} tensors", tensors_limit));
+        if (header_.entries.size() == safetensors_tensors_limit) {
+            fail(fmt::format("the header lists more than {} tensors", safetensors_tensors_limit));
         }
         header_.entries.emplace_back().name = name_;
     }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
+#include "libmx/io/safetensors_header.hpp"
 #include "libmx/io/staged_output.hpp"
 #include "libmx/io/writer.hpp"
 
@@ -52,7 +53,9 @@ class shard_writer final : public array_writer {
         std::uint64_t bytes = 0, total = 0;
         for (const planned_array& array : plan) {
             const std::uint64_t more = planned_bytes(path, array);
-            if (!shards.back().empty() && (more > most_bytes || bytes > most_bytes - more)) {
+            const bool full = more > most_bytes || bytes > most_bytes - more ||
+                              shards.back().size() == safetensors_tensors_limit;
+            if (!shards.back().empty() && full) {
                 shards.emplace_back();
                 bytes = 0;
             }

@@ -28,6 +28,13 @@ std::unique_ptr<array_writer> create_safetensors(const std::string& path,
                                                  const std::vector<planned_array>& plan,
                                                  const metadata_map& metadata) {
     check_ending(path, {".safetensors"});
+    // Before any work: a file that mx could not read again.
+    if (plan.size() > safetensors_tensors_limit) {
+        output_error(fmt::format("{} arrays are more than the {} that mx reads in one file; write "
+                                 "shards ('-o NAME.safetensors.index.json')",
+                                 plan.size(), safetensors_tensors_limit),
+                     {path, {}, {}});
+    }
     std::string header = "{";
     const auto comma = [&] { return header.size() > 1 ? "," : ""; };
     if (!metadata.empty()) {

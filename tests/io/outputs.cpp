@@ -11,6 +11,7 @@
 #include <iterator>
 #include <thread>
 
+#include "libmx/io/readers.hpp"
 #include "libmx/io/writer.hpp"
 #include "tests/io/scratch_dir.hpp"
 
@@ -244,6 +245,21 @@ TEST_CASE("HDF5 survives a file that cannot be written, from its first byte to i
     CHECK(dir.names() == std::vector<std::string>{"whole.h5"});
     io::create_hdf5(dir / "x.h5", plan, {{"key", "value"}})->commit();
     CHECK(content_of(dir / "x.h5") == content_of(dir / "whole.h5"));
+}
+
+TEST_CASE("more arrays than mx reads in one file are refused", "[output]") {
+    const scratch_dir dir;
+    std::vector<io::planned_array> plan;
+    for (std::size_t i = 0; i <= (1 << 18); ++i) {
+        plan.push_back({std::to_string(i), dtype::u8, {1}});
+    }
+    has(error_of(error_kind::output,
+                 [&] { io::create_safetensors(dir / "x.safetensors", plan, {}); }),
+        "262145 arrays are more than the 262144 that mx reads in one file; write shards");
+    CHECK(dir.names().empty());
+    plan.pop_back();
+    io::create_safetensors(dir / "x.safetensors", plan, {})->commit();
+    CHECK(io::open_model(dir / "x.safetensors")->tensors().size() == plan.size());
 }
 
 TEST_CASE("the name of another format is refused", "[output]") {
