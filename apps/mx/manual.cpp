@@ -17,6 +17,7 @@
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/views/gate_view.hpp"
+#include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/report/writers.hpp"
 #include "libmx/studies/fit/records.hpp"
 #include "libmx/studies/products/stages.hpp"
@@ -158,6 +159,11 @@ constexpr std::array schemas{
     products::stages_schema,
     fit::fit_schema,
     pages::gate_schema,
+    pages::recipe_schema,
+    presets_schema,
+    shards_schema,
+    training_cost_schema,
+    version_schema,
 };
 
 page_list shared_files() {

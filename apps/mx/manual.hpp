@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
 #include "libmx/report/html/assets.hpp"
 
@@ -22,6 +23,12 @@ void write_share(const std::string& directory);
 std::string dialects_page();      ///< its disagreements are answered by running the code
 std::string accumulators_page();  ///< docs/design/gemm.md
 std::string members_schema();     ///< schemas/members.json
+
+// Schemas of documents that commands assemble.
+report::document_schema presets_schema();
+report::document_schema shards_schema();
+report::document_schema training_cost_schema();
+report::document_schema version_schema();
 
 /// The first line of every page.
 inline constexpr std::string_view made_by =

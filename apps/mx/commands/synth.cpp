@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/mx/manual.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
 #include "datasets/generators/checkpoint_plan.hpp"
@@ -42,15 +43,25 @@ const synth::preset_row& preset_of(const synth_options& o) {
     return synth::find_preset(o.size ? "bulk" : "tiny");
 }
 
+struct planned_preset {
+    const synth::preset_row& preset;
+    std::size_t tensors;
+    std::uint64_t bytes;
+};
+constexpr std::array preset_members = std::to_array<report::declared<planned_preset>>({
+    {"name", "string", "", [](auto& p) { return p.preset.name; }},
+    {"tensors", "count", "", [](auto& p) { return p.tensors; }},
+    {"bytes", "count", "of tensor data, as bf16", [](auto& p) { return p.bytes; }},
+    {"scalable", "boolean", "takes --size", [](auto& p) { return p.preset.scalable; }},
+    {"summary", "string", "", [](auto& p) { return p.preset.summary; }},
+});
+
 report::document presets_document() {
     std::vector<report::record> rows;
     for (const synth::preset_row& preset : synth::presets) {
         const auto plan = synth::plan_checkpoint(preset, {});
-        rows.push_back({{"name", std::string(preset.name)},
-                        {"tensors", static_cast<std::int64_t>(plan.size())},
-                        {"bytes", static_cast<std::int64_t>(synth::total_bytes(plan))},
-                        {"scalable", preset.scalable},
-                        {"summary", std::string(preset.summary)}});
+        rows.push_back(
+            report::written(preset_members, {preset, plan.size(), synth::total_bytes(plan)}));
     }
     report::document d;
     d.head = pages::document_head("mx.presets/1");
@@ -100,6 +111,12 @@ int run_synth(const synth_options& o) {
 }
 
 }  // namespace
+
+report::document_schema presets_schema() {
+    return report::document_schema("mx.presets/1", "mx synth --list", "Presets of mx synth.")
+        .member({"results", "[#preset]", "a preset each"})
+        .define("preset", preset_members);
+}
 
 runner declare_synth(parser& cmd) {
     const auto o = std::make_shared<synth_options>();

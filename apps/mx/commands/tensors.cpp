@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "apps/mx/manual.hpp"
 #include "apps/mx/options.hpp"
 #include "libmx/base/text_tables.hpp"
 #include "libmx/engine/contraction.hpp"
@@ -153,6 +154,19 @@ std::vector<std::string> notes_on(const std::vector<engine::tensor_ref>& tensors
     return notes;
 }
 
+struct measured_part {
+    std::uint64_t index, bytes, whole, cut;
+    report::value first, last;
+};
+constexpr std::array part_members = std::to_array<report::declared<measured_part>>({
+    {"part", "ordinal", "from 1", [](auto& p) { return p.index; }},
+    {"bytes", "count", "stored", [](auto& p) { return p.bytes; }},
+    {"tensors", "count", "that lie in it whole", [](auto& p) { return p.whole; }},
+    {"pieces", "count", "of tensors that are cut", [](auto& p) { return p.cut; }},
+    {"first", "string?", "its first tensor", [](auto& p) { return p.first; }},
+    {"last", "string?", "its last tensor", [](auto& p) { return p.last; }},
+});
+
 report::record part_record(const std::vector<engine::tensor_ref>& tensors,
                            const engine::part_number& number) {
     const auto pieces = engine::deal(tensors, number);
@@ -165,12 +179,9 @@ report::record part_record(const std::vector<engine::tensor_ref>& tensors,
     const auto name = [&](const engine::tensor_piece& p) {
         return report::value(tensors[p.tensor].info().name);
     };
-    return {{"part", integer(number.index)},
-            {"bytes", integer(bytes)},
-            {"tensors", integer(pieces.size() - cut)},
-            {"pieces", integer(cut)},
-            {"first", pieces.empty() ? undefined() : name(pieces.front())},
-            {"last", pieces.empty() ? undefined() : name(pieces.back())}};
+    return report::written(part_members, {number.index, bytes, pieces.size() - cut, cut,
+                                          pieces.empty() ? undefined() : name(pieces.front()),
+                                          pieces.empty() ? undefined() : name(pieces.back())});
 }
 
 // The parts of --shard 1/N to N/N.
@@ -266,6 +277,13 @@ int run_tensors(const tensors_options& o) {
 }
 
 }  // namespace
+
+report::document_schema shards_schema() {
+    return report::document_schema("mx.shards/1", "mx tensors",
+                                   "The parts that --shard deals a model into.")
+        .member({"results", "[#part]", "a part each"})
+        .define("part", part_members);
+}
 
 runner declare_tensors(parser& cmd) {
     const auto o = std::make_shared<tensors_options>();

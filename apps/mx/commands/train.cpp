@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "apps/mx/backends.hpp"
+#include "apps/mx/manual.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/seed_list.hpp"
 #include "apps/mx/terminal.hpp"
@@ -343,6 +344,36 @@ lab::run_plan plan_of(const train_options& o, const job& j) {
     return plan;
 }
 
+struct estimated_cost {
+    const lab::run_request& r;
+    std::uint64_t runs;
+    const lab::model_cost& of;
+    std::optional<double> floor;
+    double step, rounds;
+};
+constexpr std::array cost_members = std::to_array<report::declared<estimated_cost>>({
+    {"model", "proxy|olmo|llama", "", [](auto& c) { return lab::name_of(c.r.model); }},
+    {"runs", "ordinal", "seeds times nudged copies", [](auto& c) { return c.runs; }},
+    {"parameters", "count", "of one run", [](auto& c) { return c.of.parameters; }},
+    {"block_parameters", "count", "without embedding and head",
+     [](auto& c) { return c.of.block_parameters; }},
+    {"tokens_per_step", "ordinal", "", [](auto& c) { return c.r.batch; }},
+    {"steps", "ordinal", "", [](auto& c) { return c.r.steps; }},
+    {"flop_per_step", "amount", "of the products of one run, 2 a multiply-add",
+     [](auto& c) { return c.of.flop; }},
+    {"flop", "amount", "of all steps and runs",
+     [](auto&
+            c) { return c.of.flop * static_cast<double>(c.r.steps) * static_cast<double>(c.runs); }},
+    {"bytes", "count", "of one run: parameters, gradients, moments, activations, room",
+     [](auto& c) { return static_cast<std::uint64_t>(c.of.bytes); }},
+    {"loss_floor", "number?", "made text: nats per byte below which no expected loss lies",
+     [](auto& c) { return c.floor; }},
+    {"seconds_per_step", "amount", "extrapolated from steps of smaller batches",
+     [](auto& c) { return c.step; }},
+    {"seconds", "amount", "of all steps and runs",
+     [](auto& c) { return c.step * static_cast<double>(c.r.steps) * c.rounds; }},
+});
+
 // The estimated cost of a run.
 int show_cost(const train_options& o) {
     if (o.model.empty()) refuse("name a model: mx train proxy, olmo or llama");
@@ -365,18 +396,7 @@ int show_cost(const train_options& o) {
     d.title = "A training, before it begins";
     d.head = pages::document_head("mx.training_cost/1");
     d.results = std::vector<report::record>{
-        {{"model", text(lab::name_of(r.model))},
-         {"runs", integer(runs)},
-         {"parameters", integer(cost.parameters)},
-         {"block_parameters", integer(cost.block_parameters)},
-         {"tokens_per_step", integer(r.batch)},
-         {"steps", integer(r.steps)},
-         {"flop_per_step", real(cost.flop)},
-         {"flop", real(cost.flop * static_cast<double>(r.steps) * static_cast<double>(runs))},
-         {"bytes", integer(static_cast<std::uint64_t>(cost.bytes))},
-         {"loss_floor", floor ? real(*floor) : undefined()},
-         {"seconds_per_step", real(step)},
-         {"seconds", real(step * static_cast<double>(r.steps) * rounds)}}};
+        report::written(cost_members, {r, runs, cost, floor, step, rounds})};
     report::section s;
     s.columns = {{"what", "what"}, {"value", "value", cell::name}};
     const auto row = [&](const char* what, std::string value) {
@@ -506,6 +526,13 @@ void declare_precision(parser& cmd, train_options& o) {
 }
 
 }  // namespace
+
+report::document_schema training_cost_schema() {
+    return report::document_schema("mx.training_cost/1", "mx train --dry-run",
+                                   "What a training would take.")
+        .member({"results", "[#cost]", "one"})
+        .define("cost", cost_members);
+}
 
 runner declare_train(parser& cmd) {
     const auto o = std::make_shared<train_options>();

@@ -2,6 +2,7 @@
 
 #include "apps/mx/backends.hpp"
 #include "apps/mx/build_facts.hpp"
+#include "apps/mx/manual.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/ranks.hpp"
 #include "libmx/base/parallel.hpp"
@@ -29,11 +30,19 @@ std::string state_of(const codec::backend& b) {
     return state;
 }
 
+struct build_item {
+    std::string name, value;
+};
+constexpr std::array item_members = std::to_array<report::declared<build_item>>({
+    {"item", "string", "", [](auto& i) { return i.name; }},
+    {"value", "string", "", [](auto& i) { return i.value; }},
+});
+
 report::document version_document() {
     report::document d;
     d.head = pages::document_head("mx.version/1");
     const auto add = [&](std::string item, std::string value) {
-        d.results.push_back({{"item", std::move(item)}, {"value", std::move(value)}});
+        d.results.push_back(report::written(item_members, {std::move(item), std::move(value)}));
     };
     add("version", MX_VERSION);
     add("compiler", std::string(compiler));
@@ -64,6 +73,12 @@ report::document version_document() {
 }
 
 }  // namespace
+
+report::document_schema version_schema() {
+    return report::document_schema("mx.version/1", "mx version", "The build.")
+        .member({"results", "[#item]", "an item each"})
+        .define("item", item_members);
+}
 
 runner declare_version(parser& cmd) {
     const auto o = std::make_shared<output_options>();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -286,9 +287,28 @@ double bits_per_element(const codec::recipe& r) {
     return r.element->bits() + static_cast<double>(shared) / (r.block.rows * r.block.cols);
 }
 
+namespace {
+
+struct recipe_part {
+    std::string_view name;
+    std::string meaning;
+};
+constexpr std::array part_members = std::to_array<report::declared<recipe_part>>({
+    {"part", "string", "", [](auto& p) { return p.name; }},
+    {"meaning", "string", "", [](auto& p) { return p.meaning; }},
+});
+
+}  // namespace
+
+report::document_schema recipe_schema() {
+    return report::document_schema("mx.recipe/1", "mx explain RECIPE", "A recipe in words.")
+        .member({"results", "[#part]", "a part of the recipe each"})
+        .define("part", part_members);
+}
+
 std::vector<report::record> recipe_words(const codec::recipe& r) {
     const auto part = [](std::string_view name, std::string meaning) {
-        return report::record{{"part", text(name)}, {"meaning", std::move(meaning)}};
+        return report::written(part_members, {name, std::move(meaning)});
     };
     std::vector<report::record> parts{
         part("recipe", codec::to_string(r)),

@@ -5,12 +5,16 @@
 #include <vector>
 
 #include "libmx/codec/recipe.hpp"
+#include "libmx/report/declared.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::pages {
 
 /// One record {part, meaning} per part of the recipe, the canonical spelling first.
 std::vector<report::record> recipe_words(const codec::recipe& r);
+
+/// The schema mx.recipe/1.
+report::document_schema recipe_schema();
 
 /// Bits per element of a full block: element bits and its share of the scale and the offset.
 double bits_per_element(const codec::recipe& r);
