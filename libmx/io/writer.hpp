@@ -59,8 +59,9 @@ inline constexpr std::string_view unfinished_schema = "mx.unfinished";
 /// The bytes of a shard that is not limited by the user.
 inline constexpr std::uint64_t usual_shard_bytes = 5'000'000'000;
 /// The arrays in shards next to the index `path`, in plan order: each has at most `most_bytes`
-/// bytes of data, or a single array. Metadata, which describes all arrays, is in the index. Throws
-/// base::error (output) for a shard's name that another file has.
+/// bytes of data, or a single array, and at most as many arrays as mx reads in one file. Metadata,
+/// which describes all arrays, is in the index. Throws base::error (output) for a shard's name that
+/// another file has.
 std::unique_ptr<array_writer> create_safetensors_shards(const std::string& path,
                                                         const std::vector<planned_array>& plan,
                                                         const metadata_map& metadata,

@@ -260,6 +260,12 @@ TEST_CASE("more arrays than mx reads in one file are refused", "[output]") {
     plan.pop_back();
     io::create_safetensors(dir / "x.safetensors", plan, {})->commit();
     CHECK(io::open_model(dir / "x.safetensors")->tensors().size() == plan.size());
+    // Shards are split by count as well as by bytes.
+    plan.push_back({"last", dtype::u8, {1}});
+    const std::string index = dir / "y.safetensors.index.json";
+    io::create_safetensors_shards(index, plan, {}, io::usual_shard_bytes)->commit();
+    CHECK(std::filesystem::exists(dir / "y-00002-of-00002.safetensors"));
+    CHECK(io::open_model(index)->tensors().size() == plan.size());
 }
 
 TEST_CASE("the name of another format is refused", "[output]") {
