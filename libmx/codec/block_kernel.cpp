@@ -96,6 +96,26 @@ bool codes_tell_values(const block_params& p) {
 }
 
 void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
+                      std::span<const std::uint8_t> codes, std::span<double> values) {
+    const auto s = static_cast<double>(scale);
+    if (!p.scale_format->power_of_two()) {
+        const fractional_decoder decoder(p, scale);
+        for (std::size_t i = 0; i < codes.size(); ++i) {
+            values[i] = decoder.decode_unrounded(codes[i]);
+        }
+        return;
+    }
+    const auto o = static_cast<double>(base::float_from_half(offset));
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+        const double product = s * static_cast<double>(p.value[codes[i]]);
+        values[i] = p.has_offset ? o + product : product;
+        if (p.by->arithmetic.value == element_kind::bfloat16) {
+            values[i] = static_cast<double>(base::rounded_to_bf16(static_cast<float>(values[i])));
+        }
+    }
+}
+
+void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
                       std::span<const std::uint8_t> codes, std::span<float> values) {
     if (!p.scale_format->power_of_two()) {
         const fractional_decoder decoder(p, scale);

@@ -60,5 +60,8 @@ bool codes_tell_values(const block_params& p);
 /// block_stats::scale.
 void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
                       std::span<const std::uint8_t> codes, std::span<float> values);
+/// The same before the rounding to float32, where the dialect's arithmetic is exact.
+void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
+                      std::span<const std::uint8_t> codes, std::span<double> values);
 
 }  // namespace mx::codec

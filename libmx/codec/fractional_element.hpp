@@ -362,13 +362,15 @@ class fractional_decoder {
     }
 
     MX_HD float decode(std::uint8_t code) const {
+        return static_cast<float>(decode_unrounded(code));
+    }
+    /// The same before an exact product is rounded to float32.
+    MX_HD double decode_unrounded(std::uint8_t code) const {
         const float q = value_of_code_[code];
-        if (convention_ == two_level_kind::exact) {
-            return static_cast<float>(exact_ * static_cast<double>(q));
-        }
+        if (convention_ == two_level_kind::exact) return exact_ * static_cast<double>(q);
         // modelopt's table of values has one zero, without a sign.
         const bool one_zero = convention_ == two_level_kind::modelopt;
-        return (one_zero && q == 0 ? 0.0f : q) * rounded_;
+        return static_cast<double>((one_zero && q == 0 ? 0.0f : q) * rounded_);
     }
 
   private:

@@ -67,6 +67,17 @@ void values_of_block(const block_params& p, const block_results& d, std::size_t 
     simd::scaled_values(p, &scale, 1, values.size(), codes, values.data());
 }
 
+void values_of_block(const block_params& p, const block_results& d, std::size_t block,
+                     std::span<double> values) {
+    const std::size_t at = block * d.stride;
+    if (d.values != nullptr) {
+        std::copy_n(d.values + at, values.size(), values.begin());
+        return;
+    }
+    dequantize_block(p, scale_of_block(p, d, block), d.offset[block],
+                     std::span(d.codes + at, values.size()), values);
+}
+
 void values_of_blocks(const block_params& p, const block_results& d, std::size_t first,
                       std::span<float> values) {
     constexpr std::size_t most = 64;

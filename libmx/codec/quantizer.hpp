@@ -70,7 +70,12 @@ float scale_of_block(const block_params& p, const block_results& d, std::size_t 
 void values_of_block(const block_params& p, const block_results& d, std::size_t block,
                      std::span<float> values);
 
-/// The same of consecutive blocks without padding, `stride` values each; `values` holds whole
+/// The same before the rounding to float32: exact products of scales and elements. Values that the
+/// dialect rounds itself are as above.
+void values_of_block(const block_params& p, const block_results& d, std::size_t block,
+                     std::span<double> values);
+
+/// The float32 values of consecutive blocks without padding, `stride` values each; `values` holds whole
 /// blocks.
 void values_of_blocks(const block_params& p, const block_results& d, std::size_t first,
                       std::span<float> values);

@@ -12,7 +12,7 @@
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/parsed.hpp"
-#include "libmx/io/model_type.hpp"
+#include "libmx/io/model_config.hpp"
 #include "libmx/io/no_product.hpp"
 #include "libmx/report/members.hpp"
 

@@ -51,6 +51,7 @@ class machine {
     void leave_device(const base::cuda::no_room& short_of);
     /// Scratch memory of a product; its contents are undefined afterwards.
     base::aligned_buffer<float>& packed() { return packed_; }
+    base::aligned_buffer<double>& packed_float64() { return packed_float64_; }
 
   private:
     const simd::kernels* kernels_;
@@ -59,6 +60,7 @@ class machine {
     std::unique_ptr<cuda::device_products> device_;
     base::notices* notices_;
     base::aligned_buffer<float> packed_;
+    base::aligned_buffer<double> packed_float64_;
 };
 
 }  // namespace mx::lab

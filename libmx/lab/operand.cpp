@@ -47,10 +47,16 @@ void decode(const codec::block_params& p, const codec::block_results& d, std::si
     for (std::size_t i = 0; i < count; ++i) to[i] = scale * p.value[codes[i]];
 }
 
+void decode(const codec::block_params& p, const codec::block_results& d, std::size_t b,
+            std::size_t count, double* to) {
+    codec::values_of_block(p, d, b, std::span(to, count));
+}
+
 // Quantizes and decodes `x` (rows x cols). `to` is laid out like `x`, or transposed with
 // layout::across.
+template <typename T>
 void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const matrix_view& m,
-                     const layout& l, float* to) {
+                     const layout& l, T* to) {
     codec::tensor_facts facts;
     if (codec::needs_tensor_facts(r))
         facts.amax_bits = engine::finite_amax(std::span(x, m.rows * m.cols));
@@ -76,7 +82,7 @@ void quantize_blocks(machine& on, const codec::recipe& r, const float* x, const 
             {tensor::dtype::f32, reinterpret_cast<const std::byte*>(x + begin * m.cols), m.cols},
             end - begin,
             m.cols};
-        std::vector<float> tile;
+        std::vector<T> tile;
         on.quantizer(thread).run(
             values, segments, std::span(&request, 1),
             [&](std::size_t i, std::span<const codec::segment_result> by_recipe) {
@@ -175,6 +181,32 @@ operand_view quantized(machine& on, const operand_rule& rule, const transform::r
     }
     quantize_blocks(on, r, m.data, m, l, to);
     return l.across ? operand_view{to, m.cols, m.rows, false} : plain_view(to, m, over);
+}
+
+operand_view_of<double> quantized(machine& on, const operand_rule& rule,
+                                  const transform::rotation& rotate, const matrix_view& given,
+                                  base::aligned_buffer<double>& room) {
+    const std::size_t count = given.rows * given.cols;
+    double* const to = room.room_for(count);
+    base::aligned_buffer<float> narrow;
+    const bool rotated = rotate.what != transform::kind::none;
+    if (!rule.recipe || !rule.recipe->blocks) {
+        std::copy_n(quantized(on, rule, rotate, given, axis::last, narrow).data, count, to);
+        return {to, given.rows, given.cols, false};
+    }
+    matrix_view m = given;
+    if (rotated) {
+        float* const copy = narrow.room_for(count);
+        std::copy_n(given.data, count, copy);
+        transform::rotate(rotate, {copy, m.rows, m.cols, m.cols}, transform::run::row);
+        m.data = copy;
+    }
+    const codec::recipe& r = *rule.recipe->blocks;
+    quantize_blocks(
+        on, r, m.data, m,
+        {static_cast<std::size_t>(r.block.rows), static_cast<std::size_t>(r.block.cols), false},
+        to);
+    return {to, m.rows, m.cols, false};
 }
 
 const float* quantized_copy(machine& on, const operand_rule& rule,

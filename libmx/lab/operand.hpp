@@ -31,7 +31,13 @@ enum class axis : std::uint8_t { last, first };
 operand_view quantized(machine& on, const operand_rule& rule, const transform::rotation& rotate,
                        const matrix_view& given, axis over, base::aligned_buffer<float>& room);
 
-/// The same in the layout of `m` and with the rotation undone: a copy that was quantized along
+/// The same along the last axis in float64, where products of scales and elements are not rounded
+/// (codec::values_of_block).
+operand_view_of<double> quantized(machine& on, const operand_rule& rule,
+                                  const transform::rotation& rotate, const matrix_view& given,
+                                  base::aligned_buffer<double>& room);
+
+/// The first in the layout of `m` and with the rotation undone: a copy that was quantized along
 /// `over`.
 const float* quantized_copy(machine& on, const operand_rule& rule,
                             const transform::rotation& rotate, const matrix_view& m, axis over,

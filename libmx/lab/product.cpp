@@ -12,14 +12,24 @@ constexpr std::size_t most_rows = 16, most_columns = 32;  // of a tile
 constexpr std::size_t depth_at_once = 256;  // so that a panel of B stays in the nearest cache
 constexpr std::size_t rows_at_once = 96;    // and the rows of A in the next one
 
+template <typename T>
+std::size_t columns_of(const simd::kernels& by) {
+    return by.tile_columns * sizeof(float) / sizeof(T);
+}
+void run_tile(const simd::kernels& by, const simd::product_tile<float>& t) { by.product(t); }
+void run_tile(const simd::kernels& by, const simd::product_tile<double>& t) {
+    by.product_float64(t);
+}
+
 // Panels of B: element (k, j) of panel p at (p * depth + k) * columns + j, zeros beyond the rows.
-void pack(const operand_view& b, std::size_t columns, std::size_t begin, std::size_t end,
-          float* to) {
+template <typename T>
+void pack(const operand_view_of<T>& b, std::size_t columns, std::size_t begin, std::size_t end,
+          T* to) {
     for (std::size_t p = begin; p < end; ++p) {
-        float* const panel = to + p * b.depth * columns;
+        T* const panel = to + p * b.depth * columns;
         const std::size_t first = p * columns;
         const std::size_t count = std::min(columns, b.rows - first);
-        if (count < columns) std::fill_n(panel, b.depth * columns, 0.0f);
+        if (count < columns) std::fill_n(panel, b.depth * columns, T{0});
         if (b.transposed) {
             for (std::size_t k = 0; k < b.depth; ++k) {
                 std::copy_n(b.data + k * b.rows + first, count, panel + k * columns);
@@ -27,39 +37,41 @@ void pack(const operand_view& b, std::size_t columns, std::size_t begin, std::si
             continue;
         }
         for (std::size_t j = 0; j < count; ++j) {
-            const float* const row = b.data + (first + j) * b.depth;
+            const T* const row = b.data + (first + j) * b.depth;
             for (std::size_t k = 0; k < b.depth; ++k) panel[k * columns + j] = row[k];
         }
     }
 }
 
+template <typename T>
 struct tile_maker {
     const simd::kernels& by;
-    const operand_view& a;
-    const float* panels;  // of B
+    const operand_view_of<T>& a;
+    const T* panels;      // of B
     std::size_t columns;  // of C
-    float* c;
+    T* c;
+    std::size_t wide_tile = columns_of<T>(by);
 
     // Rows [row, row + rows) of A against one panel, for `depth` elements from `k`.
     void run(std::size_t row, std::size_t rows, std::size_t panel, std::size_t k,
              std::size_t depth) const {
-        const std::size_t col = panel * by.tile_columns;
-        const std::size_t wide = std::min(by.tile_columns, columns - col);
-        simd::product_tile t;
+        const std::size_t col = panel * wide_tile;
+        const std::size_t wide = std::min(wide_tile, columns - col);
+        simd::product_tile<T> t;
         t.a_row = a.transposed ? 1 : a.depth;
         t.a_depth = a.transposed ? a.rows : 1;
         t.a = a.data + row * t.a_row + k * t.a_depth;
-        t.b = panels + (panel * a.depth + k) * by.tile_columns;
+        t.b = panels + (panel * a.depth + k) * wide_tile;
         t.depth = depth;
         t.c = c + row * columns + col;
         t.c_row = columns;
         t.first = k == 0;
-        if (rows == by.tile_rows && wide == by.tile_columns) return by.product(t);
+        if (rows == by.tile_rows && wide == wide_tile) return run_tile(by, t);
         // At the edge, in room of its own.
-        float some[most_rows * depth_at_once];
-        float sums[most_rows * most_columns] = {};
+        T some[most_rows * depth_at_once];
+        T sums[most_rows * most_columns] = {};
         if (rows < by.tile_rows) {
-            std::fill_n(some, by.tile_rows * depth, 0.0f);
+            std::fill_n(some, by.tile_rows * depth, T{0});
             for (std::size_t r = 0; r < rows; ++r) {
                 for (std::size_t i = 0; i < depth; ++i) {
                     some[r * depth + i] = t.a[r * t.a_row + i * t.a_depth];
@@ -69,17 +81,17 @@ struct tile_maker {
             t.a_row = depth;
             t.a_depth = 1;
         }
-        float* const to = t.c;
+        T* const to = t.c;
         if (!t.first) {
             for (std::size_t r = 0; r < rows; ++r) {
-                std::copy_n(to + r * columns, wide, sums + r * by.tile_columns);
+                std::copy_n(to + r * columns, wide, sums + r * wide_tile);
             }
         }
         t.c = sums;
-        t.c_row = by.tile_columns;
-        by.product(t);
+        t.c_row = wide_tile;
+        run_tile(by, t);
         for (std::size_t r = 0; r < rows; ++r) {
-            std::copy_n(sums + r * by.tile_columns, wide, to + r * columns);
+            std::copy_n(sums + r * wide_tile, wide, to + r * columns);
         }
     }
 };
@@ -95,24 +107,24 @@ bool multiply_on_device(machine& on, const operand_view& a, const operand_view& 
     }
 }
 
-}  // namespace
-
-void multiply(machine& on, const operand_view& a, const operand_view& b, float* c) {
+template <typename T>
+void multiply_on_cpu(machine& on, base::aligned_buffer<T>& room, const operand_view_of<T>& a,
+                     const operand_view_of<T>& b, T* c) {
     if (a.rows == 0 || b.rows == 0) return;
-    if (a.depth == 0) return std::fill_n(c, a.rows * b.rows, 0.0f), void();
-    if (multiply_on_device(on, a, b, c)) return;
+    if (a.depth == 0) return std::fill_n(c, a.rows * b.rows, T{0}), void();
     const simd::kernels& by = on.kernels();
-    const std::size_t panels = (b.rows + by.tile_columns - 1) / by.tile_columns;
-    float* const packed = on.packed().room_for(panels * b.depth * by.tile_columns);
+    const std::size_t columns = columns_of<T>(by);
+    const std::size_t panels = (b.rows + columns - 1) / columns;
+    T* const packed = room.room_for(panels * b.depth * columns);
     // Threads only where each has some tenths of a millisecond to do.
     const std::size_t per_row = b.rows * a.depth;
     const std::size_t least = std::max<std::size_t>(1, 8'000'000 / per_row);
     const std::size_t grain = (least + by.tile_rows - 1) / by.tile_rows * by.tile_rows;
-    on.split(panels, std::max<std::size_t>(1, 200'000 / (b.depth * by.tile_columns)),
+    on.split(panels, std::max<std::size_t>(1, 200'000 / (b.depth * columns)),
              [&](std::size_t begin, std::size_t end, int) {
-                 pack(b, by.tile_columns, begin, end, packed);
+                 pack(b, columns, begin, end, packed);
              });
-    const tile_maker make{by, a, packed, b.rows, c};
+    const tile_maker<T> make{by, a, packed, b.rows, c};
     const std::size_t chunk = rows_at_once / by.tile_rows * by.tile_rows;
     on.split(a.rows, grain, [&](std::size_t begin, std::size_t end, int) {
         for (std::size_t from = begin; from < end; from += chunk) {
@@ -127,6 +139,18 @@ void multiply(machine& on, const operand_view& a, const operand_view& b, float* 
             }
         }
     });
+}
+
+}  // namespace
+
+void multiply(machine& on, const operand_view& a, const operand_view& b, float* c) {
+    if (multiply_on_device(on, a, b, c)) return;
+    multiply_on_cpu(on, on.packed(), a, b, c);
+}
+
+void multiply(machine& on, const operand_view_of<double>& a, const operand_view_of<double>& b,
+              double* c) {
+    multiply_on_cpu(on, on.packed_float64(), a, b, c);
 }
 
 }  // namespace mx::lab

@@ -9,16 +9,21 @@
 namespace mx::lab {
 
 /// A matrix operand: element (r, k) is data[r * depth + k] or, if `transposed`, data[k * rows + r].
-struct operand_view {
-    const float* data;
+template <typename T>
+struct operand_view_of {
+    const T* data;
     std::size_t rows, depth;
     bool transposed = false;
 };
+using operand_view = operand_view_of<float>;
 
 /// c[i * b.rows + j] = a[i] . b[j]. Each output is one chain of float32 std::fma(a, b, sum) from +0
 /// in ascending k, for any number of threads and on any device. NaN and Inf propagate as in IEEE
 /// 754; every NaN result is base::quiet_nan(). Both operands must have the same depth. Throws
 /// base::error (unavailable) if the device of `on` fails, or lacks memory and there are no notices.
 void multiply(machine& on, const operand_view& a, const operand_view& b, float* c);
+/// The same in float64, on the CPU.
+void multiply(machine& on, const operand_view_of<double>& a, const operand_view_of<double>& b,
+              double* c);
 
 }  // namespace mx::lab

@@ -13,7 +13,8 @@
 // Tile extents are those of product.cpp.
 #define MX_TABLE(space, name, rows, columns)                                                      \
     namespace space {                                                                             \
-    void product(const product_tile&);                                                            \
+    void product(const product_tile<float>&);                                                     \
+    void product_float64(const product_tile<double>&);                                            \
     void round(rounding, const float*, std::size_t, float*);                                      \
     void exp(const float*, std::size_t, float*);                                                  \
     void log(const float*, std::size_t, float*);                                                  \
@@ -38,7 +39,7 @@
     double sum_of_squares(const float*, std::size_t);                                             \
     void normal(const base::random_key&, std::uint64_t, std::size_t, float*);                     \
     constexpr kernels                                                                             \
-        table{name,          rows,          columns,    product,        round,                    \
+        table{name,          rows,          columns,    product,   product_float64,     round,                    \
               exp,           log,           erf,        tanh,           activate,                 \
               activate_back, add,           add_bias,   norm,           norm_back,                \
               column_sums,   squared_error, divergence, softmax,        softmax_back,             \

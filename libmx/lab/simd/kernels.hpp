@@ -30,12 +30,13 @@ enum class activation : std::uint8_t {
 };
 
 /// Rows of A and columns of C for one call. Element (r, k) of A is a[r * a_row + k * a_depth].
+template <typename T>
 struct product_tile {
-    const float* a;
+    const T* a;
     std::size_t a_row, a_depth;
-    const float* b;  ///< packed: element (k, j) at b[k * columns + j]
+    const T* b;  ///< packed: element (k, j) at b[k * columns + j]
     std::size_t depth;
-    float* c;  ///< rows x columns, rows `c_row` apart
+    T* c;  ///< rows x columns, rows `c_row` apart
     std::size_t c_row;
     bool first;  ///< sums begin at +0 rather than at what `c` holds
 };
@@ -61,11 +62,12 @@ struct adam_step {
 
 struct kernels {
     std::string_view name;
-    /// Extents of product_tile.
+    /// Extents of product_tile in float32; in float64 it has half as many columns.
     std::size_t tile_rows, tile_columns;
     /// C += A B: each output is one chain of fused multiply-adds in ascending k, and
     /// base::quiet_nan() if it is NaN.
-    void (*product)(const product_tile&);
+    void (*product)(const product_tile<float>&);
+    void (*product_float64)(const product_tile<double>&);
 
     /// y = x rounded; y may be x.
     void (*round)(rounding how, const float* x, std::size_t count, float* y);

@@ -15,17 +15,21 @@ namespace {
 
 constexpr std::size_t rows = 8, columns = 8;
 
-void product(const product_tile& t) {
+template <typename T>
+void product_of(const product_tile<T>& t) {
+    constexpr std::size_t wide = columns * sizeof(float) / sizeof(T);
     for (std::size_t r = 0; r < rows; ++r) {
-        for (std::size_t j = 0; j < columns; ++j) {
-            float sum = t.first ? 0.0f : t.c[r * t.c_row + j];
+        for (std::size_t j = 0; j < wide; ++j) {
+            T sum = t.first ? T{0} : t.c[r * t.c_row + j];
             for (std::size_t k = 0; k < t.depth; ++k) {
-                sum = std::fma(t.a[r * t.a_row + k * t.a_depth], t.b[k * columns + j], sum);
+                sum = std::fma(t.a[r * t.a_row + k * t.a_depth], t.b[k * wide + j], sum);
             }
-            t.c[r * t.c_row + j] = base::is_nan(sum) ? base::quiet_nan() : sum;
+            t.c[r * t.c_row + j] = sum == sum ? sum : static_cast<T>(base::quiet_nan());
         }
     }
 }
+void product(const product_tile<float>& t) { product_of(t); }
+void product_float64(const product_tile<double>& t) { product_of(t); }
 
 }  // namespace
 
@@ -34,7 +38,7 @@ double exponential(double x) { return exp_double(x); }
 double logarithm(double x) { return log_double(x); }
 
 constinit const kernels scalar_kernels{
-    "scalar",  rows,        columns,        product,       round,   exp,          log,
+    "scalar",  rows,        columns,        product, product_float64,      round,   exp,          log,
     erf,       tanh,        activate,       activate_back, add,     add_bias,     norm,
     norm_back, column_sums, squared_error,  divergence,    softmax, softmax_back, cross_entropy,
     adam,      sgd,         sum_of_squares, normal};

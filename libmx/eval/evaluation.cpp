@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/eval/evaluation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "libmx/base/parallel.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/eval/transformer.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/lab/product.hpp"
+
+namespace mx::eval {
+namespace {
+
+// Extents of a piece of the logits. The sums over the vocabulary are over pieces of this width, so
+// it is part of the result.
+constexpr std::size_t piece_vocabulary = 2048;
+constexpr std::size_t piece_tokens = 512;
+
+// The residual stream of all windows, for arms that are equal so far.
+template <typename T>
+struct state {
+    std::vector<T> h;
+    std::size_t users = 0;
+};
+
+void check(const model_weights& model, const evaluation_request& r) {
+    const model_shape& s = model.shape();
+    for (std::size_t i = 0; i < r.tokens.size(); ++i) {
+        if (r.tokens[i] < s.vocabulary) continue;
+        base::refuse("token {} is {}, and the model has a vocabulary of {}", i, r.tokens[i],
+                     s.vocabulary);
+    }
+    for (const window& w : r.windows) {
+        if (s.context == 0 || w.count <= s.context) continue;
+        base::refuse("a window of {} tokens is longer than the model's {}; give --context {}",
+                     w.count, s.context, s.context);
+    }
+}
+
+// What an arm does in a block, as text: arms with the same text compute the same.
+std::string words_of(const lab::precision& p) {
+    std::string text = fmt::format("{}/{}/{}", lab::to_string(p.operands[0][0]),
+                                   lab::to_string(p.operands[0][1]),
+                                   static_cast<int>(p.vector_forward));
+    if (p.accumulate) text += "/" + gemm::to_string(*p.accumulate);
+    return text;
+}
+
+std::string block_words(const model_weights& model, const arm& a, std::size_t layer) {
+    std::string text = fmt::format("{} {}", lab::to_string(a.kv), lab::to_string(a.attention));
+    for (const place& p : model.linears(layer)) {
+        text += " " + words_of(a.how.of(model.layer_name(p)));
+    }
+    return text;
+}
+
+template <typename T>
+class run {
+  public:
+    run(const model_weights& model, lab::machine& on, const std::vector<arm>& arms,
+        const evaluation_request& r)
+        : model_(model), on_(on), r_(r), kernels_(simd::of<T>(simd::named(on.kernels().name))) {
+        all_.push_back(&plain_);
+        for (const arm& a : arms) all_.push_back(&a);
+    }
+
+    evaluation all() {
+        const std::size_t d = model_.shape().width;
+        std::size_t rows = 0, longest = 0;
+        std::vector<std::uint32_t> ids;
+        for (const window& w : r_.windows) {
+            rows += w.count;
+            longest = std::max(longest, w.count);
+            ids.insert(ids.end(), r_.tokens.begin() + static_cast<std::ptrdiff_t>(w.begin),
+                       r_.tokens.begin() + static_cast<std::ptrdiff_t>(w.begin + w.count));
+        }
+        transformer<T> net(model_, on_, longest);
+        auto first = std::make_shared<state<T>>();
+        first->h.resize(rows * d);
+        net.embed(ids, first->h.data());
+        states_.assign(all_.size(), first);
+        for (std::size_t layer = 0; layer < model_.shape().depth; ++layer) {
+            base::stop_if(r_.cancel);
+            if (r_.progress) r_.progress(layer, model_.shape().depth + 1);
+            net.load(layer);
+            run_block(net, layer);
+        }
+        if (r_.progress) r_.progress(model_.shape().depth, model_.shape().depth + 1);
+        for (std::size_t i = 0; i < states_.size(); ++i) {
+            const std::shared_ptr<state<T>>& s = states_[i];
+            if (std::find(states_.begin(), states_.begin() + static_cast<std::ptrdiff_t>(i), s) ==
+                states_.begin() + static_cast<std::ptrdiff_t>(i)) {
+                net.last_norm(s->h.data(), rows, s->h.data());
+            }
+        }
+        return scores();
+    }
+
+  private:
+    void run_block(transformer<T>& net, std::size_t layer) {
+        // Arms with the same state that do the same have the same state afterwards.
+        std::map<std::pair<state<T>*, std::string>, std::vector<std::size_t>> groups;
+        std::map<state<T>*, std::size_t> users;
+        for (std::size_t i = 0; i < all_.size(); ++i) {
+            groups[{states_[i].get(), block_words(model_, *all_[i], layer)}].push_back(i);
+        }
+        for (const auto& [key, members] : groups) ++users[key.first];
+        std::vector<std::pair<std::size_t, const std::vector<std::size_t>*>> order;
+        for (const auto& [key, members] : groups) order.push_back({members.front(), &members});
+        std::ranges::sort(order);  // so that the progress of a run does not depend on addresses
+        for (const auto& [lead, members] : order) {
+            base::stop_if(r_.cancel);
+            std::shared_ptr<state<T>> now = states_[lead];
+            if (--users[now.get()] > 0) {
+                auto copy = std::make_shared<state<T>>();
+                copy->h = now->h;
+                now = std::move(copy);
+            }
+            for (const std::size_t i : *members) states_[i] = now;
+            std::size_t at = 0;
+            for (std::size_t w = 0; w < r_.windows.size(); ++w) {
+                const token_batch b{1, r_.windows[w].count, 0, w};
+                net.forward(*all_[lead], b, now->h.data() + at);
+                at += b.rows * model_.shape().width;
+            }
+        }
+    }
+
+    // The head, over pieces of the vocabulary and of the tokens.
+    evaluation scores() {
+        const model_shape& s = model_.shape();
+        const std::size_t d = s.width;
+        evaluation e;
+        e.windows = r_.windows;
+        std::vector<std::size_t> rows;  // of the states, those that are scored
+        std::size_t at = 0;
+        for (std::size_t w = 0; w < r_.windows.size(); ++w) {
+            const window& one = r_.windows[w];
+            for (std::size_t i = 0; i < one.count; ++i) {
+                const std::size_t next = one.begin + i + 1;
+                if (i < one.scored || next >= r_.tokens.size()) continue;
+                rows.push_back(at + i);
+                e.predicted.push_back(r_.tokens[next]);
+                e.window_of.push_back(w);
+            }
+            at += one.count;
+        }
+        // The states that differ, with the base first.
+        std::vector<std::shared_ptr<state<T>>> distinct;
+        std::vector<std::size_t> index(all_.size());
+        for (std::size_t i = 0; i < all_.size(); ++i) {
+            const auto same = std::ranges::find(distinct, states_[i]);
+            index[i] = static_cast<std::size_t>(same - distinct.begin());
+            if (same == distinct.end()) distinct.push_back(states_[i]);
+        }
+        const place head{s.tied ? role::embedding : role::head};
+        const std::size_t n = rows.size();
+        std::vector<std::vector<simd::logit_sums>> sums(distinct.size());
+        std::vector<std::vector<double>> crossed(distinct.size()), hit(distinct.size());
+        for (std::size_t k = 0; k < distinct.size(); ++k) {
+            sums[k].resize(n);
+            crossed[k].resize(n);
+            hit[k].resize(n);
+        }
+        std::vector<T> x(piece_tokens * d);
+        std::vector<T> base_logits(piece_tokens * piece_vocabulary), logits(base_logits.size());
+        std::vector<double> terms(base_logits.size()), before(piece_tokens);
+        for (std::size_t v0 = 0; v0 < s.vocabulary; v0 += piece_vocabulary) {
+            base::stop_if(r_.cancel);
+            const std::size_t wide = std::min(piece_vocabulary, s.vocabulary - v0);
+            const std::vector<float> read = model_.read_rows(head, v0, v0 + wide);
+            const std::vector<T> weights(read.begin(), read.end());
+            for (std::size_t t0 = 0; t0 < n; t0 += piece_tokens) {
+                const std::size_t high = std::min(piece_tokens, n - t0);
+                for (std::size_t k = 0; k < distinct.size(); ++k) {
+                    for (std::size_t t = 0; t < high; ++t) {
+                        std::copy_n(distinct[k]->h.data() + rows[t0 + t] * d, d, x.data() + t * d);
+                    }
+                    T* const z = k == 0 ? base_logits.data() : logits.data();
+                    lab::multiply(on_, lab::operand_view_of<T>{x.data(), high, d, false},
+                                  lab::operand_view_of<T>{weights.data(), wide, d, false}, z);
+                    on_.split(high, 1, [&](std::size_t begin, std::size_t end, int) {
+                        std::vector<double> own(k == 0 ? 0 : wide);
+                        for (std::size_t t = begin; t < end; ++t) {
+                            simd::logit_sums& to = sums[k][t0 + t];
+                            const T* const row = z + t * wide;
+                            if (k == 0) before[t] = to.sum == 0 ? INFINITY : to.largest;
+                            double* const terms_of =
+                                k == 0 ? terms.data() + t * wide : own.data();
+                            kernels_.sum_logits(row, wide, v0, to, terms_of);
+                            const std::uint32_t id = e.predicted[t0 + t];
+                            if (id >= v0 && id < v0 + wide) {
+                                hit[k][t0 + t] = static_cast<double>(row[id - v0]);
+                            }
+                            if (k == 0) continue;
+                            kernels_.add_crossed(terms.data() + t * wide,
+                                                 base_logits.data() + t * wide, row, wide,
+                                                 sums[0][t0 + t], before[t], crossed[k][t0 + t]);
+                        }
+                    });
+                }
+            }
+        }
+        std::vector<token_scores> found(distinct.size());
+        for (std::size_t k = 0; k < distinct.size(); ++k) {
+            token_scores& to = found[k];
+            for (std::size_t t = 0; t < n; ++t) {
+                const simd::logit_sums& p = sums[0][t];
+                const simd::logit_sums& q = sums[k][t];
+                const double log_p = p.largest + simd::logarithm(p.sum);
+                const double log_q = q.largest + simd::logarithm(q.sum);
+                to.nll.push_back(log_q - hit[k][t]);
+                to.divergence.push_back(k == 0 ? 0 : crossed[k][t] / p.sum - (log_p - log_q));
+                to.top.push_back(static_cast<std::uint32_t>(q.top));
+                if (k == 0) e.entropy.push_back(log_p - p.weighted / p.sum);
+            }
+        }
+        e.base = found[index[0]];
+        for (std::size_t i = 1; i < all_.size(); ++i) e.arms.push_back(found[index[i]]);
+        return e;
+    }
+
+    const model_weights& model_;
+    lab::machine& on_;
+    const evaluation_request& r_;
+    const simd::kernels_of<T>& kernels_;
+    arm plain_;
+    std::vector<const arm*> all_;
+    std::vector<std::shared_ptr<state<T>>> states_;
+};
+
+}  // namespace
+
+std::vector<window> windows_of(std::size_t tokens, std::size_t context, std::size_t stride) {
+    std::vector<window> all;
+    for (std::size_t begin = 0; begin + 1 < tokens; begin += stride) {
+        const std::size_t count = std::min(context, tokens - begin);
+        // The first rows' targets were predicted by the window before.
+        all.push_back({begin, count, all.empty() ? 0 : context - stride});
+        if (begin + count == tokens) break;
+    }
+    return all;
+}
+
+std::vector<lab::layer_name> layers_of(const model_weights& model) {
+    std::vector<lab::layer_name> all;
+    const model_shape& s = model.shape();
+    for (std::size_t i = 0; i < s.depth; ++i) {
+        for (const place& p : model.linears(i)) all.push_back({model.layer_name(p), false});
+    }
+    return all;
+}
+
+evaluation evaluate(const model_weights& model, lab::machine& on, const std::vector<arm>& arms,
+                    const evaluation_request& request) {
+    check(model, request);
+    if (request.in == arithmetic::float64) return run<double>(model, on, arms, request).all();
+    return run<float>(model, on, arms, request).all();
+}
+
+}  // namespace mx::eval

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/eval/model_weights.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/widen.hpp"
+#include "libmx/tensor/dtypes.hpp"
+
+namespace mx::eval {
+namespace {
+
+/// THE LIST of names by convention: # stands for the layer, @ for the expert. "" where a convention
+/// has no such tensor.
+struct role_names {
+    role what;
+    std::string_view hugging_face, gguf, llama2c;
+};
+
+constexpr std::array names_of_roles{
+    role_names{role::embedding, "model.embed_tokens.weight", "token_embd.weight",
+               "tok_embeddings.weight"},
+    role_names{role::head, "lm_head.weight", "output.weight", "output.weight"},
+    role_names{role::last_norm, "model.norm.weight", "output_norm.weight", "norm.weight"},
+    role_names{role::rope_factors, "", "rope_freqs.weight", ""},
+    role_names{role::attention_norm, "model.layers.#.input_layernorm.weight",
+               "blk.#.attn_norm.weight", "layers.#.attention_norm.weight"},
+    role_names{role::query, "model.layers.#.self_attn.q_proj.weight", "blk.#.attn_q.weight",
+               "layers.#.attention.wq.weight"},
+    role_names{role::key, "model.layers.#.self_attn.k_proj.weight", "blk.#.attn_k.weight",
+               "layers.#.attention.wk.weight"},
+    role_names{role::value, "model.layers.#.self_attn.v_proj.weight", "blk.#.attn_v.weight",
+               "layers.#.attention.wv.weight"},
+    role_names{role::query_bias, "model.layers.#.self_attn.q_proj.bias", "blk.#.attn_q.bias", ""},
+    role_names{role::key_bias, "model.layers.#.self_attn.k_proj.bias", "blk.#.attn_k.bias", ""},
+    role_names{role::value_bias, "model.layers.#.self_attn.v_proj.bias", "blk.#.attn_v.bias", ""},
+    role_names{role::query_norm, "model.layers.#.self_attn.q_norm.weight",
+               "blk.#.attn_q_norm.weight", ""},
+    role_names{role::key_norm, "model.layers.#.self_attn.k_norm.weight", "blk.#.attn_k_norm.weight",
+               ""},
+    role_names{role::output, "model.layers.#.self_attn.o_proj.weight", "blk.#.attn_output.weight",
+               "layers.#.attention.wo.weight"},
+    role_names{role::output_bias, "model.layers.#.self_attn.o_proj.bias", "blk.#.attn_output.bias",
+               ""},
+    role_names{role::attention_out_norm, "model.layers.#.post_attention_layernorm.weight",
+               "blk.#.post_attention_norm.weight", ""},
+    // Of models with norms before and after; of others see spelled().
+    role_names{role::mlp_norm, "model.layers.#.pre_feedforward_layernorm.weight",
+               "blk.#.ffn_norm.weight", "layers.#.ffn_norm.weight"},
+    role_names{role::gate, "model.layers.#.mlp.gate_proj.weight", "blk.#.ffn_gate.weight",
+               "layers.#.feed_forward.w1.weight"},
+    role_names{role::up, "model.layers.#.mlp.up_proj.weight", "blk.#.ffn_up.weight",
+               "layers.#.feed_forward.w3.weight"},
+    role_names{role::down, "model.layers.#.mlp.down_proj.weight", "blk.#.ffn_down.weight",
+               "layers.#.feed_forward.w2.weight"},
+    role_names{role::mlp_out_norm, "model.layers.#.post_feedforward_layernorm.weight",
+               "blk.#.post_ffw_norm.weight", ""},
+    role_names{role::router, "model.layers.#.mlp.gate.weight", "blk.#.ffn_gate_inp.weight", ""},
+    role_names{role::expert_gate, "model.layers.#.mlp.experts.@.gate_proj.weight",
+               "blk.#.ffn_gate_exps.weight", ""},
+    role_names{role::expert_up, "model.layers.#.mlp.experts.@.up_proj.weight",
+               "blk.#.ffn_up_exps.weight", ""},
+    role_names{role::expert_down, "model.layers.#.mlp.experts.@.down_proj.weight",
+               "blk.#.ffn_down_exps.weight", ""},
+};
+
+// Mixtral's names of the same roles.
+constexpr std::array mixtral_names{
+    std::pair{role::router, std::string_view("model.layers.#.block_sparse_moe.gate.weight")},
+    std::pair{role::expert_gate,
+              std::string_view("model.layers.#.block_sparse_moe.experts.@.w1.weight")},
+    std::pair{role::expert_up,
+              std::string_view("model.layers.#.block_sparse_moe.experts.@.w3.weight")},
+    std::pair{role::expert_down,
+              std::string_view("model.layers.#.block_sparse_moe.experts.@.w2.weight")},
+};
+
+constexpr std::string_view weight_ending = ".weight";
+
+std::string filled(std::string_view pattern, const place& where) {
+    std::string name;
+    for (const char c : pattern) {
+        if (c == '#') {
+            name += fmt::format("{}", where.layer);
+        } else if (c == '@') {
+            name += fmt::format("{}", where.expert);
+        } else {
+            name += c;
+        }
+    }
+    return name;
+}
+
+// Tensors that follow from the configuration.
+bool may_be_superfluous(std::string_view name) {
+    return name.ends_with("rotary_emb.inv_freq") || name.ends_with("freqs_cos") ||
+           name.ends_with("freqs_sin");
+}
+
+[[noreturn]] void fail(const std::string& file, const std::string& tensor,
+                       const std::string& message) {
+    throw base::error(base::error_kind::input, message, {file, tensor, {}});
+}
+
+}  // namespace
+
+std::string model_weights::spelled(const place& where) const {
+    const std::size_t column = static_cast<std::size_t>(shape_.names);
+    if (shape_.names == naming::hugging_face) {
+        // Where no norm follows attention, the one before the MLP has its name.
+        if (where.what == role::mlp_norm && shape_.kind->norms == norm_place::before) {
+            return spelled({role::attention_out_norm, where.layer});
+        }
+        if (shape_.kind->name == "mixtral") {
+            for (const auto& [what, name] : mixtral_names) {
+                if (what == where.what) return filled(name, where);
+            }
+        }
+    }
+    const role_names& row = names_of_roles[static_cast<std::size_t>(where.what)];
+    const std::array all{row.hugging_face, row.gguf, row.llama2c};
+    return filled(all[column], where);
+}
+
+std::optional<model_weights::found> model_weights::find(const place& where) const {
+    const auto at = by_name_.find(spelled(where));
+    if (at == by_name_.end()) return std::nullopt;
+    if (shape_.names == naming::gguf && where.what >= role::expert_gate) {
+        return found{at->second, where.expert};
+    }
+    return found{at->second, {}};
+}
+
+std::string model_weights::name(const place& where) const {
+    const std::string own = spelled(where);
+    const auto at = find(where);
+    return at && at->part ? fmt::format("{}[{}]", own, *at->part) : own;
+}
+
+std::string model_weights::layer_name(const place& where) const {
+    std::string text = spelled(where);
+    if (text.ends_with(weight_ending)) text.resize(text.size() - weight_ending.size());
+    if (shape_.names == naming::gguf && where.what >= role::expert_gate) {
+        text += fmt::format(".{}", where.expert);
+    }
+    return text;
+}
+
+std::vector<place> model_weights::linears(std::size_t layer) const {
+    std::vector<place> all;
+    for (const role r : {role::query, role::key, role::value, role::output}) {
+        all.push_back({r, layer});
+    }
+    if (shape_.experts == 0) {
+        for (const role r : {role::gate, role::up, role::down}) all.push_back({r, layer});
+        return all;
+    }
+    for (std::size_t e = 0; e < shape_.experts; ++e) {
+        for (const role r : {role::expert_gate, role::expert_up, role::expert_down}) {
+            all.push_back({r, layer, e});
+        }
+    }
+    return all;
+}
+
+tensor::shape model_weights::extents(const place& where) const {
+    const model_shape& s = shape_;
+    switch (where.what) {
+        case role::embedding:
+        case role::head:
+            return {s.vocabulary, s.width};
+        case role::rope_factors:
+            return {s.head_size / 2};
+        case role::query:
+            return {s.query_width(), s.width};
+        case role::key:
+        case role::value:
+            return {s.key_width(), s.width};
+        case role::query_bias:
+            return {s.query_width()};
+        case role::key_bias:
+        case role::value_bias:
+            return {s.key_width()};
+        case role::query_norm:
+            return {s.kind->norm_of_qk == qk_norm::head ? s.head_size : s.query_width()};
+        case role::key_norm:
+            return {s.kind->norm_of_qk == qk_norm::head ? s.head_size : s.key_width()};
+        case role::output:
+            return {s.width, s.query_width()};
+        case role::gate:
+        case role::up:
+        case role::expert_gate:
+        case role::expert_up:
+            return {s.hidden, s.width};
+        case role::down:
+        case role::expert_down:
+            return {s.width, s.hidden};
+        case role::router:
+            return {s.experts, s.width};
+        case role::last_norm:
+        case role::attention_norm:
+        case role::output_bias:
+        case role::attention_out_norm:
+        case role::mlp_norm:
+        case role::mlp_out_norm:
+            return {s.width};
+    }
+    return {};
+}
+
+model_weights::model_weights(const std::string& path, std::size_t heads)
+    : path_(path),
+      model_(std::make_unique<engine::model>(std::vector<std::string>{path}, io::open_options{})) {
+    const std::vector<io::tensor_info>& all = model_->reader().tensors();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!by_name_.emplace(all[i].name, i).second) {
+            fail(all[i].file, all[i].name, "is there twice; name one file of the model");
+        }
+    }
+    const auto has_tensor = [&](std::string_view name) { return by_name_.contains(name); };
+    const std::map<std::string, std::string>& metadata =
+        model_->readers().front()->metadata();
+    if (has_tensor("token_embd.weight")) {
+        shape_ = shape_of_config(metadata, naming::gguf, path);
+        shape_.vocabulary = all[by_name_.find("token_embd.weight")->second].shape.front();
+        shape_.tied = !has_tensor("output.weight");
+    } else if (has_tensor("tok_embeddings.weight")) {
+        const auto extent = [&](std::string_view name, std::size_t axis) -> std::size_t {
+            const auto at = by_name_.find(name);
+            if (at == by_name_.end()) fail(path, std::string(name), "is missing");
+            const tensor::shape& shape = all[at->second].shape;
+            if (axis >= shape.size()) fail(path, std::string(name), "is not a matrix");
+            return static_cast<std::size_t>(shape[axis]);
+        };
+        shape_ = shape_of_llama2c(extent("tok_embeddings.weight", 1),
+                                  extent("layers.0.attention.wk.weight", 0), heads, path);
+        shape_.vocabulary = extent("tok_embeddings.weight", 0);
+        shape_.hidden = extent("layers.0.feed_forward.w1.weight", 0);
+        while (has_tensor(fmt::format("layers.{}.attention.wq.weight", shape_.depth))) {
+            ++shape_.depth;
+        }
+        shape_.tied = !has_tensor("output.weight");
+    } else {
+        const io::config_entries entries = io::read_model_config(path);
+        if (entries.empty()) {
+            throw base::error(base::error_kind::input,
+                              fmt::format("no config.json ({}) says what this model computes; "
+                                          "GGUF files say so themselves",
+                                          io::model_config_path(path)),
+                              {path, {}, {}});
+        }
+        shape_ = shape_of_config(entries, naming::hugging_face, io::model_config_path(path));
+        if (shape_.tied && has_tensor("lm_head.weight")) shape_.tied = false;
+    }
+    check();
+}
+
+void model_weights::check() {
+    const model_shape& s = shape_;
+    std::set<std::string, std::less<>> known;
+    const auto expect = [&](const place& where) {
+        const std::string own = spelled(where);
+        known.insert(own);
+        const auto at = by_name_.find(own);
+        if (at == by_name_.end()) {
+            fail(path_, own, "is missing: the configuration says that the model has it");
+        }
+        const io::tensor_info& info = model_->reader().tensors()[at->second];
+        tensor::shape wanted = extents(where);
+        if (s.names == naming::gguf && where.what >= role::expert_gate) {
+            wanted.insert(wanted.begin(), s.experts);
+        }
+        if (info.shape != wanted) {
+            fail(info.file, own,
+                 fmt::format("has the shape {}, the configuration says {}",
+                             tensor::to_string(info.shape), tensor::to_string(wanted)));
+        }
+        if (!info.note.empty()) fail(info.file, own, info.note);
+    };
+    expect({role::embedding});
+    expect({role::last_norm});
+    if (!s.tied) expect({role::head});
+    if (by_name_.contains("rope_freqs.weight") && s.names == naming::gguf) {
+        expect({role::rope_factors});
+    }
+    for (std::size_t i = 0; i < s.depth; ++i) {
+        const norm_place norms = s.kind->norms;
+        if (norms != norm_place::after) {
+            expect({role::attention_norm, i});
+            expect({role::mlp_norm, i});
+        }
+        if (norms != norm_place::before) {
+            expect({role::attention_out_norm, i});
+            expect({role::mlp_out_norm, i});
+        }
+        if (s.query_bias) {
+            for (const role r : {role::query_bias, role::key_bias, role::value_bias}) {
+                expect({r, i});
+            }
+        }
+        if (s.output_bias) expect({role::output_bias, i});
+        if (s.kind->norm_of_qk != qk_norm::none) {
+            expect({role::query_norm, i});
+            expect({role::key_norm, i});
+        }
+        if (s.experts != 0) expect({role::router, i});
+        for (const place& p : linears(i)) expect(p);
+    }
+    for (const auto& [name, at] : by_name_) {
+        if (known.contains(name) || may_be_superfluous(name)) continue;
+        fail(model_->reader().tensors()[at].file, name,
+             fmt::format("is not a tensor of {}: mx does not know what it does", s.kind->summary));
+    }
+}
+
+std::vector<float> model_weights::read_range(const place& where, std::uint64_t first,
+                                             std::uint64_t count) const {
+    const std::optional<found> at = find(where);
+    const io::tensor_info& info = model_->reader().tensors()[at->tensor];
+    if (at->part) first += *at->part * (info.elements / shape_.experts);
+    std::vector<float> values(static_cast<std::size_t>(count));
+    std::vector<std::byte> scratch;
+    if (tensor::row_of(info.type).to_f32 == tensor::widening::none) {
+        fail(info.file, info.name, "holds no numbers");
+    }
+    io::read_f32(*model_->reader().open(at->tensor), info.type, first, values, scratch);
+    for (const float x : values) {
+        if (!std::isfinite(x)) {
+            fail(info.file, info.name, "has NaN or Inf: every token's probability would be NaN");
+        }
+    }
+    return values;
+}
+
+std::vector<float> model_weights::read(const place& where) const {
+    std::uint64_t count = 1;
+    for (const std::uint64_t n : extents(where)) count *= n;
+    return read_range(where, 0, count);
+}
+
+std::vector<float> model_weights::read_rows(const place& where, std::size_t begin,
+                                            std::size_t end) const {
+    const std::uint64_t row = extents(where).back();
+    return read_range(where, begin * row, (end - begin) * row);
+}
+
+std::uint64_t model_weights::stored_bytes(const place& where) const {
+    const std::optional<found> at = find(where);
+    const std::uint64_t all = model_->reader().tensors()[at->tensor].file_bytes();
+    return at->part ? all / shape_.experts : all;
+}
+
+}  // namespace mx::eval

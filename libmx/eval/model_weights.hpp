@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of a language model, found by role, checked against its shape, and read as float32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libmx/engine/model.hpp"
+#include "libmx/eval/model_shape.hpp"
+
+namespace mx::eval {
+
+/// What a tensor does in the model. Those from `attention_norm` on are of a layer, and those from
+/// `expert_gate` on of an expert.
+enum class role : std::uint8_t {
+    embedding,
+    head,
+    last_norm,
+    rope_factors,  ///< frequencies are divided by them (GGUF of Llama 3)
+    attention_norm,
+    query,
+    key,
+    value,
+    query_bias,
+    key_bias,
+    value_bias,
+    query_norm,
+    key_norm,
+    output,
+    output_bias,
+    attention_out_norm,
+    mlp_norm,
+    gate,
+    up,
+    down,
+    mlp_out_norm,
+    router,
+    expert_gate,
+    expert_up,
+    expert_down,
+};
+
+/// A place in the model.
+struct place {
+    role what;
+    std::size_t layer = 0, expert = 0;
+};
+
+/// A model that is open for evaluation.
+class model_weights {
+  public:
+    /// Opens the model at `path`: a file, an index, or a folder with config.json. Quantized
+    /// tensors are read as the values that they stand for. `heads` is used for files of llama2.c
+    /// without configuration (model_shape.hpp). Throws base::error (input), with one line, for
+    /// tensors that are missing, superfluous, or of another shape than the configuration says.
+    explicit model_weights(const std::string& path, std::size_t heads = 0);
+
+    const model_shape& shape() const { return shape_; }
+    const std::string& path() const { return path_; }
+    const engine::model& files() const { return *model_; }
+
+    bool has(const place& where) const { return find(where).has_value(); }
+    /// The tensor's name in the file; of an expert in a stack, that of the stack and its number.
+    std::string name(const place& where) const;
+    /// The name without its ending ".weight", which patterns of --at match.
+    std::string layer_name(const place& where) const;
+    /// The values in C order, rounded to float32 once if they are wider. Throws base::error (input)
+    /// for NaN and Inf, which make every result NaN.
+    std::vector<float> read(const place& where) const;
+    /// Rows [begin, end) of a matrix.
+    std::vector<float> read_rows(const place& where, std::size_t begin, std::size_t end) const;
+    /// Bytes that the tensor occupies in its file.
+    std::uint64_t stored_bytes(const place& where) const;
+
+    /// Every linear layer of layer `i`, in the order of the forward pass, as roles; without the
+    /// router.
+    std::vector<place> linears(std::size_t layer) const;
+    /// Rows (outputs) and columns (inputs) of a linear layer.
+    tensor::shape extents(const place& where) const;
+
+  private:
+    struct found {
+        std::size_t tensor;
+        std::optional<std::size_t> part;  // of axis 0
+    };
+    std::string spelled(const place& where) const;
+    std::optional<found> find(const place& where) const;
+    std::vector<float> read_range(const place& where, std::uint64_t first,
+                                  std::uint64_t count) const;
+    void check();
+
+    std::string path_;
+    std::unique_ptr<engine::model> model_;
+    model_shape shape_;
+    std::map<std::string, std::size_t, std::less<>> by_name_;
+};
+
+}  // namespace mx::eval

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/io/model_config.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "libmx/base/status.hpp"
+#include "libmx/io/strict_json.hpp"
+
+namespace mx::io {
+namespace {
+
+constexpr std::uint64_t largest_model_config = std::uint64_t{1} << 24;
+constexpr std::size_t most_config_entries = std::size_t{1} << 16;
+
+class entry_listener final : public json_listener {
+  public:
+    config_entries found;
+
+    void open(bool object) override {
+        if (!levels_.empty()) count();
+        levels_.push_back({object, 0, prefix()});
+    }
+    void close() override { levels_.pop_back(); }
+    void key(const std::string& name) override { key_ = name; }
+    void scalar(const json_scalar& value) override {
+        count();
+        if (value.is == json_scalar::type::null) return;
+        if (found.size() == most_config_entries) {
+            fail(fmt::format("more than {} entries, the limit of mx", most_config_entries));
+        }
+        found[prefix()] = value.is == json_scalar::type::natural ? fmt::format("{}", value.natural)
+                                                                 : value.text;
+    }
+
+  private:
+    struct level {
+        bool object;
+        std::size_t elements;
+        std::string name;
+    };
+    // Elements of a list are numbered.
+    void count() {
+        if (levels_.empty() || levels_.back().object) return;
+        key_ = fmt::format("{}", levels_.back().elements++);
+    }
+    std::string prefix() const {
+        if (levels_.empty() || levels_.back().name.empty()) return key_;
+        return levels_.back().name + "." + key_;
+    }
+
+    std::vector<level> levels_;
+    std::string key_;
+};
+
+}  // namespace
+
+std::string model_config_path(const std::string& path) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    const fs::path folder = fs::is_directory(path, ignored) ? fs::path(path)
+                                                            : fs::path(path).parent_path();
+    return (folder / "config.json").string();
+}
+
+config_entries read_model_config(const std::string& path) {
+    const std::string config = model_config_path(path);
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(config, ignored)) return {};
+    const shared_file file = input_file::open(config);
+    if (file->size() > largest_model_config) {
+        input_error(fmt::format("has {} bytes; a configuration has at most {}", file->size(),
+                                largest_model_config),
+                    {config, {}, {}});
+    }
+    entry_listener listener;
+    parse_json(file, 0, file->size(), "configuration", listener);
+    return std::move(listener.found);
+}
+
+std::string model_type(const std::string& path) {
+    try {
+        const config_entries entries = read_model_config(path);
+        const auto found = entries.find("model_type");
+        return found == entries.end() ? std::string() : found->second;
+    } catch (const base::error&) {
+        return {};
+    }
+}
+
+}  // namespace mx::io

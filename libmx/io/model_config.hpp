@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configuration that a model's file states, or that lies beside it.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace mx::io {
+
+/// Numbers, texts, true and false by key, as they are spelled. Keys of nested objects are joined
+/// with a point, and those of a list's elements are their numbers: "rope_scaling.factor",
+/// "layer_types.0". Nulls are left out.
+using config_entries = std::map<std::string, std::string>;
+
+/// config.json in the folder of `path`, or in `path` if that is a folder. Empty if there is none.
+/// Throws base::error (input) if it is not JSON, has more than 16 MiB or 65,536 entries.
+config_entries read_model_config(const std::string& path);
+
+/// The path of that file.
+std::string model_config_path(const std::string& path);
+
+/// The member `model_type` of config.json in the folder of `path`; empty if there is none, or no
+/// such file, or one that cannot be read.
+std::string model_type(const std::string& path);
+
+}  // namespace mx::io
