@@ -26,6 +26,7 @@ runner declare_cluster(parser& cmd);
 runner declare_diff(parser& cmd);
 runner declare_watch(parser& cmd);
 runner declare_gemm(parser& cmd);
+runner declare_eval(parser& cmd);
 runner declare_stages(parser& cmd);
 runner declare_train(parser& cmd);
 runner declare_runs(parser& cmd);
@@ -71,6 +72,8 @@ inline constexpr std::array commands{
     command{"show", "Measure", "a tensor's blocks: a map, the worst, one per scale rule",
             declare_show},
     command{"merge", "Measure", "combine the parts of --shard into one output", declare_merge},
+    command{"eval", "Decide", "what a recipe does to a language model: perplexity, divergence",
+            declare_eval},
     command{"report", "Decide", "the page for a design review, from results files", declare_report},
     command{"plan", "Decide", "one measured recipe per tensor under a budget of bits",
             declare_plan},

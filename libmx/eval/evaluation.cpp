@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "libmx/base/parallel.hpp"
+#include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/eval/transformer.hpp"
 #include "libmx/gemm/accumulators.hpp"
@@ -29,6 +30,10 @@ struct state {
     std::vector<T> h;
     std::size_t users = 0;
 };
+
+place head_of(const model_weights& model) {
+    return {model.shape().tied ? role::embedding : role::head};
+}
 
 void check(const model_weights& model, const evaluation_request& r) {
     const model_shape& s = model.shape();
@@ -100,7 +105,7 @@ class run {
                 net.last_norm(s->h.data(), rows, s->h.data());
             }
         }
-        return scores();
+        return scores(net);
     }
 
   private:
@@ -124,17 +129,97 @@ class run {
                 now = std::move(copy);
             }
             for (const std::size_t i : *members) states_[i] = now;
+            watch(net, lead == 0);
             std::size_t at = 0;
             for (std::size_t w = 0; w < r_.windows.size(); ++w) {
                 const token_batch b{1, r_.windows[w].count, 0, w};
+                window_ = &r_.windows[w];
                 net.forward(*all_[lead], b, now->h.data() + at);
                 at += b.rows * model_.shape().width;
             }
         }
     }
 
+    // Measures and shows the linear layers of the model as it is.
+    void watch(transformer<T>& net, bool base) {
+        net.observer = nullptr;
+        net.on_product = nullptr;
+        if (!base) return;
+        if (r_.observer) {
+            net.observer = [this](const seen_matrix<T>& m) {
+                const std::vector<double> values(m.data, m.data + m.rows * m.cols);
+                r_.observer(*window_, m.layer, m.name, m.rows, m.cols, values.data());
+            };
+        }
+        if (!r_.layer_errors) return;
+        net.on_product = [this, &net](const place& where, const token_batch& b, std::size_t rows,
+                                      const T* x, const T* y) {
+            const auto out = static_cast<std::size_t>(model_.extents(where)[0]);
+            const std::string layer = model_.layer_name(where);
+            std::vector<T> other(rows * out);
+            for (std::size_t i = 1; i < all_.size(); ++i) {
+                const lab::precision& how = all_[i]->how.of(layer);
+                if (words_of(how) == words_of(plain_.how)) continue;
+                output_error& e = errors_[{layer, i - 1}];
+                for (const bool inputs : {false, true}) {
+                    net.multiply(*all_[i], where, b, rows, x, other.data(), inputs);
+                    double wrong = 0, all = 0;
+                    for (std::size_t k = 0; k < other.size(); ++k) {
+                        const auto exact = static_cast<double>(y[k]);
+                        const double off = static_cast<double>(other[k]) - exact;
+                        wrong += off * off;
+                        all += exact * exact;
+                    }
+                    (inputs ? e.both : e.weights) += wrong;
+                    if (inputs) e.all += all;
+                }
+            }
+        };
+    }
+
+    // The operands of the head where it is quantized.
+    struct head_operands {
+        std::vector<T> x, w;
+    };
+    struct scored_state {
+        std::shared_ptr<state<T>> of;
+        std::string words;
+        std::unique_ptr<head_operands> own;
+
+        const std::vector<T>& inputs() const { return own ? own->x : of->h; }
+    };
+
+    // Null where the head is not quantized. The whole head is held, because formats may scale a
+    // tensor by its largest value.
+    std::unique_ptr<head_operands> quantized_head(transformer<T>& net, const place& head,
+                                                  const lab::precision& how,
+                                                  const state<T>& s) const {
+        const lab::operand_rule& of_x = how.operands[0][0];
+        const lab::operand_rule& of_w = how.operands[0][1];
+        if (!of_x.recipe && !of_w.recipe) return nullptr;
+        const std::size_t d = model_.shape().width;
+        const std::string name = model_.layer_name(head);
+        auto made = std::make_unique<head_operands>();
+        const std::vector<float> read = model_.read(head);
+        const std::vector<T> w(read.begin(), read.end());
+        base::aligned_buffer<T> room;
+        const T* const q =
+            net.quantized(of_w, how.rotations[0], name, {}, w.data(), w.size() / d, d, room);
+        made->w.assign(q, q + w.size());
+        made->x.resize(s.h.size());
+        std::size_t at = 0;
+        for (std::size_t i = 0; i < r_.windows.size(); ++i) {
+            const std::size_t rows = r_.windows[i].count;
+            const T* const from = net.quantized(of_x, how.rotations[0], name + ".x",
+                                                {1, rows, 0, i}, s.h.data() + at, rows, d, room);
+            std::copy_n(from, rows * d, made->x.data() + at);
+            at += rows * d;
+        }
+        return made;
+    }
+
     // The head, over pieces of the vocabulary and of the tokens.
-    evaluation scores() {
+    evaluation scores(transformer<T>& net) {
         const model_shape& s = model_.shape();
         const std::size_t d = s.width;
         evaluation e;
@@ -143,24 +228,28 @@ class run {
         std::size_t at = 0;
         for (std::size_t w = 0; w < r_.windows.size(); ++w) {
             const window& one = r_.windows[w];
-            for (std::size_t i = 0; i < one.count; ++i) {
-                const std::size_t next = one.begin + i + 1;
-                if (i < one.scored || next >= r_.tokens.size()) continue;
+            for (std::size_t i = one.first; i < one.last; ++i) {
                 rows.push_back(at + i);
-                e.predicted.push_back(r_.tokens[next]);
+                e.predicted.push_back(r_.tokens[one.begin + i + 1]);
                 e.window_of.push_back(w);
             }
             at += one.count;
         }
-        // The states that differ, with the base first.
-        std::vector<std::shared_ptr<state<T>>> distinct;
+        // The states that differ, with the base first, and how they multiply by the head.
+        const place head = head_of(model_);
+        std::vector<scored_state> distinct;
         std::vector<std::size_t> index(all_.size());
         for (std::size_t i = 0; i < all_.size(); ++i) {
-            const auto same = std::ranges::find(distinct, states_[i]);
+            const lab::precision& how = all_[i]->how.of(model_.layer_name(head));
+            const std::string words = words_of(how);
+            const auto same = std::ranges::find_if(distinct, [&](const scored_state& one) {
+                return one.of == states_[i] && one.words == words;
+            });
             index[i] = static_cast<std::size_t>(same - distinct.begin());
-            if (same == distinct.end()) distinct.push_back(states_[i]);
+            if (same == distinct.end()) {
+                distinct.push_back({states_[i], words, quantized_head(net, head, how, *states_[i])});
+            }
         }
-        const place head{s.tied ? role::embedding : role::head};
         const std::size_t n = rows.size();
         std::vector<std::vector<simd::logit_sums>> sums(distinct.size());
         std::vector<std::vector<double>> crossed(distinct.size()), hit(distinct.size());
@@ -181,11 +270,14 @@ class run {
                 const std::size_t high = std::min(piece_tokens, n - t0);
                 for (std::size_t k = 0; k < distinct.size(); ++k) {
                     for (std::size_t t = 0; t < high; ++t) {
-                        std::copy_n(distinct[k]->h.data() + rows[t0 + t] * d, d, x.data() + t * d);
+                        std::copy_n(distinct[k].inputs().data() + rows[t0 + t] * d, d,
+                                    x.data() + t * d);
                     }
+                    const T* const w =
+                        distinct[k].own ? distinct[k].own->w.data() + v0 * d : weights.data();
                     T* const z = k == 0 ? base_logits.data() : logits.data();
                     lab::multiply(on_, lab::operand_view_of<T>{x.data(), high, d, false},
-                                  lab::operand_view_of<T>{weights.data(), wide, d, false}, z);
+                                  lab::operand_view_of<T>{w, wide, d, false}, z);
                     on_.split(high, 1, [&](std::size_t begin, std::size_t end, int) {
                         std::vector<double> own(k == 0 ? 0 : wide);
                         for (std::size_t t = begin; t < end; ++t) {
@@ -222,6 +314,9 @@ class run {
                 if (k == 0) e.entropy.push_back(log_p - p.weighted / p.sum);
             }
         }
+        for (const auto& [key, sum] : errors_) {
+            e.layers.push_back({key.first, key.second, sum.weights / sum.all, sum.both / sum.all});
+        }
         e.base = found[index[0]];
         for (std::size_t i = 1; i < all_.size(); ++i) e.arms.push_back(found[index[i]]);
         return e;
@@ -231,20 +326,99 @@ class run {
     lab::machine& on_;
     const evaluation_request& r_;
     const simd::kernels_of<T>& kernels_;
+    struct output_error {
+        double weights = 0, both = 0, all = 0;
+    };
+
     arm plain_;
+    const window* window_ = nullptr;
+    std::map<std::pair<std::string, std::size_t>, output_error> errors_;
     std::vector<const arm*> all_;
     std::vector<std::shared_ptr<state<T>>> states_;
 };
 
+template <typename T>
+std::vector<std::uint32_t> sampled(const model_weights& model, lab::machine& on,
+                                   std::size_t sequences, std::size_t length, std::uint32_t start,
+                                   std::uint64_t seed, const evaluation_request& control) {
+    const model_shape& s = model.shape();
+    const std::size_t d = s.width;
+    std::vector<std::unique_ptr<transformer<T>>> blocks;
+    std::vector<block_cache<T>> caches(s.depth);
+    for (std::size_t i = 0; i < s.depth; ++i) {
+        base::stop_if(control.cancel);
+        blocks.push_back(std::make_unique<transformer<T>>(model, on, length));
+        blocks.back()->load(i);
+        caches[i].positions = length;
+        caches[i].keys.resize(sequences * length * s.key_width());
+        caches[i].values.resize(caches[i].keys.size());
+    }
+    const std::vector<float> read = model.read(head_of(model));
+    const std::vector<T> head(read.begin(), read.end());
+    std::vector<std::uint32_t> all(sequences * length, start), now(sequences, start);
+    std::vector<T> h(sequences * d), z(sequences * s.vocabulary);
+    const auto& kernels = simd::of<T>(simd::named(on.kernels().name));
+    const arm plain;
+    const std::uint64_t name = base::tensor_id("mx.eval.sample");
+    for (std::size_t position = 0; position + 1 < length; ++position) {
+        base::stop_if(control.cancel);
+        if (control.progress) control.progress(position, length);
+        blocks.front()->embed(now, h.data());
+        for (std::size_t i = 0; i < s.depth; ++i) {
+            blocks[i]->forward(plain, {sequences, 1, position, 0}, h.data(), &caches[i]);
+        }
+        blocks.front()->last_norm(h.data(), sequences, h.data());
+        lab::multiply(on, lab::operand_view_of<T>{h.data(), sequences, d, false},
+                      lab::operand_view_of<T>{head.data(), s.vocabulary, d, false}, z.data());
+        on.split(sequences, 1, [&](std::size_t begin, std::size_t end, int) {
+            std::vector<double> e(s.vocabulary);
+            for (std::size_t i = begin; i < end; ++i) {
+                simd::logit_sums sums;
+                kernels.sum_logits(z.data() + i * s.vocabulary, s.vocabulary, 0, sums, e.data());
+                const std::uint64_t at = std::uint64_t{i} * length + position;
+                const double u =
+                    (static_cast<double>(base::random_u32({seed, name}, at)) + 0.5) * 0x1p-32;
+                double left = u * sums.sum;
+                std::uint32_t id = 0;
+                while (id + 1 < s.vocabulary && (left -= e[id]) >= 0) ++id;
+                now[i] = id;
+                all[i * length + position + 1] = id;
+            }
+        });
+    }
+    return all;
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> sample(const model_weights& model, lab::machine& on, arithmetic in,
+                                  std::size_t sequences, std::size_t length, std::uint32_t start,
+                                  std::uint64_t seed, const evaluation_request& control) {
+    if (start >= model.shape().vocabulary) {
+        base::refuse("token {} to begin with: the model has a vocabulary of {}", start,
+                     model.shape().vocabulary);
+    }
+    return in == arithmetic::float64
+               ? sampled<double>(model, on, sequences, length, start, seed, control)
+               : sampled<float>(model, on, sequences, length, start, seed, control);
+}
 
 std::vector<window> windows_of(std::size_t tokens, std::size_t context, std::size_t stride) {
     std::vector<window> all;
     for (std::size_t begin = 0; begin + 1 < tokens; begin += stride) {
         const std::size_t count = std::min(context, tokens - begin);
         // The first rows' targets were predicted by the window before.
-        all.push_back({begin, count, all.empty() ? 0 : context - stride});
+        all.push_back({begin, count, all.empty() ? 0 : context - stride,
+                       std::min(count, tokens - begin - 1)});
         if (begin + count == tokens) break;
+    }
+    return all;
+}
+
+std::vector<window> separate_windows(std::size_t tokens, std::size_t context) {
+    std::vector<window> all;
+    for (std::size_t begin = 0; begin < tokens; begin += context) {
+        all.push_back({begin, context, 0, context - 1});
     }
     return all;
 }
@@ -255,6 +429,7 @@ std::vector<lab::layer_name> layers_of(const model_weights& model) {
     for (std::size_t i = 0; i < s.depth; ++i) {
         for (const place& p : model.linears(i)) all.push_back({model.layer_name(p), false});
     }
+    all.push_back({model.layer_name(head_of(model)), true});
     return all;
 }
 

@@ -19,16 +19,18 @@ namespace mx::eval {
 
 enum class arithmetic : std::uint8_t { float32, float64 };
 
-/// Consecutive tokens that attend to each other, at positions from 0 on; row r predicts token
-/// begin + r + 1.
+/// Consecutive tokens that attend to each other, at positions from 0 on. Row r predicts token begin
+/// + r + 1; rows [first, last) are scored.
 struct window {
-    std::size_t begin, count;
-    std::size_t scored;  ///< rows before this one were scored in the window before
+    std::size_t begin, count, first, last;
 };
 
 /// Windows of `context` tokens, each `stride` after the one before, over `tokens` tokens. Every
 /// token but the first is predicted once. 1 <= stride <= context.
 std::vector<window> windows_of(std::size_t tokens, std::size_t context, std::size_t stride);
+/// Windows of `context` tokens that have nothing to do with each other: the first of each is not
+/// predicted. `tokens` is a multiple of `context`.
+std::vector<window> separate_windows(std::size_t tokens, std::size_t context);
 
 /// One arm's figures of each scored token, in the order of the windows.
 struct token_scores {
@@ -61,6 +63,10 @@ struct evaluation_request {
     std::vector<window> windows;
     arithmetic in = arithmetic::float32;
     bool layer_errors = false;
+    /// Called with inputs of linear layers, keys and values of the model as it is, by window.
+    std::function<void(const window&, std::string_view layer, std::string_view name,
+                       std::size_t rows, std::size_t cols, const double* values)>
+        observer;
     const std::atomic<bool>* cancel = nullptr;  ///< not owned; set, it ends the evaluation
     /// Called before each block with the number of blocks done and that of all.
     std::function<void(std::size_t done, std::size_t all)> progress;
@@ -74,7 +80,14 @@ evaluation evaluate(const model_weights& model, lab::machine& on, const std::vec
                     const evaluation_request& request);
 
 /// The layers of a model by the names that settings match, in the order of the forward pass. The
-/// router of experts and the head are kept unless a pattern names them.
+/// head is kept unless a pattern names it.
 std::vector<lab::layer_name> layers_of(const model_weights& model);
+
+/// Draws `sequences` sequences of `length` tokens from the model as it is, each beginning with the
+/// token `start`: token t + 1 by the probabilities that the model gives after t. A draw depends on
+/// the seed, the sequence and the position alone.
+std::vector<std::uint32_t> sample(const model_weights& model, lab::machine& on, arithmetic in,
+                                  std::size_t sequences, std::size_t length, std::uint32_t start,
+                                  std::uint64_t seed, const evaluation_request& control);
 
 }  // namespace mx::eval

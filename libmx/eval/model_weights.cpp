@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -227,6 +228,7 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
     const auto has_tensor = [&](std::string_view name) { return by_name_.contains(name); };
     const std::map<std::string, std::string>& metadata =
         model_->readers().front()->metadata();
+    io::config_entries config;
     if (has_tensor("token_embd.weight")) {
         shape_ = shape_of_config(metadata, naming::gguf, path);
         shape_.vocabulary = all[by_name_.find("token_embd.weight")->second].shape.front();
@@ -248,17 +250,28 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
         }
         shape_.tied = !has_tensor("output.weight");
     } else {
-        const io::config_entries entries = io::read_model_config(path);
-        if (entries.empty()) {
+        config = io::read_model_config(path);
+        if (config.empty()) {
             throw base::error(base::error_kind::input,
                               fmt::format("no config.json ({}) says what this model computes; "
                                           "GGUF files say so themselves",
                                           io::model_config_path(path)),
                               {path, {}, {}});
         }
-        shape_ = shape_of_config(entries, naming::hugging_face, io::model_config_path(path));
+        shape_ = shape_of_config(config, naming::hugging_face, io::model_config_path(path));
         if (shape_.tied && has_tensor("lm_head.weight")) shape_.tied = false;
     }
+    const io::config_entries& entries = shape_.names == naming::hugging_face ? config : metadata;
+    for (const char* key : {"bos_token_id", "tokenizer.ggml.bos_token_id"}) {
+        const auto at = entries.find(key);
+        std::uint32_t id = 0;
+        if (at == entries.end()) continue;
+        const char* const end = at->second.data() + at->second.size();
+        if (std::from_chars(at->second.data(), end, id).ptr == end && id < shape_.vocabulary) {
+            first_token_ = id;
+        }
+    }
+    if (shape_.names == naming::llama2c) first_token_ = 1;
     check();
 }
 

@@ -63,6 +63,9 @@ class model_weights {
     const std::string& path() const { return path_; }
     const engine::model& files() const { return *model_; }
 
+    /// The token that texts begin with, if the configuration says so.
+    std::optional<std::uint32_t> first_token() const { return first_token_; }
+
     bool has(const place& where) const { return find(where).has_value(); }
     /// The tensor's name in the file; of an expert in a stack, that of the stack and its number.
     std::string name(const place& where) const;
@@ -96,6 +99,7 @@ class model_weights {
     std::string path_;
     std::unique_ptr<engine::model> model_;
     model_shape shape_;
+    std::optional<std::uint32_t> first_token_;
     std::map<std::string, std::size_t, std::less<>> by_name_;
 };
 

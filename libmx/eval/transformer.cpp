@@ -269,11 +269,21 @@ const T* transformer<T>::input_of(const lab::precision& p, const std::string& la
 template <typename T>
 void transformer<T>::linear(const arm& how, const place& where, const token_batch& b,
                             std::size_t rows, const T* x, T* y) {
+    if (observer) {
+        const auto in = static_cast<std::size_t>(model_.extents(where)[1]);
+        observer({model_.layer_name(where), "x", rows, in, x});
+    }
+    multiply(how, where, b, rows, x, y);
+    if (on_product) on_product(where, b, rows, x, y);
+}
+
+template <typename T>
+void transformer<T>::multiply(const arm& how, const place& where, const token_batch& b,
+                              std::size_t rows, const T* x, T* y, bool inputs) {
     const std::string layer = model_.layer_name(where);
     const lab::precision& p = how.how.of(layer);
     const tensor::shape shape = model_.extents(where);
     const auto out = static_cast<std::size_t>(shape[0]), in = static_cast<std::size_t>(shape[1]);
-    if (observer) observer({layer, "x", rows, in, x});
     const std::vector<place> all = model_.linears(layer_);
     const auto index = static_cast<std::size_t>(
         std::ranges::find_if(all, [&](const place& one) {
@@ -287,7 +297,7 @@ void transformer<T>::linear(const arm& how, const place& where, const token_batc
                                lab::axis::last, on_.threads(), sums.data());
         std::ranges::copy(sums, y);
     } else {
-        const T* const left = input_of(p, layer, b, rows, in, x);
+        const T* const left = inputs ? input_of(p, layer, b, rows, in, x) : x;
         const T* const right = weight_of(p, where, index);
         lab::multiply(on_, lab::operand_view_of<T>{left, rows, in, false},
                       lab::operand_view_of<T>{right, out, in, false}, y);

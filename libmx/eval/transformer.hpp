@@ -60,6 +60,16 @@ class transformer {
     /// to it, and earlier tokens are taken from it.
     void forward(const arm& how, const token_batch& batch, T* h, block_cache<T>* cache = nullptr);
 
+    /// `x` (rows x cols) under a rule along its rows, as operands of products are: rounded to
+    /// float32 first. `x` itself if the rule does nothing, else in `room`.
+    const T* quantized(const lab::operand_rule& rule, const transform::rotation& rotate,
+                       const std::string& name, const token_batch& b, const T* x, std::size_t rows,
+                       std::size_t cols, base::aligned_buffer<T>& room);
+    /// The product of a linear layer of the block with inputs `x`, its bias left out; `inputs`:
+    /// whether the arm's rule for inputs applies.
+    void multiply(const arm& how, const place& where, const token_batch& b, std::size_t rows,
+                  const T* x, T* y, bool inputs = true);
+
     /// The rows of the embedding of `ids`, scaled if the model does so.
     void embed(const std::vector<std::uint32_t>& ids, T* h) const;
     /// The final norm; y may be h.
@@ -67,6 +77,10 @@ class transformer {
 
     /// Called with inputs of linear layers, keys and values.
     std::function<void(const seen_matrix<T>&)> observer;
+    /// Called after each product of a linear layer.
+    std::function<void(const place& where, const token_batch& b, std::size_t rows, const T* x,
+                       const T* y)>
+        on_product;
 
   private:
     struct worker;
@@ -76,9 +90,6 @@ class transformer {
     const T* weight_of(const lab::precision& p, const place& where, std::size_t index);
     const T* input_of(const lab::precision& p, const std::string& layer, const token_batch& b,
                       std::size_t rows, std::size_t cols, const T* x);
-    const T* quantized(const lab::operand_rule& rule, const transform::rotation& rotate,
-                       const std::string& name, const token_batch& b, const T* x, std::size_t rows,
-                       std::size_t cols, base::aligned_buffer<T>& room);
     void add_bias(const place& where, std::size_t rows, std::size_t cols, T* y);
     void normalize(role what, const T* x, std::size_t rows, std::size_t width, T* y);
     void attend(const arm& how, const token_batch& b, const T* q, block_cache<T>& cache, T* o);

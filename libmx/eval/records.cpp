@@ -1,0 +1,665 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/eval/records.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "libmx/base/student.hpp"
+#include "libmx/report/cells.hpp"
+
+namespace mx::eval {
+namespace {
+
+using report::cell;
+using report::declared;
+using report::record;
+using report::section;
+
+constexpr std::size_t least_windows = 4;   // for an interval over windows
+constexpr std::size_t most_changed = 10;   // tokens shown
+constexpr std::size_t most_parts = 15;     // rows of parts shown
+
+double mean_of(const std::vector<double>& x) {
+    return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+}
+
+double stderr_of(const std::vector<double>& x) {
+    if (x.size() < 2) return 0;
+    const double mean = mean_of(x);
+    double squares = 0;
+    for (const double v : x) squares += (v - mean) * (v - mean);
+    const auto n = static_cast<double>(x.size());
+    return std::sqrt(squares / (n - 1) / n);
+}
+
+// Half of the interval of the mean over windows.
+double interval_of(const evaluation& e, const std::vector<double>& by_token) {
+    std::vector<double> sums(e.windows.size()), counts(e.windows.size());
+    for (std::size_t t = 0; t < by_token.size(); ++t) {
+        sums[e.window_of[t]] += by_token[t];
+        counts[e.window_of[t]] += 1;
+    }
+    std::vector<double> means;
+    for (std::size_t w = 0; w < sums.size(); ++w) {
+        if (counts[w] > 0) means.push_back(sums[w] / counts[w]);
+    }
+    if (means.size() < least_windows) return 0;
+    return base::estimate_of(means).interval.value_or(0);
+}
+
+std::vector<double> differences(const evaluation& e, const token_scores& of) {
+    std::vector<double> all;
+    for (std::size_t t = 0; t < of.nll.size(); ++t) all.push_back(of.nll[t] - e.base.nll[t]);
+    return all;
+}
+
+struct row {
+    const findings& of;
+    const arm_words& words;
+    summary s;
+};
+
+constexpr std::array result_members{
+    declared<row>{"recipe", "string", "as it was asked for", [](const row& r) { return r.words.recipe; }},
+    declared<row>{"weights", "string", "recipe of the weights of linear layers",
+                  [](const row& r) { return r.words.weights; }},
+    declared<row>{"activations", "string", "recipe of the inputs of linear layers",
+                  [](const row& r) { return r.words.activations; }},
+    declared<row>{"kv", "string", "recipe of cached keys and values",
+                  [](const row& r) { return r.words.kv; }},
+    declared<row>{"attention", "string", "recipe of the operands of attention's products",
+                  [](const row& r) { return r.words.attention; }},
+    declared<row>{"tokens", "count", "scored tokens", [](const row& r) { return r.s.tokens; }},
+    declared<row>{"windows", "count", "", [](const row& r) { return r.s.windows; }},
+    declared<row>{"cross_entropy", "amount", "nats a token",
+                  [](const row& r) { return r.s.cross_entropy; }},
+    declared<row>{"perplexity", "amount", "exp of it",
+                  [](const row& r) { return std::exp(r.s.cross_entropy); }},
+    declared<row>{"perplexity_base", "amount", "of the model as it is",
+                  [](const row& r) { return std::exp(r.s.cross_entropy_base); }},
+    declared<row>{"perplexity_ratio", "amount", "perplexity / perplexity_base",
+                  [](const row& r) {
+                      return std::exp(r.s.cross_entropy - r.s.cross_entropy_base);
+                  }},
+    declared<row>{"delta_mean", "number", "difference of cross-entropy, nats a token",
+                  [](const row& r) { return r.s.cross_entropy - r.s.cross_entropy_base; }},
+    declared<row>{"delta_stderr", "amount", "its standard error, tokens taken as independent",
+                  [](const row& r) { return r.s.delta_stderr; }},
+    declared<row>{"delta_interval", "positive?",
+                  "half of its 95 % interval, windows as units; null below 4 windows",
+                  [](const row& r) -> report::value {
+                      return r.s.delta_interval > 0 ? report::value(r.s.delta_interval)
+                                                    : report::value();
+                  }},
+    declared<row>{"kld_mean", "number",
+                  "divergence KL(P || Q) from the model as it is, nats a token",
+                  [](const row& r) { return r.s.kld_mean; }},
+    declared<row>{"kld_stderr", "amount", "its standard error, tokens taken as independent",
+                  [](const row& r) { return r.s.kld_stderr; }},
+    declared<row>{"kld_interval", "positive?",
+                  "half of its 95 % interval, windows as units; null below 4 windows",
+                  [](const row& r) -> report::value {
+                      return r.s.kld_interval > 0 ? report::value(r.s.kld_interval)
+                                                  : report::value();
+                  }},
+    declared<row>{"kld_median", "number", "", [](const row& r) { return r.s.kld_median; }},
+    declared<row>{"kld_p99", "number", "99 % of the tokens are below",
+                  [](const row& r) { return r.s.kld_p99; }},
+    declared<row>{"kld_max", "number", "", [](const row& r) { return r.s.kld_max; }},
+    declared<row>{"kld_max_token", "count", "scored token with that divergence, from 0",
+                  [](const row& r) { return r.s.kld_max_token; }},
+    declared<row>{"top1_agreement", "share", "tokens with the same most probable token",
+                  [](const row& r) { return r.s.top1_agreement; }},
+    declared<row>{"probability_rms", "share", "RMS change of the probability of the text's token",
+                  [](const row& r) { return r.s.probability_rms; }},
+    declared<row>{"bits_per_weight", "amount",
+                  "bits of the whole model a parameter; what has no recipe as in the file",
+                  [](const row& r) { return r.words.bits_per_weight; }},
+    declared<row>{"model_bytes", "count", "of the whole model",
+                  [](const row& r) {
+                      return static_cast<std::uint64_t>(std::ceil(
+                          r.words.bits_per_weight * static_cast<double>(r.of.parameters) / 8));
+                  }},
+};
+
+struct part_row {
+    const part_result& p;
+};
+constexpr std::array part_members{
+    declared<part_row>{"recipe", "string", "", [](const part_row& r) { return r.p.recipe; }},
+    declared<part_row>{"level", "layer|block|kind|tensor", "", [](const part_row& r) { return r.p.level; }},
+    declared<part_row>{"part", "string", "", [](const part_row& r) { return r.p.part; }},
+    declared<part_row>{"only_kld", "number", "mean divergence with this part quantized alone",
+                       [](const part_row& r) { return r.p.only_kld; }},
+    declared<part_row>{"only_delta", "number", "difference of cross-entropy",
+                       [](const part_row& r) { return r.p.only_delta; }},
+    declared<part_row>{"only_top1_agreement", "share", "",
+                       [](const part_row& r) { return r.p.only_agreement; }},
+    declared<part_row>{"without_kld", "number", "mean divergence with all but this part quantized",
+                       [](const part_row& r) { return r.p.without_kld; }},
+    declared<part_row>{"without_delta", "number", "difference of cross-entropy",
+                       [](const part_row& r) { return r.p.without_delta; }},
+    declared<part_row>{"all_kld", "number", "mean divergence with everything quantized",
+                       [](const part_row& r) { return r.p.all_kld; }},
+};
+
+struct pair_row {
+    const pair_result& p;
+};
+constexpr std::array pair_members{
+    declared<pair_row>{"recipe", "string", "", [](const pair_row& r) { return r.p.recipe; }},
+    declared<pair_row>{"first", "string", "", [](const pair_row& r) { return r.p.first; }},
+    declared<pair_row>{"second", "string", "", [](const pair_row& r) { return r.p.second; }},
+    declared<pair_row>{"first_kld", "number", "", [](const pair_row& r) { return r.p.first_kld; }},
+    declared<pair_row>{"second_kld", "number", "", [](const pair_row& r) { return r.p.second_kld; }},
+    declared<pair_row>{"both_kld", "number", "", [](const pair_row& r) { return r.p.both_kld; }},
+    declared<pair_row>{"interaction", "number", "both_kld - first_kld - second_kld",
+                       [](const pair_row& r) {
+                           return r.p.both_kld - r.p.first_kld - r.p.second_kld;
+                       }},
+};
+
+struct layer_row {
+    const findings& of;
+    const layer_error& e;
+};
+constexpr std::array layer_members{
+    declared<layer_row>{"layer", "string", "", [](const layer_row& r) { return r.e.layer; }},
+    declared<layer_row>{"recipe", "string", "",
+                        [](const layer_row& r) { return r.of.arms[r.e.arm].recipe; }},
+    declared<layer_row>{"rel_sq_error_w", "amount",
+                        "squared error of the output over its squared norm, weights quantized",
+                        [](const layer_row& r) { return r.e.of_weights; }},
+    declared<layer_row>{"rel_sq_error_wa", "amount", "weights and inputs quantized",
+                        [](const layer_row& r) { return r.e.of_both; }},
+};
+
+struct changed_token {
+    const findings& of;
+    std::size_t arm, token;
+};
+constexpr std::array changed_members{
+    declared<changed_token>{"recipe", "string", "",
+                            [](const changed_token& c) { return c.of.arms[c.arm].recipe; }},
+    declared<changed_token>{"token", "count", "of the scored tokens, from 0",
+                            [](const changed_token& c) { return c.token; }},
+    declared<changed_token>{"id", "count", "the token that the text has",
+                            [](const changed_token& c) { return c.of.of.predicted[c.token]; }},
+    declared<changed_token>{"piece", "string?", "its text, where the tokenizer is known",
+                            [](const changed_token& c) -> report::value {
+                                if (c.of.pieces.empty()) return {};
+                                return c.of.pieces[c.token];
+                            }},
+    declared<changed_token>{"kld", "number", "divergence at this token",
+                            [](const changed_token& c) {
+                                return c.of.of.arms[c.arm].divergence[c.token];
+                            }},
+    declared<changed_token>{"nll_base", "amount", "-ln of its probability in the model as it is",
+                            [](const changed_token& c) { return c.of.of.base.nll[c.token]; }},
+    declared<changed_token>{"nll", "amount", "under the recipe",
+                            [](const changed_token& c) {
+                                return c.of.of.arms[c.arm].nll[c.token];
+                            }},
+};
+
+struct base_row {
+    const findings& of;
+};
+constexpr std::array head_members{
+    declared<base_row>{"model", "string", "", [](const base_row& r) { return r.of.model; }},
+    declared<base_row>{"architecture", "string", "",
+                       [](const base_row& r) { return r.of.architecture; }},
+    declared<base_row>{"parameters", "count", "", [](const base_row& r) { return r.of.parameters; }},
+    declared<base_row>{"text", "string", "where the tokens are from",
+                       [](const base_row& r) { return r.of.text; }},
+    declared<base_row>{"tokens", "count", "given", [](const base_row& r) { return r.of.tokens; }},
+    declared<base_row>{"context", "count", "tokens of a window",
+                       [](const base_row& r) { return r.of.context; }},
+    declared<base_row>{"stride", "count", "tokens from one window to the next",
+                       [](const base_row& r) { return r.of.stride; }},
+    declared<base_row>{"precision", "float32|float64", "of the forward pass",
+                       [](const base_row& r) { return r.of.precision; }},
+    declared<base_row>{"scored", "count", "tokens", [](const base_row& r) {
+                           return r.of.of.base.nll.size();
+                       }},
+    declared<base_row>{"cross_entropy", "amount", "of the model as it is, nats a token",
+                       [](const base_row& r) { return mean_of(r.of.of.base.nll); }},
+    declared<base_row>{"perplexity", "amount", "exp of it",
+                       [](const base_row& r) { return std::exp(mean_of(r.of.of.base.nll)); }},
+    declared<base_row>{"entropy", "amount", "mean of its distributions, nats",
+                       [](const base_row& r) { return mean_of(r.of.of.entropy); }},
+    declared<base_row>{"bits_per_weight", "amount", "of the file, a parameter",
+                       [](const base_row& r) { return r.of.stored_bits; }},
+};
+
+// The tokens that change most, by arm.
+std::vector<changed_token> changed_tokens(const findings& f) {
+    std::vector<changed_token> all;
+    for (std::size_t i = 0; i < f.arms.size(); ++i) {
+        const std::vector<double>& d = f.of.arms[i].divergence;
+        std::vector<std::size_t> order(d.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return d[a] > d[b]; });
+        for (std::size_t k = 0; k < std::min(most_changed, order.size()); ++k) {
+            if (d[order[k]] > 0) all.push_back({f, i, order[k]});
+        }
+    }
+    return all;
+}
+
+std::string percent(double ratio) {
+    const double p = 100 * (ratio - 1);
+    return fmt::format("{}{} %", p > 0 ? "+" : "", report::significant_text(p, 3));
+}
+
+// Whether the means of two arms differ by more than twice the standard error of the difference,
+// token by token.
+bool apart(const token_scores& a, const token_scores& b) {
+    std::vector<double> d;
+    for (std::size_t t = 0; t < a.nll.size(); ++t) d.push_back(a.divergence[t] - b.divergence[t]);
+    return std::abs(mean_of(d)) > 2 * stderr_of(d);
+}
+
+section answer_of(const findings& f, const std::vector<row>& rows) {
+    section s{.heading = "Verdict"};
+    if (rows.empty()) {
+        s.notes.push_back(fmt::format("- {} of {}: perplexity {} over {} tokens.", f.model,
+                                      f.architecture,
+                                      report::significant_text(std::exp(mean_of(f.of.base.nll)), 6),
+                                      f.of.base.nll.size()));
+        return s;
+    }
+    std::vector<std::size_t> order(rows.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+        return rows[a].s.kld_mean < rows[b].s.kld_mean;
+    });
+    const auto says = [&](std::size_t i) {
+        const row& r = rows[i];
+        return fmt::format("{} costs {} nats of divergence a token (perplexity {} to {}, {})",
+                           r.words.recipe, report::significant_text(r.s.kld_mean, 3),
+                           report::significant_text(std::exp(r.s.cross_entropy_base), 4),
+                           report::significant_text(std::exp(r.s.cross_entropy), 4),
+                           percent(std::exp(r.s.cross_entropy - r.s.cross_entropy_base)));
+    };
+    s.notes.push_back("- " + says(order.front()) + ".");
+    if (rows.size() > 1) {
+        std::vector<std::string> ties;
+        for (std::size_t k = 1; k < order.size(); ++k) {
+            if (apart(f.of.arms[order[0]], f.of.arms[order[k]])) break;
+            ties.push_back(rows[order[k]].words.recipe);
+        }
+        if (!ties.empty()) {
+            std::string names;
+            for (const std::string& t : ties) names += (names.empty() ? "" : ", ") + t;
+            s.notes.push_back(fmt::format("- {} cannot be told apart from it by these tokens.",
+                                          names));
+        }
+        if (ties.size() + 1 < rows.size()) s.notes.push_back("- " + says(order.back()) + ".");
+    }
+    return s;
+}
+
+section results_table(const std::vector<row>& rows) {
+    section s{.heading = "Recipes against the model as it is",
+              .columns = {{"recipe", "recipe", cell::text},
+                          {"bits", "bits a\nparameter", cell::significant, 3},
+                          {"perplexity", "perplexity", cell::significant, 6},
+                          {"ratio", "to the\nbase", cell::significant, 4},
+                          {"kld", "divergence\nmean, nats", cell::significant, 4},
+                          {"se", "+- standard\nerror", cell::significant, 2},
+                          {"median", "median", cell::significant, 3},
+                          {"p99", "99 %", cell::significant, 3},
+                          {"max", "largest", cell::significant, 3},
+                          {"same", "same top\ntoken", cell::share, 3}}};
+    for (const row& r : rows) {
+        s.add(r.words.recipe, r.words.bits_per_weight, std::exp(r.s.cross_entropy),
+              std::exp(r.s.cross_entropy - r.s.cross_entropy_base), r.s.kld_mean, r.s.kld_stderr,
+              r.s.kld_median, r.s.kld_p99, r.s.kld_max, r.s.top1_agreement);
+    }
+    return s;
+}
+
+section parts_table(const findings& f) {
+    section s{.heading = "Who pays",
+              .columns = {{"part", "part", cell::name},
+                          {"only", "divergence, it\nalone quantized", cell::significant, 3},
+                          {"without", "all but it\nquantized", cell::significant, 3},
+                          {"gain", "saved by\nleaving it", cell::share, 3}},
+              .group_field = "recipe"};
+    std::map<std::string, std::vector<const part_result*>> by_recipe;
+    for (const part_result& p : f.parts) by_recipe[p.recipe].push_back(&p);
+    for (auto& [recipe, parts] : by_recipe) {
+        std::ranges::stable_sort(parts, [](const part_result* a, const part_result* b) {
+            return a->only_kld > b->only_kld;
+        });
+        double sum = 0;
+        for (const part_result* p : parts) sum += p->only_kld;
+        for (std::size_t i = 0; i < std::min(most_parts, parts.size()); ++i) {
+            const part_result& p = *parts[i];
+            const double saved = p.all_kld > 0 ? (p.all_kld - p.without_kld) / p.all_kld : 0;
+            s.add_to(fmt::format("{} by {}: everything {}, sum of the parts alone {}", recipe,
+                                 p.level, report::significant_text(p.all_kld, 3),
+                                 report::significant_text(sum, 3)),
+                     p.part, p.only_kld, p.without_kld, std::clamp(saved, 0.0, 1.0));
+        }
+    }
+    return s;
+}
+
+section layers_table(const findings& f) {
+    section s{.heading = "Errors of outputs, layer by layer",
+              .columns = {{"layer", "layer", cell::name},
+                          {"recipe", "recipe", cell::text},
+                          {"w", "weights\nquantized", cell::significant, 3},
+                          {"wa", "weights and\ninputs", cell::significant, 3}}};
+    std::vector<const layer_error*> order;
+    for (const layer_error& e : f.of.layers) order.push_back(&e);
+    std::ranges::stable_sort(order, [](const layer_error* a, const layer_error* b) {
+        return a->of_both > b->of_both;
+    });
+    for (std::size_t i = 0; i < std::min(most_parts, order.size()); ++i) {
+        const layer_error& e = *order[i];
+        s.add(e.layer, f.arms[e.arm].recipe, e.of_weights, e.of_both);
+    }
+    s.notes.push_back(
+        "Squared error of a layer's output over its squared norm, on the inputs that the layer has "
+        "in the model as it is; the largest first.");
+    return s;
+}
+
+section changed_table(const findings& f, const std::vector<changed_token>& changed) {
+    section s{.heading = "Tokens that change most",
+              .columns = {{"token", "token", cell::integer},
+                          {"id", "id", cell::integer},
+                          {"piece", "piece", cell::text},
+                          {"kld", "divergence,\nnats", cell::significant, 3},
+                          {"before", "probability\nbefore", cell::significant, 3},
+                          {"after", "after", cell::significant, 3}},
+              .group_field = "recipe"};
+    constexpr std::size_t shown = 3;
+    std::size_t of_arm = 0, arm = f.arms.size();
+    for (const changed_token& c : changed) {
+        of_arm = c.arm == arm ? of_arm + 1 : 0;
+        arm = c.arm;
+        if (of_arm >= shown) continue;
+        s.add_to(f.arms[c.arm].recipe, c.token, f.of.predicted[c.token],
+                 f.pieces.empty() ? std::string() : f.pieces[c.token],
+                 f.of.arms[c.arm].divergence[c.token], std::exp(-f.of.base.nll[c.token]),
+                 std::exp(-f.of.arms[c.arm].nll[c.token]));
+    }
+    if (f.pieces.empty()) std::erase_if(s.columns, [](const auto& c) { return c.field == "piece"; });
+    return s;
+}
+
+// The plots of the page.
+void add_figures(section& s, const std::vector<row>& rows) {
+    report::scatter_chart chart;
+    chart.x.title = "Bits a parameter";
+    chart.y.title = "Divergence, mean";
+    chart.y.unit = "nats";
+    chart.y.log = true;
+    for (const row& r : rows) {
+        if (!(r.s.kld_mean > 0)) continue;
+        report::point p{r.words.bits_per_weight, r.s.kld_mean, r.words.recipe};
+        p.low = std::max(r.s.kld_mean - 2 * r.s.kld_stderr, r.s.kld_mean / 10);
+        p.high = r.s.kld_mean + 2 * r.s.kld_stderr;
+        chart.marks.push_back({p, r.words.activations == "none" ? "weights" : "weights and inputs",
+                               true});
+    }
+    if (chart.marks.empty()) return;
+    s.figures.push_back({"bits-divergence", "What a bit buys",
+                         "Mean divergence from the model as it is against the size of the model; "
+                         "bars are two standard errors.",
+                         chart, "", "", false});
+}
+
+void add_part_figure(section& s, const findings& f) {
+    std::map<std::string, report::line_chart::line> lines;
+    std::size_t index = 0;
+    for (const part_result& p : f.parts) {
+        auto& line = lines[p.recipe];
+        line.name = p.recipe;
+        line.points.push_back({static_cast<double>(line.points.size()), p.only_kld, p.part});
+        ++index;
+    }
+    if (index == 0) return;
+    report::line_chart chart;
+    chart.x.title = "Part, in the order of the forward pass";
+    chart.y.title = "Divergence, it alone quantized";
+    chart.y.unit = "nats";
+    chart.y.log = true;
+    for (auto& [name, line] : lines) chart.lines.push_back(std::move(line));
+    s.figures.push_back({"parts", "Who pays", "Mean divergence with one part quantized alone.",
+                         chart, "", "", false});
+}
+
+record token_record(const findings& f) {
+    const auto numbers = [](const auto& values) { return report::to_list(values); };
+    record r{{"id", numbers(f.of.predicted)},
+             {"window", numbers(f.of.window_of)},
+             {"nll_base", numbers(f.of.base.nll)},
+             {"top_base", numbers(f.of.base.top)},
+             {"entropy_base", numbers(f.of.entropy)}};
+    report::list arms;
+    for (std::size_t i = 0; i < f.arms.size(); ++i) {
+        const token_scores& a = f.of.arms[i];
+        arms.emplace_back(record{{"recipe", f.arms[i].recipe},
+                                 {"nll", numbers(a.nll)},
+                                 {"kld", numbers(a.divergence)},
+                                 {"top", numbers(a.top)}});
+    }
+    r.emplace_back("recipes", std::move(arms));
+    return r;
+}
+
+constexpr std::array token_members{
+    report::member_type{"id", "[count]", "the token that is predicted"},
+    report::member_type{"window", "[count]", ""},
+    report::member_type{"nll_base", "[amount]", "-ln of its probability, nats"},
+    report::member_type{"top_base", "[count]", "the most probable token"},
+    report::member_type{"entropy_base", "[amount]", "nats"},
+    report::member_type{"recipes", "[#token_scores]", ""},
+};
+constexpr std::array token_score_members{
+    report::member_type{"recipe", "string", ""},
+    report::member_type{"nll", "[amount]", "nats"},
+    report::member_type{"kld", "[number]", "nats"},
+    report::member_type{"top", "[count]", ""},
+};
+
+// Bits of a matrix of rows x cols under a rule, and of what has none as stored.
+double bits_of(const lab::operand_rule& rule, std::size_t rows, std::size_t cols) {
+    const double count = static_cast<double>(rows) * static_cast<double>(cols);
+    if (!rule.recipe->blocks) {
+        const products::plain_format& f = *rule.recipe->plain;
+        if (f.element != nullptr) return count * f.element->bits();
+        return count * (f.name == "f32" || f.name == "tf32" ? 32 : 16);
+    }
+    const codec::recipe& r = *rule.recipe->blocks;
+    const auto up = [](std::size_t n, std::size_t by) { return (n + by - 1) / by; };
+    const double blocks =
+        static_cast<double>(up(rows, static_cast<std::size_t>(r.block.rows))) *
+        static_cast<double>(up(cols, static_cast<std::size_t>(r.block.cols)));
+    return count * r.element->bits() +
+           blocks * (r.scale_format->bits() + (r.offset == codec::offset_kind::fp16 ? 16 : 0));
+}
+
+}  // namespace
+
+double quantile(std::vector<double> values, double q) {
+    std::ranges::sort(values);
+    const double at = q * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<std::size_t>(at);
+    const std::size_t above = std::min(below + 1, values.size() - 1);
+    return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+summary summary_of(const evaluation& e, const token_scores& of) {
+    summary s;
+    s.tokens = of.nll.size();
+    s.windows = e.windows.size();
+    s.cross_entropy = mean_of(of.nll);
+    s.cross_entropy_base = mean_of(e.base.nll);
+    const std::vector<double> d = differences(e, of);
+    s.delta_stderr = stderr_of(d);
+    s.delta_interval = interval_of(e, d);
+    s.kld_mean = mean_of(of.divergence);
+    s.kld_stderr = stderr_of(of.divergence);
+    s.kld_interval = interval_of(e, of.divergence);
+    s.kld_median = quantile(of.divergence, 0.5);
+    s.kld_p99 = quantile(of.divergence, 0.99);
+    const auto most = std::ranges::max_element(of.divergence);
+    s.kld_max = *most;
+    s.kld_max_token = static_cast<std::size_t>(most - of.divergence.begin());
+    std::size_t same = 0;
+    double squares = 0;
+    for (std::size_t t = 0; t < s.tokens; ++t) {
+        if (of.top[t] == e.base.top[t]) ++same;
+        const double change = std::exp(-of.nll[t]) - std::exp(-e.base.nll[t]);
+        squares += change * change;
+    }
+    s.top1_agreement = static_cast<double>(same) / static_cast<double>(s.tokens);
+    s.probability_rms = std::sqrt(squares / static_cast<double>(s.tokens));
+    return s;
+}
+
+arm_words words_of_arm(const model_weights& model, const arm& a) {
+    arm_words w;
+    w.recipe = a.name;
+    std::set<std::string> weights, inputs;
+    double bits = 0, count = 0;
+    const auto add_stored = [&](const io::tensor_info& info) {
+        bits += 8 * static_cast<double>(info.occupied_bytes());
+        count += static_cast<double>(info.elements);
+    };
+    for (const io::tensor_info& info : model.files().reader().tensors()) add_stored(info);
+    for (std::size_t i = 0; i < model.shape().depth; ++i) {
+        for (const place& p : model.linears(i)) {
+            const lab::precision& own = a.how.of(model.layer_name(p));
+            weights.insert(lab::to_string(own.operands[0][1]));
+            inputs.insert(lab::to_string(own.operands[0][0]));
+            if (!own.operands[0][1].recipe) continue;
+            const tensor::shape shape = model.extents(p);
+            bits += bits_of(own.operands[0][1], static_cast<std::size_t>(shape[0]),
+                            static_cast<std::size_t>(shape[1])) -
+                    8 * static_cast<double>(model.stored_bytes(p));
+        }
+    }
+    const auto one = [](const std::set<std::string>& all) {
+        return all.size() == 1 ? *all.begin() : std::string("mixed");
+    };
+    w.weights = one(weights);
+    w.activations = one(inputs);
+    w.kv = lab::to_string(a.kv);
+    w.attention = lab::to_string(a.attention);
+    w.bits_per_weight = bits / count;
+    return w;
+}
+
+report::document document_of(const findings& f) {
+    report::document d;
+    d.title = "A model under recipes";
+    d.head.emplace_back("schema", std::string("mx.eval/1"));
+    report::append(d.head, head_members, base_row{f});
+    std::vector<row> rows;
+    for (std::size_t i = 0; i < f.arms.size(); ++i) {
+        rows.push_back({f, f.arms[i], summary_of(f.of, f.of.arms[i])});
+        d.results.push_back(report::written(result_members, rows.back()));
+    }
+    const std::vector<changed_token> changed = changed_tokens(f);
+    report::list parts, pairs, layers, tokens;
+    for (const part_result& p : f.parts) parts.emplace_back(report::written(part_members, part_row{p}));
+    for (const pair_result& p : f.pairs) pairs.emplace_back(report::written(pair_members, pair_row{p}));
+    for (const layer_error& e : f.of.layers) {
+        layers.emplace_back(report::written(layer_members, layer_row{f, e}));
+    }
+    for (const changed_token& c : changed) tokens.emplace_back(report::written(changed_members, c));
+    d.tail.emplace_back("parts", std::move(parts));
+    d.tail.emplace_back("pairs", std::move(pairs));
+    d.tail.emplace_back("layers", std::move(layers));
+    d.tail.emplace_back("changed", std::move(tokens));
+    if (f.per_token) d.tail.emplace_back("per_token", token_record(f));
+
+    d.sections.push_back(answer_of(f, rows));
+    section results = results_table(rows);
+    add_figures(results, rows);
+    if (rows.empty()) results.columns.clear();
+    results.notes.push_back(fmt::format(
+        "{}, {} of {} tokens scored, windows of {}: cross-entropy {} nats a token, perplexity {}. "
+        "Standard errors take tokens as independent; in {} a recipe for activations draws one of "
+        "many roundings, so that means of two programs differ by more than that.",
+        f.model, f.of.base.nll.size(), f.tokens, f.context,
+        report::significant_text(mean_of(f.of.base.nll), 6),
+        report::significant_text(std::exp(mean_of(f.of.base.nll)), 6), f.precision));
+    d.sections.push_back(std::move(results));
+    if (!f.parts.empty()) {
+        section s = parts_table(f);
+        add_part_figure(s, f);
+        d.sections.push_back(std::move(s));
+    }
+    if (!f.pairs.empty()) {
+        section s{.heading = "Pairs: are effects additive?",
+                  .columns = {{"first", "first", cell::name},
+                              {"second", "second", cell::name},
+                              {"a", "first alone", cell::significant, 3},
+                              {"b", "second alone", cell::significant, 3},
+                              {"ab", "both", cell::significant, 3},
+                              {"ratio", "both / sum", cell::significant, 3}}};
+        for (const pair_result& p : f.pairs) {
+            s.add(p.first, p.second, p.first_kld, p.second_kld, p.both_kld,
+                  p.both_kld / (p.first_kld + p.second_kld));
+        }
+        d.sections.push_back(std::move(s));
+    }
+    if (!f.of.layers.empty()) d.sections.push_back(layers_table(f));
+    if (!changed.empty()) d.sections.push_back(changed_table(f, changed));
+    return d;
+}
+
+report::document_schema eval_schema() {
+    report::document_schema s("mx.eval/1", "mx eval",
+                              "A language model under recipes: log-likelihoods of given tokens, "
+                              "and the divergence from the model as it is.");
+    return s.members(head_members)
+        .member({"results", "[#result]", "one for each recipe"})
+        .member({"parts", "[#part]", "parts quantized alone, and left alone"})
+        .member({"pairs", "[#pair]", "pairs of parts"})
+        .member({"layers", "[#layer]", "errors of the outputs of linear layers"})
+        .member({"changed", "[#changed]", "the tokens that change most, by recipe"})
+        .member({"per_token", "#per_token", "every scored token", false})
+        .define("result", result_members)
+        .define("part", part_members)
+        .define("pair", pair_members)
+        .define("layer", layer_members)
+        .define("changed", changed_members)
+        .define("per_token", token_members)
+        .define("token_scores", token_score_members);
+}
+
+report::document scores_of(const findings& f) {
+    report::document d;
+    d.head.emplace_back("schema", std::string("mx.scores/1"));
+    const auto add = [&](const std::string& recipe, double value) {
+        d.results.push_back(record{{"recipe", recipe},
+                                   {"metric", std::string("perplexity")},
+                                   {"value", value},
+                                   {"better", std::string("lower")}});
+    };
+    add("stored", std::exp(mean_of(f.of.base.nll)));
+    for (std::size_t i = 0; i < f.arms.size(); ++i) {
+        const arm_words& w = f.arms[i];
+        const bool one = w.weights != "none" && w.weights != "mixed" &&
+                         (w.activations == w.weights || w.activations == "none") &&
+                         w.kv == "none" && w.attention == "none";
+        if (one) add(w.weights, std::exp(mean_of(f.of.arms[i].nll)));
+    }
+    return d;
+}
+
+}  // namespace mx::eval
