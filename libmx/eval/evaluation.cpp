@@ -354,7 +354,11 @@ std::vector<std::uint32_t> sampled(const model_weights& model, lab::machine& on,
         caches[i].values.resize(caches[i].keys.size());
     }
     const std::vector<float> read = model.read(head_of(model));
-    const std::vector<T> head(read.begin(), read.end());
+    lab::packed_operand<T> head;
+    {
+        const std::vector<T> values(read.begin(), read.end());
+        lab::pack(on, lab::operand_view_of<T>{values.data(), s.vocabulary, d, false}, head);
+    }
     std::vector<std::uint32_t> all(sequences * length, start), now(sequences, start);
     std::vector<T> h(sequences * d), z(sequences * s.vocabulary);
     const auto& kernels = simd::of<T>(simd::named(on.kernels().name));
@@ -368,8 +372,7 @@ std::vector<std::uint32_t> sampled(const model_weights& model, lab::machine& on,
             blocks[i]->forward(plain, {sequences, 1, position, 0}, h.data(), &caches[i]);
         }
         blocks.front()->last_norm(h.data(), sequences, h.data());
-        lab::multiply(on, lab::operand_view_of<T>{h.data(), sequences, d, false},
-                      lab::operand_view_of<T>{head.data(), s.vocabulary, d, false}, z.data());
+        lab::multiply(on, lab::operand_view_of<T>{h.data(), sequences, d, false}, head, z.data());
         on.split(sequences, 1, [&](std::size_t begin, std::size_t end, int) {
             std::vector<double> e(s.vocabulary);
             for (std::size_t i = begin; i < end; ++i) {

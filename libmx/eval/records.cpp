@@ -592,11 +592,18 @@ report::document document_of(const findings& f) {
     if (rows.empty()) results.columns.clear();
     results.notes.push_back(fmt::format(
         "{}, {} of {} tokens scored, windows of {}: cross-entropy {} nats a token, perplexity {}. "
-        "Standard errors take tokens as independent; in {} a recipe for activations draws one of "
-        "many roundings, so that means of two programs differ by more than that.",
+        "Standard errors take tokens as independent.",
         f.model, f.of.base.nll.size(), f.tokens, f.context,
         report::significant_text(mean_of(f.of.base.nll), 6),
-        report::significant_text(std::exp(mean_of(f.of.base.nll)), 6), f.precision));
+        report::significant_text(std::exp(mean_of(f.of.base.nll)), 6)));
+    const bool inputs = std::ranges::any_of(
+        f.arms, [](const arm_words& w) { return w.activations != "none"; });
+    if (inputs && f.precision == "float32") {
+        results.notes.push_back(
+            "Where inputs are quantized, a last bit of float32 can change a code and with it the "
+            "rounding of every later token: another program's means differ by a few percent. "
+            "--precision float64 gives the figures that two programs agree on.");
+    }
     d.sections.push_back(std::move(results));
     if (!f.parts.empty()) {
         section s = parts_table(f);

@@ -209,34 +209,23 @@ const T* transformer<T>::quantized(const lab::operand_rule& rule,
 }
 
 template <typename T>
-const T* transformer<T>::weight_of(const lab::precision& p, const place& where,
-                                   std::size_t index) {
+const lab::packed_operand<T>& transformer<T>::weight_of(const lab::precision& p,
+                                                        const place& where, std::size_t index) {
     const lab::operand_rule& rule = p.operands[0][1];
-    const std::vector<float>& stored = weights_[index];
-    const bool plain = !rule.recipe && p.rotations[0].what == transform::kind::none &&
-                       p.vector_forward == lab::rounding::none;
-    if constexpr (sizeof(T) == sizeof(float)) {
-        if (plain) return stored.data();
-    }
-    const std::string key =
-        fmt::format("{} {} {} {}", index, lab::to_string(rule), words(p.rotations[0]),
-                    static_cast<int>(p.vector_forward));
+    const std::string key = fmt::format("{} {} {} {}", index, lab::to_string(rule),
+                                        words(p.rotations[0]), static_cast<int>(p.vector_forward));
     const auto [at, fresh] = prepared_.try_emplace(key);
-    if (fresh) {
-        const tensor::shape shape = model_.extents(where);
-        std::vector<T> values(stored.begin(), stored.end());
-        round_all(on_, p.vector_forward, values.size(), values.data());
-        base::aligned_buffer<T> room;
-        const T* const q = quantized(rule, p.rotations[0], model_.name(where), {}, values.data(),
-                                     static_cast<std::size_t>(shape[0]),
-                                     static_cast<std::size_t>(shape[1]), room);
-        if (q == values.data()) {
-            at->second = std::move(values);
-        } else {
-            at->second.assign(q, q + values.size());
-        }
-    }
-    return at->second.data();
+    if (!fresh) return at->second;
+    const std::vector<float>& stored = weights_[index];
+    const tensor::shape shape = model_.extents(where);
+    const auto rows = static_cast<std::size_t>(shape[0]), cols = static_cast<std::size_t>(shape[1]);
+    std::vector<T> values(stored.begin(), stored.end());
+    round_all(on_, p.vector_forward, values.size(), values.data());
+    base::aligned_buffer<T> room;
+    const T* const q = quantized(rule, p.rotations[0], model_.name(where), {}, values.data(), rows,
+                                 cols, room);
+    lab::pack(on_, lab::operand_view_of<T>{q, rows, cols, false}, at->second);
+    return at->second;
 }
 
 template <typename T>
@@ -298,9 +287,8 @@ void transformer<T>::multiply(const arm& how, const place& where, const token_ba
         std::ranges::copy(sums, y);
     } else {
         const T* const left = inputs ? input_of(p, layer, b, rows, in, x) : x;
-        const T* const right = weight_of(p, where, index);
         lab::multiply(on_, lab::operand_view_of<T>{left, rows, in, false},
-                      lab::operand_view_of<T>{right, out, in, false}, y);
+                      weight_of(p, where, index), y);
     }
     round_all(on_, p.vector_forward, rows * out, y);
 }

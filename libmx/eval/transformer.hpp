@@ -16,6 +16,7 @@
 #include "libmx/eval/simd/kernels.hpp"
 #include "libmx/lab/machine.hpp"
 #include "libmx/lab/operand.hpp"
+#include "libmx/lab/product.hpp"
 
 namespace mx::eval {
 
@@ -87,7 +88,8 @@ class transformer {
 
     void linear(const arm& how, const place& where, const token_batch& b, std::size_t rows,
                 const T* x, T* y);
-    const T* weight_of(const lab::precision& p, const place& where, std::size_t index);
+    const lab::packed_operand<T>& weight_of(const lab::precision& p, const place& where,
+                                            std::size_t index);
     const T* input_of(const lab::precision& p, const std::string& layer, const token_batch& b,
                       std::size_t rows, std::size_t cols, const T* x);
     void add_bias(const place& where, std::size_t rows, std::size_t cols, T* y);
@@ -106,7 +108,7 @@ class transformer {
     std::map<role, std::vector<double>> gains_;
     std::map<role, std::vector<T>> vectors_;
     std::vector<std::vector<float>> weights_;         // by position in linears()
-    std::map<std::string, std::vector<T>> prepared_;  // by linear layer and rule
+    std::map<std::string, lab::packed_operand<T>> prepared_;  // by linear layer and rule
     std::vector<float> router_;
     std::vector<std::unique_ptr<worker>> workers_;
     // Scratch, valid until the next call.

@@ -107,37 +107,57 @@ bool multiply_on_device(machine& on, const operand_view& a, const operand_view& 
     }
 }
 
+// Panels [begin, end) of C from the same panels of B.
 template <typename T>
-void multiply_on_cpu(machine& on, base::aligned_buffer<T>& room, const operand_view_of<T>& a,
-                     const operand_view_of<T>& b, T* c) {
-    if (a.rows == 0 || b.rows == 0) return;
-    if (a.depth == 0) return std::fill_n(c, a.rows * b.rows, T{0}), void();
-    const simd::kernels& by = on.kernels();
-    const std::size_t columns = columns_of<T>(by);
-    const std::size_t panels = (b.rows + columns - 1) / columns;
-    T* const packed = room.room_for(panels * b.depth * columns);
-    // Threads only where each has some tenths of a millisecond to do.
-    const std::size_t per_row = b.rows * a.depth;
-    const std::size_t least = std::max<std::size_t>(1, 8'000'000 / per_row);
-    const std::size_t grain = (least + by.tile_rows - 1) / by.tile_rows * by.tile_rows;
-    on.split(panels, std::max<std::size_t>(1, 200'000 / (b.depth * columns)),
-             [&](std::size_t begin, std::size_t end, int) {
-                 pack(b, columns, begin, end, packed);
-             });
-    const tile_maker<T> make{by, a, packed, b.rows, c};
-    const std::size_t chunk = rows_at_once / by.tile_rows * by.tile_rows;
-    on.split(a.rows, grain, [&](std::size_t begin, std::size_t end, int) {
-        for (std::size_t from = begin; from < end; from += chunk) {
-            const std::size_t to = std::min(end, from + chunk);
-            for (std::size_t k = 0; k < a.depth; k += depth_at_once) {
-                const std::size_t depth = std::min(depth_at_once, a.depth - k);
-                for (std::size_t p = 0; p < panels; ++p) {
-                    for (std::size_t row = from; row < to; row += by.tile_rows) {
-                        make.run(row, std::min(by.tile_rows, to - row), p, k, depth);
-                    }
+void multiply_panels(const tile_maker<T>& make, std::size_t rows, std::size_t depth,
+                     std::size_t first_row, std::size_t begin, std::size_t end) {
+    const std::size_t chunk = rows_at_once / make.by.tile_rows * make.by.tile_rows;
+    for (std::size_t from = first_row; from < rows; from += chunk) {
+        const std::size_t to = std::min(rows, from + chunk);
+        for (std::size_t k = 0; k < depth; k += depth_at_once) {
+            const std::size_t deep = std::min(depth_at_once, depth - k);
+            for (std::size_t p = begin; p < end; ++p) {
+                for (std::size_t row = from; row < to; row += make.by.tile_rows) {
+                    make.run(row, std::min(make.by.tile_rows, to - row), p, k, deep);
                 }
             }
         }
+    }
+}
+
+template <typename T>
+void pack_panels(const machine& on, const operand_view_of<T>& b, base::aligned_buffer<T>& room) {
+    const std::size_t columns = columns_of<T>(on.kernels());
+    const std::size_t panels = (b.rows + columns - 1) / columns;
+    T* const packed = room.room_for(panels * b.depth * columns);
+    on.split(panels, std::max<std::size_t>(1, 200'000 / (b.depth * columns + 1)),
+             [&](std::size_t begin, std::size_t end, int) {
+                 pack(b, columns, begin, end, packed);
+             });
+}
+
+template <typename T>
+void multiply_packed(const machine& on, const operand_view_of<T>& a, std::size_t b_rows,
+                     const T* packed, T* c) {
+    if (a.rows == 0 || b_rows == 0) return;
+    if (a.depth == 0) return std::fill_n(c, a.rows * b_rows, T{0}), void();
+    const simd::kernels& by = on.kernels();
+    const std::size_t columns = columns_of<T>(by);
+    const std::size_t panels = (b_rows + columns - 1) / columns;
+    // Threads only where each has some tenths of a millisecond to do.
+    constexpr std::size_t least_work = 8'000'000;
+    const std::size_t least = std::max<std::size_t>(1, least_work / (b_rows * a.depth));
+    const std::size_t grain = (least + by.tile_rows - 1) / by.tile_rows * by.tile_rows;
+    const tile_maker<T> make{by, a, packed, b_rows, c};
+    if (a.rows <= grain) {  // few rows: by columns
+        const std::size_t some =
+            std::max<std::size_t>(1, least_work / (a.rows * a.depth * columns));
+        return on.split(panels, some, [&](std::size_t begin, std::size_t end, int) {
+            multiply_panels(make, a.rows, a.depth, 0, begin, end);
+        });
+    }
+    on.split(a.rows, grain, [&](std::size_t begin, std::size_t end, int) {
+        multiply_panels(make, end, a.depth, begin, 0, panels);
     });
 }
 
@@ -145,12 +165,32 @@ void multiply_on_cpu(machine& on, base::aligned_buffer<T>& room, const operand_v
 
 void multiply(machine& on, const operand_view& a, const operand_view& b, float* c) {
     if (multiply_on_device(on, a, b, c)) return;
-    multiply_on_cpu(on, on.packed(), a, b, c);
+    pack_panels(on, b, on.packed());
+    multiply_packed(on, a, b.rows, on.packed().data(), c);
 }
 
 void multiply(machine& on, const operand_view_of<double>& a, const operand_view_of<double>& b,
               double* c) {
-    multiply_on_cpu(on, on.packed_float64(), a, b, c);
+    pack_panels(on, b, on.packed_float64());
+    multiply_packed(on, a, b.rows, on.packed_float64().data(), c);
 }
+
+template <typename T>
+void pack(const machine& on, const operand_view_of<T>& b, packed_operand<T>& to) {
+    to.rows = b.rows;
+    to.depth = b.depth;
+    pack_panels(on, b, to.panels);
+}
+template void pack(const machine&, const operand_view_of<float>&, packed_operand<float>&);
+template void pack(const machine&, const operand_view_of<double>&, packed_operand<double>&);
+
+template <typename T>
+void multiply(machine& on, const operand_view_of<T>& a, const packed_operand<T>& b, T* c) {
+    multiply_packed(on, a, b.rows, b.panels.data(), c);
+}
+template void multiply(machine&, const operand_view_of<float>&, const packed_operand<float>&,
+                       float*);
+template void multiply(machine&, const operand_view_of<double>&, const packed_operand<double>&,
+                       double*);
 
 }  // namespace mx::lab

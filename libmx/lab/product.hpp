@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "libmx/base/aligned.hpp"
 #include "libmx/lab/machine.hpp"
 
 namespace mx::lab {
@@ -25,5 +26,18 @@ void multiply(machine& on, const operand_view& a, const operand_view& b, float* 
 /// The same in float64, on the CPU.
 void multiply(machine& on, const operand_view_of<double>& a, const operand_view_of<double>& b,
               double* c);
+
+/// A right operand in the order in which the kernels of one machine read it, for products with
+/// several left ones.
+template <typename T>
+struct packed_operand {
+    std::size_t rows = 0, depth = 0;
+    base::aligned_buffer<T> panels;
+};
+template <typename T>
+void pack(const machine& on, const operand_view_of<T>& b, packed_operand<T>& to);
+/// multiply() on the CPU; `on` has the kernels of the machine that packed `b`.
+template <typename T>
+void multiply(machine& on, const operand_view_of<T>& a, const packed_operand<T>& b, T* c);
 
 }  // namespace mx::lab

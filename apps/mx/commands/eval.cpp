@@ -239,7 +239,7 @@ int run_eval(const eval_options& o) {
         f.of = eval::evaluate(model, on, arms, r);
     }
     f.model = o.model;
-    f.architecture = std::string(model.shape().kind->summary);
+    f.architecture = std::string(model.shape().kind->name);
     f.precision = o.precision;
     f.tokens = r.tokens.size();
     f.per_token = o.per_token;
