@@ -133,7 +133,6 @@ class run {
             std::size_t at = 0;
             for (std::size_t w = 0; w < r_.windows.size(); ++w) {
                 const token_batch b{1, r_.windows[w].count, 0, w};
-                window_ = &r_.windows[w];
                 net.forward(*all_[lead], b, now->h.data() + at);
                 at += b.rows * model_.shape().width;
             }
@@ -147,8 +146,8 @@ class run {
         if (!base) return;
         if (r_.observer) {
             net.observer = [this](const seen_matrix<T>& m) {
-                const std::vector<double> values(m.data, m.data + m.rows * m.cols);
-                r_.observer(*window_, m.layer, m.name, m.rows, m.cols, values.data());
+                const std::vector<float> values(m.data, m.data + m.rows * m.cols);
+                r_.observer(m.layer, m.name, m.rows, m.cols, values.data());
             };
         }
         if (!r_.layer_errors) return;
@@ -331,7 +330,6 @@ class run {
     };
 
     arm plain_;
-    const window* window_ = nullptr;
     std::map<std::pair<std::string, std::size_t>, output_error> errors_;
     std::vector<const arm*> all_;
     std::vector<std::shared_ptr<state<T>>> states_;

@@ -63,9 +63,10 @@ struct evaluation_request {
     std::vector<window> windows;
     arithmetic in = arithmetic::float32;
     bool layer_errors = false;
-    /// Called with inputs of linear layers, keys and values of the model as it is, by window.
-    std::function<void(const window&, std::string_view layer, std::string_view name,
-                       std::size_t rows, std::size_t cols, const double* values)>
+    /// Called with the inputs of linear layers ("x"), and turned keys ("k") and values ("v") by the
+    /// name of their layer, of the model as it is, window by window. Rows are tokens.
+    std::function<void(std::string_view layer, std::string_view name, std::size_t rows,
+                       std::size_t cols, const float* values)>
         observer;
     const std::atomic<bool>* cancel = nullptr;  ///< not owned; set, it ends the evaluation
     /// Called before each block with the number of blocks done and that of all.

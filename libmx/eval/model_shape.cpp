@@ -138,6 +138,17 @@ constexpr std::array ignored_keys{
     "problem_type",        "return_dict",      "output_hidden_states", "output_attentions",
     "torchscript",         "max_new_tokens",   "id2label",             "label2id"};
 
+// Keys that mx knows with one value only; "" for those that must be absent or null.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> fixed_keys{
+    {{"is_encoder_decoder", "false"},
+     {"attn_logit_softcapping", ""},
+     {"final_logit_softcapping", ""},
+     {"clip_qkv", ""},
+     {"logit_scale", ""},
+     {"embedding_multiplier", ""},
+     {"residual_multiplier", ""},
+     {"use_bidirectional_attention", "false"}}};
+
 // Keys of GGUF below the architecture's name that do not change the values of a forward pass.
 constexpr std::array ignored_gguf_keys{"vocab_size", "attention.causal_default",
                                        "tensor_data_layout"};
@@ -206,7 +217,6 @@ model_shape shape_of_json(config& c, const architecture& kind) {
         s.local_rope_base = local.rope_base;
         s.score_scale = 1 / std::sqrt(c.positive("query_pre_attn_scalar").value_or(256));
         s.gate = gate_function::gelu_tanh;
-        c.only("use_bidirectional_attention", "false");
     }
     read_gate(c, s, "hidden_act");
     read_gate(c, s, "hidden_activation");
@@ -215,9 +225,7 @@ model_shape shape_of_json(config& c, const architecture& kind) {
     if (c.flag("attention_bias").value_or(false)) s.query_bias = s.output_bias = true;
     c.only("mlp_bias", "false");
     c.only_number("pretraining_tp", 1);
-    c.only("attn_logit_softcapping", "null");
-    c.only("final_logit_softcapping", "null");
-    c.only("clip_qkv", "null");
+    for (const auto& [key, value] : fixed_keys) c.only(key, value);
     const std::size_t window = c.extent("sliding_window").value_or(0);
     const bool used = c.flag("use_sliding_window").value_or(kind.name.starts_with("mistral") ||
                                                             kind.name == "mixtral" || gemma);

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
+
+#include "libmx/base/glob.hpp"
+#include "libmx/base/status.hpp"
 
 namespace mx::eval {
 namespace {
@@ -109,6 +113,42 @@ arm all_but(const model_weights& model, const arm& how, const model_part& part) 
         }
     }
     return a;
+}
+
+activation_file::activation_file(const std::string& path, const model_weights& model,
+                                 const std::vector<std::string>& patterns, std::size_t rows) {
+    std::vector<io::planned_array> plan;
+    const auto offer = [&](const place& p, std::string_view name, std::size_t cols) {
+        const std::string whole = fmt::format("{}.{}", model.layer_name(p), name);
+        const bool wanted = std::ranges::any_of(
+            patterns, [&](const std::string& g) { return base::glob_match(g, whole); });
+        if (!wanted) return;
+        arrays_.emplace(whole, place_in_file{plan.size()});
+        plan.push_back({whole, tensor::dtype::f32, {rows, cols}});
+    };
+    const model_shape& s = model.shape();
+    for (std::size_t i = 0; i < s.depth; ++i) {
+        for (const place& p : model.linears(i)) {
+            if (p.what >= role::expert_gate) continue;
+            offer(p, "x", static_cast<std::size_t>(model.extents(p)[1]));
+        }
+        offer({role::key, i}, "k", s.key_width());
+        offer({role::value, i}, "v", s.key_width());
+    }
+    if (plan.empty()) {
+        base::refuse("--dump: no matrix has such a name; there are {}.x, and others like it",
+                     model.layer_name({role::query, 0}));
+    }
+    file_ = io::create_safetensors(path, plan, {{"mx", "activations of " + model.path()}});
+}
+
+void activation_file::add(std::string_view layer, std::string_view name, std::size_t rows,
+                          std::size_t cols, const float* values) {
+    const auto at = arrays_.find(fmt::format("{}.{}", layer, name));
+    if (at == arrays_.end()) return;
+    const std::span some(values, rows * cols);
+    file_->write(at->second.index, at->second.written, std::as_bytes(some));
+    at->second.written += some.size_bytes();
 }
 
 }  // namespace mx::eval

@@ -31,7 +31,8 @@ struct eval_options {
     std::string each;
     std::uint64_t pairs = 0;
     bool layers = false, per_token = false;
-    std::string scores;
+    std::string scores, dump_file;
+    std::vector<std::string> dump;
     output_options out;
     run_options run;
 };
@@ -191,6 +192,10 @@ int run_eval(const eval_options& o) {
     if (!o.tokens.empty()) inputs.push_back(o.tokens);
     std::vector<std::string> more;
     if (!o.scores.empty()) more.push_back(o.scores);
+    if (o.dump.empty() != o.dump_file.empty()) {
+        refuse("--dump PATTERN and -o FILE: which activations, and where to");
+    }
+    if (!o.dump_file.empty()) more.push_back(o.dump_file);
     outputs to(o.out, inputs, more);
     const eval::model_weights model(o.model, static_cast<std::size_t>(o.heads));
     const std::vector<eval::arm> arms = arms_of(o, model);
@@ -233,11 +238,23 @@ int run_eval(const eval_options& o) {
     }
     if (f.context < 2) refuse("--context {}: a window needs two tokens", f.context);
     if (!o.sample) r.windows = eval::windows_of(r.tokens.size(), f.context, f.stride);
+    std::optional<eval::activation_file> activations;
+    if (!o.dump.empty()) {
+        std::size_t rows = 0;
+        for (const eval::window& w : r.windows) rows += w.count;
+        activations.emplace(o.dump_file, model, o.dump, rows);
+        r.observer = [&](std::string_view layer, std::string_view name, std::size_t count,
+                         std::size_t cols, const float* values) {
+            activations->add(layer, name, count, cols, values);
+        };
+    }
     {
         step_bar bar(o.run.quiet, model.shape().depth + 1);
         r.progress = [&bar](std::size_t, std::size_t) { bar.step(); };
         f.of = eval::evaluate(model, on, arms, r);
     }
+    r.observer = nullptr;
+    if (activations) activations->commit();
     f.model = o.model;
     f.architecture = std::string(model.shape().kind->name);
     f.precision = o.precision;
@@ -304,6 +321,10 @@ runner declare_eval(parser& cmd) {
     cmd.add_option("--pairs N", o->pairs, "N pairs of these places")->not_negative();
     cmd.add_flag("--layers", o->layers, "errors of the outputs of every linear layer");
     cmd.group("Output");
+    cmd.add_option("--dump PATTERN", o->dump,
+                   "activations of the model as it is: inputs NAME.x of linear layers, keys NAME.k "
+                   "and values NAME.v that match; repeatable");
+    cmd.add_option("-o,--output FILE", o->dump_file, "safetensors file of --dump")->file_name();
     cmd.add_flag("--per-token", o->per_token, "every token's figures in JSON");
     cmd.add_option("--scores FILE", o->scores, "perplexities for --eval of other commands")
         ->file_name();
@@ -320,7 +341,8 @@ runner declare_eval(parser& cmd) {
         "mx eval folder --tokens ids.npy --weights mxfp4 --weights nvfp4 --json eval.json\n"
         "mx eval folder --tokens ids.npy -r mxfp4 --each block --html eval.html\n"
         "mx eval folder --tokens ids.npy -r mxfp4 --at '*.down_proj:x=mxfp8' --kv mxfp8\n"
-        "mx eval folder --tokens ids.npy -r mxfp8 --scores scores.json\n");
+        "mx eval folder --tokens ids.npy -r mxfp8 --scores scores.json\n"
+        "mx eval folder --tokens ids.npy --dump '*.down_proj.x' -o x.safetensors\n");
     return [o] { return run_eval(*o); };
 }
 
