@@ -13,6 +13,7 @@
 #include "libmx/analysis/result_members.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/documents/reference.hpp"
+#include "libmx/eval/records.hpp"
 #include "libmx/experiments/records.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
@@ -154,6 +155,7 @@ constexpr std::array schemas{
     documents::dialects_schema,
     documents::metrics_schema,
     documents::rules_schema,
+    eval::eval_schema,
     experiments::study_schema,
     products::gemm_schema,
     products::stages_schema,

@@ -75,8 +75,8 @@ void values_of_block(const block_params& p, const block_results& d, std::size_t 
 void values_of_block(const block_params& p, const block_results& d, std::size_t block,
                      std::span<double> values);
 
-/// The float32 values of consecutive blocks without padding, `stride` values each; `values` holds whole
-/// blocks.
+/// The float32 values of consecutive blocks without padding, `stride` values each; `values` holds
+/// whole blocks.
 void values_of_blocks(const block_params& p, const block_results& d, std::size_t first,
                       std::span<float> values);
 

@@ -51,10 +51,8 @@ inline constexpr std::array architectures{
                  .gguf = "",
                  .summary = "Mistral 7B",
                  .gguf_pairs = rope_pairs::neighbours},
-    architecture{
-        .name = "qwen2", .gguf = "qwen2", .summary = "Qwen2, Qwen2.5", .query_bias = true},
-    architecture{
-        .name = "qwen3", .gguf = "qwen3", .summary = "Qwen3", .norm_of_qk = qk_norm::head},
+    architecture{.name = "qwen2", .gguf = "qwen2", .summary = "Qwen2, Qwen2.5", .query_bias = true},
+    architecture{.name = "qwen3", .gguf = "qwen3", .summary = "Qwen3", .norm_of_qk = qk_norm::head},
     architecture{.name = "olmo2",
                  .gguf = "olmo2",
                  .summary = "OLMo 2",

@@ -51,9 +51,9 @@ void check(const model_weights& model, const evaluation_request& r) {
 
 // What an arm does in a block, as text: arms with the same text compute the same.
 std::string words_of(const lab::precision& p) {
-    std::string text = fmt::format("{}/{}/{}", lab::to_string(p.operands[0][0]),
-                                   lab::to_string(p.operands[0][1]),
-                                   static_cast<int>(p.vector_forward));
+    std::string text =
+        fmt::format("{}/{}/{}", lab::to_string(p.operands[0][0]), lab::to_string(p.operands[0][1]),
+                    static_cast<int>(p.vector_forward));
     if (p.accumulate) text += "/" + gemm::to_string(*p.accumulate);
     return text;
 }
@@ -246,7 +246,8 @@ class run {
             });
             index[i] = static_cast<std::size_t>(same - distinct.begin());
             if (same == distinct.end()) {
-                distinct.push_back({states_[i], words, quantized_head(net, head, how, *states_[i])});
+                distinct.push_back(
+                    {states_[i], words, quantized_head(net, head, how, *states_[i])});
             }
         }
         const std::size_t n = rows.size();
@@ -283,8 +284,7 @@ class run {
                             simd::logit_sums& to = sums[k][t0 + t];
                             const T* const row = z + t * wide;
                             if (k == 0) before[t] = to.sum == 0 ? INFINITY : to.largest;
-                            double* const terms_of =
-                                k == 0 ? terms.data() + t * wide : own.data();
+                            double* const terms_of = k == 0 ? terms.data() + t * wide : own.data();
                             kernels_.sum_logits(row, wide, v0, to, terms_of);
                             const std::uint32_t id = e.predicted[t0 + t];
                             if (id >= v0 && id < v0 + wide) {

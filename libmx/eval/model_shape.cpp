@@ -89,8 +89,8 @@ class config {
     void only(std::string_view key, std::string_view value) {
         const std::string* const text = find(key);
         if (text != nullptr && *text != value) {
-            fail(key, fmt::format("'{}' changes the arithmetic in a way that mx does not know",
-                                  *text));
+            fail(key,
+                 fmt::format("'{}' changes the arithmetic in a way that mx does not know", *text));
         }
     }
     void only_number(std::string_view key, double value) {
@@ -124,19 +124,54 @@ class config {
 };
 
 // Keys of config.json that do not change the values of a forward pass.
-constexpr std::array ignored_keys{
-    "_name_or_path",       "_commit_hash",     "_attn_implementation", "_attn_implementation_autoset",
-    "architectures",       "attention_dropout", "attn_implementation", "auto_map",
-    "bos_token_id",        "cache_implementation", "dtype",            "embd_pdrop",
-    "eos_token_id",        "hidden_dropout",   "initializer_range",    "is_llama_config",
-    "model_type",          "output_router_logits", "pad_token_id",     "quantization_config",
-    "compression_config",  "resid_pdrop",      "rope_interleaved",     "router_aux_loss_coef",
-    "router_jitter_noise", "torch_dtype",      "transformers.js_config", "transformers_version",
-    "unsloth_fixed",       "unsloth_version",  "use_cache",            "use_qk_norm",
-    "clip_qkv_dropout",    "head_dim_original", "task_specific_params", "tokenizer_class",
-    "vocab_file",          "chunk_size_feed_forward", "is_decoder",    "add_cross_attention",
-    "problem_type",        "return_dict",      "output_hidden_states", "output_attentions",
-    "torchscript",         "max_new_tokens",   "id2label",             "label2id"};
+constexpr std::array ignored_keys{"_name_or_path",
+                                  "_commit_hash",
+                                  "_attn_implementation",
+                                  "_attn_implementation_autoset",
+                                  "architectures",
+                                  "attention_dropout",
+                                  "attn_implementation",
+                                  "auto_map",
+                                  "bos_token_id",
+                                  "cache_implementation",
+                                  "dtype",
+                                  "embd_pdrop",
+                                  "eos_token_id",
+                                  "hidden_dropout",
+                                  "initializer_range",
+                                  "is_llama_config",
+                                  "model_type",
+                                  "output_router_logits",
+                                  "pad_token_id",
+                                  "quantization_config",
+                                  "compression_config",
+                                  "resid_pdrop",
+                                  "rope_interleaved",
+                                  "router_aux_loss_coef",
+                                  "router_jitter_noise",
+                                  "torch_dtype",
+                                  "transformers.js_config",
+                                  "transformers_version",
+                                  "unsloth_fixed",
+                                  "unsloth_version",
+                                  "use_cache",
+                                  "use_qk_norm",
+                                  "clip_qkv_dropout",
+                                  "head_dim_original",
+                                  "task_specific_params",
+                                  "tokenizer_class",
+                                  "vocab_file",
+                                  "chunk_size_feed_forward",
+                                  "is_decoder",
+                                  "add_cross_attention",
+                                  "problem_type",
+                                  "return_dict",
+                                  "output_hidden_states",
+                                  "output_attentions",
+                                  "torchscript",
+                                  "max_new_tokens",
+                                  "id2label",
+                                  "label2id"};
 
 // Keys that mx knows with one value only; "" for those that must be absent or null.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> fixed_keys{
@@ -163,15 +198,14 @@ void read_rope(config& c, model_shape& s, const std::string& at) {
     c.only_number(key("partial_rotary_factor"), 1);
     if (what == "default") return;
     if (what != "linear" && what != "llama3") {
-        c.fail(key("rope_type"), fmt::format("'{}' is not known; mx knows default, linear, llama3",
-                                             what));
+        c.fail(key("rope_type"),
+               fmt::format("'{}' is not known; mx knows default, linear, llama3", what));
     }
     s.scaling.factor = c.positive(key("factor")).value_or(1);
     if (what == "linear") return;
     s.scaling.low = c.positive(key("low_freq_factor")).value_or(1);
     s.scaling.high = c.positive(key("high_freq_factor")).value_or(4);
-    s.scaling.original =
-        c.positive(key("original_max_position_embeddings")).value_or(8192);
+    s.scaling.original = c.positive(key("original_max_position_embeddings")).value_or(8192);
     if (!(s.scaling.high > s.scaling.low)) c.fail(key("high_freq_factor"), "is not the larger one");
 }
 
@@ -227,8 +261,9 @@ model_shape shape_of_json(config& c, const architecture& kind) {
     c.only_number("pretraining_tp", 1);
     for (const auto& [key, value] : fixed_keys) c.only(key, value);
     const std::size_t window = c.extent("sliding_window").value_or(0);
-    const bool used = c.flag("use_sliding_window").value_or(kind.name.starts_with("mistral") ||
-                                                            kind.name == "mixtral" || gemma);
+    const bool used =
+        c.flag("use_sliding_window")
+            .value_or(kind.name.starts_with("mistral") || kind.name == "mixtral" || gemma);
     const std::optional<std::size_t> full = c.extent("max_window_layers");
     const std::vector<std::string> types = c.list("layer_types");
     const std::optional<std::size_t> pattern = c.extent("sliding_window_pattern");
@@ -347,10 +382,10 @@ model_shape shape_of_config(const io::config_entries& entries, naming names,
         c.finish();
         return s;
     }
-    throw base::error(base::error_kind::input,
-                      fmt::format("{}; mx eval knows models of these kinds", 
-                                  base::unknown(key, type, known)),
-                      {file, {}, {}});
+    throw base::error(
+        base::error_kind::input,
+        fmt::format("{}; mx eval knows models of these kinds", base::unknown(key, type, known)),
+        {file, {}, {}});
 }
 
 model_shape shape_of_llama2c(std::size_t width, std::size_t key_width, std::size_t heads,

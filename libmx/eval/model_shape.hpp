@@ -18,8 +18,8 @@ enum class gate_function : std::uint8_t { silu, gelu_tanh };
 struct rope_scaling {
     /// Llama 3 if `low` is not 0, else linear.
     double factor = 1;
-    double low = 0, high = 0;   ///< low_freq_factor, high_freq_factor
-    double original = 0;        ///< original_max_position_embeddings
+    double low = 0, high = 0;  ///< low_freq_factor, high_freq_factor
+    double original = 0;       ///< original_max_position_embeddings
 };
 
 /// The convention by which a file names its tensors.
@@ -37,11 +37,11 @@ struct model_shape {
     double local_rope_base = 0;  ///< of layers with a window; 0: as the others
     rope_scaling scaling;        ///< not of layers with a base of their own
     rope_pairs pairs = rope_pairs::halves;
-    std::size_t window = 0;        ///< a token attends to that many, itself included; 0: to all
-    std::vector<bool> windowed;    ///< by layer; empty: all of them if there is a window
-    double score_scale = 0;        ///< of scores of attention; 0: 1 / sqrt(head_size)
+    std::size_t window = 0;      ///< a token attends to that many, itself included; 0: to all
+    std::vector<bool> windowed;  ///< by layer; empty: all of them if there is a window
+    double score_scale = 0;      ///< of scores of attention; 0: 1 / sqrt(head_size)
     gate_function gate = gate_function::silu;
-    bool tied = false;  ///< the head is the embedding
+    bool tied = false;                             ///< the head is the embedding
     bool query_bias = false, output_bias = false;  ///< of q, k and v; of the output projection
     std::size_t experts = 0, experts_used = 0;
     bool experts_renormalized = false;

@@ -226,8 +226,7 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
         }
     }
     const auto has_tensor = [&](std::string_view name) { return by_name_.contains(name); };
-    const std::map<std::string, std::string>& metadata =
-        model_->readers().front()->metadata();
+    const std::map<std::string, std::string>& metadata = model_->readers().front()->metadata();
     io::config_entries config;
     if (has_tensor("token_embd.weight")) {
         shape_ = shape_of_config(metadata, naming::gguf, path);

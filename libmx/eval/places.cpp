@@ -107,8 +107,8 @@ arm all_but(const model_weights& model, const arm& how, const model_part& part) 
         for (const place& p : model.linears(i)) {
             const std::string layer = model.layer_name(p);
             const bool in = std::ranges::find(part.layers, layer) != part.layers.end();
-            const lab::precision own = kept(how.how.of(layer), !in || !part.inputs,
-                                            !in || !part.weights);
+            const lab::precision own =
+                kept(how.how.of(layer), !in || !part.inputs, !in || !part.weights);
             a.how.apart.push_back({layer, own});
         }
     }

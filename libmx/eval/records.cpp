@@ -20,9 +20,9 @@ using report::declared;
 using report::record;
 using report::section;
 
-constexpr std::size_t least_windows = 4;   // for an interval over windows
-constexpr std::size_t most_changed = 10;   // tokens shown
-constexpr std::size_t most_parts = 15;     // rows of parts shown
+constexpr std::size_t least_windows = 4;  // for an interval over windows
+constexpr std::size_t most_changed = 10;  // tokens shown
+constexpr std::size_t most_parts = 15;    // rows of parts shown
 
 double mean_of(const std::vector<double>& x) {
     return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
@@ -65,7 +65,8 @@ struct row {
 };
 
 constexpr std::array result_members{
-    declared<row>{"recipe", "string", "as it was asked for", [](const row& r) { return r.words.recipe; }},
+    declared<row>{"recipe", "string", "as it was asked for",
+                  [](const row& r) { return r.words.recipe; }},
     declared<row>{"weights", "string", "recipe of the weights of linear layers",
                   [](const row& r) { return r.words.weights; }},
     declared<row>{"activations", "string", "recipe of the inputs of linear layers",
@@ -82,10 +83,9 @@ constexpr std::array result_members{
                   [](const row& r) { return std::exp(r.s.cross_entropy); }},
     declared<row>{"perplexity_base", "amount", "of the model as it is",
                   [](const row& r) { return std::exp(r.s.cross_entropy_base); }},
-    declared<row>{"perplexity_ratio", "amount", "perplexity / perplexity_base",
-                  [](const row& r) {
-                      return std::exp(r.s.cross_entropy - r.s.cross_entropy_base);
-                  }},
+    declared<row>{
+        "perplexity_ratio", "amount", "perplexity / perplexity_base",
+        [](const row& r) { return std::exp(r.s.cross_entropy - r.s.cross_entropy_base); }},
     declared<row>{"delta_mean", "number", "difference of cross-entropy, nats a token",
                   [](const row& r) { return r.s.cross_entropy - r.s.cross_entropy_base; }},
     declared<row>{"delta_stderr", "amount", "its standard error, tokens taken as independent",
@@ -132,7 +132,8 @@ struct part_row {
 };
 constexpr std::array part_members{
     declared<part_row>{"recipe", "string", "", [](const part_row& r) { return r.p.recipe; }},
-    declared<part_row>{"level", "layer|block|kind|tensor", "", [](const part_row& r) { return r.p.level; }},
+    declared<part_row>{"level", "layer|block|kind|tensor", "",
+                       [](const part_row& r) { return r.p.level; }},
     declared<part_row>{"part", "string", "", [](const part_row& r) { return r.p.part; }},
     declared<part_row>{"only_kld", "number", "mean divergence with this part quantized alone",
                        [](const part_row& r) { return r.p.only_kld; }},
@@ -156,12 +157,12 @@ constexpr std::array pair_members{
     declared<pair_row>{"first", "string", "", [](const pair_row& r) { return r.p.first; }},
     declared<pair_row>{"second", "string", "", [](const pair_row& r) { return r.p.second; }},
     declared<pair_row>{"first_kld", "number", "", [](const pair_row& r) { return r.p.first_kld; }},
-    declared<pair_row>{"second_kld", "number", "", [](const pair_row& r) { return r.p.second_kld; }},
+    declared<pair_row>{"second_kld", "number", "",
+                       [](const pair_row& r) { return r.p.second_kld; }},
     declared<pair_row>{"both_kld", "number", "", [](const pair_row& r) { return r.p.both_kld; }},
-    declared<pair_row>{"interaction", "number", "both_kld - first_kld - second_kld",
-                       [](const pair_row& r) {
-                           return r.p.both_kld - r.p.first_kld - r.p.second_kld;
-                       }},
+    declared<pair_row>{
+        "interaction", "number", "both_kld - first_kld - second_kld",
+        [](const pair_row& r) { return r.p.both_kld - r.p.first_kld - r.p.second_kld; }},
 };
 
 struct layer_row {
@@ -195,16 +196,14 @@ constexpr std::array changed_members{
                                 if (c.of.pieces.empty()) return {};
                                 return c.of.pieces[c.token];
                             }},
-    declared<changed_token>{"kld", "number", "divergence at this token",
-                            [](const changed_token& c) {
-                                return c.of.of.arms[c.arm].divergence[c.token];
-                            }},
+    declared<changed_token>{
+        "kld", "number", "divergence at this token",
+        [](const changed_token& c) { return c.of.of.arms[c.arm].divergence[c.token]; }},
     declared<changed_token>{"nll_base", "amount", "-ln of its probability in the model as it is",
                             [](const changed_token& c) { return c.of.of.base.nll[c.token]; }},
-    declared<changed_token>{"nll", "amount", "under the recipe",
-                            [](const changed_token& c) {
-                                return c.of.of.arms[c.arm].nll[c.token];
-                            }},
+    declared<changed_token>{
+        "nll", "amount", "under the recipe",
+        [](const changed_token& c) { return c.of.of.arms[c.arm].nll[c.token]; }},
 };
 
 struct base_row {
@@ -214,7 +213,8 @@ constexpr std::array head_members{
     declared<base_row>{"model", "string", "", [](const base_row& r) { return r.of.model; }},
     declared<base_row>{"architecture", "string", "",
                        [](const base_row& r) { return r.of.architecture; }},
-    declared<base_row>{"parameters", "count", "", [](const base_row& r) { return r.of.parameters; }},
+    declared<base_row>{"parameters", "count", "",
+                       [](const base_row& r) { return r.of.parameters; }},
     declared<base_row>{"text", "string", "where the tokens are from",
                        [](const base_row& r) { return r.of.text; }},
     declared<base_row>{"tokens", "count", "given", [](const base_row& r) { return r.of.tokens; }},
@@ -224,9 +224,8 @@ constexpr std::array head_members{
                        [](const base_row& r) { return r.of.stride; }},
     declared<base_row>{"precision", "float32|float64", "of the forward pass",
                        [](const base_row& r) { return r.of.precision; }},
-    declared<base_row>{"scored", "count", "tokens", [](const base_row& r) {
-                           return r.of.of.base.nll.size();
-                       }},
+    declared<base_row>{"scored", "count", "tokens",
+                       [](const base_row& r) { return r.of.of.base.nll.size(); }},
     declared<base_row>{"cross_entropy", "amount", "of the model as it is, nats a token",
                        [](const base_row& r) { return mean_of(r.of.of.base.nll); }},
     declared<base_row>{"perplexity", "amount", "exp of it",
@@ -268,10 +267,9 @@ bool apart(const token_scores& a, const token_scores& b) {
 section answer_of(const findings& f, const std::vector<row>& rows) {
     section s{.heading = "Verdict"};
     if (rows.empty()) {
-        s.notes.push_back(fmt::format("- {} of {}: perplexity {} over {} tokens.", f.model,
-                                      f.architecture,
-                                      report::significant_text(std::exp(mean_of(f.of.base.nll)), 6),
-                                      f.of.base.nll.size()));
+        s.notes.push_back(fmt::format(
+            "- {} of {}: perplexity {} over {} tokens.", f.model, f.architecture,
+            report::significant_text(std::exp(mean_of(f.of.base.nll)), 6), f.of.base.nll.size()));
         return s;
     }
     std::vector<std::size_t> order(rows.size());
@@ -297,8 +295,8 @@ section answer_of(const findings& f, const std::vector<row>& rows) {
         if (!ties.empty()) {
             std::string names;
             for (const std::string& t : ties) names += (names.empty() ? "" : ", ") + t;
-            s.notes.push_back(fmt::format("- {} cannot be told apart from it by these tokens.",
-                                          names));
+            s.notes.push_back(
+                fmt::format("- {} cannot be told apart from it by these tokens.", names));
         }
         if (ties.size() + 1 < rows.size()) s.notes.push_back("- " + says(order.back()) + ".");
     }
@@ -360,9 +358,8 @@ section layers_table(const findings& f) {
                           {"wa", "weights and\ninputs", cell::significant, 3}}};
     std::vector<const layer_error*> order;
     for (const layer_error& e : f.of.layers) order.push_back(&e);
-    std::ranges::stable_sort(order, [](const layer_error* a, const layer_error* b) {
-        return a->of_both > b->of_both;
-    });
+    std::ranges::stable_sort(
+        order, [](const layer_error* a, const layer_error* b) { return a->of_both > b->of_both; });
     for (std::size_t i = 0; i < std::min(most_parts, order.size()); ++i) {
         const layer_error& e = *order[i];
         s.add(e.layer, f.arms[e.arm].recipe, e.of_weights, e.of_both);
@@ -393,7 +390,8 @@ section changed_table(const findings& f, const std::vector<changed_token>& chang
                  f.of.arms[c.arm].divergence[c.token], std::exp(-f.of.base.nll[c.token]),
                  std::exp(-f.of.arms[c.arm].nll[c.token]));
     }
-    if (f.pieces.empty()) std::erase_if(s.columns, [](const auto& c) { return c.field == "piece"; });
+    if (f.pieces.empty())
+        std::erase_if(s.columns, [](const auto& c) { return c.field == "piece"; });
     return s;
 }
 
@@ -409,8 +407,8 @@ void add_figures(section& s, const std::vector<row>& rows) {
         report::point p{r.words.bits_per_weight, r.s.kld_mean, r.words.recipe};
         p.low = std::max(r.s.kld_mean - 2 * r.s.kld_stderr, r.s.kld_mean / 10);
         p.high = r.s.kld_mean + 2 * r.s.kld_stderr;
-        chart.marks.push_back({p, r.words.activations == "none" ? "weights" : "weights and inputs",
-                               true});
+        chart.marks.push_back(
+            {p, r.words.activations == "none" ? "weights" : "weights and inputs", true});
     }
     if (chart.marks.empty()) return;
     s.figures.push_back({"bits-divergence", "What a bit buys",
@@ -483,9 +481,8 @@ double bits_of(const lab::operand_rule& rule, std::size_t rows, std::size_t cols
     }
     const codec::recipe& r = *rule.recipe->blocks;
     const auto up = [](std::size_t n, std::size_t by) { return (n + by - 1) / by; };
-    const double blocks =
-        static_cast<double>(up(rows, static_cast<std::size_t>(r.block.rows))) *
-        static_cast<double>(up(cols, static_cast<std::size_t>(r.block.cols)));
+    const double blocks = static_cast<double>(up(rows, static_cast<std::size_t>(r.block.rows))) *
+                          static_cast<double>(up(cols, static_cast<std::size_t>(r.block.cols)));
     return count * r.element->bits() +
            blocks * (r.scale_format->bits() + (r.offset == codec::offset_kind::fp16 ? 16 : 0));
 }
@@ -574,8 +571,10 @@ report::document document_of(const findings& f) {
     }
     const std::vector<changed_token> changed = changed_tokens(f);
     report::list parts, pairs, layers, tokens;
-    for (const part_result& p : f.parts) parts.emplace_back(report::written(part_members, part_row{p}));
-    for (const pair_result& p : f.pairs) pairs.emplace_back(report::written(pair_members, pair_row{p}));
+    for (const part_result& p : f.parts)
+        parts.emplace_back(report::written(part_members, part_row{p}));
+    for (const pair_result& p : f.pairs)
+        pairs.emplace_back(report::written(pair_members, pair_row{p}));
     for (const layer_error& e : f.of.layers) {
         layers.emplace_back(report::written(layer_members, layer_row{f, e}));
     }
@@ -596,8 +595,8 @@ report::document document_of(const findings& f) {
         f.model, f.of.base.nll.size(), f.tokens, f.context,
         report::significant_text(mean_of(f.of.base.nll), 6),
         report::significant_text(std::exp(mean_of(f.of.base.nll)), 6)));
-    const bool inputs = std::ranges::any_of(
-        f.arms, [](const arm_words& w) { return w.activations != "none"; });
+    const bool inputs =
+        std::ranges::any_of(f.arms, [](const arm_words& w) { return w.activations != "none"; });
     if (inputs && f.precision == "float32") {
         results.notes.push_back(
             "Where inputs are quantized, a last bit of float32 can change a code and with it the "

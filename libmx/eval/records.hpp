@@ -16,11 +16,11 @@ namespace mx::eval {
 struct summary {
     std::size_t tokens = 0, windows = 0;
     double cross_entropy = 0, cross_entropy_base = 0;  ///< means, nats a token
-    double delta_stderr = 0;          ///< of the mean difference of the two, by token
+    double delta_stderr = 0;  ///< of the mean difference of the two, by token
     double kld_mean = 0, kld_stderr = 0, kld_median = 0, kld_p99 = 0, kld_max = 0;
-    std::size_t kld_max_token = 0;    ///< of the scored tokens
-    double top1_agreement = 0;        ///< share of tokens with the same most probable token
-    double probability_rms = 0;       ///< of the change of the token's probability
+    std::size_t kld_max_token = 0;  ///< of the scored tokens
+    double top1_agreement = 0;      ///< share of tokens with the same most probable token
+    double probability_rms = 0;     ///< of the change of the token's probability
     /// Half of the 95 % interval of the mean divergence, and of the mean difference of
     /// cross-entropy, over windows as units; 0 with fewer than 4 windows.
     double kld_interval = 0, delta_interval = 0;

@@ -131,9 +131,9 @@ void transformer<T>::load(std::size_t layer) {
                          role::attention_out_norm, role::mlp_norm, role::mlp_out_norm}) {
         const bool mlp = r == role::mlp_norm || r == role::attention_norm;
         if (mlp ? shape_.kind->norms == norm_place::after
-                : r == role::query_norm || r == role::key_norm
-                      ? shape_.kind->norm_of_qk == qk_norm::none
-                      : shape_.kind->norms == norm_place::before) {
+            : r == role::query_norm || r == role::key_norm
+                ? shape_.kind->norm_of_qk == qk_norm::none
+                : shape_.kind->norms == norm_place::before) {
             continue;
         }
         for (const float g : model_.read({r, layer})) {
@@ -155,10 +155,9 @@ void transformer<T>::load(std::size_t layer) {
 template <typename T>
 void transformer<T>::embed(const std::vector<std::uint32_t>& ids, T* h) const {
     const std::size_t d = shape_.width;
-    const T scale = static_cast<T>(
-        shape_.kind->scaled_embedding
-            ? static_cast<float>(std::sqrt(static_cast<double>(d)))
-            : 1.0f);
+    const T scale = static_cast<T>(shape_.kind->scaled_embedding
+                                       ? static_cast<float>(std::sqrt(static_cast<double>(d)))
+                                       : 1.0f);
     for (std::size_t t = 0; t < ids.size(); ++t) {
         const std::vector<float> row = model_.read_rows({role::embedding}, ids[t], ids[t] + 1);
         for (std::size_t i = 0; i < d; ++i) h[t * d + i] = static_cast<T>(row[i]) * scale;
@@ -184,10 +183,10 @@ void transformer<T>::normalize(role what, const T* x, std::size_t rows, std::siz
 
 // `x` rounded to float32, rotated and quantized; `x` itself if the rule does nothing.
 template <typename T>
-const T* transformer<T>::quantized(const lab::operand_rule& rule,
-                                   const transform::rotation& rotate, const std::string& name,
-                                   const token_batch& b, const T* x, std::size_t rows,
-                                   std::size_t cols, base::aligned_buffer<T>& room) {
+const T* transformer<T>::quantized(const lab::operand_rule& rule, const transform::rotation& rotate,
+                                   const std::string& name, const token_batch& b, const T* x,
+                                   std::size_t rows, std::size_t cols,
+                                   base::aligned_buffer<T>& room) {
     if (!rule.recipe && rotate.what == transform::kind::none) return x;
     const float* narrow = nullptr;
     if constexpr (sizeof(T) == sizeof(float)) {
@@ -209,8 +208,8 @@ const T* transformer<T>::quantized(const lab::operand_rule& rule,
 }
 
 template <typename T>
-const lab::packed_operand<T>& transformer<T>::weight_of(const lab::precision& p,
-                                                        const place& where, std::size_t index) {
+const lab::packed_operand<T>& transformer<T>::weight_of(const lab::precision& p, const place& where,
+                                                        std::size_t index) {
     const lab::operand_rule& rule = p.operands[0][1];
     const std::string key = fmt::format("{} {} {} {}", index, lab::to_string(rule),
                                         words(p.rotations[0]), static_cast<int>(p.vector_forward));
@@ -222,8 +221,8 @@ const lab::packed_operand<T>& transformer<T>::weight_of(const lab::precision& p,
     std::vector<T> values(stored.begin(), stored.end());
     round_all(on_, p.vector_forward, values.size(), values.data());
     base::aligned_buffer<T> room;
-    const T* const q = quantized(rule, p.rotations[0], model_.name(where), {}, values.data(), rows,
-                                 cols, room);
+    const T* const q =
+        quantized(rule, p.rotations[0], model_.name(where), {}, values.data(), rows, cols, room);
     lab::pack(on_, lab::operand_view_of<T>{q, rows, cols, false}, at->second);
     return at->second;
 }
@@ -275,15 +274,17 @@ void transformer<T>::multiply(const arm& how, const place& where, const token_ba
     const auto out = static_cast<std::size_t>(shape[0]), in = static_cast<std::size_t>(shape[1]);
     const std::vector<place> all = model_.linears(layer_);
     const auto index = static_cast<std::size_t>(
-        std::ranges::find_if(all, [&](const place& one) {
-            return one.what == where.what && one.expert == where.expert;
-        }) - all.begin());
+        std::ranges::find_if(all,
+                             [&](const place& one) {
+                                 return one.what == where.what && one.expert == where.expert;
+                             }) -
+        all.begin());
     if (p.accumulate) {
         const std::vector<float> narrow(x, x + rows * in);
         std::vector<float> sums(rows * out);
-        lab::multiply_by_model(p, lab::stage::fprop, {narrow.data(), rows, in, {}},
-                               lab::axis::last, {weights_[index].data(), out, in, {}},
-                               lab::axis::last, on_.threads(), sums.data());
+        lab::multiply_by_model(p, lab::stage::fprop, {narrow.data(), rows, in, {}}, lab::axis::last,
+                               {weights_[index].data(), out, in, {}}, lab::axis::last,
+                               on_.threads(), sums.data());
         std::ranges::copy(sums, y);
     } else {
         const T* const left = inputs ? input_of(p, layer, b, rows, in, x) : x;
@@ -301,108 +302,111 @@ void transformer<T>::add_bias(const place& where, std::size_t rows, std::size_t 
 }
 
 template <typename T>
-void transformer<T>::attend(const arm& how, const token_batch& b, const T* q,
-                            block_cache<T>& cache, T* o) {
+void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, block_cache<T>& cache,
+                            T* o) {
     const std::size_t size = shape_.head_size, group = shape_.heads / shape_.key_heads;
     const std::size_t width = shape_.query_width(), key_width = shape_.key_width();
     const std::size_t window = shape_.has_window(layer_) ? shape_.window : 0;
     const std::size_t parts = (b.rows + rows_at_once - 1) / rows_at_once;
     const double scale = shape_.scale_of_scores();
     const bool rules = how.attention.recipe.has_value();
-    on_.split(b.sequences * shape_.key_heads * parts, 1, [&](std::size_t begin, std::size_t end,
-                                                             int thread) {
-        worker& by = *workers_[static_cast<std::size_t>(thread)];
-        const auto rounded = [&](const T* x, std::size_t rows, std::size_t cols, T* to) {
-            if (!rules) return;
-            const float* narrow = nullptr;
-            if constexpr (sizeof(T) == sizeof(float)) {
-                narrow = x;
-            } else {
-                float* const f = by.narrow.room_for(rows * cols);
-                for (std::size_t i = 0; i < rows * cols; ++i) f[i] = static_cast<float>(x[i]);
-                narrow = f;
-            }
-            const lab::matrix_view m{narrow, rows, cols, {0, b.number}};
-            const T* from = nullptr;
-            if constexpr (sizeof(T) == sizeof(float)) {
-                from = lab::quantized(by.on, how.attention, {}, m, lab::axis::last, by.quantized)
-                           .data;
-            } else {
-                from = lab::quantized(by.on, how.attention, {}, m, by.quantized).data;
-            }
-            if (from != to) std::copy_n(from, rows * cols, to);
-        };
-        for (std::size_t unit = begin; unit < end; ++unit) {
-            const std::size_t sequence = unit / (shape_.key_heads * parts);
-            const std::size_t key_head = unit / parts % shape_.key_heads;
-            const std::size_t first = unit % parts * rows_at_once;  // of the new rows
-            const std::size_t last = std::min(b.rows, first + rows_at_once);
-            const std::size_t rows = last - first;
-            // Positions of the rows' keys.
-            const std::size_t from =
-                window != 0 && b.start + first + 1 > window ? b.start + first + 1 - window : 0;
-            const std::size_t seen = b.start + last;
-            // Blocks of values along tokens begin at the sequence's start.
-            const std::size_t keys = seen - from;
-            const std::size_t all = cache.positions;
-            const T* const k = cache.keys.data() + sequence * all * key_width;
-            const T* const v = cache.values.data() + sequence * all * key_width;
-            T* const head_k = by.k.room_for(keys * size);
-            T* const head_v = by.v.room_for(std::max(keys, all) * size);
-            for (std::size_t j = 0; j < keys; ++j) {
-                std::copy_n(k + (from + j) * key_width + key_head * size, size, head_k + j * size);
-            }
-            rounded(head_k, keys, size, head_k);
-            if (rules) {  // the transpose: blocks along the tokens
-                for (std::size_t j = 0; j < all; ++j) {
-                    for (std::size_t i = 0; i < size; ++i) {
-                        head_v[i * all + j] = v[j * key_width + key_head * size + i];
+    on_.split(
+        b.sequences * shape_.key_heads * parts, 1,
+        [&](std::size_t begin, std::size_t end, int thread) {
+            worker& by = *workers_[static_cast<std::size_t>(thread)];
+            const auto rounded = [&](const T* x, std::size_t rows, std::size_t cols, T* to) {
+                if (!rules) return;
+                const float* narrow = nullptr;
+                if constexpr (sizeof(T) == sizeof(float)) {
+                    narrow = x;
+                } else {
+                    float* const f = by.narrow.room_for(rows * cols);
+                    for (std::size_t i = 0; i < rows * cols; ++i) f[i] = static_cast<float>(x[i]);
+                    narrow = f;
+                }
+                const lab::matrix_view m{narrow, rows, cols, {0, b.number}};
+                const T* from = nullptr;
+                if constexpr (sizeof(T) == sizeof(float)) {
+                    from =
+                        lab::quantized(by.on, how.attention, {}, m, lab::axis::last, by.quantized)
+                            .data;
+                } else {
+                    from = lab::quantized(by.on, how.attention, {}, m, by.quantized).data;
+                }
+                if (from != to) std::copy_n(from, rows * cols, to);
+            };
+            for (std::size_t unit = begin; unit < end; ++unit) {
+                const std::size_t sequence = unit / (shape_.key_heads * parts);
+                const std::size_t key_head = unit / parts % shape_.key_heads;
+                const std::size_t first = unit % parts * rows_at_once;  // of the new rows
+                const std::size_t last = std::min(b.rows, first + rows_at_once);
+                const std::size_t rows = last - first;
+                // Positions of the rows' keys.
+                const std::size_t from =
+                    window != 0 && b.start + first + 1 > window ? b.start + first + 1 - window : 0;
+                const std::size_t seen = b.start + last;
+                // Blocks of values along tokens begin at the sequence's start.
+                const std::size_t keys = seen - from;
+                const std::size_t all = cache.positions;
+                const T* const k = cache.keys.data() + sequence * all * key_width;
+                const T* const v = cache.values.data() + sequence * all * key_width;
+                T* const head_k = by.k.room_for(keys * size);
+                T* const head_v = by.v.room_for(std::max(keys, all) * size);
+                for (std::size_t j = 0; j < keys; ++j) {
+                    std::copy_n(k + (from + j) * key_width + key_head * size, size,
+                                head_k + j * size);
+                }
+                rounded(head_k, keys, size, head_k);
+                if (rules) {  // the transpose: blocks along the tokens
+                    for (std::size_t j = 0; j < all; ++j) {
+                        for (std::size_t i = 0; i < size; ++i) {
+                            head_v[i * all + j] = v[j * key_width + key_head * size + i];
+                        }
+                    }
+                    rounded(head_v, size, all, head_v);
+                    T* const turned = by.o.room_for(keys * size);
+                    for (std::size_t j = 0; j < keys; ++j) {
+                        for (std::size_t i = 0; i < size; ++i) {
+                            turned[j * size + i] = head_v[i * all + from + j];
+                        }
+                    }
+                    std::copy_n(turned, keys * size, head_v);
+                } else {
+                    for (std::size_t j = 0; j < keys; ++j) {
+                        std::copy_n(v + (from + j) * key_width + key_head * size, size,
+                                    head_v + j * size);
                     }
                 }
-                rounded(head_v, size, all, head_v);
-                T* const turned = by.o.room_for(keys * size);
-                for (std::size_t j = 0; j < keys; ++j) {
-                    for (std::size_t i = 0; i < size; ++i) {
-                        turned[j * size + i] = head_v[i * all + from + j];
+                for (std::size_t head = key_head * group; head < (key_head + 1) * group; ++head) {
+                    T* const head_q = by.q.room_for(rows * size);
+                    const std::size_t at = (sequence * b.rows + first) * width + head * size;
+                    for (std::size_t r = 0; r < rows; ++r) {
+                        std::copy_n(q + at + r * width, size, head_q + r * size);
+                    }
+                    rounded(head_q, rows, size, head_q);
+                    T* const p = by.p.room_for(rows * keys);
+                    lab::multiply(by.on, lab::operand_view_of<T>{head_q, rows, size, false},
+                                  lab::operand_view_of<T>{head_k, keys, size, false}, p);
+                    for (std::size_t r = 0; r < rows; ++r) {
+                        const std::size_t position = b.start + first + r;
+                        const std::size_t low =
+                            window != 0 && position + 1 > window ? position + 1 - window - from : 0;
+                        const std::size_t high = position + 1 - from;
+                        T* const row = p + r * keys;
+                        kernels_.softmax(row + low, high - low, scale, row + low);
+                        std::fill(row, row + low, T{0});
+                        std::fill(row + high, row + keys, T{0});
+                    }
+                    rounded(p, rows, keys, p);
+                    T* const out = by.o.room_for(std::max(rows, keys) * size);
+                    lab::multiply(by.on, lab::operand_view_of<T>{p, rows, keys, false},
+                                  lab::operand_view_of<T>{head_v, size, keys, true}, out);
+                    for (std::size_t r = 0; r < rows; ++r) {
+                        std::copy_n(out + r * size, size, o + at + r * width);
                     }
                 }
-                std::copy_n(turned, keys * size, head_v);
-            } else {
-                for (std::size_t j = 0; j < keys; ++j) {
-                    std::copy_n(v + (from + j) * key_width + key_head * size, size,
-                                head_v + j * size);
-                }
             }
-            for (std::size_t head = key_head * group; head < (key_head + 1) * group; ++head) {
-                T* const head_q = by.q.room_for(rows * size);
-                const std::size_t at = (sequence * b.rows + first) * width + head * size;
-                for (std::size_t r = 0; r < rows; ++r) {
-                    std::copy_n(q + at + r * width, size, head_q + r * size);
-                }
-                rounded(head_q, rows, size, head_q);
-                T* const p = by.p.room_for(rows * keys);
-                lab::multiply(by.on, lab::operand_view_of<T>{head_q, rows, size, false},
-                              lab::operand_view_of<T>{head_k, keys, size, false}, p);
-                for (std::size_t r = 0; r < rows; ++r) {
-                    const std::size_t position = b.start + first + r;
-                    const std::size_t low =
-                        window != 0 && position + 1 > window ? position + 1 - window - from : 0;
-                    const std::size_t high = position + 1 - from;
-                    T* const row = p + r * keys;
-                    kernels_.softmax(row + low, high - low, scale, row + low);
-                    std::fill(row, row + low, T{0});
-                    std::fill(row + high, row + keys, T{0});
-                }
-                rounded(p, rows, keys, p);
-                T* const out = by.o.room_for(std::max(rows, keys) * size);
-                lab::multiply(by.on, lab::operand_view_of<T>{p, rows, keys, false},
-                              lab::operand_view_of<T>{head_v, size, keys, true}, out);
-                for (std::size_t r = 0; r < rows; ++r) {
-                    std::copy_n(out + r * size, size, o + at + r * width);
-                }
-            }
-        }
-    });
+        });
 }
 
 template <typename T>
@@ -436,11 +440,11 @@ void transformer<T>::experts(const arm& how, const token_batch& b, const T* m, T
         std::iota(order.begin(), order.end(), std::size_t{0});
         std::ranges::stable_sort(order, [&](std::size_t i, std::size_t j) { return p[i] > p[j]; });
         double sum = 0;
-        for (std::size_t i = 0; i < shape_.experts_used; ++i) sum += static_cast<double>(p[order[i]]);
+        for (std::size_t i = 0; i < shape_.experts_used; ++i)
+            sum += static_cast<double>(p[order[i]]);
         if (!shape_.experts_renormalized) sum = 1;
         for (std::size_t i = 0; i < shape_.experts_used; ++i) {
-            chosen[order[i]].push_back(
-                {t, static_cast<T>(static_cast<double>(p[order[i]]) / sum)});
+            chosen[order[i]].push_back({t, static_cast<T>(static_cast<double>(p[order[i]]) / sum)});
         }
     }
     std::fill_n(y, tokens * d, T{0});
@@ -513,8 +517,8 @@ void transformer<T>::forward(const arm& how, const token_batch& b, T* h, block_c
         }
     });
     const std::string block = fmt::format("layers.{}", layer_);
-    const T* const stored_k = quantized(how.kv, {}, block + ".k", b, k,
-                                        tokens * shape_.key_heads, size, quantized_kv_);
+    const T* const stored_k =
+        quantized(how.kv, {}, block + ".k", b, k, tokens * shape_.key_heads, size, quantized_kv_);
     block_cache<T>& to = cache != nullptr ? *cache : own_;
     if (cache == nullptr) {
         to.positions = b.rows;
@@ -528,8 +532,8 @@ void transformer<T>::forward(const arm& how, const token_batch& b, T* h, block_c
         }
     };
     keep(stored_k, to.keys);
-    const T* const stored_v = quantized(how.kv, {}, block + ".v", b, v,
-                                        tokens * shape_.key_heads, size, quantized_kv_);
+    const T* const stored_v =
+        quantized(how.kv, {}, block + ".v", b, v, tokens * shape_.key_heads, size, quantized_kv_);
     keep(stored_v, to.values);
     if (observer) {
         observer({model_.layer_name({role::key, layer_}), "k", tokens, kw, k});

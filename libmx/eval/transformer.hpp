@@ -107,12 +107,13 @@ class transformer {
     std::vector<double> last_gain_;
     std::map<role, std::vector<double>> gains_;
     std::map<role, std::vector<T>> vectors_;
-    std::vector<std::vector<float>> weights_;         // by position in linears()
+    std::vector<std::vector<float>> weights_;                 // by position in linears()
     std::map<std::string, lab::packed_operand<T>> prepared_;  // by linear layer and rule
     std::vector<float> router_;
     std::vector<std::unique_ptr<worker>> workers_;
     // Scratch, valid until the next call.
-    base::aligned_buffer<T> x_, q_, k_, v_, o_, y_, gate_, up_, rounded_x_, quantized_x_, quantized_kv_;
+    base::aligned_buffer<T> x_, q_, k_, v_, o_, y_, gate_, up_, rounded_x_, quantized_x_,
+        quantized_kv_;
     base::aligned_buffer<float> narrow_;
     // The last input that was quantized, how, and the result.
     const T* input_ = nullptr;

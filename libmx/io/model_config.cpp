@@ -31,8 +31,8 @@ class entry_listener final : public json_listener {
         if (found.size() == most_config_entries) {
             fail(fmt::format("more than {} entries, the limit of mx", most_config_entries));
         }
-        found[prefix()] = value.is == json_scalar::type::natural ? fmt::format("{}", value.natural)
-                                                                 : value.text;
+        found[prefix()] =
+            value.is == json_scalar::type::natural ? fmt::format("{}", value.natural) : value.text;
     }
 
   private:
@@ -60,8 +60,8 @@ class entry_listener final : public json_listener {
 std::string model_config_path(const std::string& path) {
     namespace fs = std::filesystem;
     std::error_code ignored;
-    const fs::path folder = fs::is_directory(path, ignored) ? fs::path(path)
-                                                            : fs::path(path).parent_path();
+    const fs::path folder =
+        fs::is_directory(path, ignored) ? fs::path(path) : fs::path(path).parent_path();
     return (folder / "config.json").string();
 }
 

@@ -130,10 +130,9 @@ void pack_panels(const machine& on, const operand_view_of<T>& b, base::aligned_b
     const std::size_t columns = columns_of<T>(on.kernels());
     const std::size_t panels = (b.rows + columns - 1) / columns;
     T* const packed = room.room_for(panels * b.depth * columns);
-    on.split(panels, std::max<std::size_t>(1, 200'000 / (b.depth * columns + 1)),
-             [&](std::size_t begin, std::size_t end, int) {
-                 pack(b, columns, begin, end, packed);
-             });
+    on.split(
+        panels, std::max<std::size_t>(1, 200'000 / (b.depth * columns + 1)),
+        [&](std::size_t begin, std::size_t end, int) { pack(b, columns, begin, end, packed); });
 }
 
 template <typename T>

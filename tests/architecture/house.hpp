@@ -57,6 +57,7 @@ inline constexpr std::array rooms{
          "base tensor format report block transform io codec gemm engine studies/products "
          "conformance"},
     room{"experiments", "base tensor report transform lab"},
+    room{"eval", "base tensor report transform io codec gemm engine studies/products lab"},
     // Tables and sentences of the commands; in `pages` the review of a model.
     room{"pages/views",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "
@@ -134,7 +135,8 @@ struct confined_library {
 inline constexpr std::array confined_libraries{
     confined_library{"boost/", "libmx/oracle/", ""},
     confined_library{"hwy/",
-                     "libmx/base/simd/ libmx/codec/simd/ libmx/gemm/simd/ libmx/lab/simd/ "
+                     "libmx/base/simd/ libmx/codec/simd/ libmx/eval/simd/ libmx/gemm/simd/ "
+                     "libmx/lab/simd/ "
                      "libmx/transform/simd/ "
                      "libmx/bench/memory_kernels",
                      ""},

@@ -25,6 +25,7 @@ MX = str(Path(sys.argv[2]).resolve())
 CAPTURE = str(Path(sys.argv[3]).resolve()) if len(sys.argv) > 3 else ""
 FOLDER = SOURCE / "docs" / "reference" / "schemas"
 VECTORS = SOURCE / "datasets" / "vectors"
+MODELS = VECTORS / "eval"
 LAWS = SOURCE / "datasets" / "scaling-laws"
 
 # Names of this form that are of files in other formats, or inside of one.
@@ -120,6 +121,8 @@ COMMANDS = [
     ("gate analyze.json --rule sqnr_db>40 --rule norm:rmse<1 --rule summary:nrmse<1 "
      "--json {json} --quiet", "gate", 1),
     ("gate analyze.json --rule policy --json {json} --quiet", "gate"),
+    (f"eval {MODELS}/llama --sample 60 --context 30 -r mxfp4 --weights mxfp8 --each kind --pairs 2 "
+     "--layers --per-token --json {json} --quiet", "eval"),
     ("rosetta tiny.safetensors -t *norm* --json {json}", "rosetta"),
     ("rosetta packed.safetensors --original tiny.safetensors --json {json}", "origins"),
     ("verify vectors --json {json} --quiet", "verify"),

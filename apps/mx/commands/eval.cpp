@@ -41,10 +41,9 @@ struct named_level {
     std::string_view name;
     eval::level is;
 };
-constexpr std::array levels{named_level{"layer", eval::level::layer},
-                            named_level{"block", eval::level::block},
-                            named_level{"kind", eval::level::kind},
-                            named_level{"tensor", eval::level::tensor}};
+constexpr std::array levels{
+    named_level{"layer", eval::level::layer}, named_level{"block", eval::level::block},
+    named_level{"kind", eval::level::kind}, named_level{"tensor", eval::level::tensor}};
 
 // One arm for each of --recipe and each pair of --weights and --activations, under each of --kv and
 // --attention.
@@ -89,13 +88,13 @@ std::vector<eval::arm> arms_of(const eval_options& o, const eval::model_weights&
             }
         }
     }
-    const bool more = !o.kv.empty() || !o.attention.empty() || !o.at.empty() || !o.accumulate.empty();
+    const bool more =
+        !o.kv.empty() || !o.attention.empty() || !o.at.empty() || !o.accumulate.empty();
     if (all.empty() && more) add("", {});
     return all;
 }
 
-std::size_t context_of(const eval_options& o, const eval::model_weights& model,
-                       std::size_t usual) {
+std::size_t context_of(const eval_options& o, const eval::model_weights& model, std::size_t usual) {
     if (o.context) return static_cast<std::size_t>(*o.context);
     const std::size_t most = model.shape().context;
     return most == 0 ? usual : std::min(most, usual);
@@ -115,9 +114,9 @@ std::vector<eval::token_scores> scores_of_many(const eval::model_weights& model,
     r.layer_errors = false;
     r.progress = [&step](std::size_t, std::size_t) { step(); };
     for (std::size_t i = 0; i < arms.size(); i += at_once) {
-        std::vector<eval::arm> some(arms.begin() + static_cast<std::ptrdiff_t>(i),
-                                    arms.begin() + static_cast<std::ptrdiff_t>(
-                                                       std::min(arms.size(), i + at_once)));
+        std::vector<eval::arm> some(
+            arms.begin() + static_cast<std::ptrdiff_t>(i),
+            arms.begin() + static_cast<std::ptrdiff_t>(std::min(arms.size(), i + at_once)));
         eval::evaluation e = eval::evaluate(model, on, some, r);
         for (eval::token_scores& s : e.arms) all.push_back(std::move(s));
     }
@@ -164,8 +163,8 @@ void find_parts(const eval_options& o, const eval::model_weights& model, lab::ma
             const eval::summary without = eval::summary_of(f.of, scores[parts.size() + k]);
             f.parts.push_back({f.arms[i].recipe, o.each, parts[k].name, only.kld_mean,
                                only.cross_entropy - only.cross_entropy_base, only.top1_agreement,
-                               without.kld_mean,
-                               without.cross_entropy - without.cross_entropy_base, whole});
+                               without.kld_mean, without.cross_entropy - without.cross_entropy_base,
+                               whole});
         }
         for (std::size_t k = 0; k < pairs.size(); ++k) {
             f.pairs.push_back({f.arms[i].recipe, parts[pairs[k].first].name,
@@ -185,8 +184,9 @@ int run_eval(const eval_options& o) {
     }
     const int sources = (o.tokens.empty() ? 0 : 1) + (o.sample ? 1 : 0);
     if (sources != 1) {
-        refuse("say which tokens to predict: --tokens FILE with their ids, or --sample N, which "
-               "draws N from the model itself");
+        refuse(
+            "say which tokens to predict: --tokens FILE with their ids, or --sample N, which "
+            "draws N from the model itself");
     }
     std::vector<std::string> inputs{o.model};
     if (!o.tokens.empty()) inputs.push_back(o.tokens);
@@ -210,8 +210,7 @@ int run_eval(const eval_options& o) {
     r.cancel = &interrupted();
     if (o.sample) {
         const std::size_t count = static_cast<std::size_t>(*o.sample);
-        const std::size_t context =
-            std::min(count, context_of(o, model, usual_sample_context));
+        const std::size_t context = std::min(count, context_of(o, model, usual_sample_context));
         const std::size_t sequences = (count + context - 1) / context;
         step_bar bar(o.run.quiet, context);
         r.progress = [&bar](std::size_t, std::size_t) { bar.step(); };
@@ -270,7 +269,8 @@ int run_eval(const eval_options& o) {
     if (!o.each.empty()) find_parts(o, model, on, arms, r, f);
     if (!o.scores.empty()) {
         io::output_file file(o.scores);
-        report::write_json(eval::scores_of(f), {}, [&](std::string_view text) { file.append(text); });
+        report::write_json(eval::scores_of(f), {},
+                           [&](std::string_view text) { file.append(text); });
         file.commit();
     }
     to.finish(eval::document_of(f), o.run.quiet);
@@ -304,7 +304,8 @@ runner declare_eval(parser& cmd) {
     cmd.add_option("-r,--recipe RECIPE", o->recipes,
                    "weights and inputs of linear layers; or settings: 'weights=mxfp4 "
                    "activations=mxfp8'; repeatable");
-    cmd.add_option("--weights RECIPE", o->weights, "weights alone, or with --activations; repeatable");
+    cmd.add_option("--weights RECIPE", o->weights,
+                   "weights alone, or with --activations; repeatable");
     cmd.add_option("--activations RECIPE", o->activations, "inputs of linear layers; repeatable");
     cmd.add_option("--kv RECIPE", o->kv, "cached keys and values; repeatable");
     cmd.add_option("--attention RECIPE", o->attention,

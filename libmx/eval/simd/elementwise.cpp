@@ -19,7 +19,7 @@ namespace {
 #include "libmx/eval/simd/elementwise.inc"
 
 template <typename T>
-constexpr kernels_of<T> all{norm<T>, activate<T>, softmax<T>, turn<T>,
+constexpr kernels_of<T> all{norm<T>, activate<T>,   softmax<T>,    turn<T>,
                             add<T>,  sum_logits<T>, add_crossed<T>};
 }  // namespace
 

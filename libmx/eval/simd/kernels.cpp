@@ -6,10 +6,10 @@
 
 #include <array>
 
-#define MX_KERNELS(space)                                       \
-    namespace space {                                           \
-    extern const kernels_of<float> float32_kernels;             \
-    extern const kernels_of<double> float64_kernels;            \
+#define MX_KERNELS(space)                                        \
+    namespace space {                                            \
+    extern const kernels_of<float> float32_kernels;              \
+    extern const kernels_of<double> float64_kernels;             \
     constexpr kernels table{&float32_kernels, &float64_kernels}; \
     }
 

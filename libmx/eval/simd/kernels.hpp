@@ -41,8 +41,7 @@ struct kernels_of {
     void (*add)(const T* x, std::size_t count, T* y);
     /// Adds `count` logits, which begin at index `first`, to the sums of their token. `e` receives
     /// exp(z - largest).
-    void (*sum_logits)(const T* z, std::size_t count, std::size_t first, logit_sums& to,
-                       double* e);
+    void (*sum_logits)(const T* z, std::size_t count, std::size_t first, logit_sums& to, double* e);
     /// Adds the sum of e (p - z) to `crossed`, where p are logits of the base, e what sum_logits
     /// gave of them, `base` its sums after that and `before` its maximum before.
     void (*add_crossed)(const double* e, const T* p, const T* z, std::size_t count,

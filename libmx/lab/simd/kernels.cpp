@@ -38,12 +38,13 @@
     void sgd(float, const float*, std::size_t, float*);                                           \
     double sum_of_squares(const float*, std::size_t);                                             \
     void normal(const base::random_key&, std::uint64_t, std::size_t, float*);                     \
-    constexpr kernels                                                                             \
-        table{name,          rows,          columns,    product,   product_float64,     round,                    \
-              exp,           log,           erf,        tanh,           activate,                 \
-              activate_back, add,           add_bias,   norm,           norm_back,                \
-              column_sums,   squared_error, divergence, softmax,        softmax_back,             \
-              cross_entropy, adam,          sgd,        sum_of_squares, normal};                  \
+    constexpr kernels table{                                                                      \
+        name,         rows,          columns,       product,    product_float64,                  \
+        round,        exp,           log,           erf,        tanh,                             \
+        activate,     activate_back, add,           add_bias,   norm,                             \
+        norm_back,    column_sums,   squared_error, divergence, softmax,                          \
+        softmax_back, cross_entropy, adam,          sgd,        sum_of_squares,                   \
+        normal};                                                                                  \
     }
 
 namespace mx::lab::simd {
