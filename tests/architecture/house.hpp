@@ -28,6 +28,7 @@ inline constexpr std::array rooms{
     room{"quantized", "base tensor format block io"},
     room{"files", "base tensor format block io"},
     room{"remote", "base tensor format block io"},
+    room{"tokens", "base io"},
     room{"codec", "base tensor format block scale transform"},
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
@@ -152,6 +153,8 @@ inline constexpr std::array confined_libraries{
         ""},
     confined_library{"mpi.h", "apps/mx/ranks", ".cpp"},
     confined_library{"nlopt", "libmx/optimize/minimize", ".cpp"},
+    confined_library{"pcre2", "libmx/tokens/splitter", ".cpp"},
+    confined_library{"utf8proc", "libmx/tokens/splitter", ".cpp"},
     confined_library{"curl/", "libmx/remote/http", ".cpp"},
     confined_library{"openssl/", "libmx/files/file_digest", ".cpp"},
 };
