@@ -243,6 +243,9 @@ class json_tokenizer {
 
     void read_added() {
         const bool changed_text = t_.escaped_spaces || t_.prefix != space_prefix::never;
+        // Of an added token that the vocabulary lacks, the library ignores the id that is stated.
+        auto next = static_cast<std::uint32_t>(
+            std::ranges::count_if(read_.spelled, [](const auto& s) { return !s.empty(); }));
         std::vector<bool> added;
         for (int i = 0;; ++i) {
             const auto member = [&](const char* name) {
@@ -255,6 +258,9 @@ class json_tokenizer {
             if (!id || *id >= most_tokens) refuse(fmt::format("'{}' has no id", text));
             if (*id >= read_.spelled.size()) read_.spelled.resize(*id + 1);
             std::string& spelled = read_.spelled[*id];
+            if (spelled.empty() && *id != next++) {
+                refuse(fmt::format("'{}' has the id {}, not {}", text, *id, next - 1));
+            }
             if (!spelled.empty() && spelled != text) {
                 refuse(fmt::format("'{}' and '{}' have one id", spelled, text));
             }
