@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/tokens/bpe_tokenizer.hpp"
-
+// Byte-pair encoding: of neighbours, those that are first in the order of merges become one token,
+// until no pair has a merge.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/text_tables.hpp"
 #include "libmx/tokens/splitter.hpp"
+#include "libmx/tokens/tables.hpp"
 
 namespace mx::tokens {
 namespace {
@@ -158,8 +159,8 @@ class bpe_tokenizer final : public tokenizer {
 
     // A stretch without added tokens.
     void encode_section(std::string text, bool first, std::vector<std::uint32_t>& ids) const {
-        if (t_.nfc) text = to_nfc(std::move(text));
-        if (t_.escaped_spaces) text = replaced(std::move(text), escaped_space, " ");
+        if (t_.nfc) text = to_nfc(text);
+        if (t_.escaped_spaces) text = with_spaces(text);
         const bool prefixed =
             t_.prefix == space_prefix::always || (t_.prefix == space_prefix::first && first);
         if (prefixed && !(t_.single_prefix && text.front() == ' ')) text.insert(0, 1, ' ');

@@ -1,318 +1,250 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of tokenizer.json (huggingface/tokenizers). Members that could change ids and are not read here
-// are refused by name.
+// Of tokenizer.json (huggingface/tokenizers). Members are taken out as they are read, and what is
+// left of a part that decides ids is refused by name.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "libmx/base/parsed.hpp"
-#include "libmx/io/strict_json.hpp"
 #include "libmx/tokens/pre_tokenizers.hpp"
 #include "libmx/tokens/tables.hpp"
 
 namespace mx::tokens {
 namespace {
 
+using nlohmann::json;
+
 constexpr std::uint64_t most_bytes = 128 << 20;
-constexpr std::size_t most_members = 1 << 20;
+constexpr int most_values = 1 << 23;  // each takes some hundred bytes of memory
+constexpr int deepest = 16;
 
-// Vocabulary and merges, and all other scalars by their paths: "model/type",
-// "added_tokens/0/content".
-class tokenizer_listener final : public io::json_listener {
-  public:
-    std::vector<std::string> spelled;
-    std::vector<spelled_merge> merges;
-    std::map<std::string, std::string> members;  ///< null as an empty text
+// Removes a member and returns it; null if there is none.
+json take(json& from, const char* name) {
+    const auto found = from.is_object() ? from.find(name) : from.end();
+    if (found == from.end()) return {};
+    json value = std::move(*found);
+    from.erase(found);
+    return value;
+}
 
-    void open(bool object) override {
-        const bool in_pair = merges_open() && depth() == 4;
-        if (depth() > 1) step();
-        levels_.push_back({object, {}, 0});
-        if (vocab_open() && depth() == 3 && !object) fail("the vocabulary is not that of BPE");
-        if (in_pair) {
-            if (object) fail("a merge is an object");
-            parts_ = 0;
-            merges.emplace_back();
-        } else if ((vocab_open() && depth() > 3) || (merges_open() && depth() > 4)) {
-            fail("a token or a merge is no text");
-        }
-        if (merges.size() > most_tokens) fail("more merges than mx reads");
-    }
-    void close() override {
-        if (merges_open() && depth() == 4 && parts_ != 2) fail("a merge is not of two tokens");
-        levels_.pop_back();
-    }
-    void key(const std::string& name) override { levels_.back().name = name; }
-    void scalar(const io::json_scalar& value) override {
-        if (depth() == 0) fail("the tokenizer is not a JSON object");
-        if (vocab_open() && depth() == 3) return add_token(levels_.back().name, value);
-        if (merges_open() && depth() >= 3) return add_merge(value);
-        step();
-        std::string path;
-        for (const level& l : levels_) path += (path.empty() ? "" : "/") + l.name;
-        if (members.size() == most_members) fail("more members than mx reads");
-        members[path] = value.text;
-    }
-
-  private:
-    struct level {
-        bool object;
-        std::string name;  // of the member or the index of the element at hand
-        std::size_t elements;
-    };
-
-    void step() {
-        level& l = levels_.back();
-        if (!l.object) l.name = std::to_string(l.elements++);
-    }
-    bool within_model(std::string_view member) const {
-        return levels_.size() > 2 && levels_[0].name == "model" && levels_[1].name == member;
-    }
-    bool vocab_open() const { return within_model("vocab"); }
-    bool merges_open() const { return within_model("merges"); }
-
-    void add_token(const std::string& text, const io::json_scalar& id) {
-        if (id.is != io::json_scalar::type::natural || id.natural >= most_tokens) {
-            fail(fmt::format("token '{}' has no id below {}", text, most_tokens));
-        }
-        if (id.natural >= spelled.size()) spelled.resize(id.natural + 1);
-        if (!spelled[id.natural].empty()) {
-            fail(fmt::format("'{}' and '{}' have one id", spelled[id.natural], text));
-        }
-        spelled[id.natural] = text;
-    }
-
-    void add_merge(const io::json_scalar& value) {
-        if (value.is != io::json_scalar::type::text) fail("a merge is no text");
-        if (depth() == 4) {
-            if (++parts_ == 1) merges.back().left = value.text.size();
-            merges.back().text += value.text;
-            return;
-        }
-        std::string text = value.text;
-        const std::size_t space = text.find(' ');
-        if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
-            fail(fmt::format("'{}' is no merge of two tokens", text));
-        }
-        merges.push_back({text.erase(space, 1), space});
-        if (merges.size() > most_tokens) fail("more merges than mx reads");
-    }
-
-    std::vector<level> levels_;
-    int parts_ = 0;  // of the pair at hand
-};
+std::string shown(const json& value) {
+    return value.is_string() ? value.get<std::string>()
+                             : value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 class json_tokenizer {
   public:
     explicit json_tokenizer(const io::shared_file& file) : path_(file->path()) {
         if (file->size() > most_bytes) refuse(fmt::format("has more than {} bytes", most_bytes));
-        io::parse_json(file, 0, file->size(), "tokenizer", read_);
+        int values = 0;
+        const auto count = [&](int depth, json::parse_event_t, const json&) {
+            if (depth > deepest || ++values > most_values) refuse("has too many parts for mx");
+            return true;
+        };
+        root_ = json::parse(file->head(static_cast<std::size_t>(file->size())), count);
     }
 
     tables read() {
-        const std::string type = take("model/type");
-        if ((!type.empty() && type != "BPE") || read_.merges.empty()) {
-            refuse(fmt::format("its model '{}' is not BPE with merges", type));
+        json model = take(root_, "model");
+        if (const json type = take(model, "type"); !type.is_null() && type != "BPE") {
+            refuse(fmt::format("its model {} is not BPE", shown(type)));
         }
-        read_steps("normalizer", "normalizers", &json_tokenizer::normalizer);
-        read_steps("pre_tokenizer", "pretokenizers", &json_tokenizer::pre_tokenizer);
+        each_step(take(root_, "normalizer"), "normalizers", &json_tokenizer::normalizer);
+        each_step(take(root_, "pre_tokenizer"), "pretokenizers", &json_tokenizer::pre_tokenizer);
         if (!t_.byte_level && !t_.splits.empty()) refuse("it divides text into words, not bytes");
         t_.kind = t_.byte_level ? "byte-level BPE" : "SentencePiece BPE";
-        t_.whole_words = take("model/ignore_merges") == "true";
-        const bool byte_fallback = take("model/byte_fallback") == "true";
+        t_.whole_words = take(model, "ignore_merges") == true;
+        const bool byte_fallback = take(model, "byte_fallback") == true;
         // Of characters without a token, which encode() refuses.
-        take("model/unk_token");
-        take("model/fuse_unk");
+        take(model, "unk_token");
+        take(model, "fuse_unk");
+        const json vocabulary = take(model, "vocab");
+        for (const auto& [token, id] : vocabulary.items()) spell(id, token);
+        read_added();
+        std::vector<spelled_merge> merges;
+        for (const json& merge : take(model, "merges")) merges.push_back(merge_of(merge));
+        if (merges.empty()) refuse("has no merges");
+        // A dropout of 0 is none, and so is an empty prefix or suffix.
         for (const char* const name :
              {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
-            const std::string value = take(fmt::format("model/{}", name));
-            if (!value.empty() && value != "0.0") {
-                refuse(fmt::format("model.{} is '{}', which mx does not follow", name, value));
-            }
+            const json value = take(model, name);
+            if (value != nullptr && value != 0.0 && value != "") model[name] = value;
         }
-        read_added();
-        set_tokens(t_, path_, read_.spelled, read_.merges);
+        finish("model", model);
+        set_tokens(t_, path_, spelled_, merges);
         if (!t_.byte_level && !byte_fallback) t_.bytes.fill(no_token);
-        read_bos("post_processor");
-        for (const auto& [path, value] : read_.members) {
-            for (const char* const part : {"model/", "normalizer", "pre_tokenizer"}) {
-                if (path.starts_with(part) && !value.empty()) {
-                    refuse(fmt::format("its {} '{}' is not known", path, value));
-                }
-            }
-        }
+        each_step(take(root_, "post_processor"), "processors", &json_tokenizer::post_processor);
         return std::move(t_);
     }
 
   private:
     [[noreturn]] void refuse(const std::string& what) const { refuse_tokenizer(path_, what); }
 
-    // The value at a path, once; empty if there is none. What is left at the end is not known.
-    std::string take(const std::string& path) {
-        const auto found = read_.members.find(path);
-        if (found == read_.members.end()) return {};
-        const std::string value = found->second;
-        read_.members.erase(found);
-        return value;
-    }
-
-    void require(const std::string& path, std::string_view wanted) {
-        const std::string value = take(path);
-        if (value != wanted) {
-            refuse(fmt::format("its {} is '{}', which mx does not follow", path, value));
+    void finish(const std::string& part, const json& left) const {
+        for (const auto& [name, value] : left.items()) {
+            if (value.is_null()) continue;
+            refuse(fmt::format("its {} has the {} {}, which mx does not follow", part, name,
+                               shown(value)));
         }
     }
 
-    // The steps of a sequence in order, or the only one.
-    void read_steps(const std::string& path, const std::string& list,
-                    void (json_tokenizer::*one)(const std::string&, const std::string&)) {
-        const std::string type = take(path + "/type");
-        if (type.empty()) return;
-        if (type != "Sequence") return (this->*one)(path, type);
-        for (int i = 0; read_.members.contains(fmt::format("{}/{}/{}/type", path, list, i)); ++i) {
-            read_steps(fmt::format("{}/{}/{}", path, list, i), list, one);
+    // Gives the steps of a sequence, or the only one, to a member.
+    void each_step(json step, const char* list,
+                   void (json_tokenizer::*one_step)(const std::string& type, json& step)) {
+        if (step.is_null()) return;
+        const json type = take(step, "type");
+        if (type == "Sequence") {
+            for (json& one : take(step, list)) each_step(std::move(one), list, one_step);
+        } else {
+            (this->*one_step)(type.get<std::string>(), step);
+            finish(type.get<std::string>(), step);
         }
     }
 
-    void normalizer(const std::string& path, const std::string& type) {
+    // Takes a member if it has this value; otherwise it is left, and refused.
+    static void expect(json& step, const char* name, const json& value) {
+        if (step.contains(name) && step[name] == value) step.erase(name);
+    }
+
+    void normalizer(const std::string& type, json& step) {
         if (type == "NFC") {
             t_.nfc = true;
         } else if (type == "Prepend") {
-            require(path + "/prepend", escaped_space);
+            expect(step, "prepend", escaped_space);
             t_.prefix = space_prefix::always;
         } else if (type == "Replace") {
-            require(path + "/pattern/String", " ");
-            require(path + "/content", escaped_space);
+            expect(step, "pattern", {{"String", " "}});
+            expect(step, "content", escaped_space);
             t_.escaped_spaces = true;
         } else {
-            refuse(fmt::format("its normalizer '{}' is not known", type));
+            refuse(fmt::format("its normalizer {} is not known", type));
         }
     }
 
-    void pre_tokenizer(const std::string& path, const std::string& type) {
-        if (t_.byte_level) refuse(fmt::format("its pre-tokenizer '{}' is after ByteLevel", type));
+    void pre_tokenizer(const std::string& type, json& step) {
+        if (t_.byte_level) refuse(fmt::format("its pre-tokenizer {} is after ByteLevel", type));
         if (type == "ByteLevel") {
-            require(path + "/add_prefix_space", "false");
-            take(path + "/trim_offsets");
-            if (take(path + "/use_regex") != "false") t_.splits.push_back(patterns::gpt2);
+            if (step.value("add_prefix_space", true)) refuse("ByteLevel has add_prefix_space");
+            if (step.value("use_regex", true)) t_.splits.push_back(patterns::gpt2);
             t_.byte_level = true;
+            step.clear();
         } else if (type == "Digits") {
-            const bool single = take(path + "/individual_digits") == "true";
+            const bool single = take(step, "individual_digits") == true;
             t_.splits.push_back(single ? patterns::digit : patterns::digits);
         } else if (type == "Split") {
-            split(path);
+            const json pattern = take(step, "pattern");
+            take(step, "invert");  // what matches is a part, and so is what is between
+            if (pattern == json{{"String", " "}} && t_.escaped_spaces) return step.clear();
+            const std::string text = shown(pattern.contains("Regex") ? pattern["Regex"] : pattern);
+            const auto* const known = std::ranges::find(known_patterns, std::string_view(text));
+            if (known == known_patterns.end()) {
+                refuse(fmt::format("it divides text by {}, a pattern that is not known", text));
+            }
+            t_.splits.push_back(*known);
+            expect(step, "behavior", "Isolated");
         } else if (type == "Metaspace") {
-            metaspace(path);
+            const json scheme = take(step, "prepend_scheme");
+            t_.prefix = scheme == "first"   ? space_prefix::first
+                        : scheme == "never" ? space_prefix::never
+                                            : space_prefix::always;
+            t_.escaped_spaces = t_.single_prefix = true;
+            expect(step, "replacement", escaped_space);
+            if (step.value("split", true)) refuse("Metaspace divides text into words");
+            step.erase("split");
         } else {
-            refuse(fmt::format("its pre-tokenizer '{}' is not known", type));
+            refuse(fmt::format("its pre-tokenizer {} is not known", type));
         }
     }
 
-    void split(const std::string& path) {
-        const std::string behavior = take(path + "/behavior");
-        take(path + "/invert");  // no difference: what matches is a part, and what is between
-        const std::string text = take(path + "/pattern/String");
-        // No space is left in the text.
-        if (text == " " && t_.escaped_spaces) return;
-        const std::string pattern = take(path + "/pattern/Regex");
-        const auto* const known = std::ranges::find(known_patterns, std::string_view(pattern));
-        if (known == known_patterns.end()) {
-            refuse(fmt::format("it divides text by '{}', a pattern that is not known",
-                               pattern.empty() ? text : pattern));
+    // Only the token before the text is of interest.
+    void post_processor(const std::string& type, json& step) {
+        if (type != "ByteLevel") {
+            const json single = take(step, "single");
+            const auto special = [&](std::size_t i) {
+                return i < single.size() && single[i].contains("SpecialToken");
+            };
+            if (type != "TemplateProcessing" || (special(0) && special(1))) {
+                refuse(fmt::format("its {} puts other tokens than BOS before a text", type));
+            }
+            if (special(0)) {
+                const auto name = single[0]["SpecialToken"].at("id").get<std::string>();
+                t_.bos = step.at("special_tokens").at(name).at("ids").at(0).get<std::uint32_t>();
+                if (*t_.bos >= t_.pieces.size()) refuse(fmt::format("{} is no token", name));
+            }
         }
-        if (behavior != "Isolated") {
-            refuse(fmt::format("its pre-tokenizer Split has the behavior '{}'", behavior));
-        }
-        t_.splits.push_back(*known);
+        step.clear();
     }
 
-    void metaspace(const std::string& path) {
-        require(path + "/replacement", escaped_space);
-        require(path + "/split", "false");
-        t_.escaped_spaces = t_.single_prefix = true;
-        const std::string scheme = take(path + "/prepend_scheme");
-        t_.prefix = scheme == "first"    ? space_prefix::first
-                    : scheme == "always" ? space_prefix::always
-                                         : space_prefix::never;
-        if (t_.prefix == space_prefix::never && scheme != "never") {
-            refuse(fmt::format("its pre-tokenizer Metaspace has the scheme '{}'", scheme));
+    // Returns whether the id had no token.
+    bool spell(const json& id, const std::string& text) {
+        if (!id.is_number_unsigned() || id >= most_tokens) {
+            refuse(
+                fmt::format("'{}' has the id {}, not one below {}", text, shown(id), most_tokens));
         }
+        const auto at = id.get<std::size_t>();
+        if (at >= spelled_.size()) spelled_.resize(at + 1);
+        const std::string before = std::exchange(spelled_[at], text);
+        if (!before.empty() && before != text) {
+            refuse(fmt::format("'{}' and '{}' have one id", before, text));
+        }
+        return before.empty();
     }
 
     void read_added() {
-        const bool changed_text = t_.escaped_spaces || t_.prefix != space_prefix::never;
         // Of an added token that the vocabulary lacks, the library ignores the id that is stated.
         auto next = static_cast<std::uint32_t>(
-            std::ranges::count_if(read_.spelled, [](const auto& s) { return !s.empty(); }));
-        std::vector<bool> added;
-        for (int i = 0;; ++i) {
-            const auto member = [&](const char* name) {
-                return take(fmt::format("added_tokens/{}/{}", i, name));
-            };
-            const std::string id_text = member("id");
-            if (id_text.empty()) break;
-            const auto id = base::parsed<std::uint32_t>(id_text);
-            const std::string text = member("content");
-            if (!id || *id >= most_tokens) refuse(fmt::format("'{}' has no id", text));
-            if (*id >= read_.spelled.size()) read_.spelled.resize(*id + 1);
-            std::string& spelled = read_.spelled[*id];
-            if (spelled.empty() && *id != next++) {
-                refuse(fmt::format("'{}' has the id {}, not {}", text, *id, next - 1));
+            std::ranges::count_if(spelled_, [](const auto& s) { return !s.empty(); }));
+        const bool changed_text = t_.escaped_spaces || t_.prefix != space_prefix::never;
+        t_.in_words.assign(spelled_.size(), true);
+        for (json& token : take(root_, "added_tokens")) {
+            const json id = take(token, "id");
+            const auto text = token.at("content").get<std::string>();
+            if (spell(id, text) && id != next++) {
+                refuse(fmt::format("'{}' has the id {}, not {}", text, shown(id), next - 1));
             }
-            if (!spelled.empty() && spelled != text) {
-                refuse(fmt::format("'{}' and '{}' have one id", spelled, text));
+            added_token& added = t_.added.emplace_back();
+            added.text = text;
+            added.id = id.get<std::uint32_t>();
+            for (const char* const option : {"single_word", "lstrip", "rstrip", "normalized"}) {
+                if (token.value(option, false) && (option[0] != 'n' || changed_text)) {
+                    added.unsupported = option;
+                }
             }
-            spelled = text;
-            added_token token{text, *id, {}};
-            for (const std::string_view option :
-                 {"single_word", "lstrip", "rstrip", "normalized"}) {
-                const bool set = member(option.data()) == "true";
-                if (set && (option != "normalized" || changed_text)) token.unsupported = option;
-            }
-            t_.added.push_back(std::move(token));
-            added.resize(std::max<std::size_t>(added.size(), *id + 1));
-            added[*id] = true;
+            t_.in_words.resize(spelled_.size());
+            t_.in_words[added.id] = false;
         }
-        added.resize(read_.spelled.size());
-        for (std::size_t id = 0; id < added.size(); ++id) t_.in_words.push_back(!added[id]);
     }
 
-    // The special token before the text in a template.
-    void read_bos(const std::string& path) {
-        const std::string type = take(path + "/type");
-        if (type.empty() || type == "ByteLevel") return;
-        if (type == "Sequence") {
-            for (int i = 0; read_.members.contains(fmt::format("{}/processors/{}/type", path, i));
-                 ++i) {
-                read_bos(fmt::format("{}/processors/{}", path, i));
-            }
-            return;
+    // "a b", or ["a", "b"] in newer files.
+    spelled_merge merge_of(const json& merge) const {
+        if (merge.is_array() && merge.size() == 2) {
+            const auto left = merge[0].get<std::string>();
+            return {left + merge[1].get<std::string>(), left.size()};
         }
-        const std::string name = take(path + "/single/0/SpecialToken/id");
-        const bool second = read_.members.contains(path + "/single/1/SpecialToken/id");
-        const bool text_first = read_.members.contains(path + "/single/0/Sequence/id");
-        if (type != "TemplateProcessing" || (second && !text_first)) {
-            refuse(
-                fmt::format("its post-processor '{}' is not one with at most a token before the "
-                            "text",
-                            type));
+        std::string text = shown(merge);
+        const std::size_t space = text.find(' ');
+        if (!merge.is_string() || space == std::string::npos || text.rfind(' ') != space) {
+            refuse(fmt::format("'{}' is no merge of two tokens", text));
         }
-        if (name.empty()) return;
-        const auto id = base::parsed<std::uint32_t>(
-            take(fmt::format("{}/special_tokens/{}/ids/0", path, name)));
-        if (!id || *id >= t_.pieces.size()) refuse(fmt::format("'{}' is no token", name));
-        t_.bos = *id;
+        return {text.erase(space, 1), space};
     }
 
     std::string path_;
-    tokenizer_listener read_;
+    json root_;
+    std::vector<std::string> spelled_;
     tables t_;
 };
 
 }  // namespace
 
-tables json_tables(const io::shared_file& file) { return json_tokenizer(file).read(); }
+tables json_tables(const io::shared_file& file) {
+    try {
+        return json_tokenizer(file).read();
+    } catch (const json::exception& problem) {
+        refuse_tokenizer(file->path(),
+                         fmt::format("is not a tokenizer in JSON ({})", problem.what()));
+    }
+}
 
 }  // namespace mx::tokens

@@ -27,7 +27,7 @@ class splitter {
 };
 
 /// `text`, which is UTF-8, in Unicode's normalization form C. Throws base::error (unavailable) in a
-/// build without utf8proc, unless the text is ASCII.
-std::string to_nfc(std::string text);
+/// build without utf8proc.
+std::string to_nfc(const std::string& text);
 
 }  // namespace mx::tokens

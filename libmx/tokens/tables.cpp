@@ -54,14 +54,13 @@ void refuse_tokenizer(const std::string& path, const std::string& what) {
                     {path, {}, {}});
 }
 
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
+std::string with_spaces(const std::string& text) {
     std::string out;
     std::size_t begin = 0;
-    for (std::size_t at; (at = text.find(from, begin)) != std::string::npos;) {
-        out.append(text, begin, at - begin).append(to);
-        begin = at + from.size();
+    for (std::size_t at; (at = text.find(escaped_space, begin)) != std::string::npos;) {
+        out.append(text, begin, at - begin) += ' ';
+        begin = at + escaped_space.size();
     }
-    if (begin == 0) return text;
     return out.append(text, begin);
 }
 
@@ -92,7 +91,7 @@ void set_tokens(tables& t, const std::string& path, const std::vector<std::strin
     for (std::uint32_t id = 0; id < spelled.size(); ++id) {
         t.pieces.push_back(!t.in_words[id] ? spelled[id]
                            : t.byte_level  ? bytes_of(spelled[id])
-                                           : replaced(spelled[id], escaped_space, " "));
+                                           : with_spaces(spelled[id]));
     }
     for (std::uint32_t b = 0; b < 256 && !t.byte_level; ++b) {
         if (t.bytes[b] == no_token) continue;

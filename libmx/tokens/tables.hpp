@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "libmx/io/input_file.hpp"
+#include "libmx/tokens/tokenizer.hpp"
 
 namespace mx::tokens {
 
@@ -84,7 +85,11 @@ struct spelled_merge {
 void set_tokens(tables& t, const std::string& path, const std::vector<std::string>& spelled,
                 const std::vector<spelled_merge>& merges);
 
-/// `text` with `from` replaced by `to`.
-std::string replaced(std::string text, std::string_view from, std::string_view to);
+/// `text` with each U+2581 as a space.
+std::string with_spaces(const std::string& text);
+
+/// The tokenizer of these tables (bpe_tokenizer.cpp). Throws base::error: input for two merges of
+/// one pair, unavailable if the tables have patterns and this build no PCRE2.
+std::unique_ptr<tokenizer> make_bpe_tokenizer(tables t);
 
 }  // namespace mx::tokens

@@ -6,7 +6,6 @@
 
 #include "libmx/io/input_file.hpp"
 #include "libmx/io/input_paths.hpp"
-#include "libmx/tokens/bpe_tokenizer.hpp"
 #include "libmx/tokens/tables.hpp"
 
 namespace mx::tokens {

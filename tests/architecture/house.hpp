@@ -142,8 +142,10 @@ inline constexpr std::array confined_libraries{
     confined_library{"hdf5", "libmx/files/hdf5", ""},
     confined_library{"H5", "libmx/files/hdf5", ""},
     confined_library{"google/", "libmx/files/onnx/onnx_wire", ".cpp"},
-    confined_library{"nlohmann/",
-                     "libmx/io/ libmx/quantized/ libmx/files/ libmx/remote/ libmx/report/", ".cpp"},
+    confined_library{
+        "nlohmann/",
+        "libmx/io/ libmx/quantized/ libmx/files/ libmx/remote/ libmx/report/ libmx/tokens/",
+        ".cpp"},
     confined_library{"CLI/", "apps/mx/cli apps/mx_capture/main", ".cpp"},
     confined_library{"zip.h", "libmx/files/", ""},
     confined_library{"zlib.h", "libmx/files/", ".cpp"},

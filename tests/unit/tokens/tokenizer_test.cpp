@@ -239,45 +239,54 @@ TEST_CASE("parts of tokenizer.json that change ids are refused by name", "[token
         changed[json::json_pointer(pointer)] = value;
         return refused(dir.file("tokenizer.json", changed.dump()));
     };
-    has(with("/model/type", "Unigram"), "its model 'Unigram' is not BPE with merges");
-    has(with("/model/dropout", 0.1), "model.dropout is '0.1'");
-    has(with("/model/end_of_word_suffix", "</w>"), "model.end_of_word_suffix is '</w>'");
-    has(with("/model/new", 1), "its model/new '1' is not known");
-    has(with("/model/vocab", json::array({1})), "the vocabulary is not that of BPE");
-    has(with("/model/vocab/a", 4194304), "token 'a' has no id below 4194304");
+    has(with("/model/type", "Unigram"), "its model Unigram is not BPE");
+    has(with("/model/dropout", 0.1), "its model has the dropout 0.1, which mx does not follow");
+    has(with("/model/end_of_word_suffix", "</w>"), "its model has the end_of_word_suffix </w>");
+    has(with("/model/new", 1), "its model has the new 1");
+    has(with("/model/vocab", json::array({1})), "'<unk>' has the id 0, not 1");
+    has(with("/model/vocab/a", 4194304), "'a' has the id 4194304, not one below 4194304");
+    has(with("/model/vocab/a", -1), "'a' has the id -1");
+    has(with("/model/vocab/a", "b"), "'a' has the id b");
     has(with("/model/vocab/a", 0), "have one id");
     has(with("/model/merges", json::array({"a b c"})), "'a b c' is no merge of two tokens");
     has(with("/model/merges", json::array({"~ q"})), "merge 0 of '~' and 'q' is not of tokens");
-    has(with("/model/merges", json::array({json::array({"a"})})), "a merge is not of two tokens");
-    has(with("/model/merges", json::array({1})), "a merge is no text");
-    has(with("/model/merges", json::array({json::array({json::array()})})), "is no text");
-    has(with("/model/merges",
-             json::array({sound["model"]["merges"][0], sound["model"]["merges"][0]})),
-        "twice");
-    has(with("/normalizer", {{"type", "NFKC"}}), "its normalizer 'NFKC' is not known");
-    has(with("/normalizer/normalizers/0/prepend", "_"), "prepend is '_'");
-    has(with("/normalizer/normalizers/1/pattern", {{"Regex", " "}}), "pattern/String is ''");
-    has(with("/pre_tokenizer", {{"type", "Punctuation"}}), "its pre-tokenizer 'Punctuation'");
+    has(with("/model/merges", json::array({json::array({"a"})})), "'[\"a\"]' is no merge");
+    has(with("/model/merges", json::array({1})), "'1' is no merge");
+    has(with("/model/merges", json::array({json::array({1, 2})})), "is not a tokenizer in JSON");
+    const json merge = sound["model"]["merges"][0];
+    has(with("/model/merges", json::array({merge, merge})), "twice");
+    has(with("/model/merges", json::array()), "has no merges");
+    has(with("/normalizer", {{"type", "NFKC"}}), "its normalizer NFKC is not known");
+    has(with("/normalizer", 7), "is not a tokenizer in JSON");
+    has(with("/normalizer/normalizers/0/prepend", "_"), "its Prepend has the prepend _");
+    has(with("/normalizer/normalizers/1/pattern", {{"Regex", " "}}), "its Replace has the pattern");
+    has(with("/pre_tokenizer", {{"type", "Punctuation"}}), "its pre-tokenizer Punctuation is not");
     has(with("/pre_tokenizer", {{"type", "Digits"}, {"individual_digits", true}}),
         "it divides text into words, not bytes");
     json split = {{"type", "Split"}, {"pattern", {{"Regex", "\\w+"}}}, {"behavior", "Isolated"}};
-    has(with("/pre_tokenizer", split), "it divides text by '\\w+', a pattern that is not known");
+    has(with("/pre_tokenizer", split), "it divides text by \\w+, a pattern that is not known");
     split["pattern"]["Regex"] = "\\p{N}";
     split["behavior"] = "Removed";
-    has(with("/pre_tokenizer", split), "has the behavior 'Removed'");
+    has(with("/pre_tokenizer", split), "its Split has the behavior Removed");
     has(with("/pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", true}}),
-        "add_prefix_space is 'true'");
-    has(with("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "_"}}),
-        "replacement is '_'");
-    has(with("/pre_tokenizer/type", "ByteLevel"), "add_prefix_space is ''");
-    has(with("/post_processor", {{"type", "BertProcessing"}}), "'BertProcessing'");
-    has(with("/post_processor/special_tokens/<s>/ids", json::array({99999})), "is no token");
+        "ByteLevel has add_prefix_space");
+    const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+    has(with("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {bytes, split}}}),
+        "its pre-tokenizer Split is after ByteLevel");
+    has(with("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "_"}, {"split", false}}),
+        "its Metaspace has the replacement _");
+    has(with("/pre_tokenizer", {{"type", "Metaspace"}}), "Metaspace divides text into words");
+    has(with("/post_processor", {{"type", "BertProcessing"}}), "its BertProcessing puts other");
+    has(with("/post_processor/single/1", sound["post_processor"]["single"][0]),
+        "its TemplateProcessing puts other tokens than BOS before a text");
+    has(with("/post_processor/special_tokens/<s>/ids", json::array({99999})), "<s> is no token");
     has(with("/added_tokens/0/id", 7), "have one id");
     has(with("/added_tokens/3", {{"id", 2000}, {"content", "<new>"}}),
         "'<new>' has the id 2000, not 1018");
-    has(refused(dir.file("tokenizer.json", "[]")), "not BPE");
-    has(refused(dir.file("tokenizer.json", "7")), "the tokenizer is not a JSON object");
-    has(refused(dir.file("tokenizer.json", "{")), "not valid JSON");
+    std::string deep(40, '[');
+    for (const std::string& text : {std::string("[]"), std::string("{"), deep + deep}) {
+        has(refused(dir.file("tokenizer.json", text)), "--tokens ids.npy");
+    }
 }
 
 TEST_CASE("tokenizers of GGUF that are not known are refused by name", "[tokens]") {
