@@ -10,7 +10,6 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/text_tables.hpp"
-#include "libmx/tokens/splitter.hpp"
 #include "libmx/tokens/tables.hpp"
 
 namespace mx::tokens {
@@ -18,6 +17,7 @@ namespace {
 
 // SentencePiece has no words, so that symbols of all of the text are in memory.
 constexpr std::size_t most_text = 16 << 20;
+constexpr std::size_t longest_added = 256;  // each is compared with the text at each place
 
 [[noreturn]] void refuse_text(const std::string& message) {
     throw base::error(base::error_kind::input, "the text " + message);
@@ -43,7 +43,14 @@ class added_tokens {
             return t.text.empty() || utf8_end(t.text) != t.text.size();
         });
         std::ranges::stable_sort(tokens_, {}, &added_token::text);
-        for (const added_token& t : tokens_) begins_[static_cast<unsigned char>(t.text[0])] = true;
+        for (const added_token& t : tokens_) {
+            begins_[static_cast<unsigned char>(t.text[0])] = true;
+            if (t.text.size() <= longest_added) continue;
+            throw base::error(base::error_kind::input,
+                              fmt::format("the tokenizer has an added token of {} bytes, more than "
+                                          "{}; give the ids of the text with --tokens ids.npy",
+                                          t.text.size(), longest_added));
+        }
     }
 
     const added_token* longest(std::string_view text) const {
@@ -95,7 +102,7 @@ struct candidate {
 class bpe_tokenizer final : public tokenizer {
   public:
     explicit bpe_tokenizer(tables t)
-        : t_(std::move(t)), added_(std::move(t_.added)), splits_(t_.splits) {
+        : t_(std::move(t)), added_(std::move(t_.added)), split_(make_splitter(t_.splits)) {
         std::ranges::sort(t_.merges, {}, pair_of);
         const auto twice = std::ranges::adjacent_find(t_.merges, {}, pair_of);
         if (twice != t_.merges.end()) {
@@ -164,7 +171,7 @@ class bpe_tokenizer final : public tokenizer {
         const bool prefixed =
             t_.prefix == space_prefix::always || (t_.prefix == space_prefix::first && first);
         if (prefixed && !(t_.single_prefix && text.front() == ' ')) text.insert(0, 1, ' ');
-        for (const std::string_view word : splits_.parts(text)) encode_word(word, ids);
+        for (const std::string_view word : split_(text)) encode_word(word, ids);
     }
 
     std::uint32_t word_id(std::string_view text) const {
@@ -260,7 +267,7 @@ class bpe_tokenizer final : public tokenizer {
 
     tables t_;
     added_tokens added_;
-    splitter splits_;
+    splitter split_;
     base::view_map<std::uint32_t> words_;  // of t_.pieces
 };
 

@@ -14,9 +14,6 @@
 namespace mx::tokens {
 namespace {
 
-// tokenizer.ggml.token_type
-enum token_type { normal = 1, unknown, control, user_defined, unused, byte };
-
 constexpr std::array<std::string_view, 4> array_keys{
     "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores",
     "tokenizer.ggml.token_type"};
@@ -51,6 +48,9 @@ class gguf_tokenizer {
     }
 
   private:
+    // tokenizer.ggml.token_type
+    enum token_type { normal = 1, unknown, control, user_defined, unused, byte };
+
     [[noreturn]] void refuse(const std::string& what) const { refuse_tokenizer(path_, what); }
 
     static std::string key(std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); }

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t most_bytes = 128 << 20;
+constexpr std::uint64_t most_json = 128 << 20;
 constexpr int most_values = 1 << 23;  // each takes some hundred bytes of memory
 constexpr int deepest = 16;
 
@@ -36,7 +36,7 @@ std::string shown(const json& value) {
 class json_tokenizer {
   public:
     explicit json_tokenizer(const io::shared_file& file) : path_(file->path()) {
-        if (file->size() > most_bytes) refuse(fmt::format("has more than {} bytes", most_bytes));
+        if (file->size() > most_json) refuse(fmt::format("has more than {} bytes", most_json));
         int values = 0;
         const auto count = [&](int depth, json::parse_event_t, const json&) {
             if (depth > deepest || ++values > most_values) refuse("has too many parts for mx");
@@ -52,7 +52,10 @@ class json_tokenizer {
         }
         each_step(take(root_, "normalizer"), "normalizers", &json_tokenizer::normalizer);
         each_step(take(root_, "pre_tokenizer"), "pretokenizers", &json_tokenizer::pre_tokenizer);
-        if (!t_.byte_level && !t_.splits.empty()) refuse("it divides text into words, not bytes");
+        const bool changed_text = t_.escaped_spaces || t_.prefix != space_prefix::never;
+        if (t_.byte_level ? changed_text : !t_.splits.empty()) {
+            refuse("its words are neither those of byte-level BPE nor those of SentencePiece");
+        }
         t_.kind = t_.byte_level ? "byte-level BPE" : "SentencePiece BPE";
         t_.whole_words = take(model, "ignore_merges") == true;
         const bool byte_fallback = take(model, "byte_fallback") == true;
@@ -61,7 +64,7 @@ class json_tokenizer {
         take(model, "fuse_unk");
         const json vocabulary = take(model, "vocab");
         for (const auto& [token, id] : vocabulary.items()) spell(id, token);
-        read_added();
+        read_added(changed_text);
         std::vector<spelled_merge> merges;
         for (const json& merge : take(model, "merges")) merges.push_back(merge_of(merge));
         if (merges.empty()) refuse("has no merges");
@@ -102,9 +105,10 @@ class json_tokenizer {
         }
     }
 
-    // Takes a member if it has this value; otherwise it is left, and refused.
-    static void expect(json& step, const char* name, const json& value) {
-        if (step.contains(name) && step[name] == value) step.erase(name);
+    void expect(json& step, const char* name, const json& wanted) const {
+        const json value = take(step, name);
+        if (value == wanted) return;
+        refuse(fmt::format("its {} is {}, which mx does not follow", name, shown(value)));
     }
 
     void normalizer(const std::string& type, json& step) {
@@ -125,10 +129,10 @@ class json_tokenizer {
     void pre_tokenizer(const std::string& type, json& step) {
         if (t_.byte_level) refuse(fmt::format("its pre-tokenizer {} is after ByteLevel", type));
         if (type == "ByteLevel") {
-            if (step.value("add_prefix_space", true)) refuse("ByteLevel has add_prefix_space");
-            if (step.value("use_regex", true)) t_.splits.push_back(patterns::gpt2);
+            expect(step, "add_prefix_space", false);
+            take(step, "trim_offsets");
+            if (take(step, "use_regex") != false) t_.splits.push_back(patterns::gpt2);
             t_.byte_level = true;
-            step.clear();
         } else if (type == "Digits") {
             const bool single = take(step, "individual_digits") == true;
             t_.splits.push_back(single ? patterns::digit : patterns::digits);
@@ -144,14 +148,14 @@ class json_tokenizer {
             t_.splits.push_back(*known);
             expect(step, "behavior", "Isolated");
         } else if (type == "Metaspace") {
+            if (t_.prefix != space_prefix::never) refuse("Metaspace is after Prepend");
             const json scheme = take(step, "prepend_scheme");
             t_.prefix = scheme == "first"   ? space_prefix::first
                         : scheme == "never" ? space_prefix::never
                                             : space_prefix::always;
             t_.escaped_spaces = t_.single_prefix = true;
             expect(step, "replacement", escaped_space);
-            if (step.value("split", true)) refuse("Metaspace divides text into words");
-            step.erase("split");
+            expect(step, "split", false);
         } else {
             refuse(fmt::format("its pre-tokenizer {} is not known", type));
         }
@@ -191,11 +195,10 @@ class json_tokenizer {
         return before.empty();
     }
 
-    void read_added() {
+    void read_added(bool changed_text) {
         // Of an added token that the vocabulary lacks, the library ignores the id that is stated.
         auto next = static_cast<std::uint32_t>(
             std::ranges::count_if(spelled_, [](const auto& s) { return !s.empty(); }));
-        const bool changed_text = t_.escaped_spaces || t_.prefix != space_prefix::never;
         t_.in_words.assign(spelled_.size(), true);
         for (json& token : take(root_, "added_tokens")) {
             const json id = take(token, "id");

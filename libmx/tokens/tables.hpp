@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -87,6 +88,18 @@ void set_tokens(tables& t, const std::string& path, const std::vector<std::strin
 
 /// `text` with each U+2581 as a space.
 std::string with_spaces(const std::string& text);
+
+/// Divides UTF-8 into what the first pattern matches and what is between, these by the next one,
+/// and so on; in order, and together they are the text.
+using splitter = std::function<std::vector<std::string_view>(std::string_view)>;
+
+/// `patterns` are of known_patterns (pre_tokenizers.hpp). Throws base::error (unavailable) in a
+/// build without PCRE2, unless there is none.
+splitter make_splitter(const std::vector<std::string_view>& patterns);
+
+/// `text`, which is UTF-8, in Unicode's normalization form C. Throws base::error (unavailable) in a
+/// build without utf8proc.
+std::string to_nfc(const std::string& text);
 
 /// The tokenizer of these tables (bpe_tokenizer.cpp). Throws base::error: input for two merges of
 /// one pair, unavailable if the tables have patterns and this build no PCRE2.

@@ -13,25 +13,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint32_t longest_llama2c_token = 1 << 16;
-
-// A tokenizer.bin begins with the length of its longest token; other .bin files are of PyTorch.
-bool looks_like_llama2c(const std::string& head) {
-    if (head.size() < 4) return false;
-    std::uint32_t longest = 0;
-    for (std::size_t i = 4; i-- > 0;) longest = longest << 8 | static_cast<unsigned char>(head[i]);
-    return longest > 0 && longest <= longest_llama2c_token;
-}
-
 tables tables_of(const std::string& path) {
     const bool folder = io::is_folder(path);
-    const bool json = path.ends_with(".json") && !path.ends_with(".index.json");
+    const bool is_json = path.ends_with(".json") && !path.ends_with(".index.json");
     if (!folder) {
         const io::shared_file file = io::input_file::open(path);
-        const std::string head = file->head(4);
-        if (head == "GGUF") return gguf_tables(file);
-        if (json) return json_tables(file);
-        if (path.ends_with(".bin") && looks_like_llama2c(head)) return llama2c_tables(file);
+        if (file->head(4) == "GGUF") return gguf_tables(file);
+        if (is_json) return json_tables(file);
+        const std::string name = fs::path(path).filename().string();
+        if (name.starts_with("tok") && name.ends_with(".bin")) return llama2c_tables(file);
         if (path.ends_with(".model")) {
             refuse_tokenizer(path,
                              "a SentencePiece model is not read; AutoTokenizer of the "

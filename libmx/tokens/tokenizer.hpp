@@ -35,7 +35,7 @@ class tokenizer {
 };
 
 /// The tokenizer of a model: `path` is a GGUF file, a folder with tokenizer.json, a file of a model
-/// in such a folder, a tokenizer.json, or a tokenizer of llama2.c (.bin). Limits on length and
+/// in such a folder, a tokenizer.json, or a tokenizer of llama2.c (tok*.bin). Limits on length and
 /// padding in tokenizer.json, which are for batches, are ignored. Throws base::error: input if
 /// there is no tokenizer, or if it has a part that could change ids and that mx does not know;
 /// unavailable for byte-level BPE in a build without PCRE2 and utf8proc.

@@ -155,8 +155,8 @@ inline constexpr std::array confined_libraries{
         ""},
     confined_library{"mpi.h", "apps/mx/ranks", ".cpp"},
     confined_library{"nlopt", "libmx/optimize/minimize", ".cpp"},
-    confined_library{"pcre2", "libmx/tokens/splitter", ".cpp"},
-    confined_library{"utf8proc", "libmx/tokens/splitter", ".cpp"},
+    confined_library{"pcre2", "libmx/tokens/unicode", ".cpp"},
+    confined_library{"utf8proc", "libmx/tokens/unicode", ".cpp"},
     confined_library{"curl/", "libmx/remote/http", ".cpp"},
     confined_library{"openssl/", "libmx/files/file_digest", ".cpp"},
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/tokens/splitter.hpp"
+// What byte-level BPE needs of Unicode: PCRE2 divides text by patterns, utf8proc normalizes it.
+#include "libmx/tokens/tables.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +10,6 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
-#include "libmx/tokens/tokenizer.hpp"
 
 #if defined(MX_HAS_UNICODE)
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -52,18 +52,17 @@ const unsigned char* units(std::string_view text) {
     return reinterpret_cast<const unsigned char*>(text.data());  // NOLINT: as these libraries want
 }
 
-}  // namespace
-
-struct splitter::pattern {
-    explicit pattern(std::string_view text) {
+class splitting_pattern {
+  public:
+    explicit splitting_pattern(std::string_view text) {
         const std::string written = white_space_of_unicode(text);
         int problem = 0;
         std::size_t at = 0;
-        code.reset(pcre2_compile(units(written), written.size(), PCRE2_UTF | PCRE2_UCP, &problem,
-                                 &at, nullptr));
-        if (code == nullptr) fail(fmt::format("PCRE2 refuses '{}': error {}", written, problem));
+        code_.reset(
+            pcre2_compile(units(written), written.size(), PCRE2_UTF, &problem, &at, nullptr));
+        if (code_ == nullptr) fail(fmt::format("PCRE2 refuses '{}': error {}", written, problem));
         // The patterns take time in proportion to the text.
-        pcre2_set_match_limit(context.get(), std::numeric_limits<std::uint32_t>::max());
+        pcre2_set_match_limit(context_.get(), std::numeric_limits<std::uint32_t>::max());
     }
 
     // Appends the parts of `text`.
@@ -72,8 +71,8 @@ struct splitter::pattern {
             pcre2_match_data_create(1, nullptr), pcre2_match_data_free);
         for (std::size_t end = 0; end < text.size();) {
             const int status =
-                pcre2_match(code.get(), units(text), text.size(), end,
-                            PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, found.get(), context.get());
+                pcre2_match(code_.get(), units(text), text.size(), end,
+                            PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, found.get(), context_.get());
             if (status < 0 && status != PCRE2_ERROR_NOMATCH) {
                 fail(fmt::format("PCRE2 cannot divide the text: error {}", status));
             }
@@ -86,10 +85,29 @@ struct splitter::pattern {
         }
     }
 
-    std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)> code{nullptr, pcre2_code_free};
-    std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> context{
+  private:
+    std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)> code_{nullptr, pcre2_code_free};
+    std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> context_{
         pcre2_match_context_create(nullptr), pcre2_match_context_free};
 };
+
+}  // namespace
+
+splitter make_splitter(const std::vector<std::string_view>& patterns) {
+    std::vector<std::shared_ptr<const splitting_pattern>> compiled;
+    for (const std::string_view text : patterns) {
+        compiled.push_back(std::make_shared<splitting_pattern>(text));
+    }
+    return [compiled](std::string_view text) {
+        std::vector<std::string_view> parts{text};
+        for (const auto& by : compiled) {
+            std::vector<std::string_view> finer;
+            for (const std::string_view part : parts) by->split(part, finer);
+            parts = std::move(finer);
+        }
+        return parts;
+    };
+}
 
 std::string to_nfc(const std::string& text) {
     utf8proc_uint8_t* out = nullptr;
@@ -114,32 +132,14 @@ std::string unicode_support() {
 
 }  // namespace
 
-struct splitter::pattern {
-    explicit pattern(std::string_view) { fail_without(); }
-    void split(std::string_view, std::vector<std::string_view>&) const {}
-};
+splitter make_splitter(const std::vector<std::string_view>& patterns) {
+    if (!patterns.empty()) fail_without();
+    return [](std::string_view text) { return std::vector{text}; };
+}
 
 std::string to_nfc(const std::string&) { fail_without(); }
 
 std::string unicode_support() { return {}; }
 #endif
-
-splitter::splitter(const std::vector<std::string_view>& patterns) {
-    for (const std::string_view text : patterns) {
-        patterns_.push_back(std::make_unique<pattern>(text));
-    }
-}
-
-splitter::~splitter() = default;
-
-std::vector<std::string_view> splitter::parts(std::string_view text) const {
-    std::vector<std::string_view> parts{text};
-    for (const auto& by : patterns_) {
-        std::vector<std::string_view> finer;
-        for (const std::string_view part : parts) by->split(part, finer);
-        parts = std::move(finer);
-    }
-    return parts;
-}
 
 }  // namespace mx::tokens
