@@ -74,6 +74,13 @@ endif()
 # For mx study scaling-law and mx study speedups --solve only: without it, mx says what to install.
 find_package(NLopt CONFIG QUIET)
 
+# For texts of models with byte-level BPE only: without them, mx says what to install.
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(pcre2 QUIET IMPORTED_TARGET GLOBAL libpcre2-8)
+  pkg_check_modules(utf8proc QUIET IMPORTED_TARGET GLOBAL libutf8proc)
+endif()
+
 if(MX_BUILD_APPS)
   find_package(CLI11 CONFIG QUIET)
   mx_need("${CLI11_FOUND}" "CLI11 (or -DMX_BUILD_APPS=OFF)" libcli11-dev)

@@ -22,7 +22,8 @@ using report::section;
 
 constexpr std::size_t least_windows = 4;  // for an interval over windows
 constexpr std::size_t most_changed = 10;  // tokens shown
-constexpr std::size_t most_parts = 15;    // rows of parts shown
+constexpr std::size_t most_parts = 10;    // rows of parts shown
+constexpr double small_loss = 0.01;        // of perplexity
 
 double mean_of(const std::vector<double>& x) {
     return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
@@ -256,6 +257,13 @@ std::string percent(double ratio) {
     return fmt::format("{}{} %", p > 0 ? "+" : "", report::significant_text(p, 3));
 }
 
+// The layer's name without the part that numbers its block, and without the numbers of experts.
+std::string kind_of(const std::string& layer) {
+    const std::size_t number = layer.find_first_of("0123456789");
+    const std::size_t end = layer.find('.', number);
+    return number == std::string::npos || end == std::string::npos ? layer : layer.substr(end + 1);
+}
+
 // Whether the means of two arms differ by more than twice the standard error of the difference,
 // token by token.
 bool apart(const token_scores& a, const token_scores& b) {
@@ -264,42 +272,68 @@ bool apart(const token_scores& a, const token_scores& b) {
     return std::abs(mean_of(d)) > 2 * stderr_of(d);
 }
 
+std::string listed(const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+    }
+    return text;
+}
+
+// The answer: the model as it is, what is within a percent of it, and what costs least and most.
 section answer_of(const findings& f, const std::vector<row>& rows) {
     section s{.heading = "Verdict"};
-    if (rows.empty()) {
-        s.notes.push_back(fmt::format(
-            "- {} of {}: perplexity {} over {} tokens.", f.model, f.architecture,
-            report::significant_text(std::exp(mean_of(f.of.base.nll)), 6), f.of.base.nll.size()));
-        return s;
-    }
-    std::vector<std::size_t> order(rows.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-        return rows[a].s.kld_mean < rows[b].s.kld_mean;
+    const double base = mean_of(f.of.base.nll);
+    s.notes.push_back(fmt::format("- As it is: perplexity {} over {} tokens of {}.",
+                                  report::significant_text(std::exp(base), 5), f.of.base.nll.size(),
+                                  f.text));
+    if (rows.empty()) return s;
+    std::vector<const row*> order;
+    for (const row& r : rows) order.push_back(&r);
+    std::ranges::stable_sort(order, [](const row* a, const row* b) {
+        return a->s.kld_mean < b->s.kld_mean;
     });
-    const auto says = [&](std::size_t i) {
-        const row& r = rows[i];
-        return fmt::format("{} costs {} nats of divergence a token (perplexity {} to {}, {})",
-                           r.words.recipe, report::significant_text(r.s.kld_mean, 3),
-                           report::significant_text(std::exp(r.s.cross_entropy_base), 4),
-                           report::significant_text(std::exp(r.s.cross_entropy), 4),
+    const auto cost = [](const row& r) {
+        return fmt::format("{} nats of divergence a token, perplexity {}",
+                           report::significant_text(r.s.kld_mean, 3),
                            percent(std::exp(r.s.cross_entropy - r.s.cross_entropy_base)));
     };
-    s.notes.push_back("- " + says(order.front()) + ".");
-    if (rows.size() > 1) {
-        std::vector<std::string> ties;
-        for (std::size_t k = 1; k < order.size(); ++k) {
-            if (apart(f.of.arms[order[0]], f.of.arms[order[k]])) break;
-            ties.push_back(rows[order[k]].words.recipe);
+    std::vector<std::string> close;
+    const row* smallest = nullptr;
+    for (const row* r : order) {
+        const double change = r->s.cross_entropy - r->s.cross_entropy_base;
+        if (change + 2 * r->s.delta_stderr >= std::log1p(small_loss)) continue;
+        close.push_back(r->words.recipe);
+        if (smallest == nullptr || r->words.bits_per_weight < smallest->words.bits_per_weight) {
+            smallest = r;
         }
-        if (!ties.empty()) {
-            std::string names;
-            for (const std::string& t : ties) names += (names.empty() ? "" : ", ") + t;
-            s.notes.push_back(
-                fmt::format("- {} cannot be told apart from it by these tokens.", names));
-        }
-        if (ties.size() + 1 < rows.size()) s.notes.push_back("- " + says(order.back()) + ".");
     }
+    if (rows.size() == 1) {
+        s.notes.push_back(fmt::format("- {}: {}{}.", rows[0].words.recipe, cost(rows[0]),
+                                      close.empty() ? "" : ", within 1 % by two standard errors"));
+        return s;
+    }
+    if (close.empty()) {
+        s.notes.push_back(
+            "- None is within 1 % of the model's perplexity by two standard errors of these "
+            "tokens.");
+    } else {
+        s.notes.push_back(fmt::format(
+            "- Within 1 % of the model's perplexity, by two standard errors: {}; {} takes the "
+            "fewest bits, {} a parameter.",
+            listed(close), smallest->words.recipe,
+            report::significant_text(smallest->words.bits_per_weight, 3)));
+    }
+    std::vector<std::string> ties;
+    const auto index = [&](const row* r) { return static_cast<std::size_t>(r - rows.data()); };
+    for (std::size_t k = 1; k < order.size(); ++k) {
+        if (apart(f.of.arms[index(order[0])], f.of.arms[index(order[k])])) break;
+        ties.push_back(order[k]->words.recipe);
+    }
+    s.notes.push_back(fmt::format(
+        "- Least: {}: {}{}. Most: {}: {}.", order.front()->words.recipe, cost(*order.front()),
+        ties.empty() ? "" : fmt::format(", not to be told apart from {}", listed(ties)),
+        order.back()->words.recipe, cost(*order.back())));
     return s;
 }
 
@@ -328,7 +362,7 @@ section parts_table(const findings& f) {
               .columns = {{"part", "part", cell::name},
                           {"only", "divergence, it\nalone quantized", cell::significant, 3},
                           {"without", "all but it\nquantized", cell::significant, 3},
-                          {"gain", "saved by\nleaving it", cell::share, 3}},
+                          {"saved", "saved by\nleaving it", cell::significant, 3}},
               .group_field = "recipe"};
     std::map<std::string, std::vector<const part_result*>> by_recipe;
     for (const part_result& p : f.parts) by_recipe[p.recipe].push_back(&p);
@@ -340,11 +374,10 @@ section parts_table(const findings& f) {
         for (const part_result* p : parts) sum += p->only_kld;
         for (std::size_t i = 0; i < std::min(most_parts, parts.size()); ++i) {
             const part_result& p = *parts[i];
-            const double saved = p.all_kld > 0 ? (p.all_kld - p.without_kld) / p.all_kld : 0;
             s.add_to(fmt::format("{} by {}: everything {}, sum of the parts alone {}", recipe,
                                  p.level, report::significant_text(p.all_kld, 3),
                                  report::significant_text(sum, 3)),
-                     p.part, p.only_kld, p.without_kld, std::clamp(saved, 0.0, 1.0));
+                     p.part, p.only_kld, p.without_kld, p.all_kld - p.without_kld);
         }
     }
     return s;
@@ -417,24 +450,28 @@ void add_figures(section& s, const std::vector<row>& rows) {
                          chart, "", "", false});
 }
 
+// Layers by block, a line for each kind; other parts in their order, a line for each recipe.
 void add_part_figure(section& s, const findings& f) {
-    std::map<std::string, report::line_chart::line> lines;
-    std::size_t index = 0;
+    std::map<std::string, std::map<std::string, report::line_chart::line>> charts;
     for (const part_result& p : f.parts) {
-        auto& line = lines[p.recipe];
-        line.name = p.recipe;
+        const bool layers = p.level == "layer" || p.level == "tensor";
+        auto& line = charts[layers ? p.recipe : ""][layers ? kind_of(p.part) : p.recipe];
+        line.name = layers ? kind_of(p.part) : p.recipe;
         line.points.push_back({static_cast<double>(line.points.size()), p.only_kld, p.part});
-        ++index;
     }
-    if (index == 0) return;
-    report::line_chart chart;
-    chart.x.title = "Part, in the order of the forward pass";
-    chart.y.title = "Divergence, it alone quantized";
-    chart.y.unit = "nats";
-    chart.y.log = true;
-    for (auto& [name, line] : lines) chart.lines.push_back(std::move(line));
-    s.figures.push_back({"parts", "Who pays", "Mean divergence with one part quantized alone.",
-                         chart, "", "", false});
+    std::size_t number = 0;
+    for (auto& [recipe, lines] : charts) {
+        report::line_chart chart;
+        chart.x.title = recipe.empty() ? "Part, in the order of the forward pass" : "Block";
+        chart.y.title = "Divergence, it alone quantized";
+        chart.y.unit = "nats";
+        chart.y.log = true;
+        for (auto& [name, line] : lines) chart.lines.push_back(std::move(line));
+        s.figures.push_back({fmt::format("parts-{}", ++number),
+                             recipe.empty() ? "Who pays" : "Who pays under " + recipe,
+                             "Mean divergence with one part quantized alone.", std::move(chart), "",
+                             "", number > 1});
+    }
 }
 
 record token_record(const findings& f) {
@@ -590,11 +627,10 @@ report::document document_of(const findings& f) {
     add_figures(results, rows);
     if (rows.empty()) results.columns.clear();
     results.notes.push_back(fmt::format(
-        "{}, {} of {} tokens scored, windows of {}: cross-entropy {} nats a token, perplexity {}. "
-        "Standard errors take tokens as independent.",
+        "{}, {} of {} tokens scored, windows of {}: cross-entropy {} nats a token. Standard errors "
+        "take tokens as independent.",
         f.model, f.of.base.nll.size(), f.tokens, f.context,
-        report::significant_text(mean_of(f.of.base.nll), 6),
-        report::significant_text(std::exp(mean_of(f.of.base.nll)), 6)));
+        report::significant_text(mean_of(f.of.base.nll), 6)));
     const bool inputs =
         std::ranges::any_of(f.arms, [](const arm_words& w) { return w.activations != "none"; });
     if (inputs && f.precision == "float32") {

@@ -38,6 +38,7 @@
 #include "libmx/studies/products/operand_recipe.hpp"
 #include "libmx/studies/project/measured.hpp"
 #include "libmx/studies/project/solve.hpp"
+#include "libmx/tokens/tables.hpp"
 #include "tests/fuzz/choices.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
@@ -223,6 +224,20 @@ void try_checkpoints(const given& in) {
     attempt([&] { lab::training(in.path, lab::machine()).step(); });
 }
 
+// As each kind of file, and a text encoded.
+void try_tokenizers(const given& in) {
+    const std::string text = "ab abc\n  19'd a\xcc\x81\xc3\xa9<|e|> " + std::string(20, 'a');
+    for (const auto read : {tokens::gguf_tables, tokens::json_tables, tokens::llama2c_tables}) {
+        attempt([&] {
+            const auto t = tokens::make_bpe_tokenizer(read(io::input_file::open(in.path)));
+            require(!t->bos() || *t->bos() < t->vocabulary(), "BOS is a token");
+            for (const std::uint32_t id : t->encode(text)) {
+                require(id < t->vocabulary(), "ids are of tokens");
+            }
+        });
+    }
+}
+
 /// THE LIST of these programs; CMakeLists.txt reads the names.
 struct target {
     std::string_view name;
@@ -242,6 +257,7 @@ constexpr target targets[] = {
     target{"watch_logs", try_watch_logs},
     target{"vectors", try_vectors},
     target{"checkpoints", try_checkpoints},
+    target{"tokenizers", try_tokenizers},
 };
 
 std::string path_of(const std::uint8_t* data, std::size_t size) {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // GGUF files from llama.cpp's package, and hostile ones.
+#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/io/gguf/gguf_header.hpp"
 #include "libmx/io/gguf/gguf_types.hpp"
 #include "tests/io/fixture_values.hpp"
+#include "tests/io/gguf_bytes.hpp"
 
 using namespace mx;
 using namespace mx::test;
+using namespace mx::test::gguf;
 using tensor::dtype;
 
 namespace {
@@ -16,29 +20,6 @@ namespace {
 const std::vector<named_type> plain_types{
     {"f32", dtype::f32}, {"f16", dtype::f16}, {"f64", dtype::f64}, {"bf16", dtype::bf16},
     {"i8", dtype::i8},   {"i16", dtype::i16}, {"i32", dtype::i32}, {"i64", dtype::i64}};
-
-std::string text(const std::string& s) { return little(s.size(), 8) + s; }
-
-std::string entry(const std::string& key, std::uint32_t type, const std::string& value) {
-    return text(key) + little(type, 4) + value;
-}
-
-std::string tensor_entry(const std::string& name, const std::vector<std::uint64_t>& extents,
-                         std::uint32_t type, std::uint64_t offset) {
-    std::string out = text(name) + little(extents.size(), 4);
-    for (const std::uint64_t extent : extents) out += little(extent, 8);
-    return out + little(type, 4) + little(offset, 8);
-}
-
-// A file of version 3 with `data` bytes of zeros after its header.
-std::string model(const std::vector<std::string>& entries, const std::vector<std::string>& tensors,
-                  std::size_t data, std::size_t alignment = 32) {
-    std::string out = "GGUF" + little(3, 4) + little(tensors.size(), 8) + little(entries.size(), 8);
-    for (const std::string& each : entries) out += each;
-    for (const std::string& each : tensors) out += each;
-    out.resize((out.size() + alignment - 1) / alignment * alignment, '\0');
-    return out + std::string(data, '\0');
-}
 
 }  // namespace
 
@@ -80,6 +61,38 @@ TEST_CASE("GGUF: metadata in words", "[gguf]") {
     CHECK(value("tokens") == "[a, b, , d\xc3\xa9, ...] (5 STRING)");
     CHECK(value("scores") == "[0.5, -1.5] (2 FLOAT32)");
     CHECK(value("nested") == "[[1, 2] (2 INT32), [3] (1 INT32)] (2 ARRAY)");
+}
+
+TEST_CASE("GGUF: arrays of the metadata are kept whole on request", "[gguf]") {
+    constexpr std::array<std::string_view, 3> wanted{"tokens", "scores", "missing"};
+    const io::gguf_header header =
+        io::read_gguf_header(io::input_file::open(fixture("gguf.gguf")), wanted);
+    CHECK(header.arrays.size() == 2);
+    CHECK(header.arrays.at("tokens").texts ==
+          std::vector<std::string>{"a", "b", "", "d\xc3\xa9", "e"});
+    CHECK(header.arrays.at("scores").numbers == std::vector<double>{0.5, -1.5});
+    CHECK(!header.metadata.contains("tokens"));
+    CHECK(header.metadata.contains("nested"));
+    const scratch_dir dir;
+    const auto array = [&](std::uint32_t type, std::uint64_t count, const std::string& bytes) {
+        const std::string value = little(type, 4) + little(count, 8) + bytes;
+        const std::string path =
+            dir.file("a", model({entry("a", 9, value), entry("b", 0, "1")}, {}, 9));
+        return io::read_gguf_header(io::input_file::open(path), std::array{std::string_view("a")})
+            .arrays.at("a");
+    };
+    CHECK(array(1, 2, "\xff\1").numbers == std::vector<double>{-1, 1});
+    CHECK(array(0, 1, "\xff").numbers == std::vector<double>{255});
+    CHECK(array(5, 1, little(0xfffffffeU, 4)).numbers == std::vector<double>{-2});
+    CHECK(array(7, 2, std::string("\0\1", 2)).numbers == std::vector<double>{0, 1});
+    CHECK(array(12, 1, little(0x3ff8000000000000, 8)).numbers == std::vector<double>{1.5});
+    const auto refused = [&](std::uint32_t type, std::uint64_t count, const std::string& bytes) {
+        return error_of(base::error_kind::input, [&] { array(type, count, bytes); });
+    };
+    has(refused(9, 1, little(4, 4) + little(0, 8)), "'a' is not an array of at most 4194304");
+    has(refused(0, 4194305, std::string(4194305, '1')), "'a' is not an array of at most 4194304");
+    has(refused(8, 1, text(std::string(65537, 'x'))), "a text of an array of 65537 bytes");
+    has(refused(8, 1, little(99, 8)), "may be cut short");
 }
 
 TEST_CASE("GGUF: MXFP4 is decoded as ggml does, for every scale and code", "[gguf]") {

@@ -12,16 +12,19 @@
 #include "libmx/base/random.hpp"
 #include "libmx/eval/records.hpp"
 #include "libmx/eval/token_file.hpp"
+#include "libmx/io/input_stream.hpp"
+#include "libmx/tokens/tokenizer.hpp"
 
 namespace mx::app {
 namespace {
 
 constexpr std::size_t usual_context = 2048, usual_sample_context = 256;
+constexpr std::size_t most_text = std::size_t{1} << 28;
 constexpr double most_state_bytes = 1 << 30;  // of parts evaluated at a time
 
 struct eval_options {
     std::string model;
-    std::string tokens;
+    std::string tokens, text, tokenizer;
     std::optional<std::uint64_t> sample, start;
     std::uint64_t seed = 1, heads = 0;
     std::optional<std::uint64_t> context, stride;
@@ -175,6 +178,41 @@ void find_parts(const eval_options& o, const eval::model_weights& model, lab::ma
     }
 }
 
+// The tokenizer of the model, or the one that the user names; null if there is none and none is
+// needed: pieces of tokens are then not shown.
+std::unique_ptr<tokens::tokenizer> tokenizer_of(const eval_options& o) {
+    if (!o.tokenizer.empty()) return tokens::tokenizer_of(o.tokenizer);
+    try {
+        return tokens::tokenizer_of(o.model);
+    } catch (const base::error&) {
+        if (!o.text.empty()) throw;
+        return nullptr;
+    }
+}
+
+// The ids of a text, with the token before it that the model's file asks for.
+std::vector<std::uint32_t> tokens_of_text(const eval_options& o, const tokens::tokenizer& words) {
+    io::input_stream file(o.text);
+    std::string text;
+    std::vector<char> some(std::size_t{1} << 16);
+    while (const std::size_t count = file.read(some)) {
+        text.append(some.data(), count);
+        if (text.size() > most_text) {
+            throw base::error(base::error_kind::input,
+                              fmt::format("has more than {} bytes, the limit of mx", most_text),
+                              {o.text, {}, {}});
+        }
+    }
+    std::vector<std::uint32_t> ids;
+    try {
+        ids = words.encode(text);
+    } catch (const base::error& e) {
+        throw base::error(e.kind(), e.message(), {o.text, {}, e.place().offset});
+    }
+    if (words.bos()) ids.insert(ids.begin(), *words.bos());
+    return ids;
+}
+
 int run_eval(const eval_options& o) {
     require_one_of("--precision", "precision", o.precision, {"float32", "float64"});
     if (!o.each.empty()) {
@@ -182,14 +220,17 @@ int run_eval(const eval_options& o) {
     } else if (o.pairs != 0) {
         refuse("--pairs: of what? name a level with --each");
     }
-    const int sources = (o.tokens.empty() ? 0 : 1) + (o.sample ? 1 : 0);
+    const int sources =
+        (o.tokens.empty() ? 0 : 1) + (o.text.empty() ? 0 : 1) + (o.sample ? 1 : 0);
     if (sources != 1) {
         refuse(
-            "say which tokens to predict: --tokens FILE with their ids, or --sample N, which "
-            "draws N from the model itself");
+            "say which tokens to predict, in one way: --text FILE, --tokens FILE with their ids, "
+            "or --sample N, which draws N from the model itself");
     }
     std::vector<std::string> inputs{o.model};
-    if (!o.tokens.empty()) inputs.push_back(o.tokens);
+    for (const std::string& file : {o.tokens, o.text}) {
+        if (!file.empty()) inputs.push_back(file);
+    }
     std::vector<std::string> more;
     if (!o.scores.empty()) more.push_back(o.scores);
     if (o.dump.empty() != o.dump_file.empty()) {
@@ -203,6 +244,7 @@ int run_eval(const eval_options& o) {
     const int threads = base::thread_count(o.run.threads);
     lab::machine on(threads, chosen_backend(o.run.backend).name);
 
+    const std::unique_ptr<tokens::tokenizer> words = tokenizer_of(o);
     eval::findings f;
     eval::evaluation_request r;
     r.in = o.precision == "float64" ? eval::arithmetic::float64 : eval::arithmetic::float32;
@@ -222,18 +264,18 @@ int run_eval(const eval_options& o) {
         f.context = f.stride = context;
         f.text = fmt::format("{} tokens drawn from the model, seed {}", r.tokens.size(), o.seed);
     } else {
-        r.tokens = eval::read_tokens(o.tokens);
+        r.tokens = o.text.empty() ? eval::read_tokens(o.tokens) : tokens_of_text(o, *words);
         f.context = std::min(context_of(o, model, usual_context), r.tokens.size());
         f.stride = o.stride ? static_cast<std::size_t>(*o.stride) : f.context;
         if (f.stride == 0 || f.stride > std::max<std::size_t>(1, f.context)) {
             refuse("--stride {}: windows of {} tokens would leave tokens out", f.stride, f.context);
         }
-        f.text = o.tokens;
+        f.text = o.text.empty() ? o.tokens : o.text;
     }
     if (r.tokens.size() < 2) {
         throw base::error(base::error_kind::input,
                           fmt::format("has {} tokens; prediction needs two", r.tokens.size()),
-                          {o.tokens, {}, {}});
+                          {f.text, {}, {}});
     }
     if (f.context < 2) refuse("--context {}: a window needs two tokens", f.context);
     if (!o.sample) r.windows = eval::windows_of(r.tokens.size(), f.context, f.stride);
@@ -254,6 +296,11 @@ int run_eval(const eval_options& o) {
     }
     r.observer = nullptr;
     if (activations) activations->commit();
+    if (words) {
+        for (const std::uint32_t id : f.of.predicted) {
+            f.pieces.push_back(id < words->vocabulary() ? words->piece(id) : std::string());
+        }
+    }
     f.model = o.model;
     f.architecture = std::string(model.shape().kind->name);
     f.precision = o.precision;
@@ -288,6 +335,10 @@ runner declare_eval(parser& cmd) {
         ->required();
     cmd.add_option("--tokens FILE", o->tokens,
                    "ids of the text's tokens: one array of U16, U32, I32 or I64");
+    cmd.add_option("--text FILE", o->text,
+                   "a text ('-': standard input), by the tokenizer that comes with the model");
+    cmd.add_option("--tokenizer FILE", o->tokenizer,
+                   "another tokenizer: tokenizer.json, a GGUF file, or one of llama2.c");
     cmd.add_option("--sample N", o->sample, "N tokens drawn from the model itself instead")
         ->in_range(std::uint64_t{2}, std::uint64_t{1} << 24);
     cmd.add_option("--seed N", o->seed, "of --sample and --pairs (1)")->not_negative();

@@ -10,6 +10,7 @@
 #include "libmx/io/readers.hpp"
 #include "libmx/io/remote.hpp"
 #include "libmx/optimize/minimize.hpp"
+#include "libmx/tokens/tokenizer.hpp"
 
 namespace mx::app {
 namespace {
@@ -58,6 +59,10 @@ report::document version_document() {
     const std::string nlopt = optimize::nlopt_version();
     add("fits", nlopt.empty() ? "no (install libnlopt-dev and build mx again)"
                               : fmt::format("yes (NLopt {})", nlopt));
+    const std::string unicode = tokens::unicode_support();
+    add("byte-level BPE", unicode.empty()
+                              ? "no (install libpcre2-dev and libutf8proc-dev and build mx again)"
+                              : fmt::format("yes ({})", unicode));
     const std::string mpi = mpi_version();
     add("MPI", mpi.empty() ? "no (install libopenmpi-dev and build mx again)"
                            : fmt::format("yes ({})", mpi));

@@ -33,6 +33,7 @@ constexpr std::uint64_t least_tensor = 24;
 constexpr std::uint64_t text_limit = 64 << 10;
 constexpr std::uint64_t shown_elements = 4;
 constexpr std::uint64_t shown_bytes = 64;
+constexpr std::uint64_t kept_elements_limit = 1 << 22;
 constexpr int gguf_depth_limit = 8;
 constexpr std::uint64_t gguf_buffer_bytes = 64 << 10;
 constexpr std::uint64_t least_buffer = 512;
@@ -141,6 +142,11 @@ std::uint32_t read_type(file_cursor& at) {
     return type;
 }
 
+std::int64_t extended(std::uint64_t bits, std::uint64_t width) {
+    const std::uint64_t unused = 64 - 8 * width;
+    return static_cast<std::int64_t>(bits << unused) >> unused;
+}
+
 std::string scalar(file_cursor& at, std::uint32_t type) {
     const std::uint64_t width = widths[type];
     const std::uint64_t bits = at.number(width);
@@ -150,8 +156,16 @@ std::string scalar(file_cursor& at, std::uint32_t type) {
         return fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
     }
     if (type_names[type].front() == 'U') return fmt::format("{}", bits);
-    const std::uint64_t unused = 64 - 8 * width;
-    return fmt::format("{}", static_cast<std::int64_t>(bits << unused) >> unused);
+    return fmt::format("{}", extended(bits, width));
+}
+
+double number_of(file_cursor& at, std::uint32_t type) {
+    const std::uint64_t bits = at.number(widths[type]);
+    const char kind = type_names[type].front();
+    if (kind == 'I') return static_cast<double>(extended(bits, widths[type]));
+    if (kind != 'F') return static_cast<double>(bits);
+    return widths[type] == 8 ? std::bit_cast<double>(bits)
+                             : std::bit_cast<float>(static_cast<std::uint32_t>(bits));
 }
 
 // A text of any length, of which `limit` bytes are kept.
@@ -162,18 +176,40 @@ std::string shortened(file_cursor& at, std::uint64_t limit) {
     return fmt::format("({} bytes of text)", length);
 }
 
+// A length of eight bytes and that many bytes, at most `limit`; `what` is named in errors.
+std::string read_text(file_cursor& at, std::uint64_t limit, const char* what) {
+    const auto length = at.number<std::uint64_t>();
+    if (length > limit) {
+        at.fail(fmt::format("{} of {} bytes; at most {} are allowed", what, length, limit));
+    }
+    return at.text(length);
+}
+
+struct array_kind {
+    std::uint32_t type = 0;
+    std::uint64_t count = 0;
+
+    std::string_view name() const { return type_names[type]; }
+};
+
+array_kind read_array_kind(file_cursor& at) {
+    const std::uint32_t type = read_type(at);
+    const array_kind kind{type, at.number<std::uint64_t>()};
+    // The least bytes of an element: a string has its length, an array its type and count.
+    const std::uint64_t least = type == type_string ? 8 : type == type_array ? 12 : widths[type];
+    if (kind.count > at.remaining() / least) {
+        at.fail(fmt::format("an array of {} {} does not fit into the file; it may be cut short",
+                            kind.count, kind.name()));
+    }
+    return kind;
+}
+
 std::string array(file_cursor& at, int depth) {
     if (depth == gguf_depth_limit) {
         at.fail(fmt::format("metadata arrays are nested more than {} deep", gguf_depth_limit));
     }
-    const std::uint32_t type = read_type(at);
-    const auto count = at.number<std::uint64_t>();
-    // The least bytes of an element: a string has its length, an array its type and count.
-    const std::uint64_t least = type == type_string ? 8 : type == type_array ? 12 : widths[type];
-    if (count > at.remaining() / least) {
-        at.fail(fmt::format("an array of {} {} does not fit into the file; it may be cut short",
-                            count, type_names[type]));
-    }
+    const array_kind kind = read_array_kind(at);
+    const auto [type, count] = kind;
     std::string shown;
     for (std::uint64_t i = 0; i < count; ++i) {
         if (i >= shown_elements && widths[type] != 0) {
@@ -186,7 +222,25 @@ std::string array(file_cursor& at, int depth) {
         if (i < shown_elements) shown += (i == 0 ? "" : ", ") + element;
     }
     if (count > shown_elements) shown += ", ...";
-    return fmt::format("[{}] ({} {})", shown, count, type_names[type]);
+    return fmt::format("[{}] ({} {})", shown, count, kind.name());
+}
+
+gguf_array whole_array(file_cursor& at, const std::string& key) {
+    const array_kind kind =
+        read_type(at) == type_array ? read_array_kind(at) : array_kind{type_array, 0};
+    if (kind.type == type_array || kind.count > kept_elements_limit) {
+        at.fail(fmt::format("'{}' is not an array of at most {} texts or numbers", key,
+                            kept_elements_limit));
+    }
+    gguf_array kept;
+    for (std::uint64_t i = 0; i < kind.count; ++i) {
+        if (kind.type == type_string) {
+            kept.texts.push_back(read_text(at, text_limit, "a text of an array"));
+        } else {
+            kept.numbers.push_back(number_of(at, kind.type));
+        }
+    }
+    return kept;
 }
 
 // Reads the value at the cursor, its type first.
@@ -198,15 +252,6 @@ gguf_value read_value(file_cursor& at) {
     }
     if (type == type_string) return {shortened(at, text_limit), {}};
     return {type == type_array ? array(at, 0) : scalar(at, type), {}};
-}
-
-// A length of eight bytes and that many bytes, at most `limit`; `what` is named in errors.
-std::string read_text(file_cursor& at, std::uint64_t limit, const char* what) {
-    const auto length = at.number<std::uint64_t>();
-    if (length > limit) {
-        at.fail(fmt::format("{} of {} bytes; at most {} are allowed", what, length, limit));
-    }
-    return at.text(length);
 }
 
 // Versions count up from 1: one with an empty low half has the other byte order.
@@ -227,7 +272,8 @@ void read_version(file_cursor& at, gguf_header& header) {
 }
 
 // Returns the alignment of the data.
-std::uint64_t read_metadata(file_cursor& at, std::uint64_t count, gguf_header& header) {
+std::uint64_t read_metadata(file_cursor& at, std::uint64_t count,
+                            std::span<const std::string_view> whole, gguf_header& header) {
     if (count > std::min(entries_limit, at.remaining() / least_entry)) {
         at.fail(fmt::format("the header states {} metadata entries, which is impossible", count));
     }
@@ -235,6 +281,12 @@ std::uint64_t read_metadata(file_cursor& at, std::uint64_t count, gguf_header& h
     std::uint64_t kept = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
         std::string key = read_text(at, key_limit, "a metadata key");
+        if (std::ranges::find(whole, key) != whole.end()) {
+            if (!header.arrays.emplace(key, whole_array(at, key)).second) {
+                at.fail(fmt::format("two metadata entries named '{}'", key));
+            }
+            continue;
+        }
         gguf_value value = read_value(at);
         if (key == "general.alignment") {
             if (!value.number || *value.number == 0 || (*value.number & (*value.number - 1)) != 0) {
@@ -303,13 +355,13 @@ void check_places(const input_file& file, const gguf_header& header) {
 
 }  // namespace
 
-gguf_header read_gguf_header(const shared_file& file) {
+gguf_header read_gguf_header(const shared_file& file, std::span<const std::string_view> whole) {
     gguf_header header;
     file_cursor at(file, gguf_header_limit);
     read_version(at, header);
     const auto tensors = at.number<std::uint64_t>();
     const auto entries = at.number<std::uint64_t>();
-    const std::uint64_t alignment = read_metadata(at, entries, header);
+    const std::uint64_t alignment = read_metadata(at, entries, whole, header);
     if (tensors > std::min(gguf_tensors_limit, at.remaining() / least_tensor)) {
         at.fail(fmt::format("the header states {} tensors, which is impossible", tensors));
     }

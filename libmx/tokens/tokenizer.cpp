@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/tokens/tokenizer.hpp"
+
+#include <filesystem>
+#include <string>
+
+#include "libmx/io/input_file.hpp"
+#include "libmx/io/input_paths.hpp"
+#include "libmx/tokens/tables.hpp"
+
+namespace mx::tokens {
+namespace {
+
+namespace fs = std::filesystem;
+
+tables tables_of(const std::string& path) {
+    const bool folder = io::is_folder(path);
+    const bool is_json = path.ends_with(".json") && !path.ends_with(".index.json");
+    if (!folder) {
+        const io::shared_file file = io::input_file::open(path);
+        if (file->head(4) == "GGUF") return gguf_tables(file);
+        if (is_json) return json_tables(file);
+        const std::string name = fs::path(path).filename().string();
+        if (name.starts_with("tok") && name.ends_with(".bin")) return llama2c_tables(file);
+        if (path.ends_with(".model")) {
+            refuse_tokenizer(path,
+                             "a SentencePiece model is not read; AutoTokenizer of the "
+                             "transformers package saves it as tokenizer.json");
+        }
+    }
+    const std::string parent = folder ? path : fs::path(path).parent_path().string();
+    for (const std::string& file : io::paths_in(parent.empty() ? "." : parent)) {
+        if (fs::path(file).filename() == "tokenizer.json") {
+            return json_tables(io::input_file::open(file));
+        }
+    }
+    refuse_tokenizer(path, folder ? "has no tokenizer.json" : "has no tokenizer.json beside it");
+}
+
+}  // namespace
+
+std::unique_ptr<tokenizer> tokenizer_of(const std::string& path) {
+    return make_bpe_tokenizer(tables_of(path));
+}
+
+}  // namespace mx::tokens
