@@ -4,7 +4,7 @@
 nanobind_add_module(_libmx STABLE_ABI BACKEND_MODULE nanobind_backend
   BACKEND_PYPI nanobind-backend ${CMAKE_CURRENT_LIST_DIR}/src/libmx/_libmx.cpp)
 set_target_properties(_libmx PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON UNITY_BUILD OFF)
-target_link_libraries(_libmx PRIVATE mx::core mx::documents)
+target_link_libraries(_libmx PRIVATE mx::core mx::documents mx::eval)
 # Wheels for other machines do without libcurl.
 option(MX_PYTHON_REMOTE "Files at addresses in Python, with MX_FILES and libcurl" OFF)
 if(MX_PYTHON_REMOTE AND TARGET mx_remote)

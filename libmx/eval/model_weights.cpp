@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "libmx/base/status.hpp"
+#include "libmx/io/remote.hpp"
 #include "libmx/io/widen.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
@@ -103,6 +104,31 @@ std::string filled(std::string_view pattern, const place& where) {
 bool may_be_superfluous(std::string_view name) {
     return name.ends_with("rotary_emb.inv_freq") || name.ends_with("freqs_cos") ||
            name.ends_with("freqs_sin");
+}
+
+// The file of a folder that holds the model: others beside it may hold it once more, or an adapter.
+std::string file_of_model(const std::string& path) {
+    constexpr std::array names{"model.safetensors.index.json", "model.safetensors"};
+    if (io::is_remote(path)) {
+        if (path.ends_with(".safetensors") || path.ends_with(".json") || path.ends_with(".gguf")) {
+            return path;
+        }
+        const std::optional<std::vector<std::string>> listed = io::remote_listing(path);
+        if (!listed) return path;
+        for (const std::string_view name : names) {
+            for (const std::string& file : *listed) {
+                if (file.ends_with(fmt::format("/{}", name))) return file;
+            }
+        }
+        return path;
+    }
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(path, ignored)) return path;
+    for (const std::string_view name : names) {
+        const std::filesystem::path file = std::filesystem::path(path) / name;
+        if (std::filesystem::is_regular_file(file, ignored)) return file.string();
+    }
+    return path;
 }
 
 [[noreturn]] void fail(const std::string& file, const std::string& tensor,
@@ -217,8 +243,9 @@ tensor::shape model_weights::extents(const place& where) const {
 }
 
 model_weights::model_weights(const std::string& path, std::size_t heads)
-    : path_(path),
-      model_(std::make_unique<engine::model>(std::vector<std::string>{path}, io::open_options{})) {
+    : path_(file_of_model(path)),
+      model_(
+          std::make_unique<engine::model>(std::vector<std::string>{path_}, io::open_options{})) {
     const std::vector<io::tensor_info>& all = model_->reader().tensors();
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (!by_name_.emplace(all[i].name, i).second) {
@@ -229,19 +256,19 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
     const std::map<std::string, std::string>& metadata = model_->readers().front()->metadata();
     io::config_entries config;
     if (has_tensor("token_embd.weight")) {
-        shape_ = shape_of_config(metadata, naming::gguf, path);
+        shape_ = shape_of_config(metadata, naming::gguf, path_);
         shape_.vocabulary = all[by_name_.find("token_embd.weight")->second].shape.front();
         shape_.tied = !has_tensor("output.weight");
     } else if (has_tensor("tok_embeddings.weight")) {
         const auto extent = [&](std::string_view name, std::size_t axis) -> std::size_t {
             const auto at = by_name_.find(name);
-            if (at == by_name_.end()) fail(path, std::string(name), "is missing");
+            if (at == by_name_.end()) fail(path_, std::string(name), "is missing");
             const tensor::shape& shape = all[at->second].shape;
-            if (axis >= shape.size()) fail(path, std::string(name), "is not a matrix");
+            if (axis >= shape.size()) fail(path_, std::string(name), "is not a matrix");
             return static_cast<std::size_t>(shape[axis]);
         };
         shape_ = shape_of_llama2c(extent("tok_embeddings.weight", 1),
-                                  extent("layers.0.attention.wk.weight", 0), heads, path);
+                                  extent("layers.0.attention.wk.weight", 0), heads, path_);
         shape_.vocabulary = extent("tok_embeddings.weight", 0);
         shape_.hidden = extent("layers.0.feed_forward.w1.weight", 0);
         while (has_tensor(fmt::format("layers.{}.attention.wq.weight", shape_.depth))) {
@@ -249,15 +276,15 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
         }
         shape_.tied = !has_tensor("output.weight");
     } else {
-        config = io::read_model_config(path);
+        config = io::read_model_config(path_);
         if (config.empty()) {
             throw base::error(base::error_kind::input,
                               fmt::format("no config.json ({}) says what this model computes; "
                                           "GGUF files say so themselves",
-                                          io::model_config_path(path)),
-                              {path, {}, {}});
+                                          io::model_config_path(path_)),
+                              {path_, {}, {}});
         }
-        shape_ = shape_of_config(config, naming::hugging_face, io::model_config_path(path));
+        shape_ = shape_of_config(config, naming::hugging_face, io::model_config_path(path_));
         if (shape_.tied && has_tensor("lm_head.weight")) shape_.tied = false;
     }
     const io::config_entries& entries = shape_.names == naming::hugging_face ? config : metadata;
@@ -328,7 +355,8 @@ void model_weights::check() {
     for (const auto& [name, at] : by_name_) {
         if (known.contains(name) || may_be_superfluous(name)) continue;
         fail(model_->reader().tensors()[at].file, name,
-             fmt::format("is not a tensor of {}: mx does not know what it does", s.kind->summary));
+             fmt::format("is not a tensor of architecture {}: mx does not know what it does",
+                         s.kind->name));
     }
 }
 

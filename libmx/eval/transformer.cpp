@@ -14,6 +14,7 @@ namespace mx::eval {
 namespace {
 
 constexpr std::size_t grain = 32768;       // elements; smaller ranges are not worth a thread
+constexpr std::size_t near_rows = 64, most_rows_read = 4096;  // of the embedding
 constexpr std::size_t rows_at_once = 256;  // of queries, a multiple of every block of a recipe
 
 std::size_t rows_of(std::size_t width) { return std::max<std::size_t>(1, grain / width); }
@@ -158,9 +159,24 @@ void transformer<T>::embed(const std::vector<std::uint32_t>& ids, T* h) const {
     const T scale = static_cast<T>(shape_.kind->scaled_embedding
                                        ? static_cast<float>(std::sqrt(static_cast<double>(d)))
                                        : 1.0f);
-    for (std::size_t t = 0; t < ids.size(); ++t) {
-        const std::vector<float> row = model_.read_rows({role::embedding}, ids[t], ids[t] + 1);
-        for (std::size_t i = 0; i < d; ++i) h[t * d + i] = static_cast<T>(row[i]) * scale;
+    // Rows that are near each other in the file are read together.
+    std::vector<std::size_t> order(ids.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t t) { return ids[t]; });
+    for (std::size_t k = 0; k < order.size();) {
+        const std::size_t first = ids[order[k]];
+        std::size_t end = k + 1;
+        while (end < order.size() && ids[order[end]] - ids[order[end - 1]] <= near_rows &&
+               ids[order[end]] - first < most_rows_read) {
+            ++end;
+        }
+        const std::vector<float> rows =
+            model_.read_rows({role::embedding}, first, ids[order[end - 1]] + 1);
+        for (; k < end; ++k) {
+            const float* const row = rows.data() + (ids[order[k]] - first) * d;
+            T* const to = h + order[k] * d;
+            for (std::size_t i = 0; i < d; ++i) to[i] = static_cast<T>(row[i]) * scale;
+        }
     }
 }
 

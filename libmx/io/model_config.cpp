@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/io/remote.hpp"
 #include "libmx/io/strict_json.hpp"
 
 namespace mx::io {
@@ -59,6 +60,7 @@ class entry_listener final : public json_listener {
 
 std::string model_config_path(const std::string& path) {
     namespace fs = std::filesystem;
+    if (is_remote(path)) return path.substr(0, path.rfind('/')) + "/config.json";
     std::error_code ignored;
     const fs::path folder =
         fs::is_directory(path, ignored) ? fs::path(path) : fs::path(path).parent_path();
@@ -68,8 +70,8 @@ std::string model_config_path(const std::string& path) {
 config_entries read_model_config(const std::string& path) {
     const std::string config = model_config_path(path);
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(config, ignored)) return {};
-    const shared_file file = input_file::open(config);
+    if (!is_remote(config) && !std::filesystem::is_regular_file(config, ignored)) return {};
+    const shared_file file = is_remote(config) ? open_remote(config) : input_file::open(config);
     if (file->size() > largest_model_config) {
         input_error(fmt::format("has {} bytes; a configuration has at most {}", file->size(),
                                 largest_model_config),
@@ -81,6 +83,7 @@ config_entries read_model_config(const std::string& path) {
 }
 
 std::string model_type(const std::string& path) {
+    if (is_remote(path)) return {};
     try {
         const config_entries entries = read_model_config(path);
         const auto found = entries.find("model_type");

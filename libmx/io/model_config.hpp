@@ -12,15 +12,16 @@ namespace mx::io {
 /// "layer_types.0". Nulls are left out.
 using config_entries = std::map<std::string, std::string>;
 
-/// config.json in the folder of `path`, or in `path` if that is a folder. Empty if there is none.
+/// config.json in the folder of `path`, or in `path` if that is a folder; of a file at an address
+/// beside it. Empty if there is none, but for addresses, where that is an error.
 /// Throws base::error (input) if it is not JSON, has more than 16 MiB or 65,536 entries.
 config_entries read_model_config(const std::string& path);
 
 /// The path of that file.
 std::string model_config_path(const std::string& path);
 
-/// The member `model_type` of config.json in the folder of `path`; empty if there is none, or no
-/// such file, or one that cannot be read.
+/// The member `model_type` of config.json in the folder of `path`; empty if there is none, no such
+/// file, or one that cannot be read, and for addresses.
 std::string model_type(const std::string& path);
 
 }  // namespace mx::io

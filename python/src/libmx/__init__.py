@@ -21,8 +21,8 @@ from ._documents import (Analysis, Document, Gate, Model, Texts, dumps_of, gate,
 Error = _libmx.Error
 __version__ = "0.1.0"
 __all__ = ["Analysis", "Blocks", "Document", "Error", "Gate", "Model", "Recipe", "Statistics",
-           "analyze", "cast", "cluster", "compare", "dequantize", "dialects", "diff", "explain",
-           "fake_quantize", "formats", "gate", "matmul", "open", "quantize", "recipe", "report",
+           "analyze", "cast", "cluster", "compare", "dequantize", "dialects", "diff", "evaluate",
+           "explain", "fake_quantize", "formats", "gate", "matmul", "open", "quantize", "recipe", "report",
            "statistics"]
 
 
@@ -337,6 +337,33 @@ def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
                "histograms": histograms, "decompose": decompose, "regret": regret}
     options = _parts("analyze", source, options, shard, parts)
     return Analysis(*_libmx.analyze(source_of(source), options, threads))
+
+
+def evaluate(model: Any, tokens: Any = (), recipes: Any = (), *, weights: Any = (),
+             activations: Any = (), kv: Any = (), attention: Any = (), at: Texts = (),
+             accumulate: str = "", sample: int = 0, seed: int = 1, context: int = 0, stride: int = 0,
+             heads: int = 0, precision: str = "float32", each: str = "", pairs: int = 0,
+             layers: bool = False, per_token: bool = False, threads: int = 0) -> Document:
+    """What recipes do to a language model: `mx eval`. records has cross_entropy, perplexity,
+    kld_mean and more for each recipe.
+
+    model: a folder with config.json and safetensors, an index, or a GGUF file. tokens: ids in any
+    sequence or array of one axis; or sample: so many are drawn from the model itself, by seed.
+    recipes: for weights and inputs of linear layers, or settings ("weights=mxfp4
+    activations=mxfp8"); weights, activations: for one of them; kv: cached keys and values;
+    attention: operands of its products; at: settings of some layers ("*.down_proj:x=mxfp8").
+    accumulate: a model of sums. context, stride: tokens of a window, and from one to the next.
+    heads: of a model of llama2.c. each: layer, block, kind or tensor, quantized alone and left
+    alone; pairs: pairs of these. layers: errors of the outputs of layers. per_token: every token's
+    figures. Raises Error."""
+    ids = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
+    options = {"tokens": [int(t) for t in ids], "recipes": texts(recipes),
+               "weights": texts(weights), "activations": texts(activations), "kv": texts(kv),
+               "attention": texts(attention), "at": texts(at), "accumulate": accumulate,
+               "sample": sample, "seed": seed, "context": context, "stride": stride, "heads": heads,
+               "precision": precision, "each": each, "pairs": pairs, "layers": layers,
+               "per_token": per_token}
+    return Document(*_libmx.evaluate(os.fspath(model), options, threads))
 
 
 def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]] = None,

@@ -40,6 +40,7 @@
 #include "libmx/documents/studies.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/engine/views.hpp"
+#include "libmx/eval/run.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/memory_tensor.hpp"
@@ -509,6 +510,44 @@ nb::tuple analyze(const nb::object& from, const nb::dict& named, int threads) {
     return study(from, named, threads, std::move(o), doc::analyze);
 }
 
+nb::tuple evaluate(const std::string& model, const nb::dict& named, int threads) {
+    mx::eval::run_request q;
+    q.model = model;
+    q.text = "tokens";
+    std::string precision = "float32", each;
+    std::size_t context = 0, stride = 0;
+    take(named, "tokens", q.tokens);
+    take(named, "sample", q.sample);
+    take(named, "seed", q.seed);
+    take(named, "heads", q.heads);
+    take(named, "context", context);
+    take(named, "stride", stride);
+    take(named, "precision", precision);
+    take(named, "recipes", q.recipes);
+    take(named, "weights", q.weights);
+    take(named, "activations", q.activations);
+    take(named, "kv", q.kv);
+    take(named, "attention", q.attention);
+    take(named, "at", q.at);
+    take(named, "accumulate", q.accumulate);
+    take(named, "each", each);
+    take(named, "pairs", q.pairs);
+    take(named, "layers", q.layer_errors);
+    take(named, "per_token", q.per_token);
+    if (context != 0) q.context = context;
+    if (stride != 0) q.stride = stride;
+    return to_python(run(long_work, threads, [&](const mx::run_options& how) {
+        if (precision != "float32" && precision != "float64") {
+            mx::base::refuse("precision '{}': float32 or float64", precision);
+        }
+        if (precision == "float64") q.in = mx::eval::arithmetic::float64;
+        if (!each.empty()) q.each = mx::eval::level_named(each);
+        q.cancel = how.cancel;
+        mx::lab::machine on(how.threads);
+        return texts(mx::eval::document_of(mx::eval::run(q, on)));
+    }));
+}
+
 nb::tuple compare(const nb::object& from, const nb::dict& named, int threads) {
     doc::compare_options o;
     for (std::size_t i = 0; i < doc::sweep_keys.size(); ++i) {
@@ -816,6 +855,7 @@ NB_MODULE(_libmx, m) {
     m.def("cast", &cast, plain);
     m.def("multiply", &multiply, plain);
     m.def("analyze", &analyze, plain);
+    m.def("evaluate", &evaluate, plain);
     m.def("compare", &compare, plain);
     m.def("cluster", &cluster, plain);
     m.def("diff", &diff, plain);
