@@ -74,7 +74,7 @@ inline constexpr std::array rooms{
         "base tensor format report scale block io codec gemm metrics engine analysis policy "
         "studies/cluster studies/compare studies/diff studies/gate studies/show pages/views pages"},
     room{"bench",
-         "base tensor format report scale block io codec metrics engine analysis gemm lab"},
+         "base tensor format report scale block io codec metrics engine analysis gemm lab eval"},
     room{"api",
          "base tensor format report scale block transform io codec gemm metrics engine analysis "
          "studies/convert studies/products"},
