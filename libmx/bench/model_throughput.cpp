@@ -94,9 +94,9 @@ std::vector<training_rate> measure_model_throughput(
             });
         rates.push_back({"a product of the MLP's shape", threads, product_work / *product, 0, 1});
         for (std::size_t i = 0; i < workloads.size(); ++i) {
-            const double took = *least[i] - (i == 0 ? 0 : *least[0]);
-            rates.push_back({workloads[i].what, threads, work / took,
-                             static_cast<double>(tokens) / took, took / *least[0]});
+            const double took = *least[i], passes = i == 0 ? 1 : 2;
+            rates.push_back({workloads[i].what, threads, passes * work / took,
+                             passes * static_cast<double>(tokens) / took, took / *least[0]});
         }
         progress.end_part();
     }

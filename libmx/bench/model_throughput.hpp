@@ -22,9 +22,9 @@ struct model_throughput_request {
 };
 
 /// Times a product of the shape of the model's MLP, an evaluation of the model as it is, weights
-/// read from the file included, and what recipes for weights and inputs add to it, as if they ran
-/// alone. steps_per_second is tokens per second. Throws base::error (cancelled) soon after `cancel`
-/// is set, and as eval::model_weights does.
+/// read from the file included, and evaluations of that and a recipe for weights and inputs side by
+/// side. steps_per_second is tokens per second, of both passes. Throws base::error (cancelled) soon
+/// after `cancel` is set, and as eval::model_weights does.
 std::vector<training_rate> measure_model_throughput(
     const model_throughput_request& request, const std::atomic<bool>* cancel,
     const std::function<void(const engine::progress&)>& on_progress);
