@@ -127,12 +127,12 @@ int run_models(const bench_options& o) {
     outputs to(o.out, {o.model});
     const auto rates = bench::measure_model_throughput(request, &interrupted(),
                                                        progress_bar(o.quiet, progress_unit::none));
-    to.finish(training_bench_document(
-                  rates, true,
-                  "512 tokens, or the model's context, in one window. The model as it is includes "
-                  "reading "
-                  "its weights; recipes for weights and inputs are what they add to that."),
-              o.quiet);
+    to.finish(
+        training_bench_document(
+            rates, true,
+            "512 tokens, or the model's context, in one window, weights read from the file. A "
+            "recipe, for weights and inputs, runs beside the model as it is: both passes count."),
+        o.quiet);
     return exit_code::fine;
 }
 
