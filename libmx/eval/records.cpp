@@ -596,10 +596,10 @@ arm_words words_of_arm(const model_weights& model, const arm& a) {
     return w;
 }
 
-report::document document_of(const findings& f) {
+report::document document_of(const findings& f, report::record head) {
     report::document d;
     d.title = "A model under recipes";
-    d.head.emplace_back("schema", std::string("mx.eval/1"));
+    d.head = std::move(head);
     report::append(d.head, head_members, base_row{f});
     std::vector<row> rows;
     for (std::size_t i = 0; i < f.arms.size(); ++i) {

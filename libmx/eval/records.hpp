@@ -66,7 +66,8 @@ struct findings {
 };
 
 /// The document of mx.eval/1, with its tables and the answer in at most three sentences.
-report::document document_of(const findings& f);
+/// `head`: that of every document of mx (pages::document_head).
+report::document document_of(const findings& f, report::record head);
 report::document_schema eval_schema();
 
 /// mx.scores/1: perplexities by recipe, for the arms that are one block recipe, and "stored".

@@ -118,7 +118,7 @@ int run_eval(const eval_options& o) {
                            [&](std::string_view text) { file.append(text); });
         file.commit();
     }
-    to.finish(eval::document_of(f), o.run.quiet);
+    to.finish(eval::document_of(f, pages::document_head("mx.eval/1")), o.run.quiet);
     return exit_code::fine;
 }
 

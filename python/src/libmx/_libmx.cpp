@@ -44,6 +44,7 @@
 #include "libmx/format/roundings.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/memory_tensor.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/fragment.hpp"
 #include "libmx/report/writers.hpp"
 
@@ -544,7 +545,8 @@ nb::tuple evaluate(const std::string& model, const nb::dict& named, int threads)
         if (!each.empty()) q.each = mx::eval::level_named(each);
         q.cancel = how.cancel;
         mx::lab::machine on(how.threads);
-        return texts(mx::eval::document_of(mx::eval::run(q, on)));
+        return texts(mx::eval::document_of(mx::eval::run(q, on),
+                                           mx::pages::document_head("mx.eval/1")));
     }));
 }
 
