@@ -244,8 +244,7 @@ tensor::shape model_weights::extents(const place& where) const {
 
 model_weights::model_weights(const std::string& path, std::size_t heads)
     : path_(file_of_model(path)),
-      model_(
-          std::make_unique<engine::model>(std::vector<std::string>{path_}, io::open_options{})) {
+      model_(std::make_unique<engine::model>(std::vector<std::string>{path_}, io::open_options{})) {
     const std::vector<io::tensor_info>& all = model_->reader().tensors();
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (!by_name_.emplace(all[i].name, i).second) {

@@ -23,7 +23,7 @@ using report::section;
 constexpr std::size_t least_windows = 4;  // for an interval over windows
 constexpr std::size_t most_changed = 10;  // tokens shown
 constexpr std::size_t most_parts = 10;    // rows of parts shown
-constexpr double small_loss = 0.01;        // of perplexity
+constexpr double small_loss = 0.01;       // of perplexity
 
 double mean_of(const std::vector<double>& x) {
     return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
@@ -290,9 +290,8 @@ section answer_of(const findings& f, const std::vector<row>& rows) {
     if (rows.empty()) return s;
     std::vector<const row*> order;
     for (const row& r : rows) order.push_back(&r);
-    std::ranges::stable_sort(order, [](const row* a, const row* b) {
-        return a->s.kld_mean < b->s.kld_mean;
-    });
+    std::ranges::stable_sort(
+        order, [](const row* a, const row* b) { return a->s.kld_mean < b->s.kld_mean; });
     const auto cost = [](const row& r) {
         return fmt::format("{} nats of divergence a token, perplexity {}",
                            report::significant_text(r.s.kld_mean, 3),

@@ -87,8 +87,8 @@ std::vector<token_scores> scores_of_many(const run_request& q, const model_weigh
                                          evaluation_request r) {
     std::size_t rows = 0;
     for (const window& w : r.windows) rows += w.count;
-    const double state = static_cast<double>(rows * model.shape().width) *
-                         (r.in == arithmetic::float64 ? 8 : 4);
+    const double state =
+        static_cast<double>(rows * model.shape().width) * (r.in == arithmetic::float64 ? 8 : 4);
     const auto at_once = static_cast<std::size_t>(std::max(1.0, most_state_bytes / state));
     std::vector<token_scores> all;
     r.layer_errors = false;
@@ -153,9 +153,7 @@ void find_parts(const run_request& q, const model_weights& model, lab::machine& 
 
 }  // namespace
 
-level level_named(const std::string& name) {
-    return base::row_named(levels, "level", name).is;
-}
+level level_named(const std::string& name) { return base::row_named(levels, "level", name).is; }
 
 findings run(const run_request& q, lab::machine& on) {
     if (q.pairs != 0 && !q.each) base::refuse("pairs: of what? name a level with --each");

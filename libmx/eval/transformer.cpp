@@ -13,7 +13,7 @@
 namespace mx::eval {
 namespace {
 
-constexpr std::size_t grain = 32768;       // elements; smaller ranges are not worth a thread
+constexpr std::size_t grain = 32768;  // elements; smaller ranges are not worth a thread
 constexpr std::size_t near_rows = 64, most_rows_read = 4096;  // of the embedding
 constexpr std::size_t rows_at_once = 256;  // of queries, a multiple of every block of a recipe
 

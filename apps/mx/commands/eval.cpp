@@ -77,8 +77,7 @@ int run_eval(const eval_options& o) {
         if (*o.start > 0xffffffffu) refuse("--start: {} is no token", *o.start);
         q.start = static_cast<std::uint32_t>(*o.start);
     }
-    const int sources =
-        (o.tokens.empty() ? 0 : 1) + (o.text.empty() ? 0 : 1) + (o.sample ? 1 : 0);
+    const int sources = (o.tokens.empty() ? 0 : 1) + (o.text.empty() ? 0 : 1) + (o.sample ? 1 : 0);
     if (sources != 1) {
         refuse(
             "say which tokens to predict, in one way: --text FILE, --tokens FILE with their ids, "
@@ -156,7 +155,8 @@ runner declare_eval(parser& cmd) {
                    "activations=mxfp8'; repeatable");
     cmd.add_option("--weights RECIPE", o->request.weights,
                    "weights alone, or with --activations; repeatable");
-    cmd.add_option("--activations RECIPE", o->request.activations, "inputs of linear layers; repeatable");
+    cmd.add_option("--activations RECIPE", o->request.activations,
+                   "inputs of linear layers; repeatable");
     cmd.add_option("--kv RECIPE", o->request.kv, "cached keys and values; repeatable");
     cmd.add_option("--attention RECIPE", o->request.attention,
                    "queries, keys, probabilities and values as operands; repeatable");
@@ -170,12 +170,14 @@ runner declare_eval(parser& cmd) {
     cmd.add_option("--each LEVEL", o->each,
                    "one place at a time, and all but one: layer, block, kind or tensor");
     cmd.add_option("--pairs N", o->pairs, "N pairs of these places")->not_negative();
-    cmd.add_flag("--layers", o->request.layer_errors, "errors of the outputs of every linear layer");
+    cmd.add_flag("--layers", o->request.layer_errors,
+                 "errors of the outputs of every linear layer");
     cmd.group("Output");
     cmd.add_option("--dump PATTERN", o->request.dump,
                    "activations of the model as it is: inputs NAME.x of linear layers, keys NAME.k "
                    "and values NAME.v that match; repeatable");
-    cmd.add_option("-o,--output FILE", o->request.dump_file, "safetensors file of --dump")->file_name();
+    cmd.add_option("-o,--output FILE", o->request.dump_file, "safetensors file of --dump")
+        ->file_name();
     cmd.add_flag("--per-token", o->request.per_token, "every token's figures in JSON");
     cmd.add_option("--scores FILE", o->scores, "perplexities for --eval of other commands")
         ->file_name();
