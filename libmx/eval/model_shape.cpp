@@ -17,6 +17,7 @@
 namespace mx::eval {
 namespace {
 
+constexpr std::size_t most_experts = std::size_t{1} << 16;
 constexpr std::size_t most_extent = std::size_t{1} << 24;
 
 // Entries of a configuration, each to be taken once.
@@ -155,9 +156,6 @@ constexpr std::array ignored_keys{"_name_or_path",
                                   "unsloth_fixed",
                                   "unsloth_version",
                                   "use_cache",
-                                  "use_qk_norm",
-                                  "clip_qkv_dropout",
-                                  "head_dim_original",
                                   "task_specific_params",
                                   "tokenizer_class",
                                   "vocab_file",
@@ -174,12 +172,13 @@ constexpr std::array ignored_keys{"_name_or_path",
                                   "label2id"};
 
 // Keys that mx knows with one value only; "" for those that must be absent or null.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> fixed_keys{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> fixed_keys{
     {{"is_encoder_decoder", "false"},
      {"attn_logit_softcapping", ""},
      {"final_logit_softcapping", ""},
      {"clip_qkv", ""},
      {"logit_scale", ""},
+     {"use_mrope", "false"},
      {"embedding_multiplier", ""},
      {"residual_multiplier", ""},
      {"use_bidirectional_attention", "false"}}};
@@ -354,6 +353,9 @@ void check(const config& c, const model_shape& s) {
     }
     if (s.head_size == 0 || s.head_size % 2 != 0) {
         c.fail("head_dim", fmt::format("{} is not an even number of features", s.head_size));
+    }
+    if (s.experts > most_experts) {
+        c.fail("num_experts", fmt::format("{} is more than mx reads, {}", s.experts, most_experts));
     }
     if (s.experts_used > s.experts) c.fail("num_experts_per_tok", "is more than there are");
 }
