@@ -48,7 +48,6 @@ runner declare_vectors(parser& cmd);
 runner declare_gate(parser& cmd);
 runner declare_bench(parser& cmd);
 runner declare_explain(parser& cmd);
-runner declare_selftest(parser& cmd);
 runner declare_version(parser& cmd);
 runner declare_help(parser& cmd);
 
@@ -88,10 +87,10 @@ inline constexpr std::array commands{
     command{"synth", "Convert", "checkpoints with the statistics of transformers", declare_synth},
     command{"rosetta", "Check", "where scale rules and dialects differ; who made a file",
             declare_rosetta},
-    command{"verify", "Check", "compare mx with vectors of other implementations", declare_verify},
+    command{"verify", "Check", "check this build, or vectors of other implementations",
+            declare_verify},
     command{"vectors", "Check", "write conformance vectors: safetensors, and $readmemh",
             declare_vectors},
-    command{"selftest", "Check", "check this build on this machine, in seconds", declare_selftest},
     command{"bench", "Check", "elements per second on this machine", declare_bench},
     command{"train", "Train", "a small training, bit for bit: is it stable", declare_train},
     command{"runs", "Train", "trainings compared: which became unstable, and when", declare_runs},
@@ -125,6 +124,7 @@ inline constexpr std::array renamed_commands{
     renamed_command{"accumulators", "explain accumulators"},
     renamed_command{"plan-shards", "tensors --parts N"},
     renamed_command{"fit", "study scaling-law"},
+    renamed_command{"selftest", "verify"},
     renamed_command{"project", "study speedups"},
 };
 

@@ -162,6 +162,7 @@ constexpr std::array schemas{
     fit::fit_schema,
     pages::gate_schema,
     pages::recipe_schema,
+    build_check_schema,
     presets_schema,
     shards_schema,
     training_cost_schema,

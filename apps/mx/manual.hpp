@@ -25,6 +25,7 @@ std::string accumulators_page();  ///< docs/design/gemm.md
 std::string members_schema();     ///< schemas/members.json
 
 // Schemas of documents that commands assemble.
+report::document_schema build_check_schema();
 report::document_schema presets_schema();
 report::document_schema shards_schema();
 report::document_schema training_cost_schema();

@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "libmx/io/input_paths.hpp"
 #include "libmx/io/remarks.hpp"
 #include "libmx/report/members.hpp"
 
@@ -17,11 +18,14 @@ std::vector<std::string> remarks_on(const std::vector<tensor_ref>& tensors) {
     constexpr std::size_t shown = 4;
     std::vector<std::string> all;
     std::set<const io::reader*> told;
+    std::vector<std::string> files;
     std::size_t lacking = 0;
     for (const tensor_ref& t : tensors) {
         if (!told.insert(t.file).second) continue;
         for (std::string& text : io::remarks_of(*t.file)) all.push_back(std::move(text));
+        for (auto& [path, bytes] : t.file->files()) files.push_back(path);
     }
+    for (const std::string& shards : io::missing_shards(files)) all.push_back("reads " + shards);
     for (const tensor_ref& t : tensors) {
         if (t.info().missing.empty() || ++lacking > shown) continue;
         all.push_back(fmt::format("{} lacks {}", t.info().name, t.info().missing));

@@ -10,9 +10,9 @@
 
 namespace mx::engine {
 
-/// Remarks on the files of `tensors` (io::remarks_of), and on those of them that lack what their
-/// siblings have (tensor_info::missing) or whose tensor scales are not finite: each in a line, many
-/// in one. Reads the scales.
+/// Remarks on the files of `tensors` (io::remarks_of), on shards that are missing among them, and
+/// on those of them that lack what their siblings have (tensor_info::missing) or whose tensor
+/// scales are not finite: each in a line, many in one. Reads the scales.
 std::vector<std::string> remarks_on(const std::vector<tensor_ref>& tensors);
 
 /// The scales that a tensor has one of: {"name", "operation", "value"}, or "count", "min" and "max"

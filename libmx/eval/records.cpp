@@ -317,11 +317,12 @@ section answer_of(const findings& f, const std::vector<row>& rows) {
             "- None is within 1 % of the model's perplexity by two standard errors of these "
             "tokens.");
     } else {
+        const std::string bits = report::significant_text(smallest->words.bits_per_weight, 3);
         s.notes.push_back(fmt::format(
-            "- Within 1 % of the model's perplexity, by two standard errors: {}; {} takes the "
-            "fewest bits, {} a parameter.",
-            listed(close), smallest->words.recipe,
-            report::significant_text(smallest->words.bits_per_weight, 3)));
+            "- Within 1 % of the model's perplexity, by two standard errors: {}{}", listed(close),
+            close.size() == 1 ? fmt::format(", {} bits a parameter.", bits)
+                              : fmt::format("; {} takes the fewest bits, {} a parameter.",
+                                            smallest->words.recipe, bits)));
     }
     std::vector<std::string> ties;
     const auto index = [&](const row* r) { return static_cast<std::size_t>(r - rows.data()); };

@@ -2,6 +2,7 @@
 #include "libmx/io/input_paths.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <glob.h>
 
 #include <algorithm>
@@ -65,13 +66,13 @@ std::vector<std::string> loose_shards(const std::string& directory) {
     return shards.size() < 2 ? std::vector<std::string>() : shards;
 }
 
-// "NAME-00002-of-00005.safetensors": NAME and 5, and 2.
+// "FOLDER/NAME-00002-of-00005.safetensors": FOLDER/NAME and 5, and 2.
 struct shard_name {
     std::pair<std::string, std::uint64_t> set;
     std::uint64_t number = 0;
 };
 std::optional<shard_name> parsed_shard(const std::string& path) {
-    std::string rest = fs::path(path).stem().string();
+    std::string rest = fs::path(path).replace_extension().string();
     const auto number_after = [&](std::string_view mark) -> std::optional<std::uint64_t> {
         const std::size_t at = rest.rfind(mark);
         if (at == std::string::npos) return std::nullopt;
@@ -119,22 +120,37 @@ std::vector<std::string> input_paths(const std::vector<std::string>& named) {
     return paths;
 }
 
-void require_all_shards(const std::string& folder, const std::vector<std::string>& files) {
+std::vector<std::string> missing_shards(const std::vector<std::string>& files) {
+    constexpr std::size_t named = 4;
     std::map<std::pair<std::string, std::uint64_t>, std::set<std::uint64_t>> sets;
     for (const std::string& path : files) {
         if (const auto shard = parsed_shard(path)) sets[shard->set].insert(shard->number);
     }
+    std::vector<std::string> sentences;
     for (const auto& [of, numbers] : sets) {
         // Some writers count from 0.
-        std::uint64_t missing = numbers.contains(0) ? 0 : 1;
-        const std::uint64_t end = missing + of.second;
-        while (numbers.contains(missing)) ++missing;
-        if (missing >= end) continue;
-        fail(folder,
-             fmt::format("holds {} of the {} shards of '{}' and no index: {:05} of {:05} is "
-                         "missing; fetch it, or name the files to read",
-                         numbers.size(), of.second, of.first, missing, of.second));
+        const std::uint64_t first = numbers.contains(0) ? 0 : 1;
+        const std::uint64_t beyond = numbers.count(first + of.second);
+        const std::uint64_t missing = of.second - (numbers.size() - beyond);
+        if (missing == 0) continue;
+        std::vector<std::string> names;
+        for (std::uint64_t i = 0; i < of.second && names.size() < named; ++i) {
+            if (!numbers.contains(first + i)) names.push_back(fmt::format("{:05}", first + i));
+        }
+        sentences.push_back(fmt::format(
+            "{} of the {} shards of '{}': {}{} of {:05} {} missing", of.second - missing, of.second,
+            fs::path(of.first).filename().string(), fmt::join(names, ", "),
+            missing > named ? fmt::format(" and {} more", missing - named) : "", of.second,
+            missing == 1 ? "is" : "are"));
     }
+    return sentences;
+}
+
+void require_all_shards(const std::string& folder, const std::vector<std::string>& files) {
+    const std::vector<std::string> missing = missing_shards(files);
+    if (missing.empty()) return;
+    fail(folder, fmt::format("has no index and only {}; fetch the rest, or name the files to read",
+                             missing.front()));
 }
 
 bool is_folder(const std::string& path) {

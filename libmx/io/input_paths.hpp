@@ -17,8 +17,13 @@ std::vector<std::string> matched_paths(const std::vector<std::string>& named);
 /// links without a target or in a circle, and what require_all_shards throws.
 std::vector<std::string> input_paths(const std::vector<std::string>& named);
 
-/// Refuses (base::error, input) the files of a folder without an index if they are some of several
-/// shards, NAME-0000I-of-0000N.safetensors, but not all.
+/// Of each set of shards, NAME-0000I-of-0000N with any ending, of which `files` are some, but not
+/// all: how many there are, and which are missing. "8 of the 11 shards of 'NAME': 00002, 00004,
+/// 00005 of 00011 are missing"
+std::vector<std::string> missing_shards(const std::vector<std::string>& files);
+
+/// Refuses (base::error, input) the files of a folder without an index if they lack some
+/// shards of a set.
 void require_all_shards(const std::string& folder, const std::vector<std::string>& files);
 
 /// Whether `path` is a directory, or a folder that can be listed where it is remote (remote.hpp).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharded models: NAME.safetensors.index.json in the folder of its shards.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -174,19 +175,31 @@ class sharded_reader final : public file_reader, public remarking {
   private:
     void open_shards(const std::vector<std::string>& paths, const open_options& options,
                      const index_listener& listener) {
+        if (!is_remote(file_->path())) check_shards(listener);
         shards_.resize(paths.size());
         base::task opening("opening", paths.size());
-        base::parallel_for(
-            paths.size(), opened_at_once(file_->path()), nullptr, [&](std::uint64_t i, int) {
-                const std::string& path = paths[i];
-                std::error_code ignored;
-                if (!is_remote(path) && !fs::exists(path, ignored)) {
-                    const auto shard = std::next(listener.shards.begin(), static_cast<long>(i));
-                    fail(shard->second.front(), fmt::format("its shard '{}' is missing", path));
-                }
-                shards_[i] = open_safetensors(input_file::open(path), options);
-                opening.step();
-            });
+        base::parallel_for(paths.size(), opened_at_once(file_->path()), nullptr,
+                           [&](std::uint64_t i, int) {
+                               shards_[i] = open_safetensors(input_file::open(paths[i]), options);
+                               opening.step();
+                           });
+    }
+
+    // All are there, and none is another under a second name: reading it would cost as much again.
+    void check_shards(const index_listener& listener) const {
+        std::map<std::pair<dev_t, ino_t>, const std::string*> known;
+        for (const auto& [path, names] : listener.shards) {
+            struct stat is {};
+            if (::stat(path.c_str(), &is) != 0) {
+                fail(names.front(), fmt::format("its shard '{}' is missing", path));
+            }
+            const auto [at, added] = known.emplace(std::pair(is.st_dev, is.st_ino), &path);
+            if (added) continue;
+            fail(names.front(),
+                 fmt::format("its shard '{}' is the same file as '{}'; give both one name in the "
+                             "index",
+                             path, *at->second));
+        }
     }
 
     void add_shard(std::size_t index, const std::vector<std::string>& paths,

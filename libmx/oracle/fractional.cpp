@@ -349,8 +349,10 @@ element convert(const recipe& r, const value_list& list, float x, const fraction
         const element e = parts::rounded_quotient(r, list, y, 1.0f, draw);
         return e.q == 0 ? parts::element_of(list, 0.0f) : e;
     }
-    // compressed-tensors multiplies the rounded magnitude by sign(y), which is 0 for -0.
-    if (c == convention::compressed_tensors && y == 0) return parts::element_of(list, 0.0f);
+    // compressed-tensors multiplies the rounded magnitude by sign(y), which is 0 for -0; modelopt
+    // sets the sign where y < 0.
+    const bool compares = c == convention::compressed_tensors || c == convention::modelopt;
+    if (compares && y == 0) return parts::element_of(list, 0.0f);
     if (inner_nan && std::isnan(y)) {
         // NaN is then encoded as an ordinary number.
         return parts::element_of(list, 1.5f);

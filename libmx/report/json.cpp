@@ -31,7 +31,9 @@ struct converter {
     }
     json operator()(const record& members) const {
         json out = json::object();
-        for (const auto& [name, v] : members) out[name] = to_json(v);
+        // Names differ; [] would compare each with all before it.
+        auto& to = out.get_ref<json::object_t&>();
+        for (const auto& [name, v] : members) to.push_back({name, to_json(v)});
         return out;
     }
 };

@@ -62,9 +62,8 @@ class added_tokens {
             if (first->text.size() == n) found = &*first;
             while (first != last && first->text.size() == n) ++first;
             if (n == text.size()) break;
-            const auto [begin, end] =
-                std::equal_range(first, last, text[n],
-                                 [&](const auto& a, const auto& b) { return at(a, n) < at(b, n); });
+            const auto nth = [n](const added_token& t) { return t.text[n]; };
+            const auto [begin, end] = std::ranges::equal_range(first, last, text[n], by_byte, nth);
             first = begin;
             last = end;
         }
@@ -72,10 +71,10 @@ class added_tokens {
     }
 
   private:
-    static unsigned char at(const added_token& t, std::size_t n) {
-        return static_cast<unsigned char>(t.text[n]);
+    // In the order of std::string.
+    static bool by_byte(char a, char b) {
+        return static_cast<unsigned char>(a) < static_cast<unsigned char>(b);
     }
-    static unsigned char at(char c, std::size_t) { return static_cast<unsigned char>(c); }
 
     std::vector<added_token> tokens_;
     std::array<bool, 256> begins_{};

@@ -150,8 +150,11 @@ class json_tokenizer {
         } else if (type == "Metaspace") {
             if (t_.prefix != space_prefix::never) refuse("Metaspace is after Prepend");
             const json scheme = take(step, "prepend_scheme");
-            t_.prefix = scheme == "first"   ? space_prefix::first
-                        : scheme == "never" ? space_prefix::never
+            if (scheme != "never" && scheme != "first" && scheme != "always") {
+                refuse(fmt::format("Metaspace has the prepend_scheme {}", shown(scheme)));
+            }
+            t_.prefix = scheme == "never"   ? space_prefix::never
+                        : scheme == "first" ? space_prefix::first
                                             : space_prefix::always;
             t_.escaped_spaces = t_.single_prefix = true;
             expect(step, "replacement", escaped_space);

@@ -74,7 +74,7 @@ inline constexpr std::array rooms{
         "base tensor format report scale block io codec gemm metrics engine analysis policy "
         "studies/cluster studies/compare studies/diff studies/gate studies/show pages/views pages"},
     room{"bench",
-         "base tensor format report scale block io codec metrics engine analysis gemm lab"},
+         "base tensor format report scale block io codec metrics engine analysis gemm lab eval"},
     room{"api",
          "base tensor format report scale block transform io codec gemm metrics engine analysis "
          "studies/convert studies/products"},
@@ -120,10 +120,10 @@ inline constexpr std::array oracle_may_read{
 inline constexpr std::array<std::string_view, 2> oracle_in_tests{"tests/oracle/dot.",
                                                                  "tests/long/intervals."};
 
-/// The files of the apps that may name the oracle: `mx analyze --exact` and `mx selftest`.
-inline constexpr std::array<std::string_view, 3> oracle_users{
-    "apps/mx/commands/analyze_exact.cpp", "apps/mx/oracle_recipe.hpp",
-    "apps/mx/commands/selftest_recipes.cpp"};
+/// The files of the apps that may name the oracle: `mx analyze --exact` and `mx verify --exact`.
+inline constexpr std::array<std::string_view, 3> oracle_users{"apps/mx/commands/analyze_exact.cpp",
+                                                              "apps/mx/oracle_recipe.hpp",
+                                                              "apps/mx/commands/verify_exact.cpp"};
 
 /// Headers that begin with `prefix` may be included only by files whose path begins with one of
 /// the `places` (separated by spaces) and ends with `ending`.

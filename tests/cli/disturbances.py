@@ -354,6 +354,29 @@ class Limits(Disturbed):
         mib = [m << 20 for m in (range(20, 400, 6) if ARGS.rounds else (60, 90, 130, 300))]
         self.sweep('AS', mib)
 
+    @unittest.skipUnless(RELEASE, 'sanitizers map more')
+    def test_address_space_to_start(self):
+        """From what is too little to load the libraries to what is enough."""
+        def started(kib):
+            run = self.start('tensors', MODEL, preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_AS, (kib << 10, kib << 10)))
+            said = run.communicate()[1].decode(errors='replace')
+            return None if run.returncode == 127 or run.returncode == -signal.SIGKILL else (run.returncode, said)
+
+        low, high = 0, 400 << 10
+        while high - low > 16:
+            middle = (low + high) // 2
+            low, high = (middle, high) if started(middle) is None else (low, middle)
+        codes = collections.Counter()
+        for kib in range(high, high + (10 << 10), 16 if ARGS.rounds else 128):
+            code, said = started(kib) or (127, '')
+            codes[code] += 1
+            self.assertIn(code, (0, 3, 4, 127), f'{kib} KiB: {said}')
+            if code in (3, 4):
+                self.one_line(said)
+        self.assertGreater(codes[4], 0)
+        self.assertGreater(codes[0], 0)
+
 
 class Environments(Disturbed):
     def test_outputs_do_not_depend_on_them(self):

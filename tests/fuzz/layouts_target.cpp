@@ -403,6 +403,7 @@ void try_input(const std::uint8_t* data, std::size_t size) {
         files.push_back(io::open_safetensors(io::input_file::open(path), {}));
         const auto view = engine::make_view(files, any_view(from));
         if (!view) return;
+        check_occupied(*view);
         for (std::size_t i = 0; i < view->tensors().size(); ++i) {
             try {
                 read_tensor(from, *view, i, largest_tensor);

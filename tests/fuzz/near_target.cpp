@@ -137,11 +137,12 @@ class author {
     std::uint64_t calls_ = 0, hits_ = 0;
 };
 
-// A file in the making: its tensors, its bytes, and the files beside it.
+// A file in the making: its tensors, the files beside it, and what the user says of it.
 struct model {
     author& by;
     std::vector<written_tensor> tensors;
     folder& place;
+    io::open_options options;
 };
 
 std::string content(choices& from, std::uint64_t size) {
@@ -572,6 +573,21 @@ std::string write_onnx(model& m) {
                        .all());
 }
 
+// --- raw binary
+
+std::string write_raw(model& m) {
+    m.tensors.resize(1);
+    written_tensor& t = m.tensors.front();
+    t.name = "input";
+    std::vector<std::uint64_t> extents = t.extents;
+    for (std::uint64_t& e : extents) e = m.by.number(e);
+    m.options.shape = m.by.text(extents.empty() ? "-" : fmt::format("{}", fmt::join(extents, "x")));
+    m.options.dtype = m.by.text(std::string(tensor::row_of(t.type).name));
+    const std::uint64_t before = m.by.below(20);
+    m.options.offset = m.by.number(before);
+    return m.by.file(std::string(static_cast<std::size_t>(before), 'x') + m.by.part(t.bytes));
+}
+
 /// THE LIST of these programs; CMakeLists.txt reads the names. HDF5 and Keras files are read by a
 /// child process, which only reader_target.cpp tries.
 struct writer {
@@ -613,6 +629,11 @@ const std::vector<writer> writers{
            write_onnx,
            {dtype::f32, dtype::f16, dtype::bf16, dtype::i8, dtype::f4, dtype::f8_e4m3, dtype::i64},
            "input.onnx"},
+    writer{"raw",
+           write_raw,
+           {dtype::f32, dtype::bf16, dtype::f4, dtype::f6_e3m2, dtype::f8_e4m3, dtype::i64,
+            dtype::c64},
+           "input.bin"},
 };
 
 // A sound file has the tensors that were written.
@@ -639,7 +660,7 @@ void try_input(const std::uint8_t* data, std::size_t size) {
     author by(from);
     const auto as = std::ranges::find_if(writers, [](const writer& w) { return w.name == format; });
     require(as != writers.end(), "a writer of this format");
-    model m{by, {}, place};
+    model m{by, {}, place, {}};
     for (std::uint64_t left = 1 + from.below(4); left > 0; --left) {
         m.tensors.push_back(any_tensor(from, fmt::format("w{}.weight", left), from.of(as->types)));
     }
@@ -648,12 +669,13 @@ void try_input(const std::uint8_t* data, std::size_t size) {
         std::ranges::find_if(io::reader_formats, [](auto& f) { return f.name == format; });
     std::unique_ptr<io::reader> opened;
     try {
-        opened = reader->open(io::input_file::open(path), {});
+        opened = reader->open(io::input_file::open(path), m.options);
     } catch (const base::error& e) {  // refused, which is an answer
         if (by.sound()) fmt::print(stderr, "{}\n", e.message());
         require(!by.sound(), "a sound file is read");
         return;
     }
+    check_occupied(*opened);
     if (by.sound()) return compare(from, *opened, m.tensors);
     for (std::size_t i = 0; i < std::min<std::size_t>(opened->tensors().size(), 64); ++i) {
         try {

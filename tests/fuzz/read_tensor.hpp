@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How structure-aware programs read a tensor.
+// How programs read a tensor, and what holds of all tensors of a model.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,16 @@
 #include "tests/fuzz/choices.hpp"
 
 namespace mx::fuzz {
+
+/// The bytes that the tensors occupy are at most those of their files.
+inline void check_occupied(const io::reader& model) {
+    std::uint64_t left = 0;
+    for (const auto& [path, bytes] : model.files()) left += bytes;
+    for (const io::tensor_info& t : model.tensors()) {
+        require(t.occupied_bytes() <= left, "tensors occupy no more than their files");
+        left -= t.occupied_bytes();
+    }
+}
 
 inline std::string read_bytes(const io::byte_source& source, std::uint64_t at,
                               std::uint64_t count) {

@@ -20,6 +20,7 @@
 #include "libmx/io/readers.hpp"
 #include "libmx/io/widen.hpp"
 #include "tests/fuzz/choices.hpp"
+#include "tests/fuzz/read_tensor.hpp"
 #include "tests/fuzz/reader_target.hpp"
 
 namespace mx::fuzz {
@@ -79,7 +80,7 @@ void read_some(const io::byte_source& source, const io::tensor_info& info, std::
     io::widen(info.type, bytes, 0, values);
 }
 
-void read_tensor(const io::reader& model, std::size_t index) {
+void read_ends(const io::reader& model, std::size_t index) {
     const io::tensor_info& info = model.tensors()[index];
     const auto elements = tensor::element_count(info.shape);
     require(elements && *elements == info.elements, "elements are those of the shape");
@@ -99,7 +100,7 @@ void read_views(std::unique_ptr<io::reader> model) {
         if (!view) return;
         for (std::size_t i = 0; i < std::min(view->tensors().size(), tensors_read); ++i) {
             try {
-                read_tensor(*view, i);
+                read_ends(*view, i);
             } catch (const base::error&) {  // refused, which is an answer
             }
         }
@@ -130,9 +131,10 @@ void try_input(const std::uint8_t* data, std::size_t size) {
         }
         try {
             auto model = f.open(io::input_file::open(place.write(f.ending, data, size)), options);
+            check_occupied(*model);
             for (std::size_t i = 0; i < std::min(model->tensors().size(), tensors_read); ++i) {
                 try {
-                    read_tensor(*model, i);
+                    read_ends(*model, i);
                 } catch (const base::error&) {  // refused, which is an answer
                 }
             }

@@ -146,12 +146,13 @@ TEST_CASE("shards without an index are read if all of them are there", "[sharded
     const scratch_dir dir;
     const auto name = [&](int i) { return dir / fmt::format("m-{:05}-of-00003.safetensors", i); };
     shard(name(3), {{"c", "third"}});
-    has(open_error(dir.path()), "holds 1 of the 3 shards of 'm' and no index: 00001 of 00003 is");
+    has(open_error(dir.path()),
+        "has no index and only 1 of the 3 shards of 'm': 00001, 00002 of 00003 are missing; fetch");
     CHECK(io::open_model(name(3))->tensors().size() == 1);  // named by the user
     shard(name(1), {{"a", "first"}});
     const auto paths = [&] { return io::input_paths({dir.path()}); };
     has(error_of(base::error_kind::input, [&] { paths(); }),
-        "holds 2 of the 3 shards of 'm' and no index: 00002 of 00003 is missing");
+        "has no index and only 2 of the 3 shards of 'm': 00002 of 00003 is missing");
     shard(name(2), {{"b", "second"}});
     CHECK(paths().size() == 3);
     // Of another set; and numbers from 0.
@@ -160,6 +161,34 @@ TEST_CASE("shards without an index are read if all of them are there", "[sharded
     shard(dir / "n-00000-of-00002.safetensors", {{"o", "x"}});
     shard(dir / "extra.safetensors", {{"e", "x"}});
     CHECK(paths().size() == 6);
+}
+
+TEST_CASE("shards that are missing among named files are counted", "[sharded]") {
+    using list = std::vector<std::string>;
+    CHECK(io::missing_shards({"a/m-00001-of-00002.gguf", "a/m-00002-of-00002.gguf", "x-y-of-3"})
+              .empty());
+    CHECK(io::missing_shards({"m-0-of-2.npz", "m-1-of-2.npz", "m-2-of-2.npz"}).empty());
+    CHECK(io::missing_shards({"a/m-00001-of-00002.gguf", "b/m-00002-of-00002.gguf"}) ==
+          list{"1 of the 2 shards of 'm': 00002 of 00002 is missing",
+               "1 of the 2 shards of 'm': 00001 of 00002 is missing"});
+    CHECK(io::missing_shards({"m-2-of-18446744073709551615.pt"}) ==
+          list{"1 of the 18446744073709551615 shards of 'm': 00001, 00003, 00004, 00005 and "
+               "18446744073709551610 more of 18446744073709551615 are missing"});
+}
+
+TEST_CASE("two shards of an index are two files", "[sharded]") {
+    const scratch_dir dir;
+    shard(dir / "a.safetensors", {{"a", "first"}, {"b", "second"}});
+    const std::string index = dir / "m.safetensors.index.json";
+    std::ofstream(index) << R"({"weight_map":{"a":"a.safetensors","b":"b.safetensors"}})";
+    std::filesystem::create_hard_link(dir / "a.safetensors", dir / "b.safetensors");
+    has(open_error(index), "b.safetensors' is the same file as '");
+    std::filesystem::remove(dir / "b.safetensors");
+    std::filesystem::create_symlink("a.safetensors", dir / "b.safetensors");
+    has(open_error(index), "b.safetensors' is the same file as '");
+    std::filesystem::remove(dir / "b.safetensors");
+    std::filesystem::copy_file(dir / "a.safetensors", dir / "b.safetensors");
+    CHECK(io::open_model(index)->tensors().size() == 2);
 }
 
 TEST_CASE("while shards are replaced, their index says so", "[sharded]") {

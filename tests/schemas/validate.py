@@ -67,7 +67,7 @@ COMMANDS = [
     ("explain e8m0 0 255 --json {json}", "codes"),
     ("explain policy --json {json}", "policy"),
     ("explain policy training --target b200 --json {json}", "policy"),
-    ("selftest --json {json} --quiet", "selftest"),
+    ("verify --json {json} --quiet", "build-check"),
     ("tensors tiny.safetensors --json {json}", "tensors"),
     ("tensors packed.safetensors --json {json}", "tensors"),
     ("show tiny.safetensors -r nvfp4 --worst 2 --json {json} --html s.html --quiet", "show"),

@@ -12,6 +12,7 @@
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/glob.hpp"
 #include "libmx/base/parallel.hpp"
+#include "libmx/bench/model_throughput.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/io/dtype_names.hpp"
 
@@ -44,6 +45,7 @@ struct bench_options {
     bench::throughput_request request;
     std::optional<double> seconds;
     bool products = false, trainings = false, roads = false;
+    std::string model;
     std::vector<std::string> chosen_roads;
     std::vector<std::string> models;
     std::vector<std::size_t> mnk;
@@ -108,7 +110,29 @@ int run_trainings(const bench_options& o) {
     outputs to(o.out, {});
     const auto rates = bench::measure_training_throughput(
         request, &interrupted(), progress_bar(o.quiet, progress_unit::none));
-    to.finish(training_bench_document(request, rates), o.quiet);
+    to.finish(training_bench_document(
+                  rates, false,
+                  "Steps: width 512, depth 4, batch 512, all six operands in the recipe; seeds: "
+                  "width 64, depth 4, batch 64, side by side."),
+              o.quiet);
+    return exit_code::fine;
+}
+
+int run_models(const bench_options& o) {
+    bench::model_throughput_request request;
+    request.model = o.model;
+    request.threads = threads_of(o.threads);
+    request.backend = chosen_backend(o.backend).name;
+    request.seconds = o.seconds.value_or(request.seconds);
+    outputs to(o.out, {o.model});
+    const auto rates = bench::measure_model_throughput(request, &interrupted(),
+                                                       progress_bar(o.quiet, progress_unit::none));
+    to.finish(
+        training_bench_document(
+            rates, true,
+            "512 tokens, or the model's context, in one window, weights read from the file. A "
+            "recipe, for weights and inputs, runs beside the model as it is: both passes count."),
+        o.quiet);
     return exit_code::fine;
 }
 
@@ -154,6 +178,7 @@ int run_roads(const bench_options& o) {
 int run_bench(const bench_options& o) {
     if (o.products) return run_products(o);
     if (o.trainings) return run_trainings(o);
+    if (!o.model.empty()) return run_models(o);
     if (o.roads) return run_roads(o);
     bench::throughput_request request = o.request;
     request.seconds = o.seconds.value_or(request.seconds);
@@ -205,13 +230,22 @@ void declare_trainings(parser& cmd, bench_options& o) {
     }
 }
 
+void declare_models(parser& cmd, bench_options& o) {
+    cmd.group("Language models");
+    option* models = cmd.add_option("--eval MODEL", o.model, "measure 'mx eval' of this model");
+    for (const char* name : {"FILE", "--recipe", "--dtype", "--elements", "--histograms",
+                             "--together", "--gemm", "--train"}) {
+        models->excludes(cmd.get_option(name));
+    }
+}
+
 void declare_roads(parser& cmd, bench_options& o) {
     cmd.group("Roads");
     option* roads = cmd.add_flag(
         "--roads", o.roads,
         "measure every group of recipes and every command that quantizes, alternating in one run");
     for (const char* name :
-         {"FILE", "--recipe", "--histograms", "--together", "--gemm", "--train"}) {
+         {"FILE", "--recipe", "--histograms", "--together", "--gemm", "--train", "--eval"}) {
         roads->excludes(cmd.get_option(name));
     }
     cmd.add_option("--road GLOB", o.chosen_roads,
@@ -244,6 +278,7 @@ runner declare_bench(parser& cmd) {
                  "measure all recipes in one pass as well, next to a pass for each");
     declare_products(cmd, *o);
     declare_trainings(cmd, *o);
+    declare_models(cmd, *o);
     declare_roads(cmd, *o);
     declare_outputs(cmd, o->out);
     cmd.group("Run");
@@ -262,7 +297,8 @@ runner declare_bench(parser& cmd) {
         "the same run with the same number of threads. With --backend cuda also measures values "
         "in GPU memory, compared with the bandwidth of that memory and of copies to it. With "
         "--gemm: multiply-adds per second of emulated matrix products. With --train: steps of 'mx "
-        "train proxy'. With --roads: one table of every group of recipes and every command, each "
+        "train proxy'; with --eval, 'mx eval' of a model. With --roads: one table of every group "
+        "of recipes and every command, each "
         "compared with mxfp4 and with the limit of memory.");
     cmd.examples(
         "mx bench\n"

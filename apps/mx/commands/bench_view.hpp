@@ -16,8 +16,9 @@ report::document bench_document(const bench::throughput_request& request,
 report::document product_bench_document(const bench::product_throughput_request& request,
                                         const std::vector<bench::product_rate>& rates);
 
-/// For `mx bench --train`.
-report::document training_bench_document(const bench::training_throughput_request& request,
-                                         const std::vector<bench::training_rate>& rates);
+/// For `mx bench --train`, and with `tokens` for `--eval`: of what is done per second; `note` says
+/// what was timed.
+report::document training_bench_document(const std::vector<bench::training_rate>& rates,
+                                         bool tokens, const std::string& note);
 
 }  // namespace mx::app

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/mx/commands/verify_build.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
@@ -26,6 +27,8 @@ struct verify_command {
     std::string recipe;
     std::string accumulator;
     std::size_t show = 10;
+    std::uint64_t seed = 0;
+    bool exact = false;
     int threads = 0;
     output_options out;
     bool quiet = false;
@@ -252,7 +255,20 @@ subjects subjects_of(const std::vector<std::string>& given) {
     return s;
 }
 
+int verify_this_build(const verify_command& o) {
+    if (!o.accumulator.empty()) refuse("--accumulate is about vectors: name their files");
+    outputs to(o.out, {});
+    build_check what{{}, o.seed, o.exact, o.show, o.threads, o.quiet};
+    if (!o.recipe.empty()) what.recipes = {codec::parse_recipe(o.recipe)};
+    const report::document d = check_build(what);
+    to.finish(d, o.quiet);
+    const bool same = *report::member<std::int64_t>(d.tail, "difference_count") == 0;
+    return same ? exit_code::fine : exit_code::difference;
+}
+
 int run_verify(const verify_command& o) {
+    if (o.paths.empty()) return verify_this_build(o);
+    if (o.exact) refuse("--exact is about this build: leave out {}", o.paths.front());
     const auto [paths, trainings] = subjects_of(o.paths);
     std::vector<std::string> read = paths;
     read.insert(read.end(), trainings.begin(), trainings.end());
@@ -303,17 +319,21 @@ std::string kinds_text() {
 runner declare_verify(parser& cmd) {
     const auto o = std::make_shared<verify_command>();
     cmd.group("Input");
-    cmd.add_option(
-           "VECTORS", o->paths,
-           "vector files (safetensors with metadata), or folders of them; or the folder of a "
-           "recorded training run")
-        ->required();
+    cmd.add_option("VECTORS", o->paths,
+                   "vector files (safetensors with metadata), or folders of them; or the folder of "
+                   "a recorded training run; none: this build is checked");
     cmd.add_option("-r,--recipe RECIPE", o->recipe,
                    "recipe instead of that of the metadata; elements and stochastic files use its "
-                   "element format");
+                   "element format; without VECTORS: only this one");
     cmd.add_option("--accumulate MODEL", o->accumulator,
                    "accumulator model instead of that of the metadata, for matrix instructions "
                    "(mx explain accumulators)");
+    cmd.group("This build");
+    cmd.add_flag("--exact", o->exact,
+                 "without VECTORS: also the reference against an oracle in exact rationals (in "
+                 "builds with it)");
+    cmd.add_option("--seed N", o->seed, "without VECTORS: seed of the sample of blocks")
+        ->not_negative();
     cmd.group("Run");
     cmd.add_option("--threads N", o->threads, "worker threads; the output does not depend on it")
         ->in_range(1, 4096);
@@ -329,10 +349,13 @@ runner declare_verify(parser& cmd) {
         "instructions their bits count as well); +0 and -0 differ. Where a recording of a matrix "
         "instruction differs, or nothing models it, the model that fits best is named, and --json "
         "has the operands. Recorded trainings are replayed, and held to bounds. Exit code 0 when "
-        "all is equal, 1 when anything differs. " +
+        "all is equal, 1 when anything differs. Without files it checks this build on this "
+        "machine: every backend against the portable reference, under recipes of every preset, "
+        "rule, rounding and dialect, over a seeded sample of blocks that are hard to quantize. " +
         kinds_text());
     cmd.examples(
-        "mx verify datasets/vectors/blocks\nmx verify captured.safetensors --recipe "
+        "mx verify\nmx verify --exact --seed 20\nmx verify datasets/vectors/blocks\nmx verify "
+        "captured.safetensors --recipe "
         "mxfp4:scale=rceil,dialect=torchao\nmx verify datasets/vectors/training\nmx verify mma/ "
         "--accumulate sm100.mxf8f6f4:fraction_bits=24\nmx verify vectors/ --top 50 --json "
         "differences.json\n");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <string>
 
 #include "libmx/report/cells.hpp"
 #include "libmx/report/colored_table.hpp"
+#include "libmx/report/json_line.hpp"
 #include "libmx/report/text.hpp"
 #include "libmx/report/writers.hpp"
 #include "tests/catch.hpp"
@@ -55,6 +57,16 @@ TEST_CASE("A table that is too wide wraps its texts to narrow columns") {
         CHECK(end - at <= 40);
         at = end + 1;
     }
+}
+
+TEST_CASE("JSON of a record takes time in proportion to its members") {
+    record r;
+    for (int i = 0; i < 100000; ++i) r.emplace_back(std::to_string(1000000 + i), integer(i));
+    const std::clock_t before = std::clock();
+    const std::string json = json_line(r);
+    CHECK(std::clock() - before < 5 * CLOCKS_PER_SEC);
+    CHECK(json.starts_with(R"({"1000000":0,"1000001":1,)"));
+    CHECK(json.ends_with(R"("1099999":99999})"));
 }
 
 }  // namespace

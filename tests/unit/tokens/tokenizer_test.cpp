@@ -276,6 +276,16 @@ TEST_CASE("parts of tokenizer.json that change ids are refused by name", "[token
     has(with("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {bytes, split}}}),
         "its pre-tokenizer Split is after ByteLevel");
     has(with("/pre_tokenizer", {{"type", "Metaspace"}}), "Metaspace is after Prepend");
+    const json metaspace = document(vectors("cases")[10], vectors("tables"));
+    const auto with_metaspace = [&](const char* member, const json& value) {
+        json changed = metaspace;
+        changed["pre_tokenizer"][member] = value;
+        return refused(dir.file("tokenizer.json", changed.dump()));
+    };
+    has(with_metaspace("replacement", "_"), "its replacement is _, which mx does not follow");
+    has(with_metaspace("split", true), "its split is true");
+    has(with_metaspace("prepend_scheme", "last"), "Metaspace has the prepend_scheme last");
+    has(with_metaspace("new", 1), "its Metaspace has the new 1");
     has(with("/post_processor", {{"type", "BertProcessing"}}), "its BertProcessing puts other");
     has(with("/post_processor/single/1", sound["post_processor"]["single"][0]),
         "its TemplateProcessing puts other tokens than BOS before a text");
