@@ -129,3 +129,13 @@ mkdir formats
 cp "$here"/../io/data/gguf* "$here"/../io/data/onnx* "$here"/../io/data/keras* formats/
 cp "$here"/../io/data/deepseek_v4.safetensors "$here"/../io/data/layouts.safetensors \
     "$here"/../io/data/gguf_blocks.gguf formats/
+
+# A language model of random weights (datasets/vectors/README.md), and 40 token ids.
+mkdir lm
+cp "$here"/../../datasets/vectors/eval/llama/config.json \
+    "$here"/../../datasets/vectors/eval/llama/model.safetensors lm/
+hex 0300 1300 2d00 5100 1f00 5700 3900 2500 1b00 1b00 2500 3900 5700 1f00 5100 2d00 1300 0300 5d00 \
+    0100 0f00 2700 4900 1500 4b00 2b00 1500 0900 0700 0f00 2100 3d00 0300 3300 0d00 5100 3f00 3700 \
+    3900 4500 >data
+safetensors '{"ids":{"dtype":"U16","shape":[40],"data_offsets":[0,80]}}' data >ids.safetensors
+rm data
