@@ -39,6 +39,15 @@ def analyzed(source):
     return libmx.analyze(source, ["mxfp4", "nvfp4"], decompose=True, histograms=True, threads=2)._text
 
 
+def with_wide_scales():
+    q = libmx.quantize(X, "fp8_1x128")
+    q.scales = WIDE_SCALES
+    with np.errstate(over="ignore"):
+        return q.dequantize(), q.dequantize(np.float16), q.dequantize(np.float64)
+
+
+WIDE = TINY.astype(np.float64)
+WIDE_SCALES = libmx.quantize(X, "fp8_1x128").scales.astype(np.float64) * (1 + 2.0 ** -30)
 HALF = np.float16([[1.1 ** i for i in range(64)]])
 FILE = None
 FUNCTIONS = {
@@ -48,6 +57,8 @@ FUNCTIONS = {
     "round trip": lambda: libmx.quantize(TINY, "nvfp4").dequantize(),
     "fake_quantize": lambda: libmx.fake_quantize(X, "mxfp8", threads=2),
     "fake_quantize of half": lambda: libmx.fake_quantize(HALF, "mxint8"),
+    "fake_quantize of double": lambda: libmx.fake_quantize(WIDE, "mxfp8", threads=2),
+    "dequantize to other types": with_wide_scales,
     "cast": lambda: libmx.cast(X, "e5m2", threads=2),
     "matmul": lambda: libmx.matmul(SMALL, SMALL.T, "mxfp8", "fp32.fma"),
     "statistics": statistics,
@@ -107,12 +118,18 @@ def test_the_callers_mode_changes_nothing(function):
 def test_flushed_subnormals_of_pytorch():
     torch = pytest.importorskip("torch")
     x = torch.from_numpy(X.copy())
+    wide = torch.from_numpy(WIDE.copy())
     one_op = torch.full((1,), 2.0 ** -130)
-    expected = libmx.fake_quantize(x, "mxfp8", threads=2).numpy().tobytes(), analyzed({"x": x})
+
+    def results():
+        return [libmx.fake_quantize(of, "mxfp8", threads=2).numpy().tobytes() for of in (x, wide)] + [
+            analyzed({"x": x})]
+
+    expected = results()
     if not torch.set_flush_denormal(True):
         pytest.skip("not here")
     try:
-        found = libmx.fake_quantize(x, "mxfp8", threads=2).numpy().tobytes(), analyzed({"x": x})
+        found = results()
         still = float((one_op * 1).item())
     finally:
         torch.set_flush_denormal(False)

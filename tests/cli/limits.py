@@ -19,7 +19,6 @@ import zipfile
 MX = pathlib.Path(sys.argv[1]).resolve()
 VERSION = subprocess.run([MX, 'version'], capture_output=True, text=True).stdout
 RELEASE = 'build type' in VERSION and 'Release' in VERSION
-MEMORY = 1 << 30
 SECONDS = 10 if RELEASE else 100
 
 # Pickles -------------------------------------------------------------------------------------------
@@ -166,9 +165,11 @@ class Limits(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
 
+    memory = 1 << 30
+
     def limits(self):
         if RELEASE:  # sanitizers map more
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            resource.setrlimit(resource.RLIMIT_AS, (self.memory, self.memory))
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
     def run_mx(self, *words):
@@ -281,6 +282,17 @@ class Limits(unittest.TestCase):
         done = self.run_mx('tensors', 'a.safetensors')
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreaterEqual(done.stdout.count(b'1x32'), 40000)
+
+    def test_many_tensors(self):
+        self.memory = 250 << 20
+        tensors = b''.join(field(5, field(1, 0) + field(2, 1) + field(8, b'%x' % i))
+                           for i in range(1 << 16))
+        (self.folder / 'a.onnx').write_bytes(field(1, 8) + field(2, b'x') + field(7, tensors))
+        done = self.run_mx('tensors', 'a.onnx')
+        if b'without Protobuf' in done.stderr:
+            self.skipTest('mx does not read ONNX files here')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreaterEqual(done.stdout.count(b'F32'), 1 << 16)
 
     def test_distributed(self):
         long = integers((1,) * 10000) + b'q\x07'

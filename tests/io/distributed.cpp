@@ -154,7 +154,7 @@ TEST_CASE("distributed: false metadata", "[distributed][hostile]") {
     has(refused(metadata({4}, {{{huge}, {huge}}})), "reaches beyond the tensor");
     has(refused(metadata({4}, {{{0, 0}, {4, 1}}})), "another number of axes");
     has(refused(metadata({huge, huge}, {})), "its extents are too large");
-    has(refused(metadata({4}, {{{0}, {-1}}})), "not described as in PyTorch");
+    has(refused(metadata({4}, {{{0}, {-1}}})), "lists its sizes not as PyTorch does");
     for (const char* path : {"../a.distcp", "/etc/passwd", "x/../../y", ""}) {
         has(refused(metadata({4}, {{{0}, {4}, path}})), "is outside the directory");
     }

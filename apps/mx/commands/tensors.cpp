@@ -10,6 +10,7 @@
 #include "libmx/engine/roles.hpp"
 #include "libmx/engine/share.hpp"
 #include "libmx/engine/skip.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
@@ -87,15 +88,28 @@ std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& 
     return rows;
 }
 
+// Of the record of a tensor, what the table shows: a checkpoint may have many.
+report::record shown_of(report::record r, bool role_known) {
+    constexpr std::array<std::string_view, 11> members{"file",     "tensor", "dtype",       "shape",
+                                                       "elements", "bytes",  "layout",      "note",
+                                                       "role",     "k",      "tensor_scale"};
+    std::erase_if(r, [&](const auto& member) {
+        return std::ranges::find(members, member.first) == members.end();
+    });
+    if (!role_known) pages::show(r, "role", report::text_of(r, "role") + "?");
+    r.shrink_to_fit();
+    return r;
+}
+
 // Why products sum over these axes, each reason once with the first tensor that it is of.
-void add_reasons(const std::vector<report::record>& rows, std::vector<std::string>& notes) {
+void add_reasons(const report::record_list& rows, std::vector<std::string>& notes) {
     struct reason {
         std::string why, first;
         std::size_t tensors = 0;
     };
     std::vector<reason> reasons;
     base::text_map<std::size_t> places;
-    for (const report::record& r : rows) {
+    for (const report::record r : rows) {
         const std::string why = report::text_of(r, "why_k");
         if (why.empty()) continue;
         const auto [at, added] = places.emplace(why, reasons.size());
@@ -222,24 +236,19 @@ int run_tensors(const tensors_options& o) {
     report::document d;
     d.head = pages::document_head("mx.tensors/1");
     d.head.emplace_back("inputs", input_list(model.files()));
-    std::vector<report::record> rows, shown;
+    std::vector<report::record> shown;
     bool noted = false;
     bool decoded = false;
     bool scaled = false;
     for (const engine::tensor_ref& t : tensors) {
         const engine::found_role role = roles.find(t.info());
-        rows.push_back(tensor_record(t, role));
-        shown.push_back(rows.back());
-        for (auto& [member, value] : shown.back()) {
-            if (member == "role" && !role.known) value = std::string(role.name) + "?";
-        }
+        report::record r = tensor_record(t, role);
+        d.results.push_back(r);
+        scaled = scaled || !report::text_of(r, "tensor_scale").empty();
+        shown.push_back(shown_of(std::move(r), role.known));
         noted = noted || !engine::why_left_out(t.info()).empty();
         decoded = decoded || !t.info().layout.empty();
-        const auto* const scale =
-            std::get_if<std::string>(report::find(rows.back(), "tensor_scale"));
-        scaled = scaled || !scale->empty();
     }
-    d.results = rows;
     const std::vector<std::string> remarks = engine::remarks_on(tensors);
     if (!remarks.empty()) d.tail.emplace_back("remarks", report::to_list(remarks));
     std::vector<report::record> metadata = metadata_records(model);
@@ -256,7 +265,7 @@ int run_tensors(const tensors_options& o) {
                             std::move(shown),
                             {},
                             notes_on(tensors)};
-    add_reasons(rows, listing.notes);
+    add_reasons(d.results, listing.notes);
     if (decoded) listing.columns.insert(listing.columns.begin() + 2, {"layout", "stored as"});
     if (scaled) listing.columns.push_back({"tensor_scale", "tensor scale"});
     if (noted) listing.columns.push_back({"note", "note"});

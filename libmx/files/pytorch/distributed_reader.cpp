@@ -99,9 +99,10 @@ class metadata_reader {
                                        const std::string& tensor) const {
         const auto found = extents_of(graph_, graph_.attribute(object, name));
         if (!found) {
-            fail(tensor, fmt::format("its {} are not described as in PyTorch, or have more than {} "
-                                     "axes",
-                                     name, axes_limit));
+            fail(tensor,
+                 fmt::format("the metadata lists its {} not as PyTorch does, or for more than "
+                             "{} axes",
+                             name, axes_limit));
         }
         return *found;
     }

@@ -14,7 +14,8 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from . import _libmx
-from ._arrays import as_view, bits_of, is_torch, like, narrow_type, of_bits, require_memory
+from ._arrays import (as_view, bits_of, converted, is_torch, like, narrow_type, of_bits,
+                      require_memory)
 from ._documents import (Analysis, Document, Gate, Model, Texts, dumps_of, gate, name_of, open,
                          reading_options, report, results_of, sha256_of, source_of, texts)
 
@@ -118,7 +119,7 @@ class Blocks:
             _flat(() if self.offsets is None else self.offsets, np.uint16),
             self.tensor_scale if one else None,
             _flat(() if one else self.tensor_scale, np.float32), threads)
-        return y if dtype is None else y.astype(dtype)
+        return y if dtype is None else converted(y, dtype)
 
 
 def _array(x: Any) -> np.ndarray[Any, Any]:
@@ -128,7 +129,7 @@ def _array(x: Any) -> np.ndarray[Any, Any]:
 
 
 def _flat(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
-    return np.ascontiguousarray(_array(x), dtype).reshape(-1)
+    return np.ascontiguousarray(converted(_array(x), dtype)).reshape(-1)
 
 
 def quantize(x: Any, r: RecipeLike, name: str = "", threads: int = 0) -> Blocks:

@@ -162,18 +162,28 @@ def bits_of(out: Any, x: Any) -> Any:
     return out if out.dtype == np.float32 else out.view(np.int16)
 
 
+def converted(y: Any, dtype: Any) -> Any:
+    """y, an array of NumPy, in `dtype`: rounded to nearest even, with subnormals, whatever the mode of
+    the caller's arithmetic."""
+    with _libmx.PlainArithmetic():
+        return np.asarray(y).astype(dtype, copy=False)
+
+
 def like(x: Any, y: Any) -> Any:
     """Results in the library and floating type of x: `y` has this type already, or its bits, or is
     float32, which stays for integers."""
     if is_torch(x):
         torch = _torch()
-        t = torch.from_numpy(y)
         if y.dtype == np.int16:
-            return t.view(torch.bfloat16)
-        return t.to(x.dtype) if x.dtype.is_floating_point else t
+            return torch.from_numpy(y).view(torch.bfloat16)
+        if x.dtype == torch.float64:  # PyTorch's threads may have the caller's mode
+            y = converted(y, np.float64)
+        t = torch.from_numpy(y)
+        with _libmx.PlainArithmetic():
+            return t.to(x.dtype) if x.dtype.is_floating_point else t
     if isinstance(x, (np.ndarray, np.generic)):
         if y.dtype == np.int16:
             return y.view(x.dtype)
         if x.dtype.kind == "f" or _names.get(x.dtype.name, "").startswith(("BF", "F")):
-            return y.astype(x.dtype, copy=False)
+            return converted(y, x.dtype)
     return y

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,6 +58,16 @@ using array = nb::ndarray<nb::ro, nb::device::cpu>;
 
 // Results depend on no mode of the caller's arithmetic.
 const nb::call_guard<mx::base::floating_point_environment> plain;
+
+// The same as a context, for conversions by NumPy and PyTorch.
+class plain_arithmetic {
+  public:
+    void enter() { ours_.emplace(); }
+    void exit(const nb::args&) { ours_.reset(); }
+
+  private:
+    std::optional<mx::base::floating_point_environment> ours_;
+};
 
 // A NumPy array that owns `values`.
 template <typename T>
@@ -747,6 +758,11 @@ NB_MODULE(_libmx, m) {
     PyObject* const error = PyErr_NewException("libmx.Error", PyExc_ValueError, nullptr);
     m.attr("Error") = nb::borrow(error);
     nb::register_exception_translator(translate, error);
+
+    nb::class_<plain_arithmetic>(m, "PlainArithmetic")
+        .def(nb::init<>())
+        .def("__enter__", &plain_arithmetic::enter)
+        .def("__exit__", &plain_arithmetic::exit);
 
     nb::class_<mx::recipe>(m, "Recipe")
         .def(

@@ -15,6 +15,13 @@ class Error(ValueError):
     offset: int | None
 
 
+class PlainArithmetic:
+    def __init__(self) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *args) -> None: ...
+
 class Recipe:
     def __init__(self, arg: str, /) -> None: ...
 
