@@ -299,6 +299,22 @@ TEST_CASE("parts of tokenizer.json that change ids are refused by name", "[token
     }
 }
 
+TEST_CASE("of added tokens that begin alike, the longest is found", "[tokens]") {
+    const scratch_dir dir;
+    json words = document(vectors("cases")[9], vectors("tables"));
+    const auto next = static_cast<std::uint32_t>(words["model"]["vocab"].size());
+    std::uint32_t id = next;
+    for (const char* const text : {"<a", "<a>b", "<a>bc", "<b"}) {
+        words["added_tokens"].push_back({{"id", id++}, {"content", text}});
+    }
+    const auto t = tokenizer_of(dir.file("tokenizer.json", words.dump()));
+    const auto ids = t->encode("<a>b<a>bc<a<b<a>");
+    REQUIRE(ids.size() > 5);
+    CHECK(std::vector(ids.begin(), ids.begin() + 5) ==
+          std::vector{next + 1, next + 2, next, next + 3, next});
+    CHECK(t->encode("<a>b<a").back() == next);
+}
+
 TEST_CASE("tokenizers of GGUF that are not known are refused by name", "[tokens]") {
     const scratch_dir dir;
     const json tables = vectors("tables");
