@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/tokens/tables.hpp"
 #include "tests/io/gguf_bytes.hpp"
 #include "tests/io/scratch_dir.hpp"
 
@@ -297,6 +298,14 @@ TEST_CASE("parts of tokenizer.json that change ids are refused by name", "[token
     for (const std::string& text : {std::string("[]"), std::string("{"), deep + deep}) {
         has(refused(dir.file("tokenizer.json", text)), "--tokens ids.npy");
     }
+}
+
+TEST_CASE("text is normalized to NFC, Hangul that composes with nothing as well", "[tokens]") {
+    if (!with_libraries()) return;
+    CHECK(tokens::to_nfc("") == "");
+    CHECK(tokens::to_nfc("e\u0323\u0302\u212b\u0958") == "\u1ec7\u00c5\u0915\u093c");
+    CHECK(tokens::to_nfc("\u1100\u1161\u11a7\u11a8\u11a7") == "\uac00\u11a7\u11a8\u11a7");
+    CHECK(tokens::to_nfc("\u1100\u1161\u11a8") == "\uac01");
 }
 
 TEST_CASE("of added tokens that begin alike, the longest is found", "[tokens]") {
