@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -63,6 +64,22 @@ std::vector<std::uint32_t> tokens_of_text(const eval_options& o, const tokens::t
     return ids;
 }
 
+// What outputs must not replace: the files of a model's folder.
+std::vector<std::string> files_beside(const std::string& model) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    fs::path folder = model;
+    if (!fs::is_directory(folder, ignored)) {
+        if (!model.ends_with(".json")) return {};
+        folder = folder.parent_path().empty() ? fs::path(".") : folder.parent_path();
+    }
+    std::vector<std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+        if (entry.is_regular_file(ignored)) files.push_back(entry.path().string());
+    }
+    return files;
+}
+
 int run_eval(const eval_options& o) {
     eval::run_request q = o.request;
     require_one_of("--precision", "precision", o.precision, {"float32", "float64"});
@@ -93,6 +110,7 @@ int run_eval(const eval_options& o) {
     for (const std::string& file : {o.scores, q.dump_file}) {
         if (!file.empty()) more.push_back(file);
     }
+    for (std::string& file : files_beside(q.model)) inputs.push_back(std::move(file));
     outputs to(o.out, inputs, more);
     const std::unique_ptr<tokens::tokenizer> words = tokenizer_of(o);
     if (!o.tokens.empty()) q.tokens = eval::read_tokens(o.tokens);
@@ -174,8 +192,8 @@ runner declare_eval(parser& cmd) {
                  "errors of the outputs of every linear layer");
     cmd.group("Output");
     cmd.add_option("--dump PATTERN", o->request.dump,
-                   "activations of the model as it is: inputs NAME.x of linear layers, keys NAME.k "
-                   "and values NAME.v that match; repeatable");
+                   "activations of the model as it is: inputs NAME.x of linear layers, keys "
+                   "NAME.k_cache and values NAME.v_cache that match; repeatable");
     cmd.add_option("-o,--output FILE", o->request.dump_file, "safetensors file of --dump")
         ->file_name();
     cmd.add_flag("--per-token", o->request.per_token, "every token's figures in JSON");
