@@ -41,7 +41,6 @@ runner declare_rosetta(parser& cmd);
 runner declare_plan(parser& cmd);
 runner declare_quantize(parser& cmd);
 runner declare_dequantize(parser& cmd);
-runner declare_cast(parser& cmd);
 runner declare_synth(parser& cmd);
 runner declare_verify(parser& cmd);
 runner declare_vectors(parser& cmd);
@@ -83,7 +82,6 @@ inline constexpr std::array commands{
     command{"quantize", "Convert", "a file under a recipe: values, or codes and scales",
             declare_quantize},
     command{"dequantize", "Convert", "float32 values of a quantized file", declare_dequantize},
-    command{"cast", "Convert", "convert elements to a format without a scale", declare_cast},
     command{"synth", "Convert", "checkpoints with the statistics of transformers", declare_synth},
     command{"rosetta", "Check", "where scale rules and dialects differ; who made a file",
             declare_rosetta},
@@ -124,6 +122,7 @@ inline constexpr std::array renamed_commands{
     renamed_command{"accumulators", "explain accumulators"},
     renamed_command{"plan-shards", "tensors --parts N"},
     renamed_command{"fit", "study scaling-law"},
+    renamed_command{"cast", "quantize -r FORMAT --all-tensors"},
     renamed_command{"selftest", "verify"},
     renamed_command{"project", "study speedups"},
 };

@@ -210,7 +210,7 @@ findings run(const run_request& q, lab::machine& on) {
     if (q.sample != 0 && q.stride) {
         base::refuse("--stride: the windows of a sample have nothing to do with each other");
     }
-    if (q.sample == 0 && q.start) base::refuse("--start is the first token of a --sample");
+    if (q.sample == 0 && q.start) base::refuse("--first is the first token of a --sample");
     const model_weights model(q.model, q.heads);
     const std::vector<arm> arms = arms_of(q, model);
     check_arms(q, model, arms);

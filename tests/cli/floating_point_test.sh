@@ -65,7 +65,7 @@ run() { # COMMAND
     quantize) set -- quantize $any -r nvfp4:transform=hadamard -q -o - ;;
     packed) set -- quantize $any -r mxfp4:scale=even --packed -q -o - ;;
     dequantize) set -- dequantize packed.safetensors -q -o - ;;
-    cast) set -- cast $any --element e4m3 -q -o - ;;
+    cast) set -- quantize $any -r e4m3 -q -o - ;;
     gemm) set -- gemm x.npy x.npy --transpose-b -r mxfp8 -m fp32.fma -m sm100.mxf8f6f4 -q --json - ;;
     stages) set -- stages --x x.npy --w x.npy --dy x.npy -r mxfp8 -q --json - ;;
     train) set -- train proxy --width 32 --depth 2 --batch 32 --steps 4 -r mxfp8 --threads 2 -q --json - ;;

@@ -91,7 +91,7 @@ int run_eval(const eval_options& o) {
     if (o.context) q.context = static_cast<std::size_t>(*o.context);
     if (o.stride) q.stride = static_cast<std::size_t>(*o.stride);
     if (o.start) {
-        if (*o.start > 0xffffffffu) refuse("--start: {} is no token", *o.start);
+        if (*o.start > 0xffffffffu) refuse("--first: {} is no token", *o.start);
         q.start = static_cast<std::uint32_t>(*o.start);
     }
     const int sources = (o.tokens.empty() ? 0 : 1) + (o.text.empty() ? 0 : 1) + (o.sample ? 1 : 0);
@@ -158,7 +158,7 @@ runner declare_eval(parser& cmd) {
     cmd.add_option("--sample N", o->sample, "N tokens drawn from the model itself instead")
         ->in_range(std::uint64_t{2}, std::uint64_t{1} << 24);
     cmd.add_option("--seed N", o->request.seed, "of --sample and --pairs (1)")->not_negative();
-    cmd.add_option("--start ID", o->start, "first token of a sample (the model's, else 0)")
+    cmd.add_option("--first ID", o->start, "first token of a sample (the model's, else 0)")
         ->not_negative();
     cmd.add_option("--context N", o->context,
                    "tokens of a window (2048, samples 256, or the model's if fewer)")
