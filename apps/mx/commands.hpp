@@ -27,7 +27,7 @@ runner declare_diff(parser& cmd);
 runner declare_watch(parser& cmd);
 runner declare_gemm(parser& cmd);
 runner declare_eval(parser& cmd);
-runner declare_stages(parser& cmd);
+runner declare_layer(parser& cmd);
 runner declare_train(parser& cmd);
 runner declare_runs(parser& cmd);
 runner declare_study(parser& cmd);
@@ -78,7 +78,8 @@ inline constexpr std::array commands{
     command{"gate", "Decide", "rules that results must keep; exit code 1 if one breaks",
             declare_gate},
     command{"gemm", "Multiply", "a matrix product as matrix units compute it", declare_gemm},
-    command{"stages", "Multiply", "the error of each product of a linear layer", declare_stages},
+    command{"layer", "Multiply", "the error of each product of a linear layer, or of all of a dump",
+            declare_layer},
     command{"quantize", "Convert", "a file under a recipe: values, or codes and scales",
             declare_quantize},
     command{"dequantize", "Convert", "float32 values of a quantized file", declare_dequantize},
@@ -122,6 +123,7 @@ inline constexpr std::array renamed_commands{
     renamed_command{"accumulators", "explain accumulators"},
     renamed_command{"plan-shards", "tensors --parts N"},
     renamed_command{"fit", "study scaling-law"},
+    renamed_command{"stages", "layer"},
     renamed_command{"cast", "quantize -r FORMAT --all-tensors"},
     renamed_command{"selftest", "verify"},
     renamed_command{"project", "study speedups"},

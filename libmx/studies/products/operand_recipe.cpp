@@ -81,7 +81,7 @@ operand_recipe parse_operand_recipe(const std::string& text) {
                 "recipe '{}': {}", text,
                 r.plain->element == nullptr
                     ? "a format without blocks takes no keys"
-                    : "the only key of an operand without blocks is scale, tensor or channel");
+                    : "the only key of an operand without blocks is scale=tensor or scale=channel");
         }
         r.tensor_scaled = true;
     }

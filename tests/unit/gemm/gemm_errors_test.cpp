@@ -202,6 +202,9 @@ TEST_CASE("recipes that a product has no use for are refused", "[gemm]") {
     CHECK(has(refusal("e4m3:scale=even"), "scale=tensor"));
     CHECK(to_string(parse_operand_recipe("none")) == "f32");
     CHECK(to_string(parse_operand_recipe("e5m2:scale=tensor")) == "e5m2:scale=tensor");
+    CHECK(to_string(parse_operand_recipe("fp8_1x128:block=1x1048576")) == "e4m3:scale=channel");
+    CHECK(to_string(parse_operand_recipe("int8:round=zero,scale=channel")) ==
+          "int8:scale=channel,round=zero");
     CHECK(to_string(with_transform(parse_operand_recipe("mxfp4"), "hadamard", 64)) ==
           "mxfp4:transform=hadamard,transform_size=64");
     CHECK_THROWS_AS(common_rotation(parse_operand_recipe("mxfp4:transform=hadamard"),
