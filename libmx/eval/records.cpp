@@ -440,16 +440,13 @@ void add_figures(section& s, const std::vector<row>& rows) {
     chart.y.log = true;
     for (const row& r : rows) {
         if (!(r.s.kld_mean > 0)) continue;
-        report::point p{r.words.bits_per_weight, r.s.kld_mean, r.words.recipe};
-        p.low = std::max(r.s.kld_mean - 2 * r.s.kld_stderr, r.s.kld_mean / 10);
-        p.high = r.s.kld_mean + 2 * r.s.kld_stderr;
+        const report::point p{r.words.bits_per_weight, r.s.kld_mean, r.words.recipe};
         chart.marks.push_back(
             {p, r.words.activations == "none" ? "weights" : "weights and inputs", true});
     }
     if (chart.marks.empty()) return;
     s.figures.push_back({"bits-divergence", "What a bit buys",
-                         "Mean divergence from the model as it is against the size of the model; "
-                         "bars are two standard errors.",
+                         "Mean divergence from the model as it is against the size of the model.",
                          chart, "", "", false});
 }
 
