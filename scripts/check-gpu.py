@@ -322,7 +322,7 @@ class Check:
         self.same("compare", "compare", model, *json_out, "--csv", "OUT/records.csv")
         self.same("quantize", "quantize", model, "--all-tensors", "-r", "mxfp4:scale=even", "-o", "OUT/values.safetensors", *json_out)
         self.same("packed", "quantize", model, "--all-tensors", "-r", "mxfp8", "--packed", "-o", "OUT/packed.safetensors", *json_out)
-        self.same("cast", "cast", model, "--element", "e4m3", "-o", "OUT/cast.safetensors", *json_out)
+        self.same("cast", "quantize", model, "--all-tensors", "-r", "e4m3", "-o", "OUT/cast.safetensors", *json_out)
         a = f"{small}:activations.layers.0.self_attn.input"
         b = f"{small}:model.layers.0.self_attn.q_proj.weight"
         for name, recipe, unit in ("sm100", "mxfp8", "sm100.mxf8f6f4"), ("sm90", "e4m3", "sm90.wgmma.fp8"):

@@ -207,7 +207,7 @@ class Mx:
 
     def cast_rate(self, seconds):
         """Elements per second to codes of e4m3, in memory."""
-        road = "cast --element e4m3 --packed"
+        road = "quantize --recipe e4m3 --packed"
         words = [self.program, "bench", "--roads", "--road", road, "--threads", str(self.threads), "--elements",
                  str(self.elements), "--seconds", str(seconds), "--json", "-"]
         found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["results"]

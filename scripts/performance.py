@@ -31,8 +31,8 @@ PRODUCTS = [("sm100.mxf8f6f4", ">= 1"), ("sm100.mxf4", ">= 2"), ("sm100.mxf4nvf4
 COMMANDS = {
     "mx quantize --packed": (["quantize", "model.safetensors", "--all-tensors", "--recipe", "mxfp4", "--packed",
                               "--output", "out.safetensors"], ">= 0.25"),
-    "mx cast --element e4m3 --packed": (["cast", "model.safetensors", "--element", "e4m3", "--packed", "--output",
-                                         "out.safetensors"], ">= 0.25"),
+    "mx quantize -r e4m3 --packed": (["quantize", "model.safetensors", "--all-tensors", "--recipe", "e4m3",
+                                      "--packed", "--output", "out.safetensors"], ">= 0.25"),
     "mx cluster": (["cluster", "model.safetensors", "--recipe", "mxfp4"], ">= 0.5"),
 }
 # What misses a target, beside mxfp4: the profile says why.

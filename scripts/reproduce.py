@@ -298,7 +298,7 @@ class Reproduction:
 
     def stages(self, *arguments):
         """The lines of a table of stages: stage, transform, source, then figures of its first model."""
-        self.show("stages", *arguments, "--json", "stages.json", "--quiet")
+        self.show("layer", *arguments, "--json", "stages.json", "--quiet")
         document = json.loads(Path("stages.json").read_text())
         figures = {"total_nrmse": "error", "expected_nrmse": "indep.", "total_gain": "gain",
                    "total_bias_share": "bias %", "total_cosine": "cosine", "nrmse_a": "err. A",

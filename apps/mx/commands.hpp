@@ -27,7 +27,7 @@ runner declare_diff(parser& cmd);
 runner declare_watch(parser& cmd);
 runner declare_gemm(parser& cmd);
 runner declare_eval(parser& cmd);
-runner declare_stages(parser& cmd);
+runner declare_layer(parser& cmd);
 runner declare_train(parser& cmd);
 runner declare_runs(parser& cmd);
 runner declare_study(parser& cmd);
@@ -41,7 +41,6 @@ runner declare_rosetta(parser& cmd);
 runner declare_plan(parser& cmd);
 runner declare_quantize(parser& cmd);
 runner declare_dequantize(parser& cmd);
-runner declare_cast(parser& cmd);
 runner declare_synth(parser& cmd);
 runner declare_verify(parser& cmd);
 runner declare_vectors(parser& cmd);
@@ -79,11 +78,11 @@ inline constexpr std::array commands{
     command{"gate", "Decide", "rules that results must keep; exit code 1 if one breaks",
             declare_gate},
     command{"gemm", "Multiply", "a matrix product as matrix units compute it", declare_gemm},
-    command{"stages", "Multiply", "the error of each product of a linear layer", declare_stages},
+    command{"layer", "Multiply", "the error of each product of a linear layer, or of all of a dump",
+            declare_layer},
     command{"quantize", "Convert", "a file under a recipe: values, or codes and scales",
             declare_quantize},
     command{"dequantize", "Convert", "float32 values of a quantized file", declare_dequantize},
-    command{"cast", "Convert", "convert elements to a format without a scale", declare_cast},
     command{"synth", "Convert", "checkpoints with the statistics of transformers", declare_synth},
     command{"rosetta", "Check", "where scale rules and dialects differ; who made a file",
             declare_rosetta},
@@ -124,6 +123,8 @@ inline constexpr std::array renamed_commands{
     renamed_command{"accumulators", "explain accumulators"},
     renamed_command{"plan-shards", "tensors --parts N"},
     renamed_command{"fit", "study scaling-law"},
+    renamed_command{"stages", "layer"},
+    renamed_command{"cast", "quantize -r FORMAT --all-tensors"},
     renamed_command{"selftest", "verify"},
     renamed_command{"project", "study speedups"},
 };

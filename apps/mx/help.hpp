@@ -15,7 +15,7 @@ void set_up(parser& cmd, const command& c);
 /// Every option of `cmd`, arguments first, groups together.
 std::vector<option_line> option_lines(const parser& cmd);
 
-/// "mx cast FILE... -o OUT --element F [options]".
+/// "mx dequantize FILE... -o OUT [options]".
 std::string synopsis(const parser& cmd, const command& c);
 
 /// The output of `mx help`.

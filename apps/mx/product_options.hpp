@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands and sums of products, for gemm and stages. An operand is one tensor given as an
+// Operands and sums of products, for gemm and layer. An operand is one tensor given as an
 // argument: FILE, or FILE:TENSOR if the file contains several.
 #pragma once
 

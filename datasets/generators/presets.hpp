@@ -63,7 +63,7 @@ inline constexpr std::array presets{
     preset_row{"linear",
                {1, 256, 688, 1, 1, 0, 512, 0, gains::mixed, false, true},
                false,
-               "input, weights and output gradient of one linear layer, for mx stages",
+               "input, weights and output gradient of one linear layer, for mx layer",
                subject::linear_layer},
 };
 

@@ -309,7 +309,9 @@ std::vector<float> cast(const view& x, std::string_view element, const cast_opti
         return std::make_unique<memory_writer>(
             plan, [&](const io::planned_array&) { return std::as_writable_bytes(std::span(to)); });
     };
-    require_taken(convert::cast({x.ref()}, request, make, control_of(how)), x);
+    require_taken(
+        convert::cast({convert::assigned_tensor{x.ref(), {}, {}}}, request, make, control_of(how)),
+        x);
     return to;
 }
 

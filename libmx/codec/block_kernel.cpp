@@ -95,47 +95,40 @@ bool codes_tell_values(const block_params& p) {
     return p.by->id == dialect_id::ocp || !p.scale_format->power_of_two();
 }
 
-void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
-                      std::span<const std::uint8_t> codes, std::span<double> values) {
-    const auto s = static_cast<double>(scale);
+namespace {
+
+// Products of float32 numbers are exact in float64, so that T rounds them once.
+template <typename T>
+void dequantize(const block_params& p, float scale, std::uint16_t offset,
+                std::span<const std::uint8_t> codes, std::span<T> values) {
     if (!p.scale_format->power_of_two()) {
         const fractional_decoder decoder(p, scale);
         for (std::size_t i = 0; i < codes.size(); ++i) {
-            values[i] = decoder.decode_unrounded(codes[i]);
+            values[i] = static_cast<T>(decoder.decode_unrounded(codes[i]));
         }
-        return;
-    }
-    const auto o = static_cast<double>(base::float_from_half(offset));
-    for (std::size_t i = 0; i < codes.size(); ++i) {
-        const double product = s * static_cast<double>(p.value[codes[i]]);
-        values[i] = p.has_offset ? o + product : product;
-        if (p.by->arithmetic.value == element_kind::bfloat16) {
-            values[i] = static_cast<double>(base::rounded_to_bf16(static_cast<float>(values[i])));
-        }
-    }
-}
-
-void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
-                      std::span<const std::uint8_t> codes, std::span<float> values) {
-    if (!p.scale_format->power_of_two()) {
-        const fractional_decoder decoder(p, scale);
-        for (std::size_t i = 0; i < codes.size(); ++i) values[i] = decoder.decode(codes[i]);
         return;
     }
     const auto s = static_cast<double>(scale);
     const auto o = static_cast<double>(base::float_from_half(offset));
     const bool narrow = p.by->arithmetic.value == element_kind::bfloat16;
-    if (!p.has_offset && !narrow && base::is_finite(scale)) {
-        // The product of two float32 is rounded once in either arithmetic.
-        for (std::size_t i = 0; i < codes.size(); ++i) values[i] = scale * p.value[codes[i]];
-        return;
-    }
     for (std::size_t i = 0; i < codes.size(); ++i) {
         const double product = s * static_cast<double>(p.value[codes[i]]);
         // Adding +0 would lose the sign of a negative zero.
-        values[i] = static_cast<float>(p.has_offset ? o + product : product);
-        if (narrow) values[i] = base::rounded_to_bf16(values[i]);
+        values[i] = static_cast<T>(p.has_offset ? o + product : product);
+        if (narrow) values[i] = base::rounded_to_bf16(static_cast<float>(values[i]));
     }
+}
+
+}  // namespace
+
+void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
+                      std::span<const std::uint8_t> codes, std::span<float> values) {
+    dequantize(p, scale, offset, codes, values);
+}
+
+void dequantize_block(const block_params& p, float scale, std::uint16_t offset,
+                      std::span<const std::uint8_t> codes, std::span<double> values) {
+    dequantize(p, scale, offset, codes, values);
 }
 
 void bumps_of_row(std::span<const float> row, std::span<std::uint8_t> bump) {

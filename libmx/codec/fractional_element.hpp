@@ -361,9 +361,7 @@ class fractional_decoder {
         }
     }
 
-    MX_HD float decode(std::uint8_t code) const {
-        return static_cast<float>(decode_unrounded(code));
-    }
+    MX_HD float decode(std::uint8_t c) const { return static_cast<float>(decode_unrounded(c)); }
     /// The same before an exact product is rounded to float32.
     MX_HD double decode_unrounded(std::uint8_t code) const {
         const float q = value_of_code_[code];

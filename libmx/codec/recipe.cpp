@@ -77,8 +77,10 @@ recipe read_preset(std::string_view written) {
     if (const format::element_format* element = format::find_element_format(name)) {
         for (const format::block_format& row : format::block_formats) {
             if (row.element != element->name) continue;
-            base::refuse("'{}' is an element format without blocks and scales; did you mean '{}'?",
-                         name, row.name);
+            base::refuse(
+                "'{}' is an element format without blocks and scales; did you mean '{}' "
+                "or '{}:scale=channel'?",
+                name, row.name, name);
         }
     }
     return preset_recipe(name);
@@ -86,33 +88,70 @@ recipe read_preset(std::string_view written) {
 
 }  // namespace
 
+namespace {
+
+// "int8:scale=channel" as blocks: rows with a float32 scale each.
+constexpr std::string_view channel_preset = "fp8_1x128";
+constexpr block_shape channel_block{1, max_block_elements};
+
+std::string with_channel_blocks(std::string_view text) {
+    std::string blocks =
+        fmt::format("{}:element={},block={}x{}", channel_preset, text.substr(0, text.find(':')),
+                    channel_block.rows, channel_block.cols);
+    for (const recipe_setting& s : recipe_settings(text)) {
+        if (s.key != "scale") blocks += fmt::format(",{}={}", s.key, s.value);
+    }
+    return blocks;
+}
+
+bool is_channel_scaled(const recipe& r) {
+    return r.rule->id == scale::rule_id::amax && r.block == channel_block;
+}
+
+}  // namespace
+
+std::vector<recipe_setting> recipe_settings(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string_view::npos) return {};
+    std::vector<recipe_setting> settings;
+    for (const std::string_view spaced : split(text.substr(colon + 1), ',')) {
+        const std::string_view part = trimmed(spaced);
+        // The text after outer=given may be a path.
+        const bool path = part.substr(0, 12) == "outer=given:";
+        if (!path && part.find(':') != std::string_view::npos) {
+            fail(text, fmt::format("'{}': keys are separated by commas, not by ':'", part));
+        }
+        const std::size_t equals = part.find('=');
+        if (equals == std::string_view::npos || equals == 0) {
+            fail(text, fmt::format("'{}' is not key=value", part));
+        }
+        const std::string_view name = trimmed(part.substr(0, equals));
+        if (std::ranges::count(settings, name, &recipe_setting::key) != 0) {
+            fail(text, fmt::format("key '{}' is given twice", name));
+        }
+        settings.push_back({name, trimmed(part.substr(equals + 1))});
+    }
+    return settings;
+}
+
+bool has_channel_scale(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    if (format::find_element_format(text.substr(0, colon)) == nullptr) return false;
+    return std::ranges::any_of(recipe_settings(text), [](const recipe_setting& s) {
+        return s.key == "scale" && s.value == "channel";
+    });
+}
+
 recipe parse_recipe(std::string_view text) {
     const base::floating_point_environment ours;
     try {
-        const std::size_t colon = text.find(':');
-        recipe r = read_preset(text.substr(0, colon));
-        if (colon == std::string_view::npos) return r;
-        std::vector<std::string_view> given;
+        if (has_channel_scale(text)) return parse_recipe(with_channel_blocks(text));
+        recipe r = read_preset(text.substr(0, text.find(':')));
         std::vector<std::pair<const recipe_key*, std::string_view>> settings;
-        for (const std::string_view spaced : split(text.substr(colon + 1), ',')) {
-            const std::string_view part = trimmed(spaced);
-            // The text after outer=given may be a path.
-            const bool path = part.substr(0, 12) == "outer=given:";
-            if (!path && part.find(':') != std::string_view::npos) {
-                fail(text, fmt::format("'{}': keys are separated by commas, not by ':'", part));
-            }
-            const std::size_t equals = part.find('=');
-            if (equals == std::string_view::npos || equals == 0) {
-                fail(text, fmt::format("'{}' is not key=value", part));
-            }
-            const std::string_view name = trimmed(part.substr(0, equals));
-            if (std::find(given.begin(), given.end(), name) != given.end()) {
-                fail(text, fmt::format("key '{}' is given twice", name));
-            }
-            given.push_back(name);
-            const recipe_key& key = find_key(text, name);
-            settings.emplace_back(&key, trimmed(part.substr(equals + 1)));
+        for (const auto& [name, value] : recipe_settings(text)) {
+            settings.emplace_back(&find_key(text, name), value);
         }
+        if (settings.empty()) return r;
         // Keys that determine defaults of others come first, regardless of their position.
         std::stable_sort(settings.begin(), settings.end(), [](const auto& a, const auto& b) {
             return decides_defaults(a.first->name) < decides_defaults(b.first->name);
@@ -154,10 +193,13 @@ std::string to_string(const recipe& r) {
         }
     }
     const recipe bare = preset_recipe(r.preset);
-    std::string out(r.preset);
-    char separator = ':';
+    const bool channels = is_channel_scaled(r);
+    std::string out =
+        channels ? fmt::format("{}:scale=channel", r.element->name) : std::string(r.preset);
+    char separator = channels ? ',' : ':';
     for (const recipe_key& key : recipe_keys()) {
         const std::string value = key.get(r);
+        if (channels && (key.name == "element" || key.name == "block")) continue;
         // scale= implies it.
         if (key.name == "outer" && r.outer.what == outer_choice::kind::by_rule) continue;
         const recipe& base = decides_defaults(key.name) < deciding_keys ? bare : plain;

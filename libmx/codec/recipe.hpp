@@ -140,8 +140,9 @@ struct recipe {
     friend bool operator==(const recipe&, const recipe&) = default;
 };
 
-/// Parses `PRESET[:key=value,...]` (design: "Recipe strings"). Throws base::error (usage) with the
-/// wrong part and the nearest valid spelling.
+/// Parses `PRESET[:key=value,...]` (design: "Recipe strings"), or `FORMAT:scale=channel[,...]`, an
+/// element format with a float32 scale, amax / max, for each row of at most max_block_elements.
+/// Throws base::error (usage) with the wrong part and the nearest valid spelling.
 recipe parse_recipe(std::string_view text);
 
 /// Refuses (base::error, usage) a recipe that names files other than below this folder. For recipes

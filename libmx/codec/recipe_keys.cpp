@@ -120,7 +120,7 @@ void set_dialect(recipe& r, std::string_view text) {
     if (by == nullptr) fail(base::unknown("dialect", text, names_of(dialects())));
     if (!by->blocks) {
         fail(
-            fmt::format("dialect={}: it converts single values only (mx cast); "
+            fmt::format("dialect={}: it converts single values only, in recipes without blocks; "
                         "'mx explain dialects' lists those with blocks",
                         text));
     }

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libmx/codec/recipe.hpp"
 
@@ -19,6 +20,18 @@ struct recipe_key {
     /// The value as parse_recipe reads it back.
     std::string (*get)(const recipe&);
 };
+
+/// A key and its value, as given.
+struct recipe_setting {
+    std::string_view key, value;
+};
+
+/// The settings behind the colon of `text`, in the order given. Throws base::error (usage) if they
+/// are not key=value, separated by commas, each key once.
+std::vector<recipe_setting> recipe_settings(std::string_view text);
+
+/// Whether `text` is an element format with a scale for each row: FORMAT:scale=channel[,...].
+bool has_channel_scale(std::string_view text);
 
 /// Every key in the order of the canonical spelling.
 std::span<const recipe_key> recipe_keys();

@@ -39,8 +39,10 @@ void check(const model_weights& model, const evaluation_request& r) {
     const model_shape& s = model.shape();
     for (std::size_t i = 0; i < r.tokens.size(); ++i) {
         if (r.tokens[i] < s.vocabulary) continue;
-        base::refuse("token {} is {}, and the model has a vocabulary of {}", i, r.tokens[i],
-                     s.vocabulary);
+        base::refuse(
+            "token {} is {}, and the model has a vocabulary of {}: the ids are of another "
+            "tokenizer",
+            i, r.tokens[i], s.vocabulary);
     }
     for (const window& w : r.windows) {
         if (s.context == 0 || w.count <= s.context) continue;

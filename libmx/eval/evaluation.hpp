@@ -63,8 +63,9 @@ struct evaluation_request {
     std::vector<window> windows;
     arithmetic in = arithmetic::float32;
     bool layer_errors = false;
-    /// Called with the inputs of linear layers ("x"), and turned keys ("k") and values ("v") by the
-    /// name of their layer, of the model as it is, window by window. Rows are tokens.
+    /// Called with the inputs of linear layers ("x"), and turned keys ("k_cache") and values
+    /// ("v_cache") by the name of their layer, of the model as it is, window by window. Rows are
+    /// tokens.
     std::function<void(std::string_view layer, std::string_view name, std::size_t rows,
                        std::size_t cols, const float* values)>
         observer;

@@ -384,10 +384,11 @@ model_shape shape_of_config(const io::config_entries& entries, naming names,
         c.finish();
         return s;
     }
-    throw base::error(
-        base::error_kind::input,
-        fmt::format("{}; mx eval knows models of these kinds", base::unknown(key, type, known)),
-        {file, {}, {}});
+    throw base::error(base::error_kind::input,
+                      type.empty()
+                          ? fmt::format("'{}' is missing, which says what is computed", key)
+                          : base::unknown(key, type, known),
+                      {file, {}, {}});
 }
 
 model_shape shape_of_llama2c(std::size_t width, std::size_t key_width, std::size_t heads,

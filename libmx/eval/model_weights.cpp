@@ -128,7 +128,11 @@ std::string file_of_model(const std::string& path) {
         const std::filesystem::path file = std::filesystem::path(path) / name;
         if (std::filesystem::is_regular_file(file, ignored)) return file.string();
     }
-    return path;
+    std::vector<std::string> gguf;
+    for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+        if (entry.path().extension() == ".gguf") gguf.push_back(entry.path().string());
+    }
+    return gguf.size() == 1 ? gguf.front() : path;
 }
 
 [[noreturn]] void fail(const std::string& file, const std::string& tensor,
@@ -297,6 +301,9 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
         }
     }
     if (shape_.names == naming::llama2c) first_token_ = 1;
+    if (heads != 0 && shape_.names != naming::llama2c) {
+        base::refuse("--heads: the model's configuration says that it has {}", shape_.heads);
+    }
     check();
 }
 

@@ -132,8 +132,8 @@ activation_file::activation_file(const std::string& path, const model_weights& m
             if (p.what >= role::expert_gate) continue;
             offer(p, "x", static_cast<std::size_t>(model.extents(p)[1]));
         }
-        offer({role::key, i}, "k", s.key_width());
-        offer({role::value, i}, "v", s.key_width());
+        offer({role::key, i}, "k_cache", s.key_width());
+        offer({role::value, i}, "v_cache", s.key_width());
     }
     if (plan.empty()) {
         base::refuse("--dump: no matrix has such a name; there are {}.x, and others like it",

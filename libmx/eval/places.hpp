@@ -38,9 +38,9 @@ arm only(const arm& how, const std::vector<const model_part*>& parts);
 arm all_but(const model_weights& model, const arm& how, const model_part& part);
 
 /// Writes activations of the model as it is to a safetensors file, as float32: the inputs of the
-/// linear layers whose names match, as NAME.x, and keys and values, as NAME.k and NAME.v of the
-/// layers that make them. Rows are the tokens of all windows. Experts have inputs of their own
-/// tokens and are left out.
+/// linear layers whose names match, as NAME.x, and keys and values, as NAME.k_cache and
+/// NAME.v_cache of the layers that make them. Rows are the tokens of all windows. Experts have
+/// inputs of their own tokens and are left out.
 class activation_file {
   public:
     /// Throws base::error (usage) for a pattern that matches no such matrix.

@@ -10,6 +10,8 @@
 #include <set>
 
 #include "libmx/base/student.hpp"
+#include "libmx/eval/simd/kernels.hpp"
+#include "libmx/format/block_formats.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::eval {
@@ -81,12 +83,12 @@ constexpr std::array result_members{
     declared<row>{"cross_entropy", "amount", "nats a token",
                   [](const row& r) { return r.s.cross_entropy; }},
     declared<row>{"perplexity", "amount", "exp of it",
-                  [](const row& r) { return std::exp(r.s.cross_entropy); }},
+                  [](const row& r) { return simd::exponential(r.s.cross_entropy); }},
     declared<row>{"perplexity_base", "amount", "of the model as it is",
-                  [](const row& r) { return std::exp(r.s.cross_entropy_base); }},
+                  [](const row& r) { return simd::exponential(r.s.cross_entropy_base); }},
     declared<row>{
         "perplexity_ratio", "amount", "perplexity / perplexity_base",
-        [](const row& r) { return std::exp(r.s.cross_entropy - r.s.cross_entropy_base); }},
+        [](const row& r) { return simd::exponential(r.s.cross_entropy - r.s.cross_entropy_base); }},
     declared<row>{"delta_mean", "number", "difference of cross-entropy, nats a token",
                   [](const row& r) { return r.s.cross_entropy - r.s.cross_entropy_base; }},
     declared<row>{"delta_stderr", "amount", "its standard error, tokens taken as independent",
@@ -229,8 +231,9 @@ constexpr std::array head_members{
                        [](const base_row& r) { return r.of.of.base.nll.size(); }},
     declared<base_row>{"cross_entropy", "amount", "of the model as it is, nats a token",
                        [](const base_row& r) { return mean_of(r.of.of.base.nll); }},
-    declared<base_row>{"perplexity", "amount", "exp of it",
-                       [](const base_row& r) { return std::exp(mean_of(r.of.of.base.nll)); }},
+    declared<base_row>{
+        "perplexity", "amount", "exp of it",
+        [](const base_row& r) { return simd::exponential(mean_of(r.of.of.base.nll)); }},
     declared<base_row>{"entropy", "amount", "mean of its distributions, nats",
                        [](const base_row& r) { return mean_of(r.of.of.entropy); }},
     declared<base_row>{"bits_per_weight", "amount", "of the file, a parameter",
@@ -285,8 +288,8 @@ section answer_of(const findings& f, const std::vector<row>& rows) {
     section s{.heading = "Verdict"};
     const double base = mean_of(f.of.base.nll);
     s.notes.push_back(fmt::format("- As it is: perplexity {} over {} tokens of {}.",
-                                  report::significant_text(std::exp(base), 5), f.of.base.nll.size(),
-                                  f.text));
+                                  report::significant_text(simd::exponential(base), 5),
+                                  f.of.base.nll.size(), f.text));
     if (rows.empty()) return s;
     std::vector<const row*> order;
     for (const row& r : rows) order.push_back(&r);
@@ -295,7 +298,7 @@ section answer_of(const findings& f, const std::vector<row>& rows) {
     const auto cost = [](const row& r) {
         return fmt::format("{} nats of divergence a token, perplexity {}",
                            report::significant_text(r.s.kld_mean, 3),
-                           percent(std::exp(r.s.cross_entropy - r.s.cross_entropy_base)));
+                           percent(simd::exponential(r.s.cross_entropy - r.s.cross_entropy_base)));
     };
     std::vector<std::string> close;
     const row* smallest = nullptr;
@@ -350,9 +353,9 @@ section results_table(const std::vector<row>& rows) {
                           {"max", "largest", cell::significant, 3},
                           {"same", "same top\ntoken", cell::share, 3}}};
     for (const row& r : rows) {
-        s.add(r.words.recipe, r.words.bits_per_weight, std::exp(r.s.cross_entropy),
-              std::exp(r.s.cross_entropy - r.s.cross_entropy_base), r.s.kld_mean, r.s.kld_stderr,
-              r.s.kld_median, r.s.kld_p99, r.s.kld_max, r.s.top1_agreement);
+        s.add(r.words.recipe, r.words.bits_per_weight, simd::exponential(r.s.cross_entropy),
+              simd::exponential(r.s.cross_entropy - r.s.cross_entropy_base), r.s.kld_mean,
+              r.s.kld_stderr, r.s.kld_median, r.s.kld_p99, r.s.kld_max, r.s.top1_agreement);
     }
     return s;
 }
@@ -420,8 +423,8 @@ section changed_table(const findings& f, const std::vector<changed_token>& chang
         if (of_arm >= shown) continue;
         s.add_to(f.arms[c.arm].recipe, c.token, f.of.predicted[c.token],
                  f.pieces.empty() ? std::string() : f.pieces[c.token],
-                 f.of.arms[c.arm].divergence[c.token], std::exp(-f.of.base.nll[c.token]),
-                 std::exp(-f.of.arms[c.arm].nll[c.token]));
+                 f.of.arms[c.arm].divergence[c.token], simd::exponential(-f.of.base.nll[c.token]),
+                 simd::exponential(-f.of.arms[c.arm].nll[c.token]));
     }
     if (f.pieces.empty())
         std::erase_if(s.columns, [](const auto& c) { return c.field == "piece"; });
@@ -555,7 +558,7 @@ summary summary_of(const evaluation& e, const token_scores& of) {
     double squares = 0;
     for (std::size_t t = 0; t < s.tokens; ++t) {
         if (of.top[t] == e.base.top[t]) ++same;
-        const double change = std::exp(-of.nll[t]) - std::exp(-e.base.nll[t]);
+        const double change = simd::exponential(-of.nll[t]) - simd::exponential(-e.base.nll[t]);
         squares += change * change;
     }
     s.top1_agreement = static_cast<double>(same) / static_cast<double>(s.tokens);
@@ -693,13 +696,20 @@ report::document scores_of(const findings& f) {
                                    {"value", value},
                                    {"better", std::string("lower")}});
     };
-    add("stored", std::exp(mean_of(f.of.base.nll)));
-    for (std::size_t i = 0; i < f.arms.size(); ++i) {
-        const arm_words& w = f.arms[i];
-        const bool one = w.weights != "none" && w.weights != "mixed" &&
-                         (w.activations == w.weights || w.activations == "none") &&
-                         w.kv == "none" && w.attention == "none";
-        if (one) add(w.weights, std::exp(mean_of(f.of.arms[i].nll)));
+    add("stored", simd::exponential(mean_of(f.of.base.nll)));
+    // Of two arms with one recipe, the one that quantizes inputs too.
+    std::set<std::string> said;
+    for (const bool inputs : {true, false}) {
+        for (std::size_t i = 0; i < f.arms.size(); ++i) {
+            const arm_words& w = f.arms[i];
+            const std::string format = w.weights.substr(0, w.weights.find(':'));
+            if (format::find_block_format(format) == nullptr || w.kv != "none" ||
+                w.attention != "none" || w.activations != (inputs ? w.weights : "none")) {
+                continue;
+            }
+            if (said.insert(w.weights).second)
+                add(w.weights, simd::exponential(mean_of(f.of.arms[i].nll)));
+        }
     }
     return d;
 }

@@ -14,6 +14,7 @@
 namespace mx::eval {
 namespace {
 
+constexpr double most_cache_bytes = 17e9;     // of keys and values of a sample
 constexpr double most_state_bytes = 1 << 30;  // of arms that are evaluated at a time
 
 struct named_level {
@@ -151,15 +152,68 @@ void find_parts(const run_request& q, const model_weights& model, lab::machine& 
     }
 }
 
+// Before anything is computed.
+void check_sample(const model_weights& model, std::size_t context, std::size_t sequences,
+                  arithmetic in) {
+    const model_shape& s = model.shape();
+    if (s.context != 0 && context > s.context) {
+        base::refuse("--context {}: the model has {} positions", context, s.context);
+    }
+    const double cache = 2.0 * static_cast<double>(sequences * context) *
+                         static_cast<double>(s.depth * s.key_width()) *
+                         (in == arithmetic::float64 ? 8 : 4);
+    if (cache > most_cache_bytes) {
+        base::refuse(
+            "--sample: keys and values of {} tokens take {:.3g} GB, more than the {:.3g} of mx; "
+            "draw fewer",
+            sequences * context, cache / 1e9, most_cache_bytes / 1e9);
+    }
+}
+
+// Whether an arm computes anything else than the model as it is.
+bool changes_something(const model_weights& model, const arm& a) {
+    const auto quantizes = [](const lab::precision& p) {
+        return p.operands[0][0].recipe || p.operands[0][1].recipe || p.accumulate ||
+               p.vector_forward != lab::rounding::none;
+    };
+    return a.kv.recipe || a.attention.recipe ||
+           std::ranges::any_of(layers_of(model), [&](const lab::layer_name& l) {
+               return quantizes(a.how.of(l.name));
+           });
+}
+
+void check_arms(const run_request& q, const model_weights& model, const std::vector<arm>& arms) {
+    if (q.each && arms.empty()) base::refuse("--each: of which recipe? give one with -r");
+    for (const arm& a : arms) {
+        const bool asked = std::ranges::any_of(
+            a.settings, [](const lab::setting& s) { return s.value != "none"; });
+        if (asked && !changes_something(model, a)) {
+            base::refuse("'{}' changes nothing in a forward pass, which has operands x and w",
+                         a.name);
+        }
+        if (!q.each) continue;
+        if (a.kv.recipe || a.attention.recipe) {
+            base::refuse("--each is of linear layers: leave out --kv and --attention");
+        }
+        if (parts_of(model, *q.each, a).empty()) {
+            base::refuse("--each: '{}' quantizes no linear layer", a.name);
+        }
+    }
+}
+
 }  // namespace
 
 level level_named(const std::string& name) { return base::row_named(levels, "level", name).is; }
 
 findings run(const run_request& q, lab::machine& on) {
-    if (q.pairs != 0 && !q.each) base::refuse("pairs: of what? name a level with --each");
+    if (q.pairs != 0 && !q.each) base::refuse("--pairs: of what? name a level with --each");
+    if (q.sample != 0 && q.stride) {
+        base::refuse("--stride: the windows of a sample have nothing to do with each other");
+    }
+    if (q.sample == 0 && q.start) base::refuse("--first is the first token of a --sample");
     const model_weights model(q.model, q.heads);
     const std::vector<arm> arms = arms_of(q, model);
-    if (q.each && arms.empty()) base::refuse("--each: of which recipe? give one with -r");
+    check_arms(q, model, arms);
     findings f;
     evaluation_request r;
     r.in = q.in;
@@ -169,6 +223,7 @@ findings run(const run_request& q, lab::machine& on) {
         const std::size_t context = std::min(q.sample, context_of(q, model, usual_sample_context));
         if (context < 2) base::refuse("--context {}: a window needs two tokens", context);
         const std::size_t sequences = (q.sample + context - 1) / context;
+        check_sample(model, context, sequences, q.in);
         r.progress = progress_of(q, "sample");
         const std::uint32_t start = q.start.value_or(model.first_token().value_or(0));
         r.tokens = sample(model, on, r.in, sequences, context, start, q.seed, r);
@@ -180,7 +235,8 @@ findings run(const run_request& q, lab::machine& on) {
         f.text = q.text;
         if (r.tokens.size() < 2) {
             throw base::error(base::error_kind::input,
-                              fmt::format("has {} tokens; prediction needs two", r.tokens.size()),
+                              fmt::format("has {}; prediction needs two tokens",
+                                          r.tokens.empty() ? "no token" : "one token"),
                               {q.text, {}, {}});
         }
         f.context = std::min(context_of(q, model, usual_context), r.tokens.size());

@@ -552,8 +552,8 @@ void transformer<T>::forward(const arm& how, const token_batch& b, T* h, block_c
         quantized(how.kv, {}, block + ".v", b, v, tokens * shape_.key_heads, size, quantized_kv_);
     keep(stored_v, to.values);
     if (observer) {
-        observer({model_.layer_name({role::key, layer_}), "k", tokens, kw, k});
-        observer({model_.layer_name({role::value, layer_}), "v", tokens, kw, v});
+        observer({model_.layer_name({role::key, layer_}), "k_cache", tokens, kw, k});
+        observer({model_.layer_name({role::value, layer_}), "v_cache", tokens, kw, v});
     }
     T* const o = o_.room_for(tokens * qw);
     attend(how, b, q, to, o);

@@ -36,7 +36,8 @@ struct block_cache {
     std::vector<T> keys, values;
 };
 
-/// A matrix that passes through a block: "x" of a linear layer, "k", "v". Valid during the call.
+/// A matrix that passes through a block: "x" of a linear layer, "k_cache",
+/// "v_cache". Valid during the call.
 template <typename T>
 struct seen_matrix {
     std::string_view layer, name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products summed by an accumulator model, computed as in mx stages.
+// Matrix products summed by an accumulator model, computed as in mx layer.
 #include <algorithm>
 #include <vector>
 

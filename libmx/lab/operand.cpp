@@ -153,7 +153,7 @@ operand_view quantized(machine& on, const operand_rule& rule, const transform::r
         return plain_view(to, m, over);
     }
     if (plain) {
-        // Other formats without blocks, which no scheme uses, are converted as in mx stages.
+        // Other formats without blocks, which no scheme uses, are converted as in mx layer.
         const products::quantized_operand q = products::quantize_operand(
             as_matrix(m),
             over == axis::last ? products::reduction::last : products::reduction::first,

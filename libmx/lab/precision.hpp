@@ -24,7 +24,7 @@ using simd::rounding;
 /// The products of a linear layer: Y = X W^T, dX = dY W, dW = dY^T X.
 enum class stage : std::uint8_t { fprop, dgrad, wgrad };
 
-/// How one operand is converted: as in mx stages, or not at all (none, f32, fp32).
+/// How one operand is converted: as in mx layer, or not at all (none, f32, fp32).
 struct operand_rule {
     std::optional<products::operand_recipe> recipe;  ///< none: float32 as it is
     friend bool operator==(const operand_rule& a, const operand_rule& b);

@@ -245,7 +245,7 @@ std::vector<section> diff_sections_of(const document_parts& d) {
     return {verdict_of(d.tail), steps, together, moved, left_out_of(d.tail)};
 }
 
-// "Fprop, hadamard, twice": a case of mx stages.
+// "Fprop, hadamard, twice": a case of mx layer.
 std::string case_of(const record& r) {
     std::string text = text_of(r, "transform");
     if (text.empty()) text = "as given";
@@ -411,7 +411,7 @@ constexpr std::array page_rows{
     page_row{"mx.gate/1", "Rules checked against results", gate_sections},
     page_row{"mx.diff/1", "Dumps of a model compared", diff_sections_of},
     page_row{"mx.changes/1", "Results compared", changes_sections_of},
-    page_row{"mx.stages/1", "Products of a linear layer in training", stages_sections_of},
+    page_row{"mx.layer/1", "Products of a linear layer in training", stages_sections_of},
     page_row{"mx.gemm/1", "A matrix product as matrix units compute it", gemm_sections_of},
     page_row{"mx.runs/1", "Trainings compared", runs_sections},
     page_row{"mx.fit/1", "A scaling law", fit_sections},

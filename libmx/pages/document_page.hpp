@@ -9,7 +9,7 @@
 
 namespace mx::pages {
 
-/// The page of a document of mx plan, gate, diff (of dumps or of results), stages, gemm, runs, fit
+/// The page of a document of mx plan, gate, diff (of dumps or of results), layer, gemm, runs, fit
 /// or project, identified by the member `schema` of its head: the verdict, then figures, then
 /// tables. nullopt for other schemas.
 std::optional<report::document> document_page(const document_parts& d);

@@ -99,7 +99,7 @@ class gathering {
             const std::string schema = report::text_of(*s.head, "schema");
             if (!is_analysis(s) && schema != "mx.diff/1") {
                 refuse(s.name, fmt::format("schema '{}' cannot be reported; give the JSON of mx "
-                                           "analyze, compare, cluster, diff, plan, gate, stages, "
+                                           "analyze, compare, cluster, diff, plan, gate, layer, "
                                            "gemm or runs",
                                            schema));
             }

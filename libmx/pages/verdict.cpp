@@ -488,6 +488,21 @@ std::string confidence_words(const judged_model& m) {
                        m.says.policy_version, m.says.target_name, m.on->any() ? " (--target)" : "");
 }
 
+// The command whose scores answer "needs evaluation", of a model with an embedding; empty where no
+// recipe is left, or a task was evaluated.
+std::string evaluation_command(const judged_model& m, const std::vector<group>& groups) {
+    const bool embeds = std::ranges::any_of(
+        m.says.decisions, [](const decision& d) { return d.role == "embedding"; });
+    const auto chosen =
+        std::ranges::find_if(groups, [](const group& g) { return !g.recipe.empty(); });
+    if (!embeds || m.files.size() != 1 || chosen == groups.end() ||
+        m.says.confidence != "tensor error only") {
+        return {};
+    }
+    return fmt::format("mx eval {} --sample 2000 -r {} --scores scores.json",
+                       report::shell_word(m.files.front()), report::shell_word(chosen->recipe));
+}
+
 std::string harm_words(const policy::risk& r) {
     if (!r.why) return fmt::format("loses {} of its elements", percent(r.lost));
     return fmt::format("{} (limit {})", policy::words_of(*r.why->of, r.why->value),
@@ -681,6 +696,10 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
          std::vector{classes_section(m, groups), risks_section(m), kept_reasons_section(m, groups),
                      widths_section(m), missing_section(m)}) {
         if (!s.heading.empty()) all.push_back(std::move(s));
+    }
+    if (const std::string command = evaluation_command(m, groups); !command.empty()) {
+        all[1].notes.push_back("What the recipe does to the model, if it is a language model:");
+        all[1].notes.push_back("$ " + command);
     }
     if (!c.repeat.empty()) {
         // After the table, because it is long for many recipes.

@@ -63,9 +63,8 @@ class added_tokens {
             while (first != last && first->text.size() == n) ++first;
             if (n == text.size()) break;
             const auto nth = [n](const added_token& t) { return t.text[n]; };
-            const auto [begin, end] = std::ranges::equal_range(first, last, text[n], by_byte, nth);
-            first = begin;
-            last = end;
+            first = std::ranges::lower_bound(first, last, text[n], by_byte, nth);
+            last = std::ranges::upper_bound(first, last, text[n], by_byte, nth);
         }
         return found;
     }

@@ -110,13 +110,24 @@ splitter make_splitter(const std::vector<std::string_view>& patterns) {
 }
 
 std::string to_nfc(const std::string& text) {
-    utf8proc_uint8_t* out = nullptr;
-    const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    const auto size =
-        utf8proc_map(units(text), static_cast<utf8proc_ssize_t>(text.size()), &out, options);
-    const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owned(out, std::free);
-    if (size < 0) fail(fmt::format("cannot normalize the text: {}", utf8proc_errmsg(size)));
-    return {out, out + size};
+    // utf8proc 2.8 loses this vowel after a syllable. It composes with nothing, so that the parts
+    // between can be normalized alone.
+    constexpr std::string_view vowel = "\u11a7";
+    std::string normalized;
+    for (std::size_t begin = 0;;) {
+        const std::size_t end = std::min(text.find(vowel, begin), text.size());
+        const std::string part = text.substr(begin, end - begin);
+        utf8proc_uint8_t* out = nullptr;
+        const auto size =
+            utf8proc_map(units(part), static_cast<utf8proc_ssize_t>(part.size()), &out,
+                         static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+        const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owned(out, std::free);
+        if (size < 0) fail(fmt::format("cannot normalize the text: {}", utf8proc_errmsg(size)));
+        normalized.append(out, out + size);
+        if (end == text.size()) return normalized;
+        normalized += vowel;
+        begin = end + vowel.size();
+    }
 }
 
 std::string unicode_support() {

@@ -58,7 +58,7 @@ inline constexpr std::array rooms{
          "base tensor format report block transform io codec gemm engine studies/products "
          "conformance"},
     room{"experiments", "base tensor report transform lab"},
-    room{"eval", "base tensor report transform io codec gemm engine studies/products lab"},
+    room{"eval", "base tensor format report transform io codec gemm engine studies/products lab"},
     // Tables and sentences of the commands; in `pages` the review of a model.
     room{"pages/views",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "

@@ -483,7 +483,7 @@ def command_pages(mx, folder):
               "gate": ["gate", "results.json", "--rule", "sqnr_db>=0 or null"],
               "drift": ["diff", "model.safetensors", "next.safetensors", "model.safetensors"],
               "gemm": ["gemm", x, w, "--transpose-b", "--growth"],
-              "stages": ["stages", "--x", x, "--w", w, "--dy", dy]}
+              "stages": ["layer", "--x", x, "--w", w, "--dy", dy]}
     for name, words in judged.items():
         run(*words, "--html", f"{name}.html", "--json", f"{name}.json")
         run("report", f"{name}.json", "-o", f"{name}-again.html")

@@ -56,14 +56,14 @@ rates=$rates'"elements_per_second":'$positive',"times_mxfp4":'$positive
 rates=$rates',"fraction_of_read_bandwidth":'$positive',"fraction_of_roof":'$positive
 served='"backend":"scalar","threads":2,"dtype":"BF16",'
 want "$(count '"family":"format","road":"mxfp4",'"$served$rates"'},\{0,1\}$')" 1 'the first road'
-for road in 'quantize --recipe nvfp4 --packed' 'cast --element e4m3 --packed' 'verify (of mxfp4)'; do
+for road in 'quantize --recipe nvfp4 --packed' 'quantize --recipe e4m3 --packed' 'verify (of mxfp4)'; do
     want "$(count '"family":"command","road":"'"$road"'",'"$served$rates"'},\{0,1\}$')" 1 "$road"
 done
 [ -z "$(ls -A tmp)" ] || fail "left behind: $(ls -A tmp)"
 
 # The requested ones, after the first.
-"$mx" bench --roads --road 'cast*' --elements 20000 --seconds 0 --json bench.json --quiet
-want "$(count '"family":"command","road":"cast')" 6 'casts'
+"$mx" bench --roads --road 'quantize --recipe [ei]*' --elements 20000 --seconds 0 --json bench.json --quiet
+want "$(count '"family":"command","road":"quantize --recipe [ei]')" 6 'casts'
 want "$(count '"family":')" 7 'chosen roads'
 for wrong in '--road nothing' '--threads 1,2'; do
     "$mx" bench --roads $wrong --elements 20000 --seconds 0 >table 2>stderr && fail "took $wrong"

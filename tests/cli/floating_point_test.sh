@@ -52,7 +52,7 @@ any="any.bin $shape --threads 2"
 recipes="-r mxfp4 -r mxfp8:scale=rceil -r mxfp6:scale=even -r nvfp4 -r mxint8 -r mxfp4:scale=search
     -r mxfp4:round=stochastic -r nvfp4:dialect=te -r fp8_1x128 --decompose --histograms --regret"
 commands='analyze scalar compare cluster cluster_scalar rosetta diff quantize packed dequantize cast gemm
-    stages train llama synth vectors show plan report speedups explain formats'
+    layer train llama synth vectors show plan report speedups explain formats'
 run() { # COMMAND
     case $1 in
     analyze) set -- analyze $any $recipes -q --json - ;;
@@ -65,9 +65,9 @@ run() { # COMMAND
     quantize) set -- quantize $any -r nvfp4:transform=hadamard -q -o - ;;
     packed) set -- quantize $any -r mxfp4:scale=even --packed -q -o - ;;
     dequantize) set -- dequantize packed.safetensors -q -o - ;;
-    cast) set -- cast $any --element e4m3 -q -o - ;;
+    cast) set -- quantize $any -r e4m3 -q -o - ;;
     gemm) set -- gemm x.npy x.npy --transpose-b -r mxfp8 -m fp32.fma -m sm100.mxf8f6f4 -q --json - ;;
-    stages) set -- stages --x x.npy --w x.npy --dy x.npy -r mxfp8 -q --json - ;;
+    layer) set -- layer --x x.npy --w x.npy --dy x.npy -r mxfp8 -q --json - ;;
     train) set -- train proxy --width 32 --depth 2 --batch 32 --steps 4 -r mxfp8 --threads 2 -q --json - ;;
     llama) set -- train llama --steps 1 -r mxfp4 --threads 2 -q --json - ;;
     synth) set -- synth -q -o - ;;

@@ -16,6 +16,10 @@ SAME = {"OUT": "FILE", "FOLDER": "FILE", "PLAN.json": "FILE", "FILE:TENSOR": "FI
 DIFFERENT = {
     "--size": "bytes of data that are made, or the name of a language model",
     "--heads": "how a tensor is laid out, or of the model that is trained",
+    "--eval": "the scores of a task, or the model whose evaluation is timed",
+    "--at": "settings of some layers, or from a step of a training on",
+    "--attention": "a recipe for the operands of attention, or the share of a step's time",
+    "--dump": "activations of a model by name, or steps of a training",
     "--fail-above": "mx cluster has one figure to fail on, mx diff many",
 }
 

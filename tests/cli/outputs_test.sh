@@ -83,7 +83,7 @@ expect 2 'vectors: --hex: the name is empty' "$mx" vectors -r mxfp4 -o v.safeten
 for ending in npz gguf pt pth bin onnx zip ckpt keras json NPZ; do
     expect 2 "o.$ending: cannot write .*npy, .h5" "$mx" quantize small.safetensors --all-tensors -r mxfp4 -o o.$ending
 done
-expect 2 'o.npz: cannot write .npz' "$mx" cast small.safetensors --element e4m3 -o o.npz
+expect 2 'o.npz: cannot write .npz' "$mx" quantize small.safetensors --all-tensors -r e4m3 -o o.npz
 expect 2 'o.h5: cannot write .h5 here' "$mx" synth -o o.h5
 expect 2 'o.npy: cannot write .npy here' "$mx" vectors -r mxfp4 -o o.npy
 expect 2 'o.npz: cannot write .npz' "$mx" analyze small.safetensors -q --blocks o.npz
@@ -92,7 +92,7 @@ expect 2 'o.gguf: cannot write .gguf' "$mx" dequantize packed.safetensors -o o.g
 
 # A run without a tensor to measure fails and writes nothing.
 expect 3 'small.safetensors: tensor .mask.: nothing to do: .*BOOL' "$mx" quantize small.safetensors -t mask -r mxfp4 -o o.safetensors
-expect 3 'nothing to do: .*BOOL' "$mx" cast small.safetensors -t mask --element e4m3 -o o.safetensors
+expect 3 'nothing to do: .*BOOL' "$mx" quantize small.safetensors -t mask -r e4m3 -o o.safetensors
 for command in analyze compare cluster 'cluster --fail-above 0'; do
     expect 3 'nothing to do: .*BOOL' "$mx" $command small.safetensors -t mask -q --json o.json
 done
@@ -173,5 +173,5 @@ fi
 rm tiny.safetensors
 
 rm -f stderr code
-leftovers=$(ls -A | grep -v -e '^captured$' -e 'safetensors$' -e '^issue4.bin$' -e 'json$' -e '^formats$' -e '^shards$' -e '^steps$' -e '^torch$' || true)
+leftovers=$(ls -A | grep -v -e '^captured$' -e 'safetensors$' -e '^issue4.bin$' -e 'json$' -e '^formats$' -e '^shards$' -e '^steps$' -e '^torch$' -e '^lm$' || true)
 [ -z "$leftovers" ] || fail "left behind: $leftovers"

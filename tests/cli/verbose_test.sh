@@ -34,7 +34,7 @@ for backend in $("$mx" version | sed -n '/not here/d; s/^backend \([a-z0-9]*\) .
     case $backend in
     scalar)
         says "$first" analyze tiny.safetensors --recipe nvfp4 --recipe mxfp4 $run
-        says "$first" cast tiny.safetensors --element e4m3 -o e4m3.safetensors $run
+        says "$first" quantize tiny.safetensors --all-tensors -r e4m3 -o e4m3.safetensors $run
         ;;
     neon | sse4 | avx2 | avx512)
         says "$first" analyze tiny.safetensors --recipe nvfp4 --recipe fp8_1x128 \
@@ -47,9 +47,9 @@ for backend in $("$mx" version | sed -n '/not here/d; s/^backend \([a-z0-9]*\) .
         says "$first$others" cluster tiny.safetensors --recipe $recipe $run
         says "$first$others" diff tiny.safetensors tiny.safetensors --recipe $recipe $run
         says "$first$others" quantize tiny.safetensors --recipe $recipe -o q.safetensors $run
-        says "$first" cast tiny.safetensors --element e4m3 -o e4m3.safetensors $run
+        says "$first" quantize tiny.safetensors --all-tensors -r e4m3 -o e4m3.safetensors $run
         says "${first}mx: casts: $instead $backend has no kernels for them
-" cast tiny.safetensors --element e4m3 --dialect gfloat -o e4m3.safetensors $run
+" quantize tiny.safetensors --all-tensors -r e4m3:dialect=gfloat -o e4m3.safetensors $run
         says "$first" analyze tiny.safetensors --recipe mxfp4 --blocks blocks.h5 $run
         weight=$("$mx" tensors tiny.safetensors --csv - | sed -n 's/^[^,]*,\([^,]*mlp[^,]*weight\),.*/\1/p' | head -1)
         says "${first}mx: accumulator fp32.pairwise: by the plain loop of backend scalar, as backend $backend has no kernels for it

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads back the files of `mx cast --packed` and `mx quantize --packed` and compares them with
+// Reads back the files of `mx quantize --packed` and compares them with
 // other implementations, which tests readers, packing and writers together.
 #include <cmath>
 #include <cstdint>

@@ -97,10 +97,11 @@ COMMANDS = [
     ("diff 10.safetensors 20.safetensors --shard 1/2 --json {json} --quiet", "diff"),
     ("gemm linear.safetensors:*input linear.safetensors:*weight --transpose-b -r mxfp4 --growth "
      "--json {json} --quiet", "gemm"),
-    ("stages --x linear.safetensors:*input --w linear.safetensors:*weight "
-     "--dy linear.safetensors:*output --json {json} --quiet", "stages"),
-    ("stages --x linear.safetensors:*input --w linear.safetensors:*weight -r bf16 --json {json} "
-     "--quiet", "stages"),
+    ("layer --x linear.safetensors:*input --w linear.safetensors:*weight "
+     "--dy linear.safetensors:*output --json {json} --quiet", "layer"),
+    ("layer --x linear.safetensors:*input --w linear.safetensors:*weight -r bf16 --json {json} "
+     "--quiet", "layer"),
+    ("layer linear.safetensors -r mxfp4 --json {json} --quiet", "layer"),
     (f"{NETWORK} --steps 4 --seeds 1,2 -o plain --json {{json}}", "train"),
     (f"{NETWORK} --steps 4 --probe-every 2 -r mxfp4:round=stochastic -o drawn --json {{json}}",
      "train"),

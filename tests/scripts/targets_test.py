@@ -41,7 +41,7 @@ elif "--roads" in words:
         road("dialect", "mxint8:dialect=quark", 1e8), road("rounding", "mxfp4:round=stochastic", 4e8),
         road("figures", "mxfp4 +histograms", 1e6), road("command", "analyze (2 recipes)", 5e8),
         road("command", "quantize --recipe mxfp4 --packed", 6e8),
-        road("command", "cast --element e4m3 --packed", 1e9, 0.24)]
+        road("command", "quantize --recipe e4m3 --packed", 1e9, 0.24)]
     json.dump(dict(results=results), sys.stdout)
 else:
     dtype = given("--dtype", ["BF16"])[0]
@@ -86,7 +86,7 @@ class Targets(unittest.TestCase):
                 "whole `mx analyze` of a bf16 file under the nine": ">= 4 | 2.5 |  | missed",
                 "whole `mx analyze` of a bf16 file under the 2": ">= 4 | 5 |  | met",
                 "`quantize --packed`": ">= 0.5 | 0.6 | `quantize --recipe mxfp4 --packed` | met",
-                "`cast` to e4m3": ">= 0.25 | 0.24 |  | missed",
+                "`mx quantize -r e4m3`": ">= 0.25 | 0.24 |  | missed",
                 "mxfp4 on log-normal": ">= 0.7 | 0.5 |  | missed",
                 "mxfp4 on bf16 with uniform": ">= 0.3 | 0.5 |  | met",
                 "mxfp4 analysis, times torchao": ">= 40 | - | | not measured: no torchao"}.items():

@@ -266,11 +266,12 @@ class road_list {
                                  codec::default_int_min(f, ocp) == codec::int_min::full),
             false};
         const bool own = backend.takes_cast == nullptr || backend.takes_cast(to);
-        add(fmt::format("cast --element {}{}", element, packed ? " --packed" : ""),
+        add(fmt::format("quantize --recipe {}{}", element, packed ? " --packed" : ""),
             own ? backend.name : portable(), packed ? block::packed_bits(f.bits()) / 8.0 : 4.0,
             [request, memory = memory_, &control = control_](const analysis::matrix& m) {
                 const auto file = tensor_of(m);
-                convert::cast(refs_of(file), request, to_memory(memory), control);
+                convert::cast({convert::assigned_tensor{refs_of(file).front(), {}, {}}}, request,
+                              to_memory(memory), control);
             });
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -63,6 +64,22 @@ std::vector<std::uint32_t> tokens_of_text(const eval_options& o, const tokens::t
     return ids;
 }
 
+// What outputs must not replace: the files of a model's folder.
+std::vector<std::string> files_beside(const std::string& model) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    fs::path folder = model;
+    if (!fs::is_directory(folder, ignored)) {
+        if (!model.ends_with(".json")) return {};
+        folder = folder.parent_path().empty() ? fs::path(".") : folder.parent_path();
+    }
+    std::vector<std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+        if (entry.is_regular_file(ignored)) files.push_back(entry.path().string());
+    }
+    return files;
+}
+
 int run_eval(const eval_options& o) {
     eval::run_request q = o.request;
     require_one_of("--precision", "precision", o.precision, {"float32", "float64"});
@@ -74,7 +91,7 @@ int run_eval(const eval_options& o) {
     if (o.context) q.context = static_cast<std::size_t>(*o.context);
     if (o.stride) q.stride = static_cast<std::size_t>(*o.stride);
     if (o.start) {
-        if (*o.start > 0xffffffffu) refuse("--start: {} is no token", *o.start);
+        if (*o.start > 0xffffffffu) refuse("--first: {} is no token", *o.start);
         q.start = static_cast<std::uint32_t>(*o.start);
     }
     const int sources = (o.tokens.empty() ? 0 : 1) + (o.text.empty() ? 0 : 1) + (o.sample ? 1 : 0);
@@ -93,6 +110,7 @@ int run_eval(const eval_options& o) {
     for (const std::string& file : {o.scores, q.dump_file}) {
         if (!file.empty()) more.push_back(file);
     }
+    for (std::string& file : files_beside(q.model)) inputs.push_back(std::move(file));
     outputs to(o.out, inputs, more);
     const std::unique_ptr<tokens::tokenizer> words = tokenizer_of(o);
     if (!o.tokens.empty()) q.tokens = eval::read_tokens(o.tokens);
@@ -140,7 +158,7 @@ runner declare_eval(parser& cmd) {
     cmd.add_option("--sample N", o->sample, "N tokens drawn from the model itself instead")
         ->in_range(std::uint64_t{2}, std::uint64_t{1} << 24);
     cmd.add_option("--seed N", o->request.seed, "of --sample and --pairs (1)")->not_negative();
-    cmd.add_option("--start ID", o->start, "first token of a sample (the model's, else 0)")
+    cmd.add_option("--first ID", o->start, "first token of a sample (the model's, else 0)")
         ->not_negative();
     cmd.add_option("--context N", o->context,
                    "tokens of a window (2048, samples 256, or the model's if fewer)")
@@ -174,8 +192,8 @@ runner declare_eval(parser& cmd) {
                  "errors of the outputs of every linear layer");
     cmd.group("Output");
     cmd.add_option("--dump PATTERN", o->request.dump,
-                   "activations of the model as it is: inputs NAME.x of linear layers, keys NAME.k "
-                   "and values NAME.v that match; repeatable");
+                   "activations of the model as it is: inputs NAME.x of linear layers, keys "
+                   "NAME.k_cache and values NAME.v_cache that match; repeatable");
     cmd.add_option("-o,--output FILE", o->request.dump_file, "safetensors file of --dump")
         ->file_name();
     cmd.add_flag("--per-token", o->request.per_token, "every token's figures in JSON");

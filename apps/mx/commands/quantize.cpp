@@ -39,9 +39,9 @@ std::vector<convert::assigned_tensor> part_of(const std::vector<convert::assigne
     return some;
 }
 
-// What mx analyze calls operands, under the recipe; the rest is copied.
+// What mx analyze calls operands, under the recipe (none: one without blocks); the rest is copied.
 std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tensor_ref>& all,
-                                                  const codec::recipe& recipe) {
+                                                  const std::optional<codec::recipe>& recipe) {
     const auto described = documents::described(all, engine::role_finder());
     const policy::policy by = policy::find_policy(policy::default_policy(described));
     std::vector<convert::assigned_tensor> assigned;
@@ -50,17 +50,31 @@ std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tens
         assigned.push_back({all[i], {}, policy::why_kept(t, by.role_of(t.role, t.name), by)});
         convert::assigned_tensor& a = assigned.back();
         if (a.kept.empty()) a.kept = policy::why_quantized(t, by);
-        if (a.kept.empty() && !policy::holds_whole_blocks(t, recipe)) {
-            a.kept = policy::padding_words(t, recipe);
+        if (a.kept.empty() && recipe && !policy::holds_whole_blocks(t, *recipe)) {
+            a.kept = policy::padding_words(t, *recipe);
         }
         if (a.kept.empty()) a.recipe = recipe;
     }
-    if (std::ranges::none_of(assigned, [](const auto& a) { return a.recipe.has_value(); })) {
+    if (std::ranges::none_of(assigned, [](const auto& a) { return a.kept.empty(); })) {
         refuse(
-            "quantize: no tensor is an operand of a product with whole blocks; --all-tensors or "
-            "--tensor takes what is no operand");
+            "quantize: no tensor is an operand of a product{}; --all-tensors or --tensor takes "
+            "what is no operand",
+            recipe ? " with whole blocks" : "");
     }
     return assigned;
+}
+
+// Under a recipe without blocks.
+convert::conversion cast(const quantize_options& o, const std::vector<engine::tensor_ref>& all,
+                         const std::vector<engine::tensor_ref>& chosen, bool operands,
+                         const convert::destination& to) {
+    if (!o.parts.shard.empty()) {
+        refuse("--shard: parts are made under recipes with blocks, not under {}", o.recipe);
+    }
+    const auto assigned = operands ? operands_in(all, {})
+                                   : convert::assign(codec::recipe(), all, chosen, o.keep_rest);
+    return convert::cast(assigned, {engine::parse_cast_recipe(o.recipe), o.packed}, to,
+                         control_of(o.run));
 }
 
 int run_quantize(const quantize_options& o) {
@@ -72,7 +86,12 @@ int run_quantize(const quantize_options& o) {
                o.plan.empty() ? "--tensor" : "--plan");
     }
     std::vector<codec::recipe> recipes;
-    if (!o.recipe.empty()) recipes.push_back(codec::parse_recipe(o.recipe));
+    const bool blocks = !engine::is_cast_recipe(o.recipe);
+    if (!blocks) {
+        engine::parse_cast_recipe(o.recipe);
+    } else if (!o.recipe.empty()) {
+        recipes.push_back(codec::parse_recipe(o.recipe));
+    }
     require_distinct({o.plan}, {o.out});
     const engine::model model = open_inputs(o.in, {o.out});
     const auto all = model.tensors();
@@ -81,6 +100,15 @@ int run_quantize(const quantize_options& o) {
     const bool operands = o.plan.empty() && o.in.globs.empty() && !o.all_tensors && all.size() > 1;
     const bool keep_rest = o.keep_rest || operands;
     engine::require_names_once(keep_rest ? all : chosen);
+    if (o.shard_bytes && !io::has_ending(o.out, io::shards_ending)) {
+        refuse("--max-shard-size: for an output NAME{}", io::shards_ending);
+    }
+    const convert::destination to =
+        convert::to_file(o.out, o.shard_bytes.value_or(io::usual_shard_bytes));
+    if (!blocks) {
+        report_conversion(cast(o, all, chosen, operands, to), "quantized", o.out, o.run.quiet);
+        return exit_code::fine;
+    }
     auto assigned = operands         ? operands_in(all, recipes.front())
                     : o.plan.empty() ? convert::assign(recipes.front(), all, chosen, o.keep_rest)
                                      : convert::assign(convert::read_assignment(o.plan), all,
@@ -89,11 +117,6 @@ int run_quantize(const quantize_options& o) {
         const bool known = !t.recipe || std::ranges::find(recipes, *t.recipe) != recipes.end();
         if (!known) recipes.push_back(*t.recipe);
     }
-    if (o.shard_bytes && !io::has_ending(o.out, io::shards_ending)) {
-        refuse("--max-shard-size: for an output NAME{}", io::shards_ending);
-    }
-    const convert::destination to =
-        convert::to_file(o.out, o.shard_bytes.value_or(io::usual_shard_bytes));
     convert::conversion_parts parts;
     std::vector<std::unique_ptr<io::reader>> merged;
     const documents::part_inputs inputs(model.files(), all, o.parts);
@@ -130,8 +153,8 @@ runner declare_quantize(parser& cmd) {
     cmd.add_option(
         "-r,--recipe RECIPE", o->recipe,
         "one recipe for what mx analyze calls operands of products, e.g. "
-        "mxfp4:scale=even; norms, biases, embeddings, routers and the like are copied as "
-        "stored; see 'mx explain RECIPE'");
+        "mxfp4:scale=even, or a format without a scale, e.g. bf16, e4m3:scale=tensor; norms, "
+        "biases, embeddings, routers and the like are copied as stored; see 'mx explain RECIPE'");
     cmd.add_flag("--all-tensors", o->all_tensors, "quantize every tensor of numbers instead");
     cmd.add_option("--plan PLAN.json", o->plan,
                    "a recipe for each tensor: the JSON of mx plan or mx report; 'stored' and "
@@ -151,13 +174,17 @@ runner declare_quantize(parser& cmd) {
         "each tensor under its recipe in a plan, and writes the dequantized values, or with "
         "--packed the codes and scales, from which 'mx dequantize' "
         "computes the same values. Under a transform, codes and scales are of the rotated tensor "
-        "and values are rotated back. A plan of another model is refused.");
+        "and values are rotated back. A plan of another model is refused. Recipes without a scale "
+        "name a wide, an element or a scale format, and take the keys round, ties, random_bits, "
+        "seed, int_min, dialect, saturate and scale=tensor; with --packed, bf16 and f16 are stored "
+        "as such.");
     cmd.examples(
         "mx quantize model.safetensors -o mxfp4.safetensors --recipe mxfp4 --packed\n"
         "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n"
         "mx quantize model.safetensors -o mixed.safetensors --plan plan.json --keep-rest "
         "--packed\n"
-        "mx quantize model.safetensors.index.json -o q/model.safetensors.index.json -r mxfp8\n");
+        "mx quantize model.safetensors.index.json -o q/model.safetensors.index.json -r mxfp8\n"
+        "mx quantize w.npy -o jax.npy -r e5m2:dialect=ml_dtypes\n");
     return [o] { return run_quantize(*o); };
 }
 

@@ -514,7 +514,7 @@ void declare_precision(parser& cmd, train_options& o) {
         const std::string name(key.name);
         const bool scheme = name == "scheme";
         const std::string value = key.values == "RECIPE" ? "RECIPE" : scheme ? "NAME" : "VALUE";
-        // As in mx stages, where --x and --w are files.
+        // As in mx layer, where --x and --w are files.
         const std::string spelling = name == "all" ? "-r,--recipe"
                                      : key.also.empty()
                                          ? "--" + name

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
+#include <span>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
@@ -12,27 +16,32 @@
 #include "libmx/codec/stored_value.hpp"
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/packed_file.hpp"
+#include "libmx/engine/prologue.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/engine/sweep.hpp"
+#include "libmx/format/wide_formats.hpp"
 #include "libmx/studies/convert/output.hpp"
 
 namespace mx::convert {
 namespace {
 
-// A target format of casts: an element format, or the codes of a scale format.
+// What elements become: a wide format, an element format, or the codes of a scale format.
 struct target {
+    std::string_view wide;  ///< empty: none
     codec::element_cast cast;
     std::string_view type_name;
     int bits = 8;
 };
 
 target find_target(const cast_request& request) {
+    target t{};
+    t.wide = format::find_wide_format(request.element);
+    if (!t.wide.empty()) return t;
     const format::element_format* e = format::find_element_format(request.element);
     const format::scale_format* s = format::find_scale_format(request.element);
     if (e == nullptr && (s == nullptr || !s->has_codes())) {
-        base::refuse(base::unknown("element format", request.element, castable_formats()));
+        base::refuse(base::unknown("format", request.element, engine::cast_formats()));
     }
-    target t{};
     t.type_name = e != nullptr ? e->safetensors : s->safetensors;
     t.bits = e != nullptr ? e->bits() : 8;
     if (e == nullptr && s->power_of_two()) {
@@ -48,11 +57,32 @@ target find_target(const cast_request& request) {
     return t;
 }
 
+// The scale of each tensor under scale=tensor; else nothing.
+std::vector<float> scales_of(const std::vector<engine::tensor_ref>& tensors,
+                             const cast_request& request, const engine::run_control& control) {
+    if (!request.tensor_scaled) return {};
+    std::vector<std::uint32_t> amax(tensors.size());
+    std::mutex guard;
+    engine::sweep_values(tensors, control, [&](std::size_t t, const engine::loaded_panel& p) {
+        const auto* x = reinterpret_cast<const float*>(p.values.data);
+        const std::uint32_t most =
+            engine::finite_amax({x, static_cast<std::size_t>(p.where.elements())});
+        const std::lock_guard lock(guard);
+        amax[t] = std::max(amax[t], most);
+    });
+    std::vector<float> scales;
+    const format::element_format& f = *format::find_element_format(request.element);
+    for (const std::uint32_t bits : amax) {
+        scales.push_back(engine::cast_scale(f, base::float_from_bits(bits)));
+    }
+    return scales;
+}
+
 // The buffers and the caster of a thread.
 struct worker {
     std::unique_ptr<codec::caster> by;
     std::vector<std::uint8_t> codes;
-    std::vector<float> values;
+    std::vector<float> values, widened;
 };
 
 // Some dialects return values without a code.
@@ -66,35 +96,67 @@ struct worker {
         {info.file, info.name, {}});
 }
 
-}  // namespace
-
-std::vector<std::string_view> castable_formats() {
-    std::vector<std::string_view> names = base::names_of(format::element_formats);
-    for (const format::scale_format& f : format::scale_formats) {
-        if (f.has_codes()) names.push_back(f.name);
-    }
-    return names;
+// How files store a wide format.
+tensor::dtype stored_type(std::string_view wide) {
+    return wide == "bf16"  ? tensor::dtype::bf16
+           : wide == "f16" ? tensor::dtype::f16
+                           : tensor::dtype::f32;
 }
 
-conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_request& request,
+// Writes values in a wide format, from element `first` of an array on.
+void put_wide(std::string_view to, bool packed, std::span<float> x, std::uint64_t first,
+              std::size_t array, io::array_writer& writer) {
+    format::round_to_wide(to, x);
+    if (!packed || stored_type(to) == tensor::dtype::f32) {
+        return writer.write(array, first * sizeof(float), std::as_bytes(x));
+    }
+    std::vector<std::uint16_t> words(x.size());
+    std::ranges::transform(x, words.begin(), [&](float v) {
+        return to == "f16" ? format::half_bits(v)
+                           : static_cast<std::uint16_t>(base::bits_of(v) >> 16);
+    });
+    writer.write(array, first * sizeof words.front(), std::as_bytes(std::span(words)));
+}
+
+}  // namespace
+
+conversion cast(const std::vector<assigned_tensor>& tensors, const cast_request& request,
                 const destination& out, const engine::run_control& control) {
+    if (request.tensor_scaled && request.packed) {
+        base::refuse(
+            "{}:scale=tensor: codes without their scale are no tensor; write values, "
+            "without --packed",
+            request.element);
+    }
     const target to = find_target(request);
     const codec::backend& backend = control.chosen_backend();
-    if (control.notices && backend.takes_cast != nullptr && !backend.takes_cast(to.cast)) {
+    if (control.notices && to.wide.empty() && backend.takes_cast != nullptr &&
+        !backend.takes_cast(to.cast)) {
         control.notices->detail(fmt::format(
             "casts: by backend scalar, as backend {} has no kernels for them", backend.name));
     }
     output o;
-    std::vector<engine::tensor_ref> chosen = tensors;
-    std::erase_if(chosen, [&](const engine::tensor_ref& t) { return !o.converts(t); });
+    std::vector<engine::tensor_ref> chosen;
+    for (const assigned_tensor& t : tensors) {
+        const io::tensor_info& info = t.tensor.info();
+        if (t.recipe || t.kept.empty()) {
+            if (o.converts(t.tensor)) chosen.push_back(t.tensor);
+        } else if (!o.keep(t.tensor, t.kept)) {
+            o.result.skipped.push_back({info.file, info.name, {}, t.kept});
+        }
+    }
     engine::require_any(!chosen.empty(), o.result.kept.empty() ? o.result.skipped : o.result.kept);
     o.metadata[engine::schema_key_name] = "mx.cast/1";
     o.metadata["mx.element"] = request.element;
+    if (request.tensor_scaled) o.metadata["mx.scale"] = "tensor";
     if (request.by->id != codec::dialect_id::ocp) o.metadata["mx.dialect"] = request.by->name;
     std::vector<std::size_t> arrays;
     for (const engine::tensor_ref& t : chosen) {
         const io::tensor_info& info = t.info();
-        if (request.packed) {
+        if (!to.wide.empty() && request.packed) {
+            arrays.push_back(o.add({info.name, stored_type(to.wide), info.shape}));
+            engine::put_axes(o.metadata, info);
+        } else if (request.packed) {
             arrays.push_back(
                 o.add(engine::codes_array(info.name, to.type_name, to.bits, info.shape)));
             o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
@@ -112,6 +174,7 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
             std::make_unique<code_stream>(writer, arrays[t], to.bits, chosen[t].info().elements));
     }
 
+    const std::vector<float> scales = scales_of(chosen, request, control);
     std::vector<worker> workers(static_cast<std::size_t>(base::thread_count(control.threads)));
     engine::sweep(
         chosen, engine::flat_passes(chosen, engine::panel_target_of(backend)), control,
@@ -120,11 +183,27 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
             const base::random_key key{request.seed, base::tensor_id(chosen[t].info().name)};
             const auto count = static_cast<std::size_t>(p.where.elements());
             worker& w = workers[static_cast<std::size_t>(p.thread)];
+            codec::stored_values from = p.values;
+            if (!to.wide.empty() || !scales.empty()) {
+                w.widened.resize(count);
+                for (std::size_t i = 0; i < count; ++i) {
+                    w.widened[i] = codec::stored_value(from.type, from.data, i);
+                }
+                from = {tensor::dtype::f32, std::as_bytes(std::span(w.widened)).data(), count};
+            }
+            if (!to.wide.empty()) {
+                return put_wide(to.wide, request.packed, w.widened, p.where.col, arrays[t], writer);
+            }
+            if (!scales.empty()) {
+                for (float& x : w.widened) x /= scales[t];
+            }
             if (!w.by) w.by = backend.make_caster(control.notices.get());
             if (!request.packed) {
                 w.values.resize(count);
-                w.by->cast(to.cast, {p.values, count, p.where.col, key},
-                           {nullptr, w.values.data()});
+                w.by->cast(to.cast, {from, count, p.where.col, key}, {nullptr, w.values.data()});
+                if (!scales.empty()) {
+                    for (float& x : w.values) x *= scales[t];
+                }
                 writer.write(arrays[t], p.where.col * sizeof(float),
                              std::as_bytes(std::span(w.values)));
                 return;
@@ -139,6 +218,13 @@ conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_reque
             streams[t]->put(p.where.col, w.codes);
         });
     return o.finish(control);
+}
+
+conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_request& request,
+                const std::string& out, const engine::run_control& control) {
+    std::vector<assigned_tensor> all;
+    for (const engine::tensor_ref& t : tensors) all.push_back({t, {}, {}});
+    return cast(all, request, to_file(out), control);
 }
 
 }  // namespace mx::convert

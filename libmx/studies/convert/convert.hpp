@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "libmx/codec/recipe.hpp"
+#include "libmx/engine/cast_recipe.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/skip.hpp"
-#include "libmx/format/element_formats.hpp"
-#include "libmx/format/roundings.hpp"
 #include "libmx/io/writer.hpp"
 
 namespace mx::convert {
@@ -38,34 +37,6 @@ using destination = std::function<std::unique_ptr<io::array_writer>(
 /// `shard_bytes`), otherwise safetensors.
 destination to_file(const std::string& path, std::uint64_t shard_bytes = io::usual_shard_bytes);
 
-/// The target formats of a cast: element formats, and scale formats with codes.
-std::vector<std::string_view> castable_formats();
-
-struct cast_request {
-    std::string element;  ///< one of castable_formats()
-    format::rounding round = format::rounding::rtne;
-    format::tie_rule ties = format::tie_rule::up;
-    std::optional<int> random_bits;  ///< none: the dialect's width
-    std::uint64_t seed = 0;
-    bool saturate = true;  ///< false: beyond the maximum gives NaN (e4m3) or Inf (e5m2)
-    bool packed = false;   ///< codes (`w.codes`) instead of float32 values (`w`)
-    std::optional<codec::int_min> minimum;  ///< integers; none: codec::default_int_min
-    /// The dialect of the conversion; includes dialects that only convert (gfloat, ml_dtypes,
-    /// cutlass).
-    const codec::dialect* by = &codec::row_of(codec::dialect_id::ocp);
-};
-
-/// Converts elements without a scale. With `packed`, writes `w.codes` in the packed layout of
-/// `quantize --packed`; otherwise `w` as F32. Throws base::error: usage if the dialect lacks the
-/// conversion; with `packed`, input for a value without a code.
-conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_request& request,
-                const destination& out, const engine::run_control& control);
-
-inline conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_request& request,
-                       const std::string& out, const engine::run_control& control) {
-    return cast(tensors, request, to_file(out), control);
-}
-
 enum class quantized_form : std::uint8_t {
     values,  ///< dequantized, as F32
     packed,  ///< codes, scales and offsets: docs/design/packed-layout.md
@@ -78,6 +49,23 @@ struct assigned_tensor {
     std::optional<codec::recipe> recipe;  ///< none: it is copied bit for bit
     std::string kept;                     ///< why, where it is copied
 };
+
+/// A recipe without blocks, and the form of its output.
+struct cast_request : engine::cast_recipe {
+    /// Codes (`w.codes`) in the packed layout of `quantize --packed`, of wide formats `w` as files
+    /// store it; otherwise `w` as F32.
+    bool packed = false;
+};
+
+/// Converts the elements of the tensors without a scale, except those that are `kept`. Throws
+/// base::error: usage if the dialect lacks the conversion; with `packed`, input for a value without
+/// a code.
+conversion cast(const std::vector<assigned_tensor>& tensors, const cast_request& request,
+                const destination& out, const engine::run_control& control);
+
+/// Of all tensors, into a file.
+conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_request& request,
+                const std::string& out, const engine::run_control& control);
 
 /// Options of a conversion in parts.
 struct conversion_parts {

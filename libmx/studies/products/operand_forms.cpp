@@ -9,6 +9,7 @@
 
 #include "libmx/base/joined.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/format/wide_formats.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/studies/products/conversions.hpp"
@@ -55,7 +56,7 @@ operand_form codes_of(const quantized_operand& q) { return {q.coded, words_of(q.
 operand_form values_of(const quantized_operand& q, std::string_view format) {
     std::vector<float> x = q.values;
     operand_form form;
-    form.inexact = convert_values(format, x);
+    form.inexact = format::round_to_wide(format, x);
     form.operand = values_operand(format, x, q.rows, q.depth);
     form.words = fmt::format("{} values", format);
     return form;

@@ -8,13 +8,12 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/codec/recipe_keys.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/format/block_formats.hpp"
 
 namespace mx::products {
 namespace {
-
-constexpr std::string_view tensor_scale_key = ":scale=tensor";
 
 constexpr plain_format element_row(std::string_view name, std::string_view summary) {
     return {name, summary, format::find_element_format(name)};
@@ -68,21 +67,24 @@ std::span<const plain_format> plain_formats() { return rows; }
 operand_recipe parse_operand_recipe(const std::string& text) {
     operand_recipe r;
     const std::string name = text.substr(0, text.find(':'));
-    r.plain = find_plain(name);
+    const bool channels = codec::has_channel_scale(text);
+    if (!channels) r.plain = find_plain(name);
     if (r.plain == nullptr) {
-        if (format::find_block_format(name) == nullptr) {
+        if (!channels && format::find_block_format(name) == nullptr) {
             base::refuse(base::unknown("recipe", name, known_names()));
         }
         return operand_recipe_of(codec::parse_recipe(text));
     }
-    const std::string rest = text.substr(name.size());
-    if (rest.empty()) return r;
-    if (rest != tensor_scale_key || r.plain->element == nullptr) {
-        base::refuse("recipe '{}': {}", text,
-                     r.plain->element == nullptr ? "a format without blocks takes no keys"
-                                                 : "the only key without blocks is scale=tensor");
+    for (const codec::recipe_setting& s : codec::recipe_settings(text)) {
+        if (s.key != "scale" || s.value != "tensor" || r.plain->element == nullptr) {
+            base::refuse(
+                "recipe '{}': {}", text,
+                r.plain->element == nullptr
+                    ? "a format without blocks takes no keys"
+                    : "the only key of an operand without blocks is scale=tensor or scale=channel");
+        }
+        r.tensor_scaled = true;
     }
-    r.tensor_scaled = true;
     return r;
 }
 
@@ -95,7 +97,7 @@ operand_recipe operand_recipe_of(const codec::recipe& r) {
 
 std::string to_string(const operand_recipe& r) {
     if (r.blocks) return codec::to_string(*r.blocks);
-    return std::string(r.plain->name) + std::string(r.tensor_scaled ? tensor_scale_key : "");
+    return std::string(r.plain->name) + std::string(r.tensor_scaled ? ":scale=tensor" : "");
 }
 
 operand_recipe with_transform(const operand_recipe& r, std::string_view name, int size) {

@@ -6,6 +6,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/format/wide_formats.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/backends.hpp"
 #include "libmx/studies/products/conversions.hpp"
@@ -24,7 +25,7 @@ std::vector<float> product_runner::multiply(const gemm::operand& a, const gemm::
     const bool halves = gemm::gives_f16(model);
     std::vector<std::uint32_t> start(c.size());
     for (std::size_t i = 0; i < c.size(); ++i) {
-        start[i] = halves ? half_bits(c[i]) : base::bits_of(c[i]);
+        start[i] = halves ? format::half_bits(c[i]) : base::bits_of(c[i]);
     }
     const std::uint64_t work = std::uint64_t{a.rows} * b.rows * a.depth;
     gemm::multiply_control control;

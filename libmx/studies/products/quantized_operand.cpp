@@ -12,11 +12,13 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/cast_recipe.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/panel_quantizer.hpp"
 #include "libmx/engine/prologue.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/format/wide_formats.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/studies/products/conversions.hpp"
 
@@ -158,12 +160,8 @@ void cast_elements(std::span<const float> x, const operand_recipe& r, quantized_
     const format::element_format& f = *r.plain->element;
     const format::element_params params = format::params_of(f, false);
     const format::rounding_mode mode{format::rounding::rtne, format::tie_rule::up, 32};
-    const float largest = format::decode(f, f.max_code());
-    const std::uint32_t amax = engine::finite_amax(x);
-    // A subnormal quotient would lose bits of the scale; only a tensor of tiny values has one.
-    const float scale = r.tensor_scaled && amax != 0
-                            ? std::max(base::float_from_bits(amax) / largest, 0x1p-126f)
-                            : 1.0f;
+    const float amax = base::float_from_bits(engine::finite_amax(x));
+    const float scale = r.tensor_scaled ? engine::cast_scale(f, amax) : 1.0f;
     q.coded.rows = q.rows;
     q.coded.depth = q.depth;
     q.coded.format = gemm::find_operand_format(f.name);
@@ -202,7 +200,7 @@ quantized_operand quantize_operand(const matrix& m, reduction over, const operan
         if (recipe.plain->element != nullptr) {
             cast_elements(x, recipe, q);
         } else {
-            convert_values(recipe.plain->name, q.values);
+            format::round_to_wide(recipe.plain->name, q.values);
             q.coded = values_operand(recipe.plain->name, q.values, q.rows, q.depth);
         }
     }

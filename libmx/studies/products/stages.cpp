@@ -292,15 +292,16 @@ report::record stage_record(const stage_result& r) {
 
 report::document_schema stages_schema() {
     report::member_list result;
+    result.add({"layer", "string", "of a dump: its name", false});
     add_figures(result.add(stage_members));
     return report::document_schema(
-               "mx.stages/1", "mx stages",
+               "mx.layer/1", "mx layer",
                "What quantization does to the three products of a linear layer. Members that begin "
                "with accumulation_ are against the exact product of the operands as given to the "
                "model, those that begin with total_ against that of the values before "
                "quantization.")
         .member({"inputs", "[@common#input]", "files that were read, in the order given"})
-        .member({"layer", "#layer", "the tensors"})
+        .member({"layer", "#layer", "the tensors; of a dump there are several", false})
         .member({"arrangement", "@common#arrangement", ""})
         .member({"results", "[#result]", "a product, transform, source of operands and model each"})
         .member({"verdict", "[string]", "sentences"})

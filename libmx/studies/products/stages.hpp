@@ -74,7 +74,7 @@ matrix transposed(const matrix& m);
 report::record stage_record(const stage_result& r);
 /// A tensor of the layer.
 report::record tensor_record(const io::tensor_info& t);
-/// The schema mx.stages/1.
+/// The schema mx.layer/1.
 report::document_schema stages_schema();
 
 }  // namespace mx::products

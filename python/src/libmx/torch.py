@@ -115,7 +115,7 @@ class LinearConfig:
     Each operand has its blocks along the axis that is summed over; None leaves it as it is.
 
     *_transform: "hadamard" rotates both operands of the product along that axis first, in float32,
-    `transform_size` neighbours together (16, 32, 64 or 128), as `mx stages --transform` does.
+    `transform_size` neighbours together (16, 32, 64 or 128), as `mx layer --transform` does.
     source: an operand of two products is quantized both times from the "tensor", or the second time
     from its first copy ("requantized").
     accumulate: a model of `mx explain accumulators`, which needs all six recipes; None is torch.matmul.

@@ -9,6 +9,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/bench/normal_values.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/format/wide_formats.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/studies/products/conversions.hpp"
@@ -120,20 +121,20 @@ TEST_CASE("what is not finite is counted and left out", "[gemm]") {
 TEST_CASE("values become the nearest of the wider formats", "[gemm]") {
     std::vector<float> x{1 + 0x1p-8f, 1 + 0x1p-8f + 0x1p-20f, 65519.9f, 65520, -1e9f, 0x1p-25f, 3};
     std::vector<float> bf16 = x, f16 = x, tf32 = x;
-    CHECK(convert_values("bf16", bf16) == 5);
+    CHECK(mx::format::round_to_wide("bf16", bf16) == 5);
     CHECK(bf16[0] == 1);
     CHECK(bf16[1] == 1 + 0x1p-7f);
-    CHECK(convert_values("f16", f16) == 5);
+    CHECK(mx::format::round_to_wide("f16", f16) == 5);
     CHECK(f16[0] == 1 + 0x1p-8f);
     CHECK(f16[2] == 65504);
     CHECK(f16[3] == infinity);
     CHECK(f16[4] == -infinity);
     CHECK(f16[5] == 0);
-    CHECK(convert_values("tf32", tf32) == 4);
+    CHECK(mx::format::round_to_wide("tf32", tf32) == 4);
     CHECK(tf32[1] == 1 + 0x1p-8f);
     std::vector<float> nan{NAN};
     for (const char* name : {"bf16", "f16", "tf32"}) {
-        CHECK(convert_values(name, nan) == 0);
+        CHECK(mx::format::round_to_wide(name, nan) == 0);
         CHECK(std::isnan(nan[0]));
     }
     CHECK(values_operand("f16", nan, 1, 1).codes[0] == 0x7fff);
@@ -201,6 +202,9 @@ TEST_CASE("recipes that a product has no use for are refused", "[gemm]") {
     CHECK(has(refusal("e4m3:scale=even"), "scale=tensor"));
     CHECK(to_string(parse_operand_recipe("none")) == "f32");
     CHECK(to_string(parse_operand_recipe("e5m2:scale=tensor")) == "e5m2:scale=tensor");
+    CHECK(to_string(parse_operand_recipe("fp8_1x128:block=1x1048576")) == "e4m3:scale=channel");
+    CHECK(to_string(parse_operand_recipe("int8:round=zero,scale=channel")) ==
+          "int8:scale=channel,round=zero");
     CHECK(to_string(with_transform(parse_operand_recipe("mxfp4"), "hadamard", 64)) ==
           "mxfp4:transform=hadamard,transform_size=64");
     CHECK_THROWS_AS(common_rotation(parse_operand_recipe("mxfp4:transform=hadamard"),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/tokens/tables.hpp"
 #include "tests/io/gguf_bytes.hpp"
 #include "tests/io/scratch_dir.hpp"
 
@@ -297,6 +298,30 @@ TEST_CASE("parts of tokenizer.json that change ids are refused by name", "[token
     for (const std::string& text : {std::string("[]"), std::string("{"), deep + deep}) {
         has(refused(dir.file("tokenizer.json", text)), "--tokens ids.npy");
     }
+}
+
+TEST_CASE("text is normalized to NFC, Hangul that composes with nothing as well", "[tokens]") {
+    if (!with_libraries()) return;
+    CHECK(tokens::to_nfc("") == "");
+    CHECK(tokens::to_nfc("e\u0323\u0302\u212b\u0958") == "\u1ec7\u00c5\u0915\u093c");
+    CHECK(tokens::to_nfc("\u1100\u1161\u11a7\u11a8\u11a7") == "\uac00\u11a7\u11a8\u11a7");
+    CHECK(tokens::to_nfc("\u1100\u1161\u11a8") == "\uac01");
+}
+
+TEST_CASE("of added tokens that begin alike, the longest is found", "[tokens]") {
+    const scratch_dir dir;
+    json words = document(vectors("cases")[9], vectors("tables"));
+    const auto next = static_cast<std::uint32_t>(words["model"]["vocab"].size());
+    std::uint32_t id = next;
+    for (const char* const text : {"<a", "<a>b", "<a>bc", "<b"}) {
+        words["added_tokens"].push_back({{"id", id++}, {"content", text}});
+    }
+    const auto t = tokenizer_of(dir.file("tokenizer.json", words.dump()));
+    const auto ids = t->encode("<a>b<a>bc<a<b<a>");
+    REQUIRE(ids.size() > 5);
+    CHECK(std::vector(ids.begin(), ids.begin() + 5) ==
+          std::vector{next + 1, next + 2, next, next + 3, next});
+    CHECK(t->encode("<a>b<a").back() == next);
 }
 
 TEST_CASE("tokenizers of GGUF that are not known are refused by name", "[tokens]") {

@@ -203,10 +203,10 @@ TEST_CASE("rules are read from a file") {
 
 TEST_CASE("results of other commands are refused") {
     const mx::test::scratch_dir dir;
-    const std::string path = dir.file("d.json", R"({"schema":"mx.stages/1","results":[]})");
+    const std::string path = dir.file("d.json", R"({"schema":"mx.layer/1","results":[]})");
     CHECK_THROWS_WITH(open_for_gate({path}, {}),
                       path +
-                          ": is mx.stages; mx gate reads results files (--json) of mx analyze, mx "
+                          ": is mx.layer; mx gate reads results files (--json) of mx analyze, mx "
                           "compare, mx diff (of dumps) and mx cluster");
 }
 

@@ -3,7 +3,9 @@
 #include <optional>
 
 #include "apps/mx/product_options.hpp"
+#include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/views/stages_view.hpp"
+#include "libmx/studies/products/layer_dump.hpp"
 #include "libmx/studies/products/stages.hpp"
 
 namespace mx::app {
@@ -12,16 +14,17 @@ namespace {
 using products::layer_tensor_names;
 using products::stage_rows;
 
-constexpr const char* stages_recipe = "mxfp4";
+constexpr const char* layer_recipe = "mxfp4";
 constexpr std::array transform_names{"none", "hadamard", "random-hadamard"};
 
-struct stages_options {
+struct layer_options {
+    std::vector<std::string> dump;
     std::array<matrix_argument, layer_tensor_names.size()> tensors;
     matrix_options in;
     output_options to;
     run_options run;
     product_options products;
-    std::string recipe = stages_recipe;
+    std::string recipe = layer_recipe;
     std::array<std::string, layer_tensor_names.size()> tensor_recipes;
     std::array<std::array<std::string, 2>, stage_rows.size()> stage_recipes;
     std::vector<std::string> transforms;
@@ -33,7 +36,7 @@ struct stages_options {
 std::size_t index_of(products::layer_tensor t) { return static_cast<std::size_t>(t); }
 
 // The most specific setting of an operand.
-const std::string& spelling_of(const stages_options& o, std::size_t stage, std::size_t operand) {
+const std::string& spelling_of(const layer_options& o, std::size_t stage, std::size_t operand) {
     const std::string& own = o.stage_recipes[stage][operand];
     if (!own.empty()) return own;
     const std::string& tensor =
@@ -41,7 +44,7 @@ const std::string& spelling_of(const stages_options& o, std::size_t stage, std::
     return tensor.empty() ? o.recipe : tensor;
 }
 
-products::stages_request request_of(const stages_options& o) {
+products::stages_request request_of(const layer_options& o) {
     products::stages_request r;
     bool own_transforms = false;
     for (std::size_t s = 0; s < stage_rows.size(); ++s) {
@@ -70,11 +73,121 @@ products::stages_request request_of(const stages_options& o) {
     return r;
 }
 
-int run_stages(const stages_options& o) {
+// The layers of a dump, and a table with a line for each.
+class dump_study {
+  public:
+    dump_study(const products::stages_request& request, const engine::run_control& control)
+        : request_(request), control_(control) {
+        for (const products::stage_row& row : stage_rows) {
+            table_.columns.push_back({std::string(row.name),
+                                      fmt::format("{}\nerror / norm", row.title), cell::significant,
+                                      3});
+            table_.columns.push_back({fmt::format("{}_gain", row.name),
+                                      fmt::format("{}\ngain", row.title), cell::fixed, 4});
+        }
+    }
+
+    void add(const std::string& name, const products::dumped_layer& tensors, bool transpose_w) {
+        std::array<std::optional<products::matrix>, layer_tensor_names.size()> m;
+        for (std::size_t t = 0; t < m.size(); ++t) {
+            if (tensors[t]) m[t] = products::read_matrix(*tensors[t], control_);
+        }
+        const std::size_t w = index_of(products::layer_tensor::w);
+        if (transpose_w) m[w] = products::transposed(*m[w]);
+        const auto at = [&](std::size_t t) { return m[t] ? &*m[t] : nullptr; };
+        const auto results = products::study_stages({at(0), at(1), at(2)}, request_, control_);
+        report::record line{{"layer", name},
+                            {"shape", fmt::format("{}x{}x{}", m[0]->rows, m[0]->cols, m[1]->rows)}};
+        for (const products::stage_result& r : results) {
+            report::record record = stage_record(r);
+            record.insert(record.begin(), {"layer", name});
+            results_.push_back(std::move(record));
+            // The first result of a stage is under the first transform, quantized once.
+            const std::string stage(stage_rows[r.stage].name);
+            if (report::find(line, stage) != nullptr) continue;
+            line.emplace_back(stage, report::to_value(r.errors.total.nrmse()));
+            line.emplace_back(stage + "_gain", report::to_value(r.errors.total.gain()));
+        }
+        table_.rows.push_back(std::move(line));
+    }
+
+    report::document document(const gemm::arrangement& how) && {
+        report::document d;
+        d.title = "Products of the linear layers of a dump";
+        d.head = pages::document_head("mx.layer/1");
+        d.head.emplace_back("arrangement", arrangement_record(how));
+        for (report::record& r : results_) d.results.push_back(std::move(r));
+        table_.notes.push_back(
+            "shape: tokens x in x out. error / norm: |product - exact product| / |exact product| "
+            "with "
+            "operands quantized once, under the first transform; --json has the other transforms, "
+            "sources and models.");
+        report::section verdict{.heading = "Verdict", .notes = worst_layers()};
+        d.sections = {std::move(table_), std::move(verdict)};
+        return d;
+    }
+
+  private:
+    // For each stage, the layer that loses most.
+    std::vector<std::string> worst_layers() const {
+        std::vector<std::string> notes;
+        for (const products::stage_row& row : stage_rows) {
+            const report::record* worst = nullptr;
+            double most = 0;
+            for (const report::record& line : table_.rows) {
+                const auto* error = report::member<double>(line, row.name);
+                if (error == nullptr || *error < most) continue;
+                worst = &line;
+                most = *error;
+            }
+            if (worst == nullptr) continue;
+            notes.push_back(fmt::format("- {} loses most in {}: {:.3g} of |{}|.", row.title,
+                                        report::text_of(*worst, "layer"), most, row.result));
+        }
+        return notes;
+    }
+
+    const products::stages_request& request_;
+    const engine::run_control& control_;
+    std::vector<report::record> results_;
+    report::section table_{.columns = {{"layer", "layer", cell::name}, {"shape", "shape"}}};
+};
+
+int run_dump(const layer_options& o, const products::stages_request& request,
+             const engine::run_control& control) {
+    for (const matrix_argument& m : o.tensors) {
+        if (!m.text.empty()) refuse("give the files of a dump, or --x, --w and --dy of one layer");
+    }
+    outputs to(o.to, o.dump);
+    io::open_options open;
+    open.as = o.in.as;
+    engine::view_request views;
+    views.raw = o.in.raw;
+    views.swizzled = o.in.swizzled;
+    const engine::model model(o.dump, open, views);
+    dump_study study(request, control);
+    for (const auto& [name, tensors] : products::dumped_layers(model.tensors(), o.transpose_w)) {
+        study.add(name, tensors, o.transpose_w);
+    }
+    report::document d = std::move(study).document(request.how);
+    d.head.insert(d.head.end() - 1, {"inputs", input_list(model.files())});
+    pages::add_verdict(d);
+    to.finish(d, o.run.quiet);  // the page of one layer has no place for several
+    return exit_code::fine;
+}
+
+int run_layer(const layer_options& o) {
     const products::stages_request request = request_of(o);
     std::vector<products::operand_recipe> all;
     for (const auto& pair : request.recipes) all.insert(all.end(), pair.begin(), pair.end());
     const engine::run_control control = control_of(o.run, block_recipes(all));
+    if (!o.dump.empty()) return run_dump(o, request, control);
+    for (std::size_t t = 0; t < index_of(products::layer_tensor::dy); ++t) {
+        if (o.tensors[t].text.empty()) {
+            refuse("layer: --{} is required, or the files of a dump; see 'mx help layer'",
+                   layer_tensor_names[t]);
+        }
+    }
     std::vector<std::string> paths;
     for (const matrix_argument& m : o.tensors) {
         if (!m.text.empty()) paths.push_back(place_of(m.text).path);
@@ -97,7 +210,7 @@ int run_stages(const stages_options& o) {
 
     report::document d;
     d.title = "Products of a linear layer in training";
-    d.head = pages::document_head("mx.stages/1");
+    d.head = pages::document_head("mx.layer/1");
     d.head.emplace_back("inputs", std::move(reader.inputs));
     d.head.emplace_back("layer", std::move(described));
     d.head.emplace_back("arrangement", arrangement_record(request.how));
@@ -107,15 +220,18 @@ int run_stages(const stages_options& o) {
     return exit_code::fine;
 }
 
-void declare_tensors_of_layer(parser& cmd, stages_options& o) {
+void declare_tensors_of_layer(parser& cmd, layer_options& o) {
     const std::array<const char*, layer_tensor_names.size()> help{
         "input activations of the layer: FILE or FILE:TENSOR, tokens x in; leading axes are rows",
         "weights, out x in", "gradients of its output, tokens x out; without it only Fprop"};
     cmd.group("Input");
+    cmd.add_option("DUMP", o.dump,
+                   "files or folders with the tensors of many layers, as mx train --dump writes "
+                   "them: LAYER.x or .input, LAYER.weight or .w, LAYER.dy or .grad_output; a table "
+                   "by layer");
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
         const std::string name(layer_tensor_names[t]);
-        option* option = cmd.add_option("--" + name + " FILE:TENSOR", o.tensors[t].text, help[t]);
-        if (t != index_of(products::layer_tensor::dy)) option->required();
+        cmd.add_option("--" + name + " FILE:TENSOR", o.tensors[t].text, help[t]);
     }
     cmd.add_flag("--transpose-w", o.transpose_w, "W is in x out");
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
@@ -124,10 +240,10 @@ void declare_tensors_of_layer(parser& cmd, stages_options& o) {
     declare_matrix_options(cmd, o.in);
 }
 
-void declare_stages_recipes(parser& cmd, stages_options& o) {
+void declare_layer_recipes(parser& cmd, layer_options& o) {
     cmd.group("Operands");
     cmd.add_option("-r,--recipe RECIPE", o.recipe,
-                   fmt::format("of every operand ({}); see mx gemm --help", stages_recipe));
+                   fmt::format("of every operand ({}); see mx gemm --help", layer_recipe));
     constexpr std::array<std::string_view, layer_tensor_names.size()> also{"activations", "weights",
                                                                            "gradients"};
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
@@ -157,10 +273,10 @@ void declare_stages_recipes(parser& cmd, stages_options& o) {
 
 }  // namespace
 
-runner declare_stages(parser& cmd) {
-    const auto o = std::make_shared<stages_options>();
+runner declare_layer(parser& cmd) {
+    const auto o = std::make_shared<layer_options>();
     declare_tensors_of_layer(cmd, *o);
-    declare_stages_recipes(cmd, *o);
+    declare_layer_recipes(cmd, *o);
     declare_products(cmd, o->products, "the matrix unit for the operands, and exact");
     declare_outputs(cmd, o->to);
     declare_run(cmd, o->run);
@@ -172,14 +288,15 @@ runner declare_stages(parser& cmd) {
         "most, how much of the error is bias, and whether rotations help. It trains nothing; mx "
         "study stages measures the cost of each stage in loss and in steps.");
     cmd.examples(
-        "mx stages --x x.npy --w w.npy --dy dy.npy\n"
-        "mx stages --x dump.safetensors:x --w dump.safetensors:w --dy dump.safetensors:dy -r "
+        "mx layer run/dump-000100.safetensors -r nvfp4\n"
+        "mx layer --x x.npy --w w.npy --dy dy.npy\n"
+        "mx layer --x dump.safetensors:x --w dump.safetensors:w --dy dump.safetensors:dy -r "
         "nvfp4\n"
-        "mx stages --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp8_e5m2 --wgrad-x bf16 "
+        "mx layer --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp8_e5m2 --wgrad-x bf16 "
         "--wgrad-dy bf16\n"
-        "mx stages --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp4:round=stochastic --json "
-        "stages.json\n");
-    return [o] { return run_stages(*o); };
+        "mx layer --x x.npy --w w.npy --dy dy.npy --recipe-dy mxfp4:round=stochastic --json "
+        "layer.json\n");
+    return [o] { return run_layer(*o); };
 }
 
 }  // namespace mx::app
