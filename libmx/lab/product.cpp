@@ -146,16 +146,16 @@ void multiply_packed(const machine& on, const operand_view_of<T>& a, std::size_t
     // Threads only where each has some tenths of a millisecond to do.
     constexpr std::size_t least_work = 8'000'000;
     const std::size_t least = std::max<std::size_t>(1, least_work / (b_rows * a.depth));
-    const std::size_t grain = (least + by.tile_rows - 1) / by.tile_rows * by.tile_rows;
+    const std::size_t rows_each = (least + by.tile_rows - 1) / by.tile_rows * by.tile_rows;
     const tile_maker<T> make{by, a, packed, b_rows, c};
-    if (a.rows <= grain) {  // few rows: by columns
+    if (a.rows <= rows_each) {  // few rows: by columns
         const std::size_t some =
             std::max<std::size_t>(1, least_work / (a.rows * a.depth * columns));
         return on.split(panels, some, [&](std::size_t begin, std::size_t end, int) {
             multiply_panels(make, a.rows, a.depth, 0, begin, end);
         });
     }
-    on.split(a.rows, grain, [&](std::size_t begin, std::size_t end, int) {
+    on.split(a.rows, rows_each, [&](std::size_t begin, std::size_t end, int) {
         multiply_panels(make, end, a.depth, begin, 0, panels);
     });
 }
