@@ -12,16 +12,16 @@
 namespace mx::bench {
 namespace {
 
-struct workload {
+struct evaluated_model {
     std::string_view what;
     std::string_view settings;  // "" for the model as it is
 };
-constexpr std::array workloads{
-    workload{"as it is, float32", ""},
-    workload{"mxfp8", "all=mxfp8"},
-    workload{"mxfp4", "all=mxfp4"},
-    workload{"nvfp4", "all=nvfp4"},
-    workload{"mxfp8, sm100.mxf8f6f4", "all=mxfp8 accumulate=sm100.mxf8f6f4"},
+constexpr std::array evaluated{
+    evaluated_model{"as it is, float32", ""},
+    evaluated_model{"mxfp8", "all=mxfp8"},
+    evaluated_model{"mxfp4", "all=mxfp4"},
+    evaluated_model{"nvfp4", "all=nvfp4"},
+    evaluated_model{"mxfp8, sm100.mxf8f6f4", "all=mxfp8 accumulate=sm100.mxf8f6f4"},
 };
 
 // Of a forward pass: linear layers, head, and the scores that are not masked.
@@ -55,10 +55,10 @@ std::vector<training_rate> measure_model_throughput(
     }
     r.windows = eval::windows_of(tokens, tokens, tokens);
     r.cancel = cancel;
-    std::array<std::vector<eval::arm>, workloads.size()> arms;
-    for (std::size_t i = 1; i < workloads.size(); ++i) {
+    std::array<std::vector<eval::arm>, evaluated.size()> arms;
+    for (std::size_t i = 1; i < evaluated.size(); ++i) {
         eval::arm a;
-        a.settings = lab::parse_settings(std::string(workloads[i].settings));
+        a.settings = lab::parse_settings(std::string(evaluated[i].settings));
         a.how = lab::precision_of(a.settings, eval::layers_of(model));
         arms[i].push_back(std::move(a));
     }
@@ -73,7 +73,7 @@ std::vector<training_rate> measure_model_throughput(
     for (const int threads : request.threads) {
         lab::machine on(threads, request.backend);
         std::optional<double> product;
-        std::array<std::optional<double>, workloads.size()> least;
+        std::array<std::optional<double>, evaluated.size()> least;
         const auto keep = [](std::optional<double>& to, double took) {
             if (!to || took < *to) to = took;
         };
@@ -87,15 +87,15 @@ std::vector<training_rate> measure_model_throughput(
                                            c.data());
                          }));
                 }
-                for (std::size_t i = 0; i < workloads.size(); ++i) {
+                for (std::size_t i = 0; i < evaluated.size(); ++i) {
                     keep(least[i],
                          seconds_of([&] { (void)eval::evaluate(model, on, arms[i], r); }));
                 }
             });
         rates.push_back({"a product of the MLP's shape", threads, product_work / *product, 0, 1});
-        for (std::size_t i = 0; i < workloads.size(); ++i) {
+        for (std::size_t i = 0; i < evaluated.size(); ++i) {
             const double took = *least[i], passes = i == 0 ? 1 : 2;
-            rates.push_back({workloads[i].what, threads, passes * work / took,
+            rates.push_back({evaluated[i].what, threads, passes * work / took,
                              passes * static_cast<double>(tokens) / took, took / *least[0]});
         }
         progress.end_part();
