@@ -243,3 +243,33 @@ def test_lightning_callback(monkeypatch):
                    accumulate_grad_batches=2, callbacks=[callback]).fit(Module(), data)
     assert any(tag.endswith("weight/sqnr_db") for tag in logged)
     assert all(np.isfinite(v) for v in logged.values())
+
+
+def test_transformers_eval(monkeypatch):
+    torch = pytest.importorskip("torch")
+    faked = stand_in(monkeypatch, "transformers", AutoModelForCausalLM=object, AutoTokenizer=object)
+    module = load("transformers_eval")
+    model = folder.parents[1] / "datasets" / "vectors" / "eval" / "llama"
+    ids = torch.arange(40) * 7 % 90 + 3
+    if faked:
+        class Bigrams(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                torch.manual_seed(0)
+                self.embedding = torch.nn.Embedding(96, 64)
+                self.layer, self.lm_head = torch.nn.Linear(64, 64), torch.nn.Linear(64, 96)
+
+            def forward(self, tokens):
+                h = self.embedding(tokens)
+                return types.SimpleNamespace(logits=self.lm_head(h + self.layer(h)))
+
+        rows = module.evaluate(Bigrams(), ids, ["mxfp8", "mxfp4"])
+        assert 0 < rows[0]["kld_mean"] < rows[1]["kld_mean"]
+        return
+    loaded = sys.modules["transformers"].AutoModelForCausalLM.from_pretrained(model).float().eval()
+    recipes = ["mxfp8:scale=rceil", "mxfp4:scale=even"]
+    rows = module.evaluate(loaded, ids, recipes)
+    for row, own in zip(rows, libmx.evaluate(model, ids, recipes).records):
+        # Another order of float32 sums draws other roundings of quantized inputs.
+        assert row["kld_mean"] == pytest.approx(own["kld_mean"], rel=0.2)
+        assert row["perplexity"] == pytest.approx(own["perplexity"], rel=0.1)
