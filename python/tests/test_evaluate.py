@@ -18,16 +18,16 @@ def test_the_document_is_that_of_the_command(mx, tmp_path):
     np.save(tmp_path / "ids.npy", IDS)
     made = subprocess.run(
         [mx, "eval", str(FOLDER), "--tokens", str(tmp_path / "ids.npy"), "-r",
-         "mxfp4:scale=even", "--weights", "mxfp8", "--kv", "mxfp8", "--context", "20", "--each",
-         "kind", "--json", "-"], check=True, capture_output=True)
-    d = libmx.evaluate(FOLDER, IDS, "mxfp4:scale=even", weights="mxfp8", kv="mxfp8", context=20,
-                       each="kind")
+         "mxfp4:scale=even", "--weights", "mxfp8", "--context", "20", "--each", "kind", "--json",
+         "-"], check=True, capture_output=True)
+    d = libmx.evaluate(FOLDER, IDS, "mxfp4:scale=even", weights="mxfp8", context=20, each="kind")
     command = json.loads(made.stdout)
     assert command.pop("text") == str(tmp_path / "ids.npy")
     assert d.content.pop("text") == "tokens"
     assert d.content == command
-    assert [r["recipe"] for r in d.records] == ["mxfp4:scale=even kv=mxfp8",
-                                                "weights=mxfp8 kv=mxfp8"]
+    assert [r["recipe"] for r in d.records] == ["mxfp4:scale=even", "weights=mxfp8"]
+    other = libmx.evaluate(FOLDER, IDS, kv="mxfp8", attention="mxfp6", at="*.q_proj:w=mxfp4")
+    assert [r["recipe"] for r in other.records] == ["kv=mxfp8 attention=mxfp6"]
 
 
 def test_tokens_of_any_kind_and_threads():

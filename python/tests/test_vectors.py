@@ -141,9 +141,9 @@ def test_dialect_ml_dtypes_casts_as_ml_dtypes(mx, tmp_path, element, theirs):
         for name, x in (("BF16", bits.view(ml_dtypes.bfloat16)), ("F16", bits.view(np.float16)),
                         ("F32", wide), ("F32", near)):
             x.tofile(tmp_path / "x.bin")
-            subprocess.run([mx, "cast", tmp_path / "x.bin", "--shape", str(x.size), "--dtype", name,
-                            "--element", element, "--dialect", "ml_dtypes", "-q", "-o",
-                            tmp_path / "y.npy"], check=True)
+            subprocess.run([mx, "quantize", tmp_path / "x.bin", "--shape", str(x.size), "--dtype",
+                            name, "--all-tensors", "-r", f"{element}:dialect=ml_dtypes", "-q",
+                            "-o", tmp_path / "y.npy"], check=True)
             got, expected = np.load(tmp_path / "y.npy"), x.astype(kind).astype(np.float32)
             np.testing.assert_array_equal(got, expected)
             number = ~np.isnan(expected)
