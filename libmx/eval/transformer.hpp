@@ -36,6 +36,10 @@ struct block_cache {
     std::vector<T> keys, values;
 };
 
+/// Rows [begin, end) of a matrix of the model, read by all threads.
+std::vector<float> read_by_threads(const lab::machine& on, const model_weights& model,
+                                   const place& where, std::size_t begin, std::size_t end);
+
 /// A matrix that passes through a block: "x" of a linear layer, "k_cache",
 /// "v_cache". Valid during the call.
 template <typename T>
