@@ -266,7 +266,7 @@ class run {
         for (std::size_t v0 = 0; v0 < s.vocabulary; v0 += piece_vocabulary) {
             base::stop_if(r_.cancel);
             const std::size_t wide = std::min(piece_vocabulary, s.vocabulary - v0);
-            const std::vector<float> read = model_.read_rows(head, v0, v0 + wide);
+            const std::vector<float> read = read_by_threads(on_, model_, head, v0, v0 + wide);
             const std::vector<T> weights(read.begin(), read.end());
             for (std::size_t t0 = 0; t0 < n; t0 += piece_tokens) {
                 const std::size_t high = std::min(piece_tokens, n - t0);
@@ -353,7 +353,7 @@ std::vector<std::uint32_t> sampled(const model_weights& model, lab::machine& on,
         caches[i].keys.resize(sequences * length * s.key_width());
         caches[i].values.resize(caches[i].keys.size());
     }
-    const std::vector<float> read = model.read(head_of(model));
+    const std::vector<float> read = read_by_threads(on, model, head_of(model), 0, s.vocabulary);
     lab::packed_operand<T> head;
     {
         const std::vector<T> values(read.begin(), read.end());

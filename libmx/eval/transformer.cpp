@@ -83,6 +83,19 @@ std::vector<lab::setting> settings_of_recipe(const std::string& text) {
     return lab::parse_settings(text);
 }
 
+std::vector<float> read_by_threads(const lab::machine& on, const model_weights& model,
+                                   const place& where, std::size_t begin, std::size_t end) {
+    const auto cols = static_cast<std::size_t>(model.extents(where).back());
+    std::vector<float> values((end - begin) * cols);
+    on.split(
+        end - begin, std::max<std::size_t>(1, (std::size_t{1} << 18) / cols),
+        [&](std::size_t first, std::size_t last, int) {
+            const std::vector<float> some = model.read_rows(where, begin + first, begin + last);
+            std::ranges::copy(some, values.begin() + static_cast<std::ptrdiff_t>(first * cols));
+        });
+    return values;
+}
+
 // Scratch of one thread for attention.
 template <typename T>
 struct transformer<T>::worker {
@@ -150,7 +163,10 @@ void transformer<T>::load(std::size_t layer) {
     }
     if (shape_.output_bias) read_bias(role::output_bias);
     if (shape_.experts != 0) router_ = model_.read({role::router, layer});
-    for (const place& p : model_.linears(layer)) weights_.push_back(model_.read(p));
+    for (const place& p : model_.linears(layer)) {
+        const auto rows = static_cast<std::size_t>(model_.extents(p)[0]);
+        weights_.push_back(read_by_threads(on_, model_, p, 0, rows));
+    }
 }
 
 template <typename T>
@@ -234,11 +250,17 @@ const lab::packed_operand<T>& transformer<T>::weight_of(const lab::precision& p,
     const std::vector<float>& stored = weights_[index];
     const tensor::shape shape = model_.extents(where);
     const auto rows = static_cast<std::size_t>(shape[0]), cols = static_cast<std::size_t>(shape[1]);
-    std::vector<T> values(stored.begin(), stored.end());
-    round_all(on_, p.vector_forward, values.size(), values.data());
+    std::vector<T> values;
+    const T* from = nullptr;
+    if constexpr (sizeof(T) == sizeof(float)) from = stored.data();
+    if (from == nullptr || p.vector_forward != lab::rounding::none) {
+        values.assign(stored.begin(), stored.end());
+        round_all(on_, p.vector_forward, values.size(), values.data());
+        from = values.data();
+    }
     base::aligned_buffer<T> room;
     const T* const q =
-        quantized(rule, p.rotations[0], model_.name(where), {}, values.data(), rows, cols, room);
+        quantized(rule, p.rotations[0], model_.name(where), {}, from, rows, cols, room);
     lab::pack(on_, lab::operand_view_of<T>{q, rows, cols, false}, at->second);
     return at->second;
 }
