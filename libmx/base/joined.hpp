@@ -13,4 +13,7 @@ namespace mx::base {
 std::string joined(std::span<const std::string> parts, std::string_view between);
 std::string joined(std::span<const std::string_view> parts, std::string_view between);
 
+/// "a, b and c".
+std::string listed(std::span<const std::string> parts);
+
 }  // namespace mx::base

@@ -19,8 +19,6 @@ struct arm {
     lab::operand_rule attention;  ///< of the operands of both products of attention: q, k and the
                                   ///< probabilities along their rows, v along the tokens
     lab::precision how;           ///< what `settings` mean for the layers of the model
-
-    friend bool operator==(const arm&, const arm&) = delete;
 };
 
 /// `settings` of an arm by its spelling: a recipe for weights and activations ("mxfp8"), or

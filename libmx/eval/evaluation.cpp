@@ -28,7 +28,6 @@ constexpr std::size_t piece_tokens = 512;
 template <typename T>
 struct state {
     std::vector<T> h;
-    std::size_t users = 0;
 };
 
 place head_of(const model_weights& model) {
@@ -186,9 +185,60 @@ class run {
         std::shared_ptr<state<T>> of;
         std::string words;
         std::unique_ptr<head_operands> own;
+        // By scored token.
+        std::vector<simd::logit_sums> sums = {};
+        std::vector<double> crossed = {};  // of exp(p - largest) (p - q), p the base's logits
+        std::vector<double> hit = {};      // the logit of the predicted token
 
         const std::vector<T>& inputs() const { return own ? own->x : of->h; }
     };
+    // Logits of `rows` tokens from `token` on, for `wide` ids from `first` on.
+    struct logit_piece {
+        std::size_t token, rows, first, wide;
+    };
+    // The base's logits of a piece, exp(z - largest) of them, and `largest` before the piece.
+    struct base_piece {
+        std::vector<T> logits = std::vector<T>(piece_tokens * piece_vocabulary);
+        std::vector<double> terms = std::vector<double>(piece_tokens * piece_vocabulary);
+        std::vector<double> before = std::vector<double>(piece_tokens);
+    };
+
+    // Adds a piece of the base's logits to its sums.
+    void add_base(const evaluation& e, const logit_piece& at, base_piece& p,
+                  scored_state& to) const {
+        on_.split(at.rows, 1, [&](std::size_t begin, std::size_t end, int) {
+            for (std::size_t t = begin; t < end; ++t) {
+                simd::logit_sums& sums = to.sums[at.token + t];
+                const T* const row = p.logits.data() + t * at.wide;
+                p.before[t] = sums.sum == 0 ? INFINITY : sums.largest;
+                kernels_.sum_logits(row, at.wide, at.first, sums, p.terms.data() + t * at.wide);
+                keep_hit(e, at, t, row, to);
+            }
+        });
+    }
+    // Adds a piece of other logits.
+    void add_other(const evaluation& e, const logit_piece& at, const base_piece& p,
+                   const scored_state& base, const std::vector<T>& logits, scored_state& to) const {
+        on_.split(at.rows, 1, [&](std::size_t begin, std::size_t end, int) {
+            std::vector<double> terms(at.wide);
+            for (std::size_t t = begin; t < end; ++t) {
+                const std::size_t token = at.token + t;
+                const T* const row = logits.data() + t * at.wide;
+                kernels_.sum_logits(row, at.wide, at.first, to.sums[token], terms.data());
+                keep_hit(e, at, t, row, to);
+                kernels_.add_crossed(p.terms.data() + t * at.wide, p.logits.data() + t * at.wide,
+                                     row, at.wide, base.sums[token], p.before[t],
+                                     to.crossed[token]);
+            }
+        });
+    }
+    static void keep_hit(const evaluation& e, const logit_piece& at, std::size_t t, const T* row,
+                         scored_state& to) {
+        const std::size_t id = e.predicted[at.token + t];
+        if (id >= at.first && id < at.first + at.wide) {
+            to.hit[at.token + t] = static_cast<double>(row[id - at.first]);
+        }
+    }
 
     // Null where the head is not quantized. The whole head is held, because formats may scale a
     // tensor by its largest value.
@@ -253,51 +303,34 @@ class run {
             }
         }
         const std::size_t n = rows.size();
-        std::vector<std::vector<simd::logit_sums>> sums(distinct.size());
-        std::vector<std::vector<double>> crossed(distinct.size()), hit(distinct.size());
-        for (std::size_t k = 0; k < distinct.size(); ++k) {
-            sums[k].resize(n);
-            crossed[k].resize(n);
-            hit[k].resize(n);
+        for (scored_state& one : distinct) {
+            one.sums.resize(n);
+            one.crossed.resize(n);
+            one.hit.resize(n);
         }
-        std::vector<T> x(piece_tokens * d);
-        std::vector<T> base_logits(piece_tokens * piece_vocabulary), logits(base_logits.size());
-        std::vector<double> terms(base_logits.size()), before(piece_tokens);
+        std::vector<T> x(piece_tokens * d), logits(piece_tokens * piece_vocabulary);
+        base_piece of_base;
         for (std::size_t v0 = 0; v0 < s.vocabulary; v0 += piece_vocabulary) {
             base::stop_if(r_.cancel);
             const std::size_t wide = std::min(piece_vocabulary, s.vocabulary - v0);
             const std::vector<float> read = read_by_threads(on_, model_, head, v0, v0 + wide);
             const std::vector<T> weights(read.begin(), read.end());
             for (std::size_t t0 = 0; t0 < n; t0 += piece_tokens) {
-                const std::size_t high = std::min(piece_tokens, n - t0);
-                for (std::size_t k = 0; k < distinct.size(); ++k) {
-                    for (std::size_t t = 0; t < high; ++t) {
-                        std::copy_n(distinct[k].inputs().data() + rows[t0 + t] * d, d,
-                                    x.data() + t * d);
+                const logit_piece piece{t0, std::min(piece_tokens, n - t0), v0, wide};
+                for (scored_state& one : distinct) {
+                    for (std::size_t t = 0; t < piece.rows; ++t) {
+                        std::copy_n(one.inputs().data() + rows[t0 + t] * d, d, x.data() + t * d);
                     }
-                    const T* const w =
-                        distinct[k].own ? distinct[k].own->w.data() + v0 * d : weights.data();
-                    T* const z = k == 0 ? base_logits.data() : logits.data();
-                    lab::multiply(on_, lab::operand_view_of<T>{x.data(), high, d, false},
-                                  lab::operand_view_of<T>{w, wide, d, false}, z);
-                    on_.split(high, 1, [&](std::size_t begin, std::size_t end, int) {
-                        std::vector<double> own(k == 0 ? 0 : wide);
-                        for (std::size_t t = begin; t < end; ++t) {
-                            simd::logit_sums& to = sums[k][t0 + t];
-                            const T* const row = z + t * wide;
-                            if (k == 0) before[t] = to.sum == 0 ? INFINITY : to.largest;
-                            double* const terms_of = k == 0 ? terms.data() + t * wide : own.data();
-                            kernels_.sum_logits(row, wide, v0, to, terms_of);
-                            const std::uint32_t id = e.predicted[t0 + t];
-                            if (id >= v0 && id < v0 + wide) {
-                                hit[k][t0 + t] = static_cast<double>(row[id - v0]);
-                            }
-                            if (k == 0) continue;
-                            kernels_.add_crossed(terms.data() + t * wide,
-                                                 base_logits.data() + t * wide, row, wide,
-                                                 sums[0][t0 + t], before[t], crossed[k][t0 + t]);
-                        }
-                    });
+                    const bool is_base = &one == &distinct.front();
+                    const T* const w = one.own ? one.own->w.data() + v0 * d : weights.data();
+                    lab::multiply(on_, lab::operand_view_of<T>{x.data(), piece.rows, d, false},
+                                  lab::operand_view_of<T>{w, wide, d, false},
+                                  is_base ? of_base.logits.data() : logits.data());
+                    if (is_base) {
+                        add_base(e, piece, of_base, one);
+                    } else {
+                        add_other(e, piece, of_base, distinct.front(), logits, one);
+                    }
                 }
             }
         }
@@ -305,12 +338,13 @@ class run {
         for (std::size_t k = 0; k < distinct.size(); ++k) {
             token_scores& to = found[k];
             for (std::size_t t = 0; t < n; ++t) {
-                const simd::logit_sums& p = sums[0][t];
-                const simd::logit_sums& q = sums[k][t];
+                const simd::logit_sums& p = distinct.front().sums[t];
+                const simd::logit_sums& q = distinct[k].sums[t];
                 const double log_p = p.largest + simd::logarithm(p.sum);
                 const double log_q = q.largest + simd::logarithm(q.sum);
-                to.nll.push_back(log_q - hit[k][t]);
-                to.divergence.push_back(k == 0 ? 0 : crossed[k][t] / p.sum - (log_p - log_q));
+                to.nll.push_back(log_q - distinct[k].hit[t]);
+                to.divergence.push_back(k == 0 ? 0
+                                               : distinct[k].crossed[t] / p.sum - (log_p - log_q));
                 to.top.push_back(static_cast<std::uint32_t>(q.top));
                 if (k == 0) e.entropy.push_back(log_p - p.weighted / p.sum);
             }

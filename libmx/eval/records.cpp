@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/base/student.hpp"
 #include "libmx/eval/simd/kernels.hpp"
 #include "libmx/format/block_formats.hpp"
@@ -275,14 +276,6 @@ bool apart(const token_scores& a, const token_scores& b) {
     return std::abs(mean_of(d)) > 2 * stderr_of(d);
 }
 
-std::string listed(const std::vector<std::string>& names) {
-    std::string text;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-    }
-    return text;
-}
-
 // The answer: the model as it is, what is within a percent of it, and what costs least and most.
 section answer_of(const findings& f, const std::vector<row>& rows) {
     section s{.heading = "Verdict"};
@@ -322,7 +315,8 @@ section answer_of(const findings& f, const std::vector<row>& rows) {
     } else {
         const std::string bits = report::significant_text(smallest->words.bits_per_weight, 3);
         s.notes.push_back(fmt::format(
-            "- Within 1 % of the model's perplexity, by two standard errors: {}{}", listed(close),
+            "- Within 1 % of the model's perplexity, by two standard errors: {}{}",
+            base::listed(close),
             close.size() == 1 ? fmt::format(", {} bits a parameter.", bits)
                               : fmt::format("; {} takes the fewest bits, {} a parameter.",
                                             smallest->words.recipe, bits)));
@@ -335,7 +329,7 @@ section answer_of(const findings& f, const std::vector<row>& rows) {
     }
     s.notes.push_back(fmt::format(
         "- Least: {}: {}{}. Most: {}: {}.", order.front()->words.recipe, cost(*order.front()),
-        ties.empty() ? "" : fmt::format(", not to be told apart from {}", listed(ties)),
+        ties.empty() ? "" : fmt::format(", not to be told apart from {}", base::listed(ties)),
         order.back()->words.recipe, cost(*order.back())));
     return s;
 }

@@ -185,6 +185,12 @@ bool changes_something(const model_weights& model, const arm& a) {
 void check_arms(const run_request& q, const model_weights& model, const std::vector<arm>& arms) {
     if (q.each && arms.empty()) base::refuse("--each: of which recipe? give one with -r");
     for (const arm& a : arms) {
+        for (const lab::operand_rule* rule : {&a.kv, &a.attention}) {
+            if (rule->recipe && rule->recipe->rotation().what != transform::kind::none) {
+                base::refuse("'{}': transforms are for linear layers, where they cancel",
+                             lab::to_string(*rule));
+            }
+        }
         const bool asked = std::ranges::any_of(
             a.settings, [](const lab::setting& s) { return s.value != "none"; });
         if (asked && !changes_something(model, a)) {

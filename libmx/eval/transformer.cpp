@@ -55,6 +55,28 @@ std::string words(const transform::rotation& r) {
     return fmt::format("{} {} {} {}", static_cast<int>(r.what), r.size, r.seed, r.file);
 }
 
+constexpr std::uint64_t odd = 0x9e3779b97f4a7c15u;  // spreads numbers over the keys of draws
+
+// `x` rounded to float32, rotated and quantized along its rows, in `room`; `x` itself if the rule
+// does nothing. `draws` keys stochastic rounding.
+template <typename T>
+const T* quantized_rows(lab::machine& on, const lab::operand_rule& rule,
+                        const transform::rotation& rotate, std::uint64_t draws, const T* x,
+                        std::size_t rows, std::size_t cols, base::aligned_buffer<float>& narrow,
+                        base::aligned_buffer<T>& room) {
+    if (!rule.recipe && rotate.what == transform::kind::none) return x;
+    if constexpr (sizeof(T) == sizeof(float)) {
+        return lab::quantized(on, rule, rotate, {x, rows, cols, {0, draws}}, lab::axis::last, room)
+            .data;
+    } else {
+        float* const to = narrow.room_for(rows * cols);
+        on.split(rows * cols, grain, [&](std::size_t begin, std::size_t end, int) {
+            for (std::size_t i = begin; i < end; ++i) to[i] = static_cast<float>(x[i]);
+        });
+        return lab::quantized(on, rule, rotate, {to, rows, cols, {0, draws}}, room).data;
+    }
+}
+
 // The rounding of operands and results besides recipes ("vector").
 template <typename T>
 void round_all(lab::machine& on, lab::rounding how, std::size_t count, T* y) {
@@ -141,27 +163,19 @@ void transformer<T>::load(std::size_t layer) {
     weights_.clear();
     router_.clear();
     const double offset = shape_.names == naming::gguf ? 0 : shape_.kind->gain_offset;
+    // model_weights has checked that the model has what it needs and nothing else.
     for (const role r : {role::attention_norm, role::query_norm, role::key_norm,
                          role::attention_out_norm, role::mlp_norm, role::mlp_out_norm}) {
-        const bool mlp = r == role::mlp_norm || r == role::attention_norm;
-        if (mlp ? shape_.kind->norms == norm_place::after
-            : r == role::query_norm || r == role::key_norm
-                ? shape_.kind->norm_of_qk == qk_norm::none
-                : shape_.kind->norms == norm_place::before) {
-            continue;
-        }
+        if (!model_.has({r, layer})) continue;
         for (const float g : model_.read({r, layer})) {
             gains_[r].push_back(static_cast<double>(g) + offset);
         }
     }
-    const auto read_bias = [&](role r) {
+    for (const role r : {role::query_bias, role::key_bias, role::value_bias, role::output_bias}) {
+        if (!model_.has({r, layer})) continue;
         const std::vector<float> b = model_.read({r, layer});
         vectors_[r].assign(b.begin(), b.end());
-    };
-    if (shape_.query_bias) {
-        for (const role r : {role::query_bias, role::key_bias, role::value_bias}) read_bias(r);
     }
-    if (shape_.output_bias) read_bias(role::output_bias);
     if (shape_.experts != 0) router_ = model_.read({role::router, layer});
     for (const place& p : model_.linears(layer)) {
         const auto rows = static_cast<std::size_t>(model_.extents(p)[0]);
@@ -213,30 +227,13 @@ void transformer<T>::normalize(role what, const T* x, std::size_t rows, std::siz
     });
 }
 
-// `x` rounded to float32, rotated and quantized; `x` itself if the rule does nothing.
 template <typename T>
 const T* transformer<T>::quantized(const lab::operand_rule& rule, const transform::rotation& rotate,
                                    const std::string& name, const token_batch& b, const T* x,
                                    std::size_t rows, std::size_t cols,
                                    base::aligned_buffer<T>& room) {
-    if (!rule.recipe && rotate.what == transform::kind::none) return x;
-    const float* narrow = nullptr;
-    if constexpr (sizeof(T) == sizeof(float)) {
-        narrow = x;
-    } else {
-        float* const to = narrow_.room_for(rows * cols);
-        on_.split(rows * cols, grain, [&](std::size_t begin, std::size_t end, int) {
-            for (std::size_t i = begin; i < end; ++i) to[i] = static_cast<float>(x[i]);
-        });
-        narrow = to;
-    }
-    const std::uint64_t tensor = base::tensor_id(name) ^ (b.number * 0x9e3779b97f4a7c15u);
-    const lab::matrix_view m{narrow, rows, cols, {0, tensor}};
-    if constexpr (sizeof(T) == sizeof(float)) {
-        return lab::quantized(on_, rule, rotate, m, lab::axis::last, room).data;
-    } else {
-        return lab::quantized(on_, rule, rotate, m, room).data;
-    }
+    const std::uint64_t draws = base::tensor_id(name) ^ (b.number * odd);
+    return quantized_rows(on_, rule, rotate, draws, x, rows, cols, narrow_, room);
 }
 
 template <typename T>
@@ -352,26 +349,15 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
         b.sequences * shape_.key_heads * parts, 1,
         [&](std::size_t begin, std::size_t end, int thread) {
             worker& by = *workers_[static_cast<std::size_t>(thread)];
-            const auto rounded = [&](const T* x, std::size_t rows, std::size_t cols, T* to) {
-                if (!rules) return;
-                const float* narrow = nullptr;
-                if constexpr (sizeof(T) == sizeof(float)) {
-                    narrow = x;
-                } else {
-                    float* const f = by.narrow.room_for(rows * cols);
-                    for (std::size_t i = 0; i < rows * cols; ++i) f[i] = static_cast<float>(x[i]);
-                    narrow = f;
-                }
-                const lab::matrix_view m{narrow, rows, cols, {0, b.number}};
-                const T* from = nullptr;
-                if constexpr (sizeof(T) == sizeof(float)) {
-                    from =
-                        lab::quantized(by.on, how.attention, {}, m, lab::axis::last, by.quantized)
-                            .data;
-                } else {
-                    from = lab::quantized(by.on, how.attention, {}, m, by.quantized).data;
-                }
-                if (from != to) std::copy_n(from, rows * cols, to);
+            // Every operand of every head has draws of its own; `first` is its first row.
+            const auto rounded = [&](std::string_view operand, std::size_t head, std::size_t first,
+                                     std::size_t rows, std::size_t cols, T* x) {
+                const std::uint64_t place = (layer_ * shape_.heads + head) * odd + first;
+                const std::uint64_t draws =
+                    base::tensor_id(operand) ^ (place * odd + b.number) * odd;
+                const T* const done = quantized_rows(by.on, how.attention, {}, draws, x, rows, cols,
+                                                     by.narrow, by.quantized);
+                if (done != x) std::copy_n(done, rows * cols, x);
             };
             for (std::size_t unit = begin; unit < end; ++unit) {
                 const std::size_t sequence = unit / (shape_.key_heads * parts);
@@ -394,14 +380,14 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
                     std::copy_n(k + (from + j) * key_width + key_head * size, size,
                                 head_k + j * size);
                 }
-                rounded(head_k, keys, size, head_k);
+                rounded("attention.k", key_head, from, keys, size, head_k);
                 if (rules) {  // the transpose: blocks along the tokens
                     for (std::size_t j = 0; j < all; ++j) {
                         for (std::size_t i = 0; i < size; ++i) {
                             head_v[i * all + j] = v[j * key_width + key_head * size + i];
                         }
                     }
-                    rounded(head_v, size, all, head_v);
+                    rounded("attention.v", key_head, 0, size, all, head_v);
                     T* const turned = by.o.room_for(keys * size);
                     for (std::size_t j = 0; j < keys; ++j) {
                         for (std::size_t i = 0; i < size; ++i) {
@@ -421,7 +407,7 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
                     for (std::size_t r = 0; r < rows; ++r) {
                         std::copy_n(q + at + r * width, size, head_q + r * size);
                     }
-                    rounded(head_q, rows, size, head_q);
+                    rounded("attention.q", head, first, rows, size, head_q);
                     T* const p = by.p.room_for(rows * keys);
                     lab::multiply(by.on, lab::operand_view_of<T>{head_q, rows, size, false},
                                   lab::operand_view_of<T>{head_k, keys, size, false}, p);
@@ -435,7 +421,7 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
                         std::fill(row, row + low, T{0});
                         std::fill(row + high, row + keys, T{0});
                     }
-                    rounded(p, rows, keys, p);
+                    rounded("attention.p", head, first, rows, keys, p);
                     T* const out = by.o.room_for(std::max(rows, keys) * size);
                     lab::multiply(by.on, lab::operand_view_of<T>{p, rows, keys, false},
                                   lab::operand_view_of<T>{head_v, size, keys, true}, out);

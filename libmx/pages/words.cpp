@@ -39,13 +39,4 @@ std::string size_change(std::uint64_t before, std::uint64_t now) {
     return fmt::format("{:.2f} times {}", ratio, grows ? "larger" : "smaller");
 }
 
-std::string listed(const std::vector<std::string>& all) {
-    std::string text;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        if (i > 0) text += i + 1 == all.size() ? " and " : ", ";
-        text += all[i];
-    }
-    return text;
-}
-
 }  // namespace mx::pages

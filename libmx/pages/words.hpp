@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/base/joined.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::pages {
@@ -23,9 +24,7 @@ struct byte_unit {
 byte_unit unit_of(std::uint64_t bytes);
 /// "2.71 times smaller", "1.50 times larger", "the same size": `now` relative to `before`.
 std::string size_change(std::uint64_t before, std::uint64_t now);
-/// "a", "a and b", "a, b and c".
-std::string listed(const std::vector<std::string>& all);
-
+using base::listed;
 using report::finite_or_null;
 
 }  // namespace mx::pages

@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "libmx/eval/simd/kernels.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 #include "libmx/eval/simd/elementwise.inc"
 
 template <typename T>
-constexpr kernels_of<T> all{norm<T>, activate<T>,   softmax<T>,    turn<T>,
+constexpr kernels_of<T> all{norm<T>, activate<T>,   softmax<T>,    turn_head<T>,
                             add<T>,  sum_logits<T>, add_crossed<T>};
 }  // namespace
 

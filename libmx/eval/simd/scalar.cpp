@@ -2,6 +2,7 @@
 // The portable kernels, which the others must equal bit for bit, and functions of single numbers.
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "libmx/eval/simd/kernels.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 #include "libmx/eval/simd/elementwise.inc"
 
 template <typename T>
-constexpr kernels_of<T> all{norm<T>, activate<T>,   softmax<T>,    turn<T>,
+constexpr kernels_of<T> all{norm<T>, activate<T>,   softmax<T>,    turn_head<T>,
                             add<T>,  sum_logits<T>, add_crossed<T>};
 
 struct circle_point {
@@ -38,7 +39,7 @@ circle_point point_of(double u) {
 
 }  // namespace
 
-double exponential(double x) { return exp_of(x); }
+double exponential(double x) { return precise_exp(x); }
 
 double logarithm(double x) {
     const std::uint64_t u = std::bit_cast<std::uint64_t>(x);
