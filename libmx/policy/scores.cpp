@@ -20,7 +20,7 @@ double score::loss() const {
 }
 
 std::string score::text() const {
-    return fmt::format("{} {} to {} ({} % {})", metric, baseline, value,
+    return fmt::format("{} {:.6g} to {:.6g} ({} % {})", metric, baseline, value,
                        report::percent_text(std::abs(loss())), loss() > 0 ? "worse" : "better");
 }
 
