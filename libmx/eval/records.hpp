@@ -65,8 +65,8 @@ struct findings {
     bool per_token = false;
 };
 
-/// The document of mx.eval/1, with its tables and the answer in at most three sentences.
-/// `head`: that of every document of mx (pages::document_head).
+/// The document of mx.eval/1 without its tables, which pages::eval_sections makes of it. `head`:
+/// that of every document of mx (pages::document_head).
 report::document document_of(const findings& f, report::record head);
 report::document_schema eval_schema();
 

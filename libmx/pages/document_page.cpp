@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 
+#include "libmx/pages/eval_page.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/fit_page.hpp"
 #include "libmx/pages/project_page.hpp"
@@ -411,6 +412,7 @@ constexpr std::array page_rows{
     page_row{"mx.gate/1", "Rules checked against results", gate_sections},
     page_row{"mx.diff/1", "Dumps of a model compared", diff_sections_of},
     page_row{"mx.changes/1", "Results compared", changes_sections_of},
+    page_row{"mx.eval/1", "A model under recipes", eval_sections},
     page_row{"mx.layer/1", "Products of a linear layer in training", stages_sections_of},
     page_row{"mx.gemm/1", "A matrix product as matrix units compute it", gemm_sections_of},
     page_row{"mx.runs/1", "Trainings compared", runs_sections},
