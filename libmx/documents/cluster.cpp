@@ -72,7 +72,7 @@ measured cluster(const cluster_options& o, const surroundings& around) {
               {"norms_around_zero",
                report::list(report.norms.around_zero.begin(), report.norms.around_zero.end())}};
     d.results = std::move(report.results);
-    return m.finish(std::move(d), report.measured, report.skipped, report.sums, o.recipes.empty());
+    return m.finish(std::move(d), report.measured, report.skipped, report.sums, false);
 }
 
 }  // namespace mx::documents

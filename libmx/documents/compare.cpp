@@ -74,7 +74,7 @@ measured compare(const compare_options& o, const surroundings& around) {
     report::document d;
     if (m.is_part()) {
         d.results = records_of(a.results);
-        return m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);
+        return m.finish(std::move(d), a.results, a.skipped, a.sums, false);
     }
     engine::require_any(analysis::has_elements(a.results), a.skipped);
     const bool wants_regret = o.regret.value_or(analysis::regret_cost(m.opened.tensors, request) <=
@@ -88,7 +88,7 @@ measured compare(const compare_options& o, const surroundings& around) {
                                 series_records(std::make_shared<const sweep_plan>(plan), c));
     pages::add_verdict(d, pages::ranking_heading);
     d.results = records_of(a.results);
-    return m.finish(std::move(d), a.results, a.skipped, a.sums, verdict);
+    return m.finish(std::move(d), a.results, a.skipped, a.sums, false);
 }
 
 }  // namespace mx::documents

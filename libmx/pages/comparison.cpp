@@ -152,7 +152,7 @@ std::vector<report::section> comparison_sections(std::span<const result_set> set
     for (const result_set& s : sets) {
         if (report::find(*s.tail, "ranking") == nullptr) continue;
         report::section said = verdict_of(*s.tail);
-        said.heading = "The comparison in words";
+        said.heading = "What the ranking says";
         put(all, std::move(said));
         put(all, ranking_of(*s.tail));
         put(all, roles_of(*s.tail));

@@ -281,7 +281,12 @@ review make_review(std::span<const result_set> sets, const review_options& optio
               {"command", context.repeat.empty() ? report::value() : context.repeat}};
     d.results = decision_records(m);
     d.tail = verdict_members(m, context);
-    d.sections = out.first_screen;
+    // The answer of the command that measured, and then what follows from its figures.
+    const bool compares = sets.size() == 1 && report::find(*sets[0].tail, "ranking") != nullptr;
+    const bool surveys = sets.size() == 1 && e.examined;
+    if (compares) d.sections = comparison_sections(sets);
+    if (surveys) d.sections = finding_sections(e);
+    d.sections.insert(d.sections.end(), out.first_screen.begin(), out.first_screen.end());
     const auto add = [&](auto sections) {
         put(d.sections, std::move(sections));
         making.step();
@@ -292,12 +297,12 @@ review make_review(std::span<const result_set> sets, const review_options& optio
         out.worst_at = d.sections.size();
         add(groups_section(e));
         add(candidates_section(m));
-        add(finding_sections(e));
+        add(surveys ? std::vector<report::section>() : finding_sections(e));
     }
     add(steps_section(e));
     if (!m.tensors.empty() && !e.classes.empty()) {
         add(choices_section(e, choices_of(e, m)));
-        add(comparison_sections(sets));
+        add(compares ? std::vector<report::section>() : comparison_sections(sets));
     }
     if (!e.classes.empty()) {
         add(layers_section(e));

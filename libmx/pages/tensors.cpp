@@ -79,7 +79,7 @@ std::vector<report::section> finding_sections(const evidence& e) {
     if (!e.examined) return {};
     report::section s{.heading = "Saturated and collapsed blocks"};
     if (e.findings.empty()) {
-        s.notes.push_back("mx cluster found no tensor in danger.");
+        s.notes.push_back("No tensor has blocks that saturate, collapse or become zero.");
         return {std::move(s)};
     }
     s.columns = {{"tensor", "tensor", cell::name},

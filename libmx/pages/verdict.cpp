@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "libmx/pages/asked_recipes.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/policy/commands.hpp"
@@ -34,6 +35,7 @@ constexpr std::size_t first_risks = 3;
 constexpr std::size_t worst_shown = 10;
 constexpr std::size_t commands_shown = 3;
 constexpr std::size_t named_files = 3;
+constexpr std::size_t evaluated_recipes = 3;
 constexpr std::size_t named_extents = 3;
 
 // The treatment of a tensor.
@@ -127,21 +129,38 @@ std::string db_words(const class_recipe& r) {
                        report::fixed_text(r.normal_db, 1));
 }
 
-// The error of norms if they were quantized: the largest error relative to their spread, under the
-// recipe for which it is smallest. Empty if none was measured.
-std::string spread_words(const judged_model& m, std::string_view role) {
-    std::map<std::string_view, double> worst;  // by recipe
+// What was measured of norms that the policy keeps: their largest error relative to their spread,
+// under the recipe for which it is smallest, and the blocks that clamp or collapse under it. Empty
+// if none was measured.
+std::string measured_words(const judged_model& m, std::string_view role) {
+    struct figures {
+        double error = 0;
+        std::size_t tensors = 0, clamped = 0, collapsed = 0;
+    };
+    std::map<std::string_view, figures> worst;  // by recipe
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         if (m.says.decisions[i].role != role) continue;
         for (const policy::measurement& of : m.tensors[i].measured) {
-            const double error = of.result().spread_error;
-            if (!std::isnan(error)) worst[of.text()] = std::max(worst[of.text()], error);
+            const analysis::result r = of.result();
+            if (std::isnan(r.spread_error)) continue;
+            figures& f = worst[of.text()];
+            f.error = std::max(f.error, r.spread_error);
+            ++f.tensors;
+            f.clamped += r.clamp_rate > 0 || r.saturated_block_rate > 0 ? 1u : 0u;
+            f.collapsed += r.collapsed_block_rate > 0 ? 1u : 0u;
         }
     }
-    const auto least = std::ranges::min_element(worst, {}, [](const auto& w) { return w.second; });
+    const auto least =
+        std::ranges::min_element(worst, {}, [](const auto& w) { return w.second.error; });
     if (least == worst.end()) return {};
-    return fmt::format(" (error up to {} of their spread under {})", percent(least->second),
-                       least->first);
+    const auto& [recipe, f] = *least;
+    const auto blocks = [&](std::size_t n, const char* what) {
+        return n == 0 ? fmt::format("no block {}s", what)
+                      : fmt::format("blocks of {} of {} {}", n, f.tensors, what);
+    };
+    return fmt::format(
+        "; measured under {}: {}, {}, and the error is up to {} of the gains' standard deviation",
+        recipe, blocks(f.clamped, "clamp"), blocks(f.collapsed, "collapse"), percent(f.error));
 }
 
 // The first clause of a reason, as part of a sentence.
@@ -179,7 +198,10 @@ std::vector<kept_class> kept_classes(const judged_model& m, const group& g) {
             ++k.tensors;
             k.stored += m.tensors[i].counted_bytes();
             k.could_save += d.could_save;
-            add_once(k.reasons, clause_of(d.reason));
+            // What the policy says is a motive, and no measurement.
+            const policy::rule* keep = m.by.kept(role);
+            const bool motive = keep != nullptr && keep->why == d.reason;
+            add_once(k.reasons, (motive ? "policy: " : "") + clause_of(d.reason));
         }
     }
     std::ranges::stable_sort(all, std::greater{}, &kept_class::stored);
@@ -187,7 +209,7 @@ std::vector<kept_class> kept_classes(const judged_model& m, const group& g) {
 }
 
 std::string reason_of(const judged_model& m, const kept_class& k) {
-    return fmt::format("{}{}", fmt::join(k.reasons, ", or "), spread_words(m, k.role));
+    return fmt::format("{}{}", fmt::join(k.reasons, ", or "), measured_words(m, k.role));
 }
 
 std::string roles_text(const judged_model& m, const group& g) {
@@ -221,7 +243,7 @@ std::string padding_words(const judged_model& m, const group& g) {
 std::string reason_of(const judged_model& m, const group& g) {
     if (g.is == fate::no_operand) {
         if (g.roles.size() == 1) return reason_of(m, kept_classes(m, g).front());
-        return "not operands of products, or kept by the policy: see below";
+        return "not matmul inputs, or kept by the policy: see below";
     }
     if (g.is == fate::no_whole_blocks) {
         return padding_words(m, g);
@@ -260,13 +282,9 @@ std::string verdict_text(const group& g) {
     }
 }
 
-// The class with most of an error or of what is lost.
+// The tensors with most of the error of a class.
 std::vector<std::string> dominance(const judged_model& m) {
     std::vector<std::string> said;
-    if (m.says.dominant) {
-        said.push_back(fmt::format("More than half of the elements that are lost are in {}.",
-                                   tensor_name(m, *m.says.dominant)));
-    }
     for (const class_judgement& c : m.says.classes) {
         const class_recipe* r = chosen_of(&c);
         if (r == nullptr || !r->dominant) continue;
@@ -342,9 +360,15 @@ std::vector<std::string> recipe_sentences(const judged_model& m, const std::vect
         said.push_back(fmt::format("- {} for {} {}: {} instead of {}.", recipe, listed(parts),
                                    tensors_word(operands), bytes_text(bytes), bytes_text(stored)));
     }
+    return said;
+}
+
+std::vector<std::string> undecided_sentences(const judged_model& m,
+                                             const std::vector<group>& groups) {
+    std::vector<std::string> said;
     for (const group& g : groups) {
         if (g.is != fate::undecided) continue;
-        said.push_back(fmt::format("- Undecided for {} {}: {}.", part_of_class(m, g),
+        said.push_back(fmt::format("- No recommendation for {} {}: {}.", part_of_class(m, g),
                                    tensors_word(operands_of(m, g.roles.front())), reason_of(m, g)));
     }
     return said;
@@ -431,11 +455,11 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
                 could_save += k.could_save;
                 if (k.could_save > 0) savers.push_back(k.role);
             }
-            said.push_back(fmt::format("- Keep {} {} as stored ({} of the bytes){}.", listed(names),
+            said.push_back(fmt::format("- Not quantized: {} {} ({} of the bytes){}.", listed(names),
                                        tensors_word(g.tensors.size()), of_bytes(g),
                                        could_save == 0
                                            ? std::string()
-                                           : fmt::format("; 8 bits for {} would save {}",
+                                           : fmt::format("; 8 bits for {} would save another {}",
                                                          listed(savers), bytes_text(could_save))));
         }
     }
@@ -490,64 +514,79 @@ std::string confidence_words(const judged_model& m) {
 
 // The command whose scores answer "needs evaluation", of a model with an embedding; empty where no
 // recipe is left, or a task was evaluated.
-std::string evaluation_command(const judged_model& m, const std::vector<group>& groups) {
+std::string evaluation_command(const judged_model& m, const std::vector<group>& groups,
+                               const std::vector<asked_recipe>& asked) {
     const bool embeds = std::ranges::any_of(
         m.says.decisions, [](const decision& d) { return d.role == "embedding"; });
-    const auto chosen =
-        std::ranges::find_if(groups, [](const group& g) { return !g.recipe.empty(); });
-    if (!embeds || m.files.size() != 1 || chosen == groups.end() ||
+    std::vector<std::string> recipes;
+    for (const group& g : groups) {
+        if (g.is == fate::quantized && recipes.empty()) recipes.push_back(g.recipe);
+    }
+    for (const asked_recipe& r : asked) recipes.push_back(r.recipe);
+    if (!embeds || m.files.size() != 1 || recipes.empty() ||
         m.says.confidence != "tensor error only") {
         return {};
     }
-    return fmt::format("mx eval {} --sample 2000 -r {} --scores scores.json",
-                       report::shell_word(m.files.front()), report::shell_word(chosen->recipe));
+    recipes.resize(std::min(recipes.size(), evaluated_recipes));
+    for (std::string& r : recipes) r = "-r " + report::shell_word(r);
+    return fmt::format("mx eval {} --sample 2000 {} --scores scores.json",
+                       report::shell_word(m.files.front()), fmt::join(recipes, " "));
 }
 
+// "1.31 times the squared error of normal data", "exact".
+std::string times_normal(double over_normal) {
+    if (over_normal == 0) return "exact";
+    return fmt::format("{} times the squared error of normal data",
+                       report::significant_text(over_normal, 3));
+}
+
+std::string limit_words(const policy::reached_limit& l) {
+    return fmt::format("{} (limit {})", policy::words_of(*l.of, l.value),
+                       policy::value_text(*l.of, l.limit));
+}
+
+// "has 1.31 times the squared error of normal data", "has 2 % of its elements clamped (limit 1 %)".
 std::string harm_words(const policy::risk& r) {
-    if (!r.why) return fmt::format("loses {} of its elements", percent(r.lost));
-    return fmt::format("{} (limit {})", policy::words_of(*r.why->of, r.why->value),
-                       policy::value_text(*r.why->of, r.why->limit));
+    return r.why ? limit_words(*r.why) : "has " + times_normal(r.over_normal);
 }
 
-std::string mend_words(const policy::risk& r) {
-    if (r.remedy.empty()) {
-        return r.is == policy::verdict::evaluate ? "evaluate it, or keep its stored precision"
-                                                 : "within the limits";
-    }
-    return r.remedy;
+std::string mend_words(const decision& d, const policy::risk& r) {
+    if (!r.remedy.empty() || d.undecided) return r.remedy;
+    return r.is == policy::verdict::evaluate ? "evaluate it, or keep its stored precision"
+                                             : "within the limits";
 }
 
-bool harms(const policy::risk& r) { return r.why || r.lost > 0; }
+bool harms(const policy::risk& r) { return r.why || r.over_normal > 0; }
+
+// Whether it is worth a sentence: a limit, or half a decibel more than normal data.
+constexpr double noted_over_normal = 1.122;
+bool noted(const policy::risk& r) { return r.why || r.over_normal >= noted_over_normal; }
 
 report::section risks_section(const judged_model& m) {
     report::section s;
-    std::size_t limits = 0;
-    for (const policy::risk& r : m.says.risks) limits += r.why ? 1u : 0u;
-    for (const policy::risk& r : m.says.risks) {
-        if (!harms(r) || s.notes.size() == first_risks) break;
-        s.notes.push_back(fmt::format("- {} {} under {}{}: {}.", tensor_name(m, r.tensor),
-                                      harm_words(r), r.recipe,
-                                      r.recommended ? "" : " (not recommended)", mend_words(r)));
-    }
-    if (s.notes.empty()) return {};
+    if (m.says.risks.empty() || !harms(m.says.risks.front())) return s;
     s.heading = "Largest risks";
-    std::string said = limits == 0
-                           ? "No operand reaches a limit under a recipe of the policy."
-                           : fmt::format("{} of {} {} a limit under a recipe of the policy.",
-                                         limits, report::plural(m.says.risks.size(), "operand"),
-                                         limits == 1 ? "reaches" : "reach");
-    std::optional<double> most;  // of the recommended recipes
-    for (const decision& d : m.says.decisions) {
-        if (d.figures == nullptr) continue;
-        const double lost = policy::lost_share(d.figures->result());
-        most = std::max(most.value_or(0), lost);
+    const auto limits = static_cast<std::size_t>(std::ranges::count_if(
+        m.says.risks, [](const policy::risk& r) { return r.why.has_value(); }));
+    for (const policy::risk& r : m.says.risks) {
+        if (!noted(r) || s.notes.size() == first_risks) break;
+        const std::string mend = mend_words(m.says.decisions[r.tensor], r);
+        s.notes.push_back(fmt::format("- {} {} under {}{}{}.", tensor_name(m, r.tensor),
+                                      harm_words(r), r.recipe, mend.empty() ? "" : ": ", mend));
     }
-    if (most && *most == 0) said += " As recommended, no tensor loses an element.";
-    if (most && *most > 0) {
-        said += fmt::format(" As recommended, the worst tensor loses {} of its elements.",
-                            percent(*most));
+    if (limits > 0) {
+        s.notes.push_back(fmt::format("{} of {} {} a limit of the policy.", limits,
+                                      report::plural(m.says.risks.size(), "operand"),
+                                      limits == 1 ? "reaches" : "reach"));
+    } else if (s.notes.empty()) {
+        const policy::risk& r = m.says.risks.front();
+        s.notes.push_back(fmt::format(
+            "No operand reaches a limit of the policy. The largest error is that of {} under {}: "
+            "{}.",
+            tensor_name(m, r.tensor), r.recipe, times_normal(r.over_normal)));
+    } else {
+        s.notes.push_back("No operand reaches a limit of the policy.");
     }
-    s.notes.push_back(said);
     return s;
 }
 
@@ -569,9 +608,9 @@ report::section kept_reasons_section(const judged_model& m, const std::vector<gr
 }
 
 report::section widths_section(const judged_model& m) {
-    report::section s{.heading = "Best of about 4, 6 and 8 bits",
+    report::section s{.heading = "Best format per width",
                       .columns = {{"role", "class"},
-                                  {"about", "about", cell::integer},
+                                  {"about", "width", cell::integer},
                                   {"recipe", "recipe"},
                                   {"bits", "bits per\nelement", cell::fixed, 2},
                                   {"sqnr_db", "SQNR\ndB", cell::fixed, 1},
@@ -591,8 +630,8 @@ report::section widths_section(const judged_model& m) {
     }
     if (s.rows.empty()) return {};
     s.notes.push_back(
-        "Among measured recipes. Each is compared with the same recipe on normal data; a lower "
-        "figure means that it does not suit the tensors.");
+        "Among measured recipes. Lower than normal data: the tensors have outliers that the format "
+        "handles badly.");
     return s;
 }
 
@@ -668,8 +707,11 @@ std::string tensor_name(const judged_model& m, std::size_t tensor) {
 std::vector<report::section> verdict_sections(const judged_model& m, const verdict_context& c) {
     if (m.tensors.empty()) return {};
     const std::vector<group> groups = groups_of(m);
+    const std::vector<asked_recipe> asked = asked_recipes(m);
     report::section words{.heading = "Verdict"};
-    words.notes = recipe_sentences(m, groups);
+    words.notes = asked.empty() ? recipe_sentences(m, groups) : asked_sentences(m, asked);
+    const std::vector<std::string> undecided = undecided_sentences(m, groups);
+    if (asked.empty()) words.notes.insert(words.notes.end(), undecided.begin(), undecided.end());
     if (words.notes.empty()) {
         const bool operands = std::ranges::any_of(m.says.decisions, &decision::operand);
         const bool in_few_bits =
@@ -686,19 +728,21 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
                            : "- Quantize nothing: every operand is quantized already.");
     }
     for (std::string& said : kept_sentences(m, groups)) words.notes.push_back(std::move(said));
-    words.notes.push_back(cost_words(m));
+    words.notes.insert(words.notes.end(), undecided.begin(),
+                       asked.empty() ? undecided.begin() : undecided.end());
+    if (asked.empty()) words.notes.push_back(cost_words(m));
     if (std::string tied = tied_words(m); !tied.empty()) words.notes.push_back(std::move(tied));
     for (const std::string& said : c.warnings) words.notes.push_back(said);
     if (auto assumed = assumption_words(m)) words.notes.push_back(std::move(*assumed));
     words.notes.push_back(confidence_words(m));
     std::vector<report::section> all{std::move(words)};
-    for (report::section& s :
-         std::vector{classes_section(m, groups), risks_section(m), kept_reasons_section(m, groups),
-                     widths_section(m), missing_section(m)}) {
+    for (report::section& s : std::vector{
+             asked.empty() ? classes_section(m, groups) : asked_table(m, asked), risks_section(m),
+             kept_reasons_section(m, groups), widths_section(m), missing_section(m)}) {
         if (!s.heading.empty()) all.push_back(std::move(s));
     }
-    if (const std::string command = evaluation_command(m, groups); !command.empty()) {
-        all[1].notes.push_back("What the recipe does to the model, if it is a language model:");
+    if (const std::string command = evaluation_command(m, groups, asked); !command.empty()) {
+        all[1].notes.push_back("What it does to the model, if that is a language model:");
         all[1].notes.push_back("$ " + command);
     }
     if (!c.repeat.empty()) {
@@ -732,8 +776,8 @@ std::string verdict_line(const judged_model& m) {
     parts.push_back(cost_of(m.says.totals));
     if (!m.says.risks.empty() && harms(m.says.risks.front())) {
         const policy::risk& r = m.says.risks.front();
-        parts.push_back(fmt::format("worst: {} under {}{} {}", tensor_name(m, r.tensor), r.recipe,
-                                    r.recommended ? "" : " (not recommended)", harm_words(r)));
+        parts.push_back(fmt::format("worst: {} under {} {}", tensor_name(m, r.tensor), r.recipe,
+                                    harm_words(r)));
     }
     parts.push_back(m.says.confidence);
     return fmt::format("{}: {}", listed(files), fmt::join(parts, "; "));
@@ -751,24 +795,29 @@ report::section worst_section(const judged_model& m) {
         s.columns = {{"tensor", "tensor", cell::name},
                      {"role", "class"},
                      {"recipe", "under"},
-                     {"lost", "lost\n%", cell::share},
-                     {"of_operands", "of all\noperands %", cell::share},
+                     {"over_normal", "error over\nnormal data", cell::significant, 3},
+                     {"energy", "of its\nenergy %", cell::share},
+                     {"underflow", "become\nzero %", cell::share},
+                     {"normal_underflow", "of normal\ndata %", cell::share},
                      {"verdict", "verdict"},
-                     {"what", "what happens"},
+                     {"limit", "limit"},
                      {"decided", "recommended"}};
-        s.add(tensor_name(m, r.tensor), d.role, r.recipe, r.lost, r.of_operands,
-              policy::to_string(std::max(r.is, of_class)), harm_words(r), d.recipe);
+        s.add(tensor_name(m, r.tensor), d.role, r.recipe, r.over_normal, r.energy, r.underflow,
+              r.normal_underflow, policy::to_string(std::max(r.is, of_class)),
+              r.why ? limit_words(*r.why) : std::string(), d.recipe);
     }
     if (s.rows.empty()) {
         s.heading = "Tensors";
-        s.notes.push_back("No operand of a product loses an element under any candidate.");
+        s.notes.push_back("No operand of a product has an error under any candidate.");
         return s;
     }
-    s.heading = fmt::format("The {} most harmed", report::plural(s.rows.size(), "tensor"));
+    s.heading = fmt::format("{} with the largest error relative to normal data",
+                            report::plural(s.rows.size(), "operand"));
     s.notes.push_back(
-        "Tensors that reach a limit come first, then by the share of the tensor's elements that "
-        "become zero, clamp or are in blocks where all do. Each tensor is listed under the "
-        "candidate with its largest loss.");
+        "Error: the squared error over that of the recipe on normal data of as much energy; its "
+        "share of the tensor's energy beside it. Operands for which the recipe is ruled out come "
+        "first. Each is listed under the recipe of its class or, where there is none, under the "
+        "candidate that suits it least.");
     const std::vector<harmed_tensor> worst = most_harmed(m, first_risks);
     const auto known = [](const harmed_tensor& t) { return t.by != nullptr; };
     if (!std::ranges::all_of(worst, known) || worst.empty()) return s;  // arrays in memory
@@ -865,7 +914,7 @@ report::record_list decision_records(const judged_model& m) {
              {"bytes", report::tally(d.bytes)},
              {"could_save", report::tally(d.could_save)},
              {"limit_reached", reached(d.veto)},
-             {"lost_share", found ? report::value(policy::lost_share(*found)) : report::value()},
+             {"error_over_normal", found ? report::finite_or_null(d.over_normal) : report::value()},
              {"bits_per_element", figure(&metrics::row::bits_per_element)},
              {"sqnr_db", figure(&metrics::row::sqnr_db)},
              {"clamp_rate", figure(&metrics::row::clamp_rate)},
@@ -902,14 +951,17 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
     }
     for (const policy::risk& r : m.says.risks) {
         if (!harms(r)) continue;
-        risks.emplace_back(report::record{{"tensor", tensor_name(m, r.tensor)},
-                                          {"recipe", r.recipe},
-                                          {"recommended", r.recommended},
-                                          {"verdict", std::string(policy::to_string(r.is))},
-                                          {"lost_share", r.lost},
-                                          {"of_operands", r.of_operands},
-                                          {"limit_reached", reached(r.why)},
-                                          {"remedy", r.remedy}});
+        risks.emplace_back(
+            report::record{{"tensor", tensor_name(m, r.tensor)},
+                           {"recipe", r.recipe},
+                           {"recommended", r.recommended},
+                           {"verdict", std::string(policy::to_string(r.is))},
+                           {"error_over_normal", report::finite_or_null(r.over_normal)},
+                           {"error_of_energy", r.energy},
+                           {"underflow_rate", r.underflow},
+                           {"normal_underflow_rate", r.normal_underflow},
+                           {"limit_reached", reached(r.why)},
+                           {"remedy", r.remedy}});
     }
     for (const policy::missing_recipes& w : m.says.missing) {
         missing.emplace_back(

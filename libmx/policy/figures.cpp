@@ -57,6 +57,17 @@ constexpr std::array rows{
                if (!u) return {};
                return *u - in.normal.underflow_rate;
            }},
+    figure{
+        "underflow_energy", figure_unit::share,
+        "share of the tensor's squares in elements that become zero; not judged under stochastic "
+        "rounding; without the parts of the error (--decompose) its upper bound nrmse^2",
+        "loses {} of its energy in elements that become zero",
+        [](const figure_input& in) -> std::optional<double> {
+            if (at_random(in) || std::isnan(in.under.nrmse)) return {};
+            const double error = in.under.nrmse * in.under.nrmse;
+            const double part = in.under.underflow_error_share;
+            return std::isnan(part) ? error : part * error;
+        }},
     figure{"gain_error", figure_unit::share,
            "distance of the gain from the recipe's on normal data, beyond what the rounding of the "
            "largest elements explains: nrmse * crest_factor / sqrt(elements)",
@@ -116,23 +127,10 @@ std::string words_of(const figure& f, double value) {
     return fmt::format(fmt::runtime(f.words), value_text(f, value));
 }
 
-double lost_share(const loss_rates& of, bool at_random) {
-    const double of_the_rest =
-        std::min(1.0, (at_random ? 0 : of.underflow) + std::max(of.clamp, of.saturated_blocks));
-    return of.poisoned + (1 - of.poisoned) * of_the_rest;
-}
-
-double poisoned_share(const analysis::result& r) {
-    const double finite = r.counted() + static_cast<double>(r.poisoned);
-    return finite > 0 ? static_cast<double>(r.poisoned) / finite : 0;
-}
-
-double lost_share(const analysis::result& r) {
-    if (lossless(r)) return 0;
-    const auto known = [](double x) { return std::isnan(x) ? 0 : x; };
-    return lost_share({known(r.underflow_rate), known(r.clamp_rate), known(r.saturated_block_rate),
-                       poisoned_share(r)},
-                      r.under->recipe.round == format::rounding::stochastic);
+double error_over_normal(const analysis::result& r, const metrics::row& normal) {
+    if (lossless(r) || std::isnan(r.nrmse)) return 0;
+    const double ratio = r.nrmse / normal.nrmse;
+    return ratio * ratio;
 }
 
 }  // namespace mx::policy

@@ -77,7 +77,7 @@ struct figure {
     std::string_view name;
     figure_unit unit;
     std::string_view definition;
-    std::string_view words;  ///< "loses {} of its elements": what follows a tensor's name
+    std::string_view words;  ///< "has {} of its elements clamped": what follows a tensor's name
     /// None if it is undefined or meaningless.
     std::optional<double> (*value)(const figure_input&);
 };
@@ -93,12 +93,6 @@ std::string value_text(const figure& f, double value);
 /// figure::words with the value.
 std::string words_of(const figure& f, double value);
 
-/// What happens to a tensor or a part of it: rates as in metrics::row, 0 if they are undefined, and
-/// the share of the finite elements that become NaN with their block.
-struct loss_rates {
-    double underflow = 0, clamp = 0, saturated_blocks = 0, poisoned = 0;
-};
-
 /// Whether every element keeps its value: no limit applies, and nothing is lost.
 inline bool lossless(const analysis::result& r) {
     return (r.exact == 1 || r.rmse == 0) && r.poisoned == 0;
@@ -107,13 +101,8 @@ inline bool lossless(const analysis::result& r) {
 /// By how many dB an SQNR is above another; 0 of equal ones, which can both be infinite.
 inline double gain_db(double sqnr_db, double over) { return sqnr_db == over ? 0 : sqnr_db - over; }
 
-/// The share of the finite elements that are lost: those that become NaN, those that become zero,
-/// and those that are clamped or in blocks whose elements all are; at most 1. With stochastic
-/// rounding an element that becomes zero is not lost: its mean is preserved.
-double lost_share(const loss_rates& of, bool at_random);
-double lost_share(const analysis::result& r);
-
-/// The share of the finite elements that become NaN with their block; 0 if there are none.
-double poisoned_share(const analysis::result& r);
+/// A tensor's squared error over that of the recipe on normal data with as much energy; 0 if
+/// nothing is lost, infinite if normal data lose nothing.
+double error_over_normal(const analysis::result& r, const metrics::row& normal);
 
 }  // namespace mx::policy

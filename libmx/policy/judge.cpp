@@ -65,7 +65,7 @@ class judging {
         }
         out_.missing = missing.take(operands);
         count_shared_storage();
-        rank_risks(out_, tensors_, by_.setting("dominant"));
+        rank_risks(out_, tensors_, known_);
         add_up();
         return std::move(out_);
     }
@@ -401,6 +401,7 @@ class judging {
         }
         d.recipe = tried.of->text();
         d.figures = tried.of;
+        d.over_normal = tried.over_normal;
         d.is = std::max(r.is, tried.is);
         d.bytes = bytes;
     }

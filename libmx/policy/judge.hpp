@@ -77,22 +77,25 @@ struct decision {
     std::optional<reached_limit>
         veto;  ///< the limit that ruled out, or casts doubt on, the recipe of its class
     const measurement* figures = nullptr;  ///< of the recipe
+    double over_normal = 0;                ///< error_over_normal of the recipe
     std::string reason;                    ///< a phrase
     std::uint64_t bytes = 0;       ///< 0 if the tensor that counts its storage is treated alike
     std::uint64_t could_save = 0;  ///< bytes that the keeping rule's recipe would save
 };
 
-/// A tensor that a recipe of its class harms, worst first: those for which a recipe is ruled out,
-/// then by the share of their own elements that is lost.
+/// An operand under the recipe of its class or, where none is recommended, under the candidate that
+/// suits it least. Worst first: those for which the recipe is ruled out, then by squared error
+/// relative to normal data.
 struct risk {
     std::size_t tensor = 0;
     std::string recipe;
-    bool recommended = false;  ///< the recipe is that of the class; else one that needs evaluation
-    double lost = 0;
-    double of_operands = 0;  ///< lost elements over the elements of all operands
+    bool recommended = false;                    ///< the recipe is that of the class
+    double over_normal = 0;                      ///< error_over_normal
+    double energy = 0;                           ///< the squared error over the tensor's squares
+    double underflow = 0, normal_underflow = 0;  ///< rates, of the tensor and of normal data
     verdict is = verdict::safe;
     std::optional<reached_limit> why;
-    std::string remedy;  ///< what is recommended for the tensor, or loses less
+    std::string remedy;  ///< what is recommended for the tensor where the recipe is ruled out
 };
 
 struct judgement_totals {
@@ -108,7 +111,6 @@ struct judgement {
     std::vector<decision> decisions;       ///< by tensor
     std::vector<class_judgement> classes;  ///< those with operands, the largest first
     std::vector<risk> risks;
-    std::optional<std::size_t> dominant;  ///< the tensor with most of the lost elements
     std::vector<missing_recipes> missing;
     judgement_totals totals;
     /// "tensor error only", or what the scores of a task say about a chosen recipe.

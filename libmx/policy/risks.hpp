@@ -3,11 +3,11 @@
 #pragma once
 
 #include "libmx/policy/judge.hpp"
+#include "libmx/policy/measurements.hpp"
 
 namespace mx::policy {
 
-/// Sets judgement::risks and judgement::dominant from its classes and decisions. From the share
-/// `dominant` of the lost elements on, one tensor is named for them.
-void rank_risks(judgement& j, std::span<const measured_tensor> tensors, double dominant);
+/// Sets judgement::risks from its classes and decisions. `known`: of the same tensors.
+void rank_risks(judgement& j, std::span<const measured_tensor> tensors, measurements& known);
 
 }  // namespace mx::policy

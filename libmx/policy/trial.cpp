@@ -8,7 +8,7 @@ trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
                    const metrics::row& normal) {
     trial out;
     out.of = &m;
-    out.lost = lost_share(result);
+    out.over_normal = error_over_normal(result, normal);
     if (lossless(result)) return out;
     for (const rule* v : vetoes) {
         const auto value = v->measured->value({t, result, normal, dominated});

@@ -23,7 +23,7 @@ struct trial {
     verdict is = verdict::safe;
     /// The worst limit that was reached; of equally bad ones, the first in the policy's order.
     std::optional<reached_limit> worst;
-    double lost = 0;  ///< lost_share
+    double over_normal = 0;  ///< error_over_normal
 };
 
 /// Judges `m`, which is `result` of the tensor `t`, by `vetoes` (policy::vetoes of a role, which

@@ -55,7 +55,8 @@ runner declare_analyze(parser& cmd) {
     cmd.add_flag("--exact", o->exact,
                  "compute the figures in exact rationals, one tensor in memory at a time; slow");
     cmd.add_flag("--all", o->options.view.all, "show every tensor, in the order of the file");
-    cmd.add_option("--worst N", o->options.view.worst, "show the N tensors that lose most elements")
+    cmd.add_option("--worst N", o->options.view.worst,
+                   "show the N tensors with the largest error relative to normal data")
         ->in_range(1, 1000000);
     declare_groups(cmd, o->options.groups);
     declare_measured_outputs(cmd, o->options, o->to, "analyze");

@@ -68,7 +68,7 @@ bool is_operand(const engine::tensor_ref& t, const engine::role_finder& roles) {
            (role == "weight" || role == "head" || role == "activation" || role == "gradient");
 }
 
-// The operands that lose most under the recipe, worst first.
+// The operands with the largest relative error under the recipe, worst first.
 std::vector<engine::tensor_ref> worst_of(const std::vector<engine::tensor_ref>& operands,
                                          const show::show_request& request, std::size_t count,
                                          const engine::run_control& control) {
@@ -77,7 +77,7 @@ std::vector<engine::tensor_ref> worst_of(const std::vector<engine::tensor_ref>& 
     const analysis::analysis found = analysis::analyze(operands, all, control);
     engine::require_any(analysis::has_elements(found.results), found.skipped);
     struct rank {
-        double lost, error;
+        double error;
         engine::tensor_ref tensor;
     };
     std::vector<rank> ranks;
@@ -88,11 +88,9 @@ std::vector<engine::tensor_ref> worst_of(const std::vector<engine::tensor_ref>& 
                operands[next].info().file != r.of->file) {
             ++next;
         }
-        ranks.push_back({policy::lost_share(r), analysis::value_or(r.nrmse, 0), operands[next++]});
+        ranks.push_back({analysis::value_or(r.nrmse, 0), operands[next++]});
     }
-    std::ranges::stable_sort(ranks, [](const rank& a, const rank& b) {
-        return std::tie(a.lost, a.error) > std::tie(b.lost, b.error);
-    });
+    std::ranges::stable_sort(ranks, std::greater{}, &rank::error);
     std::vector<engine::tensor_ref> worst;
     for (const rank& r : ranks) {
         if (worst.size() < count) worst.push_back(r.tensor);

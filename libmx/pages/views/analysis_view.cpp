@@ -16,6 +16,7 @@
 #include "libmx/pages/views/tensor_remarks.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/figures.hpp"
+#include "libmx/policy/normal.hpp"
 #include "libmx/policy/policy.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
@@ -89,13 +90,14 @@ struct accumulator {
 // A tensor with its results, one per recipe.
 struct tensor_rows {
     std::vector<std::size_t> results;  // indices
-    // Operands of products before tensors that keep their precision, then by the share of elements
-    // that a recipe loses, then by error.
+    // Operands of products before tensors that keep their precision, then by squared error relative
+    // to normal data, then by error.
     std::tuple<bool, double, double> harm{false, -1, -1};
 };
 
 std::vector<tensor_rows> by_tensor(const analysis::result_list& results) {
     std::vector<tensor_rows> tensors;
+    std::map<const analysis::named_recipe*, metrics::row> normal;
     using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
     std::map<full_name, std::size_t> places;
     std::size_t next = 0;
@@ -109,8 +111,15 @@ std::vector<tensor_rows> by_tensor(const analysis::result_list& results) {
         if (added) tensors.emplace_back();
         tensor_rows& t = tensors[at->second];
         t.results.push_back(index);
-        t.harm = std::max(t.harm, {by.kept(r.of->role) == nullptr, policy::lost_share(r),
-                                   analysis::value_or(r.nrmse, -1)});
+        const auto known = normal.find(r.under.get());
+        const metrics::row& reference =
+            known != normal.end()
+                ? known->second
+                : normal.emplace(r.under.get(), policy::figures_on_normal_data(r.under->recipe))
+                      .first->second;
+        t.harm = std::max(t.harm,
+                          {by.kept(r.of->role) == nullptr, policy::error_over_normal(r, reference),
+                           analysis::value_or(r.nrmse, -1)});
     }
     return tensors;
 }
@@ -156,8 +165,9 @@ report::section tensor_section(const analysis::result_list& results,
     report::section s;
     if (count < tensors.size()) {
         std::ranges::stable_sort(tensors, std::greater{}, &tensor_rows::harm);
-        s.heading = fmt::format("The {} of {} {}s that lose most elements (--all: every one)",
-                                count, tensors.size(), things);
+        s.heading = fmt::format(
+            "The {} of {} {}s with the largest error relative to normal data (--all: every one)",
+            count, tensors.size(), things);
     } else {
         s.heading = fmt::format("{} {}{}", count, things, count == 1 ? "" : "s");
     }

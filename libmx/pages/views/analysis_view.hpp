@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of an analysis as text: the tensors that lose most, and a summary.
+// The figures of an analysis as text: the tensors with the largest error, and a summary.
 #pragma once
 
 #include <cstddef>

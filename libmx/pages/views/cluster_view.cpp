@@ -182,10 +182,21 @@ std::vector<named_finding> worst_of(const cluster_report& report, bool all) {
     return worst;
 }
 
-std::size_t tensors_in_danger(const cluster_report& report) {
-    std::set<std::pair<const io::reader*, std::size_t>> tensors;
-    for (const finding& f : report.findings) tensors.insert({f.tensor.file, f.tensor.index});
-    return tensors.size();
+// "2 tensors have blocks that saturate, collapse or die, all of them norms".
+std::string danger_words(const cluster_report& report, const engine::role_finder& roles) {
+    std::map<std::pair<const io::reader*, std::size_t>, bool> norms;
+    for (const finding& f : report.findings) {
+        norms[{f.tensor.file, f.tensor.index}] = roles.role_of(f.tensor.info()) == "norm";
+    }
+    const auto of_norms = static_cast<std::size_t>(
+        std::ranges::count_if(norms, [](const auto& t) { return t.second; }));
+    const std::string which = of_norms == 0 ? ""
+                              : of_norms < norms.size()
+                                  ? fmt::format(", {} of them norms", of_norms)
+                              : norms.size() == 1 ? ", a norm"
+                                                  : ", all of them norms";
+    return fmt::format("{} {} blocks that saturate, collapse or become zero{}",
+                       plural(norms.size(), "tensor"), norms.size() == 1 ? "has" : "have", which);
 }
 
 report::section findings_section(const cluster_report& report, const analysis_request& request,
@@ -194,7 +205,7 @@ report::section findings_section(const cluster_report& report, const analysis_re
     if (report.findings.empty()) {
         const bool judged =
             std::ranges::any_of(report.summaries, [](const auto& h) { return h.judged > 0; });
-        s.heading = judged ? "Nothing is in danger"
+        s.heading = judged ? "No tensor has blocks that saturate, collapse or become zero"
                            : "Nothing to judge: no block has two finite, non-zero elements";
         for (std::size_t r = 0; r < request.recipes.size(); ++r) {
             std::string text = nearest_words(report.summaries[r], request.recipes[r]);
@@ -202,8 +213,7 @@ report::section findings_section(const cluster_report& report, const analysis_re
         }
         return s;
     }
-    const std::size_t tensors = tensors_in_danger(report);
-    s.heading = fmt::format("{} tensor{} in danger", tensors, tensors == 1 ? " is" : "s are");
+    s.heading = danger_words(report, request.roles);
     if (shown.size() < report.findings.size()) {
         s.heading += fmt::format("; the {} worst of {} findings (--all: every one)", shown.size(),
                                  report.findings.size());
@@ -311,7 +321,7 @@ report::section groups_section(const cluster_report& report, bool all) {
         if (members > 1 && in_danger > 0) found.emplace_back(in_danger / members, r);
     }
     std::ranges::stable_sort(found, std::greater(), [](const auto& f) { return f.first; });
-    report::section s{.heading = "Groups with tensors in danger",
+    report::section s{.heading = "Groups with such tensors",
                       .columns = {{"tensor", "group", cell::name},
                                   {"recipe", "recipe"},
                                   {"members", "tensors", cell::integer},

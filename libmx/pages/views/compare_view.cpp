@@ -315,7 +315,8 @@ report::section worst_section(const sweep_plan& plan, const comparison& c) {
     std::ranges::stable_sort(losses,
                              [](const auto& a, const auto& b) { return a.first > b.first; });
     if (losses.size() > shown_tensors) losses.resize(shown_tensors);
-    s.heading = fmt::format("Tensors that lose most under {}", plan.cells[first].name);
+    s.heading =
+        fmt::format("Tensors with the largest relative error under {}", plan.cells[first].name);
     s.columns = columns_of({"recipe", "rmse", "sqnr_db", "clamp_rate", "underflow_rate"});
     s.group_field = "tensor";
     const auto add = [&](std::size_t t, std::size_t which, const std::string& remark) {
@@ -377,6 +378,7 @@ std::vector<report::section> compare_sections(const sweep_plan& plan, const comp
                                               const std::vector<engine::skipped_tensor>& skipped,
                                               const compare_view_options& view) {
     std::vector<report::section> sections;
+    put(sections, {.heading = ranking_heading, .notes = compare_verdict(plan, c)});
     if (c.tensors.empty()) {
         sections.push_back({.heading = "No numeric tensor to compare recipes on"});
     } else {
@@ -391,7 +393,6 @@ std::vector<report::section> compare_sections(const sweep_plan& plan, const comp
         put(sections, worst_section(plan, c));
     }
     put(sections, left_out_of(plan, c, skipped));
-    put(sections, {.heading = ranking_heading, .notes = compare_verdict(plan, c)});
     return sections;
 }
 

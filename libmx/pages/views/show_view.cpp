@@ -49,10 +49,6 @@ struct quantity {
 constexpr quantity error_quantity{"error", "error over RMS",
                                   [](const region& r) { return r.max_error; },
                                   [](const region& r) { return r.error(); }};
-constexpr quantity lost_quantity{"lost", "elements lost",
-                                 [](const region& r) { return r.max_lost; },
-                                 [](const region& r) { return r.lost_share(); }};
-
 constexpr quantity underflow_quantity{"zero", "elements that become zero",
                                       [](const region& r) { return r.max_underflow; },
                                       [](const region& r) { return r.underflow_share(); }};
@@ -126,28 +122,29 @@ std::string heading_of(const tensor_view& v) {
     return fmt::format("{} under {}", v.tensor.info().name, codec::to_string(v.recipe()));
 }
 
-bool at_random(const tensor_view& v) { return v.recipe().round == format::rounding::stochastic; }
-
+// "14.31 % of the elements become zero (normal data 9.71 %; 6.8 % of the squared error)".
 std::string loss_words(const tensor_view& v) {
+    const analysis::result& r = v.results.front();
     const region all = total_of(v);
     if (all.clamp + all.underflow + all.saturated + all.poisoned == 0) {
-        return "No element is lost.";
+        return "No element becomes zero or is clamped.";
     }
-    std::string words = fmt::format("Lost: {} of the elements. {} become zero",
-                                    percent(all.lost_share()), percent(all.underflow_share()));
-    if (at_random(v))
-        words +=
-            " (under stochastic rounding the mean is preserved, so they are "
-            "not lost)";
-    words += fmt::format(", {} are clamped", percent(all.clamp_share()));
+    const auto of_error = [](double share) {
+        return std::isnan(share) ? std::string() : fmt::format("; {} of the error", percent(share));
+    };
+    std::string words = fmt::format(
+        "{} of the elements become zero (normal data {}{}), {} are "
+        "clamped ({}{})",
+        percent(all.underflow_share()), percent(v.normal.underflow_rate),
+        of_error(r.underflow_error_share), percent(all.clamp_share()), percent(v.normal.clamp_rate),
+        of_error(r.clamp_error_share));
     if (all.saturated != 0) {
         words += fmt::format(", {} of the blocks saturate", percent(all.saturated_share()));
     }
     if (all.poisoned != 0) {
         words += fmt::format(", {} become NaN with their block", percent(all.poisoned_share()));
     }
-    words += ".";
-    return words;
+    return words + ".";
 }
 
 report::section summary(const tensor_view& v) {
@@ -170,8 +167,9 @@ report::section summary(const tensor_view& v) {
     }
     std::string errors;
     if (!std::isnan(r.sqnr_db)) {
-        errors = fmt::format("SQNR {} dB; R-MSE {} of the RMS. ", report::fixed_text(r.sqnr_db, 2),
-                             percent(r.nrmse));
+        errors = fmt::format("SQNR {} dB (normal data {}); R-MSE {} of the RMS. ",
+                             report::fixed_text(r.sqnr_db, 2),
+                             report::fixed_text(v.normal.sqnr_db, 2), percent(r.nrmse));
     } else if (r.exact == 1) {
         errors = "Every value is kept. ";
     }
@@ -208,35 +206,43 @@ std::string band_name(const tensor_view& v, std::size_t band) {
     return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
 }
 
+// The share of the tensor's squared error.
+report::value part_of_error(const tensor_view& v, const region& r) {
+    const double all = v.results.front().squared_error[0];
+    return all > 0 ? real(r.error2 / all) : undefined();
+}
+
+// The order of the worst: poisoned, then by squared error beyond that of normal data.
+std::pair<bool, double> worth(const tensor_view& v, const region& r) {
+    return {r.poisoned != 0, r.excess(v.normal.nrmse * v.normal.nrmse)};
+}
+
 report::section bands_section(const tensor_view& v) {
     report::section s{.heading = "Worst rows"};
     if (v.bands.size() < 2) return s;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < v.bands.size(); ++i) {
         const region& r = v.bands[i];
-        if (r.lost_share() > 0 || r.not_finite != 0 || r.error2 > 0) {
-            order.push_back(i);
-        }
+        if (r.not_finite != 0 || r.error2 > 0) order.push_back(i);
     }
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-        const region &x = v.bands[a], &y = v.bands[b];
-        return std::pair(x.lost_share(), x.error()) > std::pair(y.lost_share(), y.error());
+        return worth(v, v.bands[a]) > worth(v, v.bands[b]);
     });
     if (order.empty()) return s;
     order.resize(std::min(order.size(), shown_bands));
     s.columns = {{"rows", "rows"},
                  {"blocks", "blocks", cell::integer},
-                 {"lost", "lost\n%", cell::share},
+                 {"part", "of the\nerror %", cell::share},
                  {"zero", "to\nzero %", cell::share},
                  {"clamped", "clamped\n%", cell::share},
                  {"error", "error\n/ RMS %", cell::share},
                  {"worst", "its worst\nblock %", cell::share}};
     for (const std::size_t i : order) {
         const region& r = v.bands[i];
-        s.add(band_name(v, i), r.blocks, r.lost_share(), r.underflow_share(), r.clamp_share(),
+        s.add(band_name(v, i), r.blocks, part_of_error(v, r), r.underflow_share(), r.clamp_share(),
               error_of(r), r.max_error);
     }
-    s.notes.push_back(fmt::format("{} of {}{}, by share of elements lost, then by error.",
+    s.notes.push_back(fmt::format("{} of {}{}, by squared error beyond that of normal data.",
                                   order.size(), v.bands.size(),
                                   v.band_lines == 1 ? "" : " groups of rows"));
     return s;
@@ -275,17 +281,17 @@ report::section blocks_section(const tensor_view& v) {
                                   {"amax", "max |x|", cell::significant, 4},
                                   {"scale", "scale"},
                                   {"code", "code"},
-                                  {"lost", "lost\n%", cell::share},
+                                  {"part", "of the\nerror %", cell::share},
                                   {"zero", "to\nzero", cell::integer},
                                   {"clamped", "clamped", cell::integer},
                                   {"error", "error\n/ RMS %", cell::share}}};
     for (const block_view& b : v.blocks) {
         s.add(b.index, at_words(b.first), number(amax_of(b)), scale_text(v.recipe(), b.scale),
-              code_text(v.recipe(), b.stats), b.of.lost_share(), b.stats.count.underflow,
+              code_text(v.recipe(), b.stats), part_of_error(v, b.of), b.stats.count.underflow,
               b.stats.count.clamp, error_of(b.of));
     }
     s.notes.push_back(
-        fmt::format("{} of {}: by share of elements lost, then by error.", v.blocks.size(),
+        fmt::format("{} of {}: by squared error beyond that of normal data.", v.blocks.size(),
                     report::grouped(static_cast<std::int64_t>(v.geometry.grid.blocks()))));
     return s;
 }
@@ -306,7 +312,7 @@ report::section rules_section(const tensor_view& v, const block_view& b) {
     }
     for (const show::rule_outcome& o : b.rules) {
         const codec::recipe& r = v.family[o.recipe];
-        const region of = show::region_of(o.stats, at_random(v));
+        const region of = show::region_of(o.stats);
         const bool best = !std::isnan(o.scale) && o.stats.sum.error2 == least;
         const char* mark = o.recipe != 0 ? (best ? "least" : "") : best ? "used, least" : "used";
         s.add(show::rule_words(r), scale_text(r, o.scale), code_text(r, o.stats),
@@ -497,8 +503,6 @@ void add_maps(report::section& s, const tensor_view& v, std::size_t tensor) {
     for (const quantity* q : {&underflow_quantity, &clamp_quantity}) {
         if (q->mean(all) > 0) shown.push_back(q);
     }
-    // Most frequent parts first: with a few large elements, errors relative to the RMS say little.
-    std::ranges::stable_sort(shown, std::greater{}, [&](const auto* q) { return q->mean(all); });
     for (const quantity* q : shown) s.figures.push_back(heat_figure(v, tensor, *q, true));
     if (v.layout.tall * v.layout.wide > 1) {
         s.figures.push_back(heat_figure(v, tensor, error_quantity, false));
@@ -510,8 +514,8 @@ void add_maps(report::section& s, const tensor_view& v, std::size_t tensor) {
 
 std::vector<report::section> tensor_sections(const tensor_view& v) {
     std::vector<report::section> sections{summary(v)};
-    const std::array<const quantity*, 2> both{&error_quantity, &lost_quantity};
-    const std::span all(both.data(), total_of(v).lost_share() == 0 ? 1 : 2);
+    const std::array<const quantity*, 2> both{&error_quantity, &clamp_quantity};
+    const std::span all(both.data(), clamp_quantity.mean(total_of(v)) == 0 ? 1 : 2);
     if (v.layout.columns <= beside) {
         sections.push_back(character_map(v, all));
     } else {
@@ -592,22 +596,21 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
         .heading = fmt::format("The worst {} of {}", views.size(), plural(operands, "operand")),
         .columns = {{"tensor", "tensor", cell::name},
                     {"role", "class"},
-                    {"lost", "lost\n%", cell::share},
+                    {"sqnr", "SQNR\ndB", cell::fixed, 2},
+                    {"normal", "normal\ndata", cell::fixed, 2},
                     {"zero", "to\nzero %", cell::share},
                     {"clamped", "clamped\n%", cell::share},
-                    {"sqnr", "SQNR\ndB", cell::fixed, 2},
                     {"block", "worst\nblock", cell::integer},
-                    {"block_lost", "of it\nlost %", cell::share}}};
+                    {"block_error", "its error\n/ RMS %", cell::share}}};
     for (const tensor_view& v : views) {
         const region all = total_of(v);
         const block_view& b = v.blocks.front();
-        s.add(v.tensor.info().name, v.results.front().of->role, all.lost_share(),
-              all.underflow_share(), all.clamp_share(),
+        s.add(v.tensor.info().name, v.results.front().of->role,
               sqnr_cell(analysis::defined(v.results.front().sqnr_db), v.results.front().exact == 1),
-              b.index, b.of.lost_share());
+              v.normal.sqnr_db, all.underflow_share(), all.clamp_share(), b.index, error_of(b.of));
     }
     s.notes = {
-        "By the share of elements lost, then by error. Operands: matrices of weights, activations "
+        "By error relative to the RMS. Operands: matrices of weights, activations "
         "and gradients; norms, biases, routers and embeddings are left out."};
     if (!views.empty()) {
         const tensor_view& v = views.front();

@@ -8,26 +8,17 @@
 #include <utility>
 
 #include "libmx/codec/dialect_scale.hpp"
-#include "libmx/policy/figures.hpp"
 
 namespace mx::show {
 namespace {
 
 constexpr std::uint64_t divided(std::uint64_t n, std::uint64_t by) { return (n + by - 1) / by; }
 
-bool is_random(const codec::block_params& p) { return p.mode.how == format::rounding::stochastic; }
-
 void add_larger(double& to, double x) { to = std::max(to, x); }
 
 }  // namespace
 
 double region::error() const { return x2 > 0 ? std::sqrt(error2 / x2) : 0.0; }
-
-double region::lost_share() const {
-    if (error2 == 0 && poisoned == 0) return 0;  // every value is kept
-    return policy::lost_share(
-        {underflow_share(), clamp_share(), saturated_share(), poisoned_share()}, at_random);
-}
 
 void region::add_counts(const region& r) {
     blocks += r.blocks;
@@ -38,10 +29,9 @@ void region::add_counts(const region& r) {
     underflow += r.underflow;
     eligible += r.eligible;
     saturated += r.saturated;
-    at_random = r.at_random;
 }
 
-region region_of(const block::block_stats& s, bool at_random) {
+region region_of(const block::block_stats& s) {
     region r;
     r.blocks = 1;
     r.elements = s.count.elements;
@@ -51,13 +41,11 @@ region region_of(const block::block_stats& s, bool at_random) {
     r.underflow = s.count.underflow;
     r.eligible = s.is.eligible ? 1 : 0;
     r.saturated = s.is.saturated ? 1 : 0;
-    r.at_random = at_random;
     r.error2 = s.sum.error2;
     r.x2 = s.sum.x2;
     r.max_error = r.error();
     r.max_clamp = r.clamp_share();
     r.max_underflow = r.underflow_share();
-    r.max_lost = r.lost_share();
     return r;
 }
 
@@ -88,7 +76,7 @@ std::uint64_t map_layout::block_of(std::uint64_t row, std::uint64_t column) cons
 }
 
 bool worse(const kept_block& a, const kept_block& b) {
-    return std::tie(b.lost, b.error, a.index) < std::tie(a.lost, a.error, b.index);
+    return std::tie(b.poisoned, b.excess, a.index) < std::tie(a.poisoned, a.excess, b.index);
 }
 
 void block_mapper::sums::add(const region& r) {
@@ -98,7 +86,6 @@ void block_mapper::sums::add(const region& r) {
     add_larger(of.max_error, r.max_error);
     add_larger(of.max_clamp, r.max_clamp);
     add_larger(of.max_underflow, r.max_underflow);
-    add_larger(of.max_lost, r.max_lost);
 }
 
 region block_mapper::sums::finish() const {
@@ -137,12 +124,12 @@ class panel_map final : public engine::panel_visitor {
         const codec::block_results& d = result.of_blocks;
         for (std::size_t b = 0; b < d.blocks; ++b) {
             const std::uint64_t index = s.index_of(b);
-            const region r = region_of(d.stats[b], is_random(params));
+            const region r = region_of(d.stats[b]);
             regions_.emplace_back(index, r);
             kept_block k;
             k.index = index;
-            k.lost = r.lost_share();
-            k.error = r.error();
+            k.poisoned = r.poisoned != 0;
+            k.excess = r.excess(to_.normal_);
             if (!wanted(k)) continue;
             k.outer_amax = result.outer.amax;
             fill(k, s, d, b, params);

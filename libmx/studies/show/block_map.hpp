@@ -23,18 +23,18 @@ struct region {
     std::uint64_t poisoned = 0;    ///< finite, but NaN with their block
     std::uint64_t clamp = 0, underflow = 0;
     std::uint64_t eligible = 0, saturated = 0;  ///< blocks, see block::block_flags
-    bool at_random = false;                     ///< rounded stochastically
     double error2 = 0, x2 = 0;                  ///< sums of (d - x)^2 and x^2
     // Maxima over the blocks.
-    double max_error = 0, max_clamp = 0, max_underflow = 0, max_lost = 0;
+    double max_error = 0, max_clamp = 0, max_underflow = 0;
 
     /// Adds the counts of `r`.
     void add_counts(const region& r);
 
     /// sqrt(error2 / x2); 0 if every x is 0.
     double error() const;
-    /// policy::lost_share.
-    double lost_share() const;
+    /// The squared error beyond that of normal data, whose squared error is `normal` of its
+    /// squares.
+    double excess(double normal) const { return error2 - normal * x2; }
     // Shares of the finite elements that are not poisoned, as in mx analyze; 0 if there are none.
     double clamp_share() const { return share_of(clamp, finite() - poisoned); }
     double underflow_share() const { return share_of(underflow, finite() - poisoned); }
@@ -51,7 +51,7 @@ struct region {
 };
 
 /// A block as a region.
-region region_of(const block::block_stats& s, bool at_random);
+region region_of(const block::block_stats& s);
 
 /// How the block grid of a tensor is divided into the cells of a map. A grid of one row or column
 /// is folded into several lines.
@@ -75,8 +75,8 @@ struct map_layout {
 /// A block with all its values and results.
 struct kept_block {
     std::uint64_t index = 0;  ///< in the tensor's block grid
-    double lost = 0;          ///< region::lost_share
-    double error = 0;         ///< region::error
+    bool poisoned = false;    ///< finite elements become NaN
+    double excess = 0;        ///< region::excess
     block::block_stats stats{};
     float outer_amax = 0;       ///< where areas have outer scales: what that of its area is from
     std::vector<float> x;       ///< as they were quantized: with bias, rotated
@@ -85,7 +85,7 @@ struct kept_block {
     std::vector<std::uint8_t> bump;  ///< see codec::block_place; empty without
 };
 
-/// Whether a is worse: a larger lost share, then a larger error, then a smaller index.
+/// Whether a is worse: poisoned, then a larger excess of squared error, then a smaller index.
 bool worse(const kept_block& a, const kept_block& b);
 
 /// Maps the blocks of the only tensor of a run under its first recipe. Memory does not depend on
@@ -94,10 +94,15 @@ class block_mapper final : public engine::visitor {
   public:
     static constexpr std::uint64_t most_bands = 1024;
 
-    /// Keeps the `worst` blocks, or block `only`. The map has at most that many rows and columns.
-    block_mapper(std::size_t worst, std::optional<std::uint64_t> only, std::uint64_t map_rows,
-                 std::uint64_t map_columns)
-        : worst_(worst), only_(only), map_rows_(map_rows), map_columns_(map_columns) {}
+    /// Keeps the `worst` blocks, or block `only`. `normal`: the squared error of the recipe on
+    /// normal data over their squares. The map has at most that many rows and columns.
+    block_mapper(std::size_t worst, std::optional<std::uint64_t> only, double normal,
+                 std::uint64_t map_rows, std::uint64_t map_columns)
+        : worst_(worst),
+          only_(only),
+          normal_(normal),
+          map_rows_(map_rows),
+          map_columns_(map_columns) {}
 
     codec::recipe_request wanted(const engine::run_job& j) const override;
     void begin(const engine::run_batch& b) override;
@@ -126,6 +131,7 @@ class block_mapper final : public engine::visitor {
 
     std::size_t worst_;
     std::optional<std::uint64_t> only_;
+    double normal_;
     std::uint64_t map_rows_, map_columns_;
     std::mutex guard_;
     std::vector<sums> cell_sums_, band_sums_;

@@ -52,7 +52,7 @@ report::record element_record(const element& e, int bits) {
 // Counts and figures of a block under a recipe.
 void add_figures(report::record& to, const codec::recipe& r, const block::block_stats& s,
                  double scale) {
-    const region f = region_of(s, r.round == format::rounding::stochastic);
+    const region f = region_of(s);
     to.emplace_back("scale", finite(scale));
     to.emplace_back("scale_code", scale_code(r, s));
     to.emplace_back("nan", tally(s.count.nan));
@@ -61,7 +61,6 @@ void add_figures(report::record& to, const codec::recipe& r, const block::block_
     to.emplace_back("clamp", tally(s.count.clamp));
     to.emplace_back("top_code", tally(s.count.top_code));
     to.emplace_back("underflow", tally(s.count.underflow));
-    to.emplace_back("lost_share", f.lost_share());
     to.emplace_back("nrmse", f.x2 > 0 ? report::value(f.error()) : report::value());
     to.emplace_back("squared_error", s.sum.error2);
     to.emplace_back("max_abs_error", s.sum.max_error);
@@ -83,13 +82,11 @@ report::record region_record(const region& r) {
             {"clamp", tally(r.clamp)},
             {"underflow", tally(r.underflow)},
             {"saturated_blocks", tally(r.saturated)},
-            {"lost_share", r.lost_share()},
             {"squared_error", r.error2},
             {"nrmse", r.x2 > 0 ? report::value(r.error()) : report::value()},
             {"max_nrmse", r.max_error},
             {"max_clamp_share", r.max_clamp},
-            {"max_underflow_share", r.max_underflow},
-            {"max_lost_share", r.max_lost}};
+            {"max_underflow_share", r.max_underflow}};
 }
 
 report::record map_record(const tensor_view& v) {

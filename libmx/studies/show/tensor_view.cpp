@@ -16,6 +16,7 @@
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/io/widen.hpp"
+#include "libmx/policy/normal.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/studies/show/scale_family.hpp"
 
@@ -180,7 +181,7 @@ block_view look_into(const kept_block& k, const tensor_view& v, const block_mapp
     b.cols = at.cols;
     b.size = k.x.size();
     b.stats = k.stats;
-    b.of = region_of(k.stats, v.recipe().round == format::rounding::stochastic);
+    b.of = region_of(k.stats);
     const codec::block_params own = params_for(*map.params[0], k);
     const element_judge judge(own, k, place);
     b.scale = judge.scale();
@@ -236,7 +237,10 @@ tensor_view view_tensor(const engine::tensor_ref& t, const show_request& request
     analysis::analysis_request all;
     static_cast<engine::run_request&>(all) = request;
     all.recipes = v.family;
-    block_mapper map(request.worst, request.block, request.map_rows, request.map_columns);
+    all.decompose = true;
+    v.normal = policy::figures_on_normal_data(recipe);
+    block_mapper map(request.worst, request.block, v.normal.nrmse * v.normal.nrmse,
+                     request.map_rows, request.map_columns);
     const analysis::result_list found = analysis::analyze({t}, all, control, &map).results;
     v.results.assign(found.begin(), found.end());
     v.layout = map.layout;

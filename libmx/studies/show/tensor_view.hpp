@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libmx/analysis/analyze.hpp"
+#include "libmx/metrics/row.hpp"
 #include "libmx/studies/show/block_map.hpp"
 
 namespace mx::show {
@@ -65,6 +66,7 @@ struct tensor_view {
     engine::tensor_ref tensor{};
     std::vector<codec::recipe> family;      ///< scale_family of the recipe
     std::vector<analysis::result> results;  ///< of the tensor, by member of the family
+    metrics::row normal{};                  ///< of the recipe: policy::figures_on_normal_data
     engine::geometry geometry;
     map_layout layout;
     std::vector<region> cells;  ///< of the map, by row and column

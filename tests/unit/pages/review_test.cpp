@@ -197,11 +197,11 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
           "- mxfp8:scale=rceil for all 2 weight tensors: 264 bytes instead of 512 bytes.");
     // 4 matrices of 256 bytes and the buffer of 256 are kept, of 1792 bytes in all.
     CHECK(words.notes[1] ==
-          "- Keep 1 bias, 1 embedding, 1 norm, 1 other and 1 router tensors as stored (71.43 % of "
-          "the bytes); 8 bits for embedding would save 124 bytes.");
+          "- Not quantized: 1 bias, 1 embedding, 1 norm, 1 other and 1 router tensors (71.43 % of "
+          "the bytes); 8 bits for embedding would save another 124 bytes.");
     CHECK(says(words, "Cost: 1.79 kB to 1.54 kB, 1.16 times smaller"));
     CHECK(says(words, "Confidence: tensor error only"));
-    CHECK(says(words, "Policy inference, version 1; target any"));
+    CHECK(says(words, "Policy inference, version 2; target any"));
     // The recipes that the policy judges are those measured without --recipe.
     CHECK(section_of(page, "What to ship")->notes.back() ==
           "$ mx analyze a/model --html review.html");
@@ -214,20 +214,22 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     CHECK(report::text_of(rows[1], "role") == "bias, embedding, norm, other, router");
     const std::vector<report::record>& kept = section_of(page, "Kept as stored")->rows;
     REQUIRE(kept.size() == 5);
-    CHECK(report::text_of(kept[0], "reason") == "added, not multiplied");
-    CHECK(report::text_of(kept[1], "reason") == "looked up, not multiplied");
+    CHECK(report::text_of(kept[0], "reason") == "policy: added, not multiplied");
+    CHECK(report::text_of(kept[1], "reason") == "policy: looked up, not multiplied");
     CHECK(report::text_of(kept[2], "reason") ==
-          "gains are so close together that blocks clamp or collapse");
+          "policy: the error of a gain multiplies everything that follows, and trainings can bring "
+          "gains so close together that whole blocks clamp");
     CHECK(report::text_of(kept[3], "reason") == "integers");
-    CHECK(report::text_of(kept[4], "reason") == "a small error sends tokens to other experts");
+    CHECK(report::text_of(kept[4], "reason") ==
+          "policy: a small error sends tokens to other experts");
     CHECK(section_of(page, "Largest risks")->notes.back() ==
-          "No operand reaches a limit under a recipe of the policy. As recommended, no tensor "
-          "loses an element.");
+          "No operand reaches a limit of the policy. The largest error is that of a.weight under "
+          "mxfp8:scale=rceil: 1.03 times the squared error of normal data.");
     std::vector<std::string> headings;
     for (const report::section& s : r.first_screen) headings.push_back(s.heading);
     CHECK(headings == std::vector<std::string>{"Verdict", "What to ship", "Largest risks",
-                                               "Kept as stored", "Best of about 4, 6 and 8 bits"});
-    const std::vector<report::record>& best = section_of(page, "Best of about")->rows;
+                                               "Kept as stored", "Best format per width"});
+    const std::vector<report::record>& best = section_of(page, "Best format per width")->rows;
     REQUIRE(best.size() == 3);
     CHECK(report::text_of(best[0], "recipe") == "nvfp4");
     CHECK(report::text_of(best[0], "verdict") == "needs evaluation");
@@ -247,7 +249,7 @@ TEST_CASE("the table of what to ship adds up") {
     for (int i = 0; i < 4; ++i) add_usual(all, {"w" + std::to_string(i), "", 0, 0});
     add_usual(all, {"norm", "", 0, 0, 0, "norm"});
     for (made_up& m : all) {
-        if (m.tensor == "w2") m.underflow = 0.5;
+        if (m.tensor == "w2") m.sqnr_db -= 4;
     }
     const report::document page = page_of(document(all));
     double tensors = 0;
@@ -261,11 +263,11 @@ TEST_CASE("the table of what to ship adds up") {
                "- Keep 1 of 4 weight tensors as stored (20.00 % of the bytes): no safe recipe"
                " suits it."));
     CHECK(report::text_of(section_of(page, "What to ship")->rows[1], "reason") ==
-          "mxfp8:scale=rceil is ruled out: it loses 50.00 % of its elements to zero (limit 20.00 "
-          "%)");
+          "mxfp8:scale=rceil is ruled out: it has an SQNR 4.00 dB below that on normal data (limit "
+          "3.00 dB)");
 }
 
-TEST_CASE("a projection that loses nearly all of its elements leads the risks, whatever its SQNR") {
+TEST_CASE("a projection with a large error leads the risks, whatever its size") {
     std::vector<made_up> all;
     for (int i = 0; i < 12; ++i) add_usual(all, {"w" + std::to_string(i), "", 0, 0});
     made_up planted{"down", "", 0, 0};
@@ -273,23 +275,23 @@ TEST_CASE("a projection that loses nearly all of its elements leads the risks, w
     add_usual(all, planted);
     for (made_up& m : all) {
         if (m.tensor != "down") continue;
-        m.sqnr_db = 63;
-        m.underflow = 0.969;
+        m.sqnr_db -= 8;
     }
     const report::document page = page_of(document(all));
     CHECK(section_of(page, "Largest risks")->notes.front() ==
-          "- down loses 96.90 % of its elements to zero (limit 20.00 %) under mxfp8:scale=rceil: "
-          "keep its stored precision.");
+          "- down has an SQNR 8.00 dB below that on normal data (limit 3.00 dB) under "
+          "mxfp8:scale=rceil: keep its stored precision.");
     CHECK(report::text_of(decision_on(page, "down"), "recipe") == "keep");
-    CHECK(report::text_of(section_of(page, "The 10 tensors most harmed")->rows.front(), "tensor") ==
-          "down");
-    CHECK(says(*section_of(page, "What to ship"),
-               "More than half of the elements that are lost are in down."));
+    const report::section& worst =
+        *section_of(page, "10 operands with the largest error relative to normal data");
+    CHECK(report::text_of(worst.rows.front(), "tensor") == "down");
 }
 
 TEST_CASE("what would be recommended and was not measured is said, with the command") {
     const mx::pages::review r = review_of(document({{"w", "mxfp4:scale=even", 18.9, 4.25, 0.1}}));
-    CHECK(says(r.first_screen.front(), "- Undecided for 1 weight tensor: mxfp8:scale=rceil"));
+    CHECK(says(r.first_screen.front(), "- mxfp4:scale=even for 1 operand: "));
+    CHECK(
+        says(r.first_screen.front(), "- No recommendation for 1 weight tensor: mxfp8:scale=rceil"));
     const report::section& missing = *section_of(r.page, "Not measured");
     CHECK(missing.notes[0] == "mxfp8:scale=rceil, needed for a decision:");
     CHECK(missing.notes[1] == "$ mx analyze a/model -r mxfp8:scale=rceil");
@@ -400,7 +402,7 @@ TEST_CASE("several documents are one; of a tensor under a recipe the first resul
     const std::vector<result_set> sets{a.set(), b.set()};
     const report::document page = make_review(sets, {}).page;
     CHECK(report::text_of(decision_on(page, "w"), "recipe") == "mxfp8:scale=rceil");
-    CHECK(report::number_of(section_of(page, "Best of about")->rows.front(), "sqnr_db").value() ==
+    CHECK(report::number_of(section_of(page, "Best format per width")->rows.front(), "sqnr_db").value() ==
           Approx(18.9));
     CHECK(says(page.sections.front(), "1 result is in more than one document; the first counts."));
     // The same file is listed once.

@@ -92,15 +92,10 @@ TEST_CASE("results without the bits of an element are judged by those of whole b
     CHECK(judged(tensors).totals.recommended == whole.totals.recommended);
 }
 
-TEST_CASE("one projection that loses nearly all of its elements leads the risks") {
+TEST_CASE("zeros without energy are no harm") {
     auto tensors = projections();
-    // Larger than all others together, and as good as normally distributed data.
-    tensors.push_back(normal_tensor("big.weight", "weight", {1024, 1024}));
-    const std::size_t planted = 17;
-    const bool everywhere = GENERATE(true, false);
     for (const std::string& r : usual) {
-        if (!everywhere && r.substr(0, 5) == "mxfp8") continue;
-        alter(tensors[planted], r, [](analysis::result& f) {
+        alter(tensors[17], r, [](analysis::result& f) {
             f.underflow_rate = 0.969;
             f.sqnr_db = 63;  // the remainder is exact
             f.nrmse = 0.0007;
@@ -109,39 +104,62 @@ TEST_CASE("one projection that loses nearly all of its elements leads the risks"
         });
     }
     const judgement j = judged(tensors);
+    CHECK(j.decisions[17].recipe == "mxfp8:scale=rceil");
+    CHECK(j.risks.back().tensor == 17);
+    CHECK_FALSE(j.risks.back().why);
+}
+
+TEST_CASE("one projection with a large error leads the risks") {
+    auto tensors = projections();
+    // Larger than all others together, and as good as normally distributed data.
+    tensors.push_back(normal_tensor("big.weight", "weight", {1024, 1024}));
+    const std::size_t planted = 17;
+    const bool everywhere = GENERATE(true, false);
+    for (const std::string& r : usual) {
+        if (!everywhere && r.substr(0, 5) == "mxfp8") continue;
+        alter(tensors[planted], r, [](analysis::result& f) {
+            f.nrmse = 0.5;
+            f.sqnr_db = 6.02;
+            f.crest_factor = 5.6;
+            f.gain = 1;
+        });
+    }
+    const judgement j = judged(tensors);
     REQUIRE(!j.risks.empty());
-    CHECK(j.risks.front().tensor == planted);
-    CHECK(j.risks.front().lost == 0.969);
-    CHECK(j.risks.front().recommended == everywhere);
-    REQUIRE(j.risks.front().why);
-    CHECK(j.risks.front().why->of->name == "underflow_rate");
+    // The recipe of the class suits it if only the others do not.
+    CHECK((j.risks.front().tensor == planted) == everywhere);
+    CHECK(j.risks.front().recommended);
+    if (everywhere) {
+        CHECK(j.risks.front().energy == 0.25);
+        CHECK(j.risks.front().over_normal > 100);
+        REQUIRE(j.risks.front().why);
+        CHECK(j.risks.front().why->of->name == "sqnr_below_normal");
+    }
     // The class is unchanged; the tensor keeps its precision because MXFP8 harms it too.
     CHECK(chosen(j) == "mxfp8:scale=rceil");
     CHECK(j.decisions[planted].recipe == (everywhere ? "keep" : "mxfp8:scale=rceil"));
-    CHECK((j.dominant == planted) == everywhere);
-    CHECK(j.risks.front().remedy ==
-          (everywhere ? "keep its stored precision" : "mxfp8:scale=rceil loses none"));
+    CHECK(j.risks.front().remedy == (everywhere ? "keep its stored precision" : ""));
     CHECK(j.decisions[planted - 1].recipe == "mxfp8:scale=rceil");
 }
 
-TEST_CASE("risks are ordered by what a tensor loses, not by how large it is") {
+TEST_CASE("risks are ordered by error relative to normal data, not by size or zeros") {
     auto tensors = projections({"mxfp8:scale=rceil"});
     tensors.push_back(normal_tensor("big", "weight", {1024, 1024}, {"mxfp8:scale=rceil"}));
     const auto change = [&](std::size_t i, double metrics::row::*member, double value) {
         alter(tensors[i].measured.front(), [&](analysis::result& f) { f.*member = value; });
     };
-    change(40, &metrics::row::underflow_rate, 0.25);
-    change(7, &metrics::row::underflow_rate, 0.5);
-    change(8, &metrics::row::clamp_rate, 0.3);
-    change(9, &metrics::row::underflow_rate, 0.04);  // within limits
-    change(10, &metrics::row::gain, 0.9);            // ruled out, and nothing lost
+    const double usual_error = tensors[0].measured.front().result().nrmse;
+    change(40, &metrics::row::nrmse, 1.05 * usual_error);
+    change(7, &metrics::row::nrmse, 1.2 * usual_error);
+    change(8, &metrics::row::underflow_rate, 0.5);  // zeros without energy
+    change(9, &metrics::row::nrmse, 1.1 * usual_error);
+    change(10, &metrics::row::gain, 0.9);  // ruled out
     const judgement j = judged(tensors);
     std::vector<std::size_t> order;
-    for (std::size_t n = 0; n < 5; ++n) order.push_back(j.risks[n].tensor);
-    CHECK(order == std::vector<std::size_t>{7, 8, 40, 10, 9});
-    const double all = 40 * 4096 + 1024 * 1024;
-    CHECK(j.risks[0].of_operands == Approx(0.5 * 4096 / all));
-    CHECK(j.dominant == std::size_t{40});
+    for (std::size_t n = 0; n < 4; ++n) order.push_back(j.risks[n].tensor);
+    CHECK(order == std::vector<std::size_t>{10, 7, 9, 40});
+    CHECK(j.risks[1].over_normal == Approx(1.44).epsilon(0.05));
+    CHECK(j.risks[1].energy == Approx(1.44 * usual_error * usual_error));
 }
 
 TEST_CASE("a tensor without whole blocks keeps its precision, and its damage shows") {
@@ -201,8 +219,6 @@ TEST_CASE("each limit rules a recipe out for the tensor that reaches it") {
         {{"saturated_block_rate", &metrics::row::saturated_block_rate, 0.0099, 0.01},
          {"collapsed_block_rate", &metrics::row::collapsed_block_rate, 0.0099, 0.01},
          {"clamp_rate", &metrics::row::clamp_rate, 0.0099, 0.01},
-         {"underflow_over_normal", &metrics::row::underflow_rate, 0.0999, 0.1001},
-         {"underflow_rate", &metrics::row::underflow_rate, 0.0999, 0.2},
          {"sqnr_below_normal", &metrics::row::sqnr_db, n.sqnr_db - 2.99, n.sqnr_db - 3.01},
          {"gain_error", &metrics::row::gain, n.gain - 0.0099, n.gain - 0.0130}}));
     CAPTURE(row.figure);
@@ -402,12 +418,12 @@ TEST_CASE("four bits need a task, and a task decides") {
     CHECK(chosen(judged(projections({"nvfp4"}), "inference", "any", on_task(5.04))) == "nvfp4");
     // Vetoes stay: of the safe ones the tensor gets the next.
     auto one_bad = tensors;
-    alter(one_bad[3], "nvfp4", [](analysis::result& f) { f.underflow_rate = 0.3; });
+    alter(one_bad[3], "nvfp4", [](analysis::result& f) { f.sqnr_db -= 4; });
     CHECK(judged(one_bad, "inference", "any", on_task(5.04)).decisions[3].recipe ==
           "mxfp8:scale=rceil");
 }
 
-TEST_CASE("gradients that lose small elements never get few bits") {
+TEST_CASE("gradients that lose energy in elements that become zero never get few bits") {
     const std::vector<std::string> recipes{"mxfp8:scale=rceil", "mxfp6:scale=even",
                                            "mxfp4:scale=even", "nvfp4",
                                            "mxfp4:scale=even,round=stochastic,transform=hadamard"};
@@ -416,8 +432,9 @@ TEST_CASE("gradients that lose small elements never get few bits") {
         const bool eight = m.text().starts_with("mxfp8");
         alter(m, [&](analysis::result& f) {
             f.crest_factor = 60;
-            if (!eight) f.underflow_rate = 0.42;
-            if (!eight) f.sqnr_db += 8;
+            if (eight) return;
+            f.nrmse = 0.2;
+            f.underflow_error_share = 0.6;
         });
     }
     CHECK(default_policy(tensors) == "training");
@@ -431,8 +448,8 @@ TEST_CASE("gradients that lose small elements never get few bits") {
     CHECK(c.four->recipe == "mxfp4:scale=even,round=stochastic,transform=hadamard");
     CHECK(c.four->vetoed.empty());
     CHECK(c.four->is == verdict::evaluate);
-    // E4M3 as well, from 5 % on.
-    alter(tensors[0], "mxfp8:scale=rceil", [](analysis::result& f) { f.underflow_rate = 0.05; });
+    // E4M3 as well, from 2 % of the energy on; without the parts of the error, all of it counts.
+    alter(tensors[0], "mxfp8:scale=rceil", [](analysis::result& f) { f.nrmse = 0.142; });
     CHECK(chosen(judged(tensors, "training"), "gradient") == "keep");
     // Inference keeps gradients.
     CHECK(judged(tensors).classes.empty());
@@ -441,12 +458,12 @@ TEST_CASE("gradients that lose small elements never get few bits") {
 TEST_CASE("activations with outlier channels keep eight bits") {
     auto tensors = std::vector{normal_tensor("x", "activation", {96, 64})};
     for (const char* r : {"mxfp4:scale=even", "nvfp4"}) {
-        alter(tensors[0], r, [](analysis::result& f) { f.underflow_rate = 0.3; });
+        alter(tensors[0], r, [](analysis::result& f) { f.sqnr_db -= 4; });
     }
     const judgement j = judged(tensors, "inference", "b200");
     CHECK(chosen(j, "activation") == "mxfp8:scale=rceil");
-    CHECK(j.risks.front().is == verdict::no);
-    CHECK_FALSE(j.risks.front().recommended);
+    CHECK(j.risks.front().is == verdict::safe);
+    CHECK(class_of(j, "activation").four->vetoed.size() == 1);
 }
 
 TEST_CASE("the best recipe of each width is named, whatever the policy says of it") {
