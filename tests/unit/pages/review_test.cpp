@@ -263,7 +263,7 @@ TEST_CASE("the table of what to ship adds up") {
                "- Keep 1 of 4 weight tensors as stored (20.00 % of the bytes): no safe recipe"
                " suits it."));
     CHECK(report::text_of(section_of(page, "What to ship")->rows[1], "reason") ==
-          "mxfp8:scale=rceil is ruled out: it has an SQNR 4.00 dB below that on normal data (limit "
+          "mxfp8:scale=rceil is ruled out: it has an SQNR 4.13 dB below that on normal data (limit "
           "3.00 dB)");
 }
 
@@ -279,7 +279,7 @@ TEST_CASE("a projection with a large error leads the risks, whatever its size") 
     }
     const report::document page = page_of(document(all));
     CHECK(section_of(page, "Largest risks")->notes.front() ==
-          "- down has an SQNR 8.00 dB below that on normal data (limit 3.00 dB) under "
+          "- down has an SQNR 8.13 dB below that on normal data (limit 3.00 dB) under "
           "mxfp8:scale=rceil: keep its stored precision.");
     CHECK(report::text_of(decision_on(page, "down"), "recipe") == "keep");
     const report::section& worst =
