@@ -16,6 +16,7 @@
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/study_page.hpp"
 #include "libmx/pages/views/changes_view.hpp"
+#include "libmx/pages/views/placement_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -409,6 +410,7 @@ struct page_row {
 };
 constexpr std::array page_rows{
     page_row{"mx.plan/1", "Mixed precision: a plan", plan_sections},
+    page_row{"mx.placement/1", "Mixed precision by divergence: a plan", placement_sections},
     page_row{"mx.gate/1", "Rules checked against results", gate_sections},
     page_row{"mx.diff/1", "Dumps of a model compared", diff_sections_of},
     page_row{"mx.changes/1", "Results compared", changes_sections_of},
