@@ -4,6 +4,7 @@
 #include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/review_page.hpp"
+#include "libmx/pages/document_page.hpp"
 #include "libmx/pages/views/placement_view.hpp"
 #include "libmx/pages/views/plan_view.hpp"
 #include "libmx/policy/judged_inputs.hpp"
@@ -51,7 +52,10 @@ int plan_by_divergence(const plan_options& o) {
         plan::gather_divergences(inputs, {o.request.recipes, o.request.keep, o.separate});
     const plan::plan_goal goal{o.bits, {}};
     const plan::plan p = plan::make_plan(measured.from, goal);
-    write_with_page(to, pages::placement_document(measured, goal, p), o.quiet);
+    report::document d = pages::placement_document(measured, goal, p);
+    pages::add_verdict(d);
+    d.sections = pages::document_page(d).sections;
+    write_with_page(to, d, o.quiet);
     return exit_code::fine;
 }
 

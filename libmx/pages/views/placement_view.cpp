@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/command_line.hpp"
@@ -234,26 +233,30 @@ report::command_line check_of(const placement& x) {
 }
 
 std::vector<std::string> additivity_lines(const placement& x) {
-    std::vector<std::string> lines{
-        "- It is the sum of the divergences of places quantized alone, which assumes that their "
-        "effects add up."};
+    double least = INFINITY, most = 0;
     for (const plan::additivity::whole& w : x.of.adds_up.recipes) {
         if (!(w.sum > 0) || !std::isfinite(w.together)) continue;
+        least = std::min(least, w.together / w.sum);
+        most = std::max(most, w.together / w.sum);
+    }
+    const auto times = [](double a, double b) {
+        return fmt::format("{} to {} times", significant_text(a, 3), significant_text(b, 3));
+    };
+    std::vector<std::string> lines{
+        "- The prediction adds up the divergences of places quantized alone."};
+    if (least <= most) {
         lines.back() +=
-            fmt::format(" All places under {}: {} nats measured, {} by the sum.", w.recipe,
-                        significant_text(w.together, 3), significant_text(w.sum, 3));
+            fmt::format(" All places under one recipe have {} their sum.", times(least, most));
     }
     if (const plan::additivity& a = x.of.adds_up; a.pairs > 0) {
-        lines.push_back(
-            fmt::format("- {} quantized together: {} to {} times the sum of each alone.",
-                        report::plural(a.pairs, "pair"), significant_text(a.least_ratio, 3),
-                        significant_text(a.most_ratio, 3)));
+        lines.push_back(fmt::format("- {} have {} theirs.", report::plural(a.pairs, "pair"),
+                                    times(a.least_ratio, a.most_ratio)));
     }
     return lines;
 }
 
 section verdict_of_placement(const placement& x) {
-    section s{.heading = verdict_heading};
+    section s{.heading = "Verdict"};
     s.notes.push_back(fmt::format(
         "Within {} bits per element: {:.4f} bits per element, {} nats of divergence a token "
         "predicted.",
@@ -279,6 +282,16 @@ section verdict_of_placement(const placement& x) {
     return s;
 }
 
+std::vector<record> records_of_list(const record& of, std::string_view name) {
+    std::vector<record> all;
+    if (const auto* list = report::member<report::list>(of, name)) {
+        for (const report::value& v : *list) {
+            if (const auto* r = std::get_if<record>(&v)) all.push_back(*r);
+        }
+    }
+    return all;
+}
+
 // Of a list of records, every nth, so that `most` remain.
 std::vector<record> some_of(const std::vector<record>& all, std::size_t most) {
     if (all.size() <= most) return all;
@@ -287,25 +300,27 @@ std::vector<record> some_of(const std::vector<record>& all, std::size_t most) {
     return some;
 }
 
-void add_bits_figure(section& s, const document_parts& d) {
+void add_bits_figure(section& s, const record& head, const record& tail) {
     report::scatter_chart chart;
-    chart.x = axis_of("bits per element", "");
-    chart.y = axis_of("divergence, predicted", "nats");
+    chart.x.title = "Bits an element";
+    chart.y.title = "Divergence, predicted";
+    chart.y.unit = "nats";
     const auto point = [](const record& r, const std::string& name) {
         return report::point{report::number_of(r, "bits_per_element").value_or(NAN),
                              report::number_of(r, "divergence").value_or(NAN), name};
     };
-    chart.marks.push_back({point(d.head, "the plan"), "the plan", true});
-    for (const record& r : records_in(d.tail, "uniform")) {
+    chart.marks.push_back({point(head, "the plan"), "the plan", true});
+    for (const record& r : records_of_list(tail, "uniform")) {
         chart.marks.push_back({point(r, text_of(r, "recipe")), "one recipe for all", true});
     }
-    for (const record& r : records_in(d.tail, "curve")) {
+    for (const record& r : records_of_list(tail, "curve")) {
         const report::point p = point(r, "");
         if (p.y) chart.path.emplace_back(p.x, *p.y);
     }
     chart.path_name = "best mixtures";
-    add_figure(s, "trade", "Bits against predicted divergence",
-               "No mixture of these recipes has a smaller sum than the line.", std::move(chart));
+    s.figures.push_back({"trade", "Bits against predicted divergence",
+                         "No mixture of these recipes has a smaller sum than the line.",
+                         std::move(chart), "", "", false});
 }
 
 }  // namespace
@@ -336,8 +351,6 @@ report::document placement_document(const measured_divergences& measured,
                         report::written(pair_ratio_members, pair_ratios{measured.adds_up}));
     d.tail.emplace_back("check", check_of(x).text());
     d.sections.push_back(verdict_of_placement(x));
-    add_verdict(d);
-    d.sections = placement_sections({d.head, d.results, d.tail});
     return d;
 }
 
@@ -360,10 +373,9 @@ report::document_schema placement_schema() {
         .define("pairs", pair_ratio_members);
 }
 
-std::vector<section> placement_sections(const document_parts& d) {
-    std::vector<section> all{verdict_of(d.tail)};
-    all.front().notes.push_back("$ " + text_of(d.tail, "check"));
-    const std::vector<record> places = records_in(d.tail, "places");
+std::vector<section> placement_sections(const record& head, const record& tail) {
+    std::vector<section> all;
+    const std::vector<record> places = records_of_list(tail, "places");
 
     section uniform{.heading = "One recipe for all places",
                     .columns = {{"recipe", "recipe"},
@@ -371,22 +383,22 @@ std::vector<section> placement_sections(const document_parts& d) {
                                 {"divergence", "sum of\nparts, nats", cell::significant, 3},
                                 {"measured", "measured", cell::significant, 3},
                                 {"fits", "within the\nbudget"}}};
-    for (record r : records_in(d.tail, "uniform")) {
+    for (record r : records_of_list(tail, "uniform")) {
         const bool* within = report::member<bool>(r, "within");
         r.emplace_back("fits", text(within != nullptr && *within ? "yes" : "no"));
         uniform.rows.push_back(std::move(r));
     }
     uniform.rows.push_back({{"recipe", text("(the plan)")},
-                            {"bits_per_element", report::value_of(d.head, "bits_per_element")},
-                            {"divergence", report::value_of(d.head, "divergence")},
+                            {"bits_per_element", report::value_of(head, "bits_per_element")},
+                            {"divergence", report::value_of(head, "divergence")},
                             {"fits", text("yes")}});
-    add_bits_figure(uniform, d);
+    add_bits_figure(uniform, head, tail);
     all.push_back(std::move(uniform));
 
     section curve{.heading = "Bits against divergence: best mixtures",
                   .columns = {{"bits_per_element", "bits", cell::fixed, 3},
                               {"divergence", "sum of\nparts, nats", cell::significant, 3}}};
-    for (record& r : some_of(records_in(d.tail, "curve"), most_curve_points)) {
+    for (record& r : some_of(records_of_list(tail, "curve"), most_curve_points)) {
         curve.rows.push_back(std::move(r));
     }
     all.push_back(std::move(curve));

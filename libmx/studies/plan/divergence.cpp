@@ -70,7 +70,11 @@ class divergence_reader {
                                               &std::pair<std::string, std::uint32_t>::first);
             if (at != taken.end()) add_part(p, at->second);
         }
-        for (const record& p : records_of(file.tail, "pairs")) add_pair(p);
+        for (const record& p : records_of(file.tail, "pairs")) {
+            const auto at = std::ranges::find(taken, text_of(p, "recipe"),
+                                              &std::pair<std::string, std::uint32_t>::first);
+            if (at != taken.end()) add_pair(p);
+        }
     }
 
     measured_divergences finish() {
