@@ -138,6 +138,14 @@ constexpr std::array result_members{
                   }},
 };
 
+constexpr std::array part_tensor_members{
+    declared<part_tensor>{"tensor", "string", "", [](const part_tensor& t) { return t.tensor; }},
+    declared<part_tensor>{"elements", "count", "", [](const part_tensor& t) { return t.elements; }},
+    declared<part_tensor>{"bits", "count", "under the recipe, scales included",
+                          [](const part_tensor& t) { return t.bits; }},
+    declared<part_tensor>{"stored_bits", "count", "in the file",
+                          [](const part_tensor& t) { return t.stored_bits; }},
+};
 struct part_row {
     const part_result& p;
 };
@@ -158,6 +166,12 @@ constexpr std::array part_members{
                        [](const part_row& r) { return r.p.without_delta; }},
     declared<part_row>{"all_kld", "number", "mean divergence with everything quantized",
                        [](const part_row& r) { return r.p.all_kld; }},
+    declared<part_row>{"tensors", "[#part_tensor]", "whose weights it quantizes",
+                       [](const part_row& r) {
+                           return report::to_list(r.p.tensors, [](const part_tensor& t) {
+                               return report::written(part_tensor_members, t);
+                           });
+                       }},
 };
 
 struct pair_row {
@@ -392,6 +406,31 @@ arm_words words_of_arm(const model_weights& model, const arm& a) {
     return w;
 }
 
+std::vector<part_tensor> tensors_of(const model_weights& model, const arm& a,
+                                    const model_part& part) {
+    std::vector<part_tensor> all;
+    for (std::size_t i = 0; i < model.shape().depth && part.weights; ++i) {
+        for (const place& p : model.linears(i)) {
+            const std::string layer = model.layer_name(p);
+            const lab::operand_rule& rule = a.how.of(layer).operands[0][1];
+            if (!rule.recipe || std::ranges::find(part.layers, layer) == part.layers.end()) {
+                continue;
+            }
+            std::string name = model.name(p);
+            if (name.ends_with(']')) name.resize(name.rfind('['));
+            auto at = std::ranges::find(all, name, &part_tensor::tensor);
+            if (at == all.end()) at = all.insert(at, {std::move(name)});
+            const tensor::shape shape = model.extents(p);
+            const auto rows = static_cast<std::size_t>(shape[0]);
+            const auto cols = static_cast<std::size_t>(shape[1]);
+            at->elements += rows * cols;
+            at->bits += static_cast<std::uint64_t>(bits_of(rule, rows, cols));
+            at->stored_bits += 8 * model.stored_bytes(p);
+        }
+    }
+    return all;
+}
+
 report::document document_of(const findings& f, report::record head) {
     report::document d;
     d.title = "A model under recipes";
@@ -436,6 +475,7 @@ report::document_schema eval_schema() {
         .member({"per_token", "#per_token", "every scored token", false})
         .define("result", result_members)
         .define("part", part_members)
+        .define("part_tensor", part_tensor_members)
         .define("pair", pair_members)
         .define("layer", layer_members)
         .define("changed", changed_members)

@@ -37,6 +37,15 @@ struct arm_words {
 };
 arm_words words_of_arm(const model_weights& model, const arm& a);
 
+/// A tensor whose weights a part quantizes.
+struct part_tensor {
+    std::string tensor;  ///< its name in the file; experts in a stack are one tensor
+    std::uint64_t elements = 0, bits = 0, stored_bits = 0;  ///< bits: under the recipe
+};
+/// The tensors that `part` quantizes under `a`, in the order of the forward pass.
+std::vector<part_tensor> tensors_of(const model_weights& model, const arm& a,
+                                    const model_part& part);
+
 /// A part quantized alone, or left alone.
 struct part_result {
     std::string recipe;
@@ -45,6 +54,7 @@ struct part_result {
     double only_kld = 0, only_delta = 0, only_agreement = 0;
     double without_kld = 0, without_delta = 0;
     double all_kld = 0;  ///< everything quantized
+    std::vector<part_tensor> tensors = {};
 };
 /// Two parts together.
 struct pair_result {

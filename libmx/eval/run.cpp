@@ -142,7 +142,8 @@ void find_parts(const run_request& q, const model_weights& model, lab::machine& 
             f.parts.push_back({f.arms[i].recipe, std::string(named->name), parts[k].name,
                                alone.kld_mean, alone.cross_entropy - alone.cross_entropy_base,
                                alone.top1_agreement, without.kld_mean,
-                               without.cross_entropy - without.cross_entropy_base, whole});
+                               without.cross_entropy - without.cross_entropy_base, whole,
+                               tensors_of(model, arms[i], parts[k])});
         }
         for (std::size_t k = 0; k < pairs.size(); ++k) {
             const auto& [a, b] = pairs[k];
