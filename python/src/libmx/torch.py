@@ -300,6 +300,9 @@ def _bare(x: Any) -> Any:
 _disabled: Any = getattr(torch._C, "DisableTorchFunctionSubclass", None) or torch._C.DisableTorchFunction
 
 
+_compiling: Any = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
+
 class _Weight(torch.Tensor):
     """Weights (K, N) or (N, K), or several in (E, K, N), whose products take recipes, whoever computes
     them. A module has it in place of a parameter."""
@@ -316,9 +319,11 @@ class _Weight(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, f: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if _compiling():  # a tensor whose products are chosen here is none for a compiler
+            torch._dynamo.graph_break()
         kwargs = kwargs or {}
         if f is F.multi_head_attention_forward:
-            return _attention()(*args, **kwargs)
+            return _attention(*args, **kwargs)
         w = next((a for a in (*args, *kwargs.values()) if isinstance(a, _Weight)), None)
         name = getattr(f, "__name__", "")
         if name == "__get__":
@@ -356,7 +361,7 @@ _views = {"T", "__getitem__", "bfloat16", "chunk", "contiguous", "cpu", "cuda", 
           "half", "index_select", "mT", "narrow", "permute", "reshape", "select", "split",
           "split_with_sizes", "squeeze", "swapaxes", "t", "tensor_split", "to", "transpose", "type",
           "type_as", "unbind", "unflatten", "unsqueeze", "view"}
-_inert = {"clone", "data", "detach", "grad", "requires_grad_"}
+_inert = {"_base", "clone", "data", "detach", "grad", "requires_grad_"}
 
 
 def _each(w: _Weight, x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -402,21 +407,18 @@ _products: Dict[str, Tuple[int, Callable[..., torch.Tensor]]] = {
     **{name: (1, _grouped) for name in ("grouped_mm", "_grouped_mm")}}
 
 
-@functools.lru_cache(maxsize=None)
-def _attention() -> Any:
-    """multi_head_attention_forward that does not look for overriding tensors again, so that its
-    projections meet them."""
-    f = F.multi_head_attention_forward
-    own = types.FunctionType(f.__code__, {**vars(F), "has_torch_function": lambda _: False}, f.__name__,
-                             f.__defaults__, f.__closure__)
-    own.__kwdefaults__ = f.__kwdefaults__
-    return own
+# multi_head_attention_forward that does not look for overriding tensors again: its projections do.
+_attention = types.FunctionType(
+    F.multi_head_attention_forward.__code__, {**vars(F), "has_torch_function": lambda _: False},
+    "multi_head_attention_forward", F.multi_head_attention_forward.__defaults__)
+_attention.__kwdefaults__ = F.multi_head_attention_forward.__kwdefaults__
 
 
 def _property(name: str) -> property:
     def read(module: torch.nn.Module) -> Any:
         p = module._parameters[name]
-        return p if p is None else _Weight.of(p, module.mx_config, name)  # type: ignore[arg-type]
+        return p if p is None else _Weight.of(
+            p, module.mx_config, f"{type(module).__name__}.{name}")  # type: ignore[arg-type]
     return property(read)
 
 
@@ -485,7 +487,7 @@ class Conversion(List[str]):
         self.left: Dict[str, str] = {}
 
     def __str__(self) -> str:
-        lines = [f"converted {len(self)}: {', '.join(self) or 'nothing'}"]
+        lines = [f"converted {len(self)}: {', '.join(n or 'the model' for n in self) or 'nothing'}"]
         for reason in dict.fromkeys(self.left.values()):
             names = [name or "the model" for name, why in self.left.items() if why == reason]
             lines.append(f"left {len(names)}: {', '.join(names)}: {reason}")
