@@ -199,6 +199,7 @@ def grouped(x, w):
     ("up", lambda s, x: torch.stack([torch.addmm(torch.zeros(32), x[e], s.up[e].t())
                                      for e in range(4)])),
     ("up", lambda s, x: torch.matmul(x, s.up.transpose(-2, -1))), ("up", lambda s, x: x @ s.up.mT),
+    ("up", lambda s, x: torch.bmm(s.up, x.mT).mT),
     ("down", lambda s, x: grouped(x, s.down)),
     ("up", lambda s, x: grouped(x, s.up.transpose(-2, -1)))])
 def test_stacks_of_experts(name, product):
@@ -251,7 +252,9 @@ def test_what_is_left_is_returned_and_logged(caplog):
     with caplog.at_level(logging.INFO, "libmx.torch"):
         mxt.convert_(nn.ModuleDict({"words": nn.Embedding(3, 4), "up": nn.Linear(4, 4)}), CONFIG)
         mxt.convert_(nn.Sequential(nn.Linear(4, 4)), CONFIG, skip="0")
-    assert [r.levelname for r in caplog.records] == ["INFO", "WARNING"]
+        mxt.convert_(nn.Sequential(nn.Linear(4, 4)), CONFIG, skip="lmhead")
+    assert [r.levelname for r in caplog.records] == ["INFO", "WARNING", "WARNING", "INFO"]
+    assert caplog.records[2].getMessage() == "convert_: nothing matches 'lmhead'"
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, "autocast"])

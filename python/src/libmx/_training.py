@@ -58,12 +58,12 @@ def _recipes(given: Any) -> List[Recipe]:
 
 def _of_this_process(path: Any) -> str:
     """`path`; in rank R > 0 of a job of torch.distributed the file rank-R/NAME beside it."""
-    path, dist = os.fspath(path), torch.distributed
+    own, dist = str(os.fspath(path)), torch.distributed
     rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
     if rank:
-        path = os.path.join(os.path.dirname(path), f"rank-{rank}", os.path.basename(path))
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    return path
+        own = os.path.join(os.path.dirname(own), f"rank-{rank}", os.path.basename(own))
+    os.makedirs(os.path.dirname(own) or ".", exist_ok=True)
+    return own
 
 
 def _is_norm(module: torch.nn.Module) -> bool:
@@ -128,8 +128,8 @@ class _Hook:
 
 
 class _Hooks:
-    """Passes weights, activations and gradients of linear layers, and the gains of norms, to `take(kind,
-    name, tensor)` while `active()`. A forward pass that activation checkpointing repeats counts once,
+    """Passes weights, activations and gradients of linear layers, and the gains of norms, to
+    `take(kind, name, tensor)` while `active()`. A forward pass that activation checkpointing repeats counts once,
     and passes under torch.no_grad() do not count."""
 
     def __init__(self, model: torch.nn.Module, kinds: Patterns, layers: Patterns,
@@ -165,8 +165,9 @@ class _Hooks:
         if "activation" in self._kinds and inputs:
             self._take("activation", name + ".input", _own_part(inputs[0]))
         if "gradient" in self._kinds and isinstance(output, torch.Tensor) and output.requires_grad:
-            output.register_hook(lambda dy: self._take(  # type: ignore[no-untyped-call]
-                "gradient", name + ".output.grad", _own_part(dy)))
+            hooked: Any = output  # register_hook has no types
+            hooked.register_hook(lambda dy: self._take("gradient", name + ".output.grad",
+                                                       _own_part(dy)))
 
     def end_step(self) -> None:
         self._direct.clear()

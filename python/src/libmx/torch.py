@@ -13,7 +13,7 @@ import math
 import types
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 import torch
@@ -164,8 +164,9 @@ class LinearConfig:
 
     def _changes(self) -> bool:
         """Whether a product differs from that of torch.nn.Linear."""
-        return any(r is not None for p in (self.fprop, self.dgrad, self.wgrad) for r in p  # type: ignore
-                   ) or any((self.fprop_transform, self.dgrad_transform, self.wgrad_transform))
+        nothing = None, None
+        return (self.fprop, self.dgrad, self.wgrad) != (nothing,) * 3 or any(
+            (self.fprop_transform, self.dgrad_transform, self.wgrad_transform))
 
 
 def _rotated(x: torch.Tensor, size: int) -> torch.Tensor:
@@ -297,7 +298,7 @@ def _bare(x: Any) -> Any:
         return x.as_subclass(torch.Tensor)
 
 
-_disabled: Any = getattr(torch._C, "DisableTorchFunctionSubclass", None) or torch._C.DisableTorchFunction
+_disabled: Any = getattr(torch._C, "DisableTorchFunctionSubclass", torch._C.DisableTorchFunction)
 
 
 _compiling: Any = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
@@ -313,9 +314,9 @@ class _Weight(torch.Tensor):
     @staticmethod
     def of(x: torch.Tensor, config: LinearConfig, name: str) -> "_Weight":
         with _disabled():
-            w = x.as_subclass(_Weight)
+            w: Any = x.as_subclass(_Weight)
         w.mx_config, w.mx_name = config, name
-        return w
+        return w  # type: ignore[no-any-return]
 
     @classmethod
     def __torch_function__(cls, f: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -336,6 +337,9 @@ class _Weight(torch.Tensor):
                 if len(operands) > at[0] and operands[at[0]] is w:
                     operands[at[0]] = _bare(w)
                     return at[1](w, *operands, **kwargs)
+                if operands[0] is w and at[1] is _each and len(operands) == 2:  # W X = (X^T W^T)^T
+                    a, b = (t.transpose(-2, -1) for t in (operands[1], _bare(w)))
+                    return _each(w, a, b).transpose(-2, -1)
         with _disabled():
             y = f(*args, **kwargs)
         if w is None or not w.mx_config._changes():
@@ -357,8 +361,8 @@ def _not_emulated(weight: str, function: str) -> None:
 
 
 # What gives weights again, and what is no use of them.
-_views = {"T", "__getitem__", "bfloat16", "chunk", "contiguous", "cpu", "cuda", "expand", "flatten", "float",
-          "half", "index_select", "mT", "narrow", "permute", "reshape", "select", "split",
+_views = {"T", "__getitem__", "bfloat16", "chunk", "contiguous", "cpu", "cuda", "expand", "flatten",
+          "float", "half", "index_select", "mT", "narrow", "permute", "reshape", "select", "split",
           "split_with_sizes", "squeeze", "swapaxes", "t", "tensor_split", "to", "transpose", "type",
           "type_as", "unbind", "unflatten", "unsqueeze", "view"}
 _inert = {"_base", "clone", "data", "detach", "grad", "requires_grad_"}
@@ -369,7 +373,8 @@ def _each(w: _Weight, x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     if b.dim() == 2:
         return _linear(x, b.t(), None, w.mx_config)
     if b.dim() != 3 or x.dim() not in (2, 3):
-        raise Error(f"{w.mx_name}: a product of {x.dim()} and {b.dim()} axes is not emulated: up to 3 are")
+        raise Error(f"{w.mx_name}: a product of tensors with {x.dim()} and {b.dim()} axes is not "
+                    "emulated: up to 3 are")
     x = x.expand(b.shape[0], *x.shape[-2:])
     return torch.stack([_linear(rows, one.t(), None, w.mx_config) for rows, one in zip(x, b)])
 
@@ -378,7 +383,8 @@ def _grouped(w: _Weight, x: torch.Tensor, b: torch.Tensor, offs: Any = None, bia
              out_dtype: Optional[torch.dtype] = None) -> torch.Tensor:
     """Rows of x up to each of the offsets times the matrix of their expert."""
     if bias is not None or b.dim() != 3:
-        raise Error(f"{w.mx_name}: grouped_mm with a bias, or of weights of {b.dim()} axes, is not emulated")
+        raise Error(f"{w.mx_name}: grouped_mm with a bias, or with weights of {b.dim()} axes, is not "
+                    "emulated")
     if offs is None:
         y = _each(w, x, b)
     else:
@@ -415,10 +421,10 @@ _attention.__kwdefaults__ = F.multi_head_attention_forward.__kwdefaults__
 
 
 def _property(name: str) -> property:
-    def read(module: torch.nn.Module) -> Any:
+    def read(module: Any) -> Any:
         p = module._parameters[name]
-        return p if p is None else _Weight.of(
-            p, module.mx_config, f"{type(module).__name__}.{name}")  # type: ignore[arg-type]
+        return p if p is None else _Weight.of(p, module.mx_config,
+                                              f"{type(module).__name__}.{name}")
     return property(read)
 
 
@@ -434,7 +440,7 @@ def _converted(cls: type, names: Tuple[str, ...]) -> type:
 
 
 def _remade(cls: type, names: Tuple[str, ...]) -> Any:
-    made = _converted(cls, names)
+    made: Any = _converted(cls, names)
     return made.__new__(made)
 
 
@@ -457,7 +463,7 @@ def _restore(module: torch.nn.Module) -> bool:
         _change_class(module, lambda cls: cls._mx_of)  # type: ignore[attr-defined]
         del module.mx_config
     else:  # a class over ours: it computes what torch.nn.Linear does
-        module.mx_config = LinearConfig()  # type: ignore[assignment]
+        setattr(module, "mx_config", LinearConfig())
     return True
 
 
@@ -495,6 +501,8 @@ class Conversion(List[str]):
 
 
 _skipped, _looked_up = "skip= names it", "it looks up rows"
+_not_converted = ("lm_head", "*router*", "*gate")
+_stacks = ("*experts*",)
 
 
 def _names_of(name: str, module: torch.nn.Module, weights: Patterns) -> Union[str, Tuple[str, ...]]:
@@ -526,16 +534,20 @@ def _names_of(name: str, module: torch.nn.Module, weights: Patterns) -> Union[st
 
 
 def convert_(model: torch.nn.Module, config: Optional[LinearConfig],
-             skip: Patterns = ("lm_head", "*router*", "*gate"),
-             weights: Patterns = ("*experts*",)) -> Conversion:
-    """Gives every linear layer the products of `config`, in place; parameters, hooks and optimizers stay.
-    Linear layers are torch.nn.Linear, its subclasses (with a forward of their own, its products with the
-    weight), the projections of MultiheadAttention, and parameters of two and more axes that a pattern
-    of `weights` matches, such as stacks of experts: their products by linear, matmul, mm, bmm, addmm,
-    baddbmm and grouped_mm. skip: patterns of modules to leave. Patterns match a name or its last parts
-    ("lm_head" is also model.lm_head). A later call replaces the config of an earlier one; None restores
-    the layers. Returns the names of the changed layers, with those that were left and why (.left,
-    str()), and logs both: as a warning if a layer with products is left that skip does not name."""
+             skip: Patterns = _not_converted, weights: Patterns = _stacks) -> Conversion:
+    """Gives every linear layer the products of `config`, in place; parameters, hooks and optimizers
+    stay. A later call replaces the config of an earlier one; None restores the layers.
+
+    Linear layers are torch.nn.Linear, its subclasses (of a forward of their own, the products with the
+    weight), the projections of MultiheadAttention, and parameters of two or more axes that `weights`
+    matches, such as stacks of experts: their products by linear, matmul, mm, bmm, addmm, baddbmm and
+    grouped_mm, whichever axis is summed over. skip: the modules to leave. Both are patterns of names or
+    of their last parts: "lm_head" is also model.lm_head. Encoders of torch.nn no longer compute several
+    layers at once in eval, which would pass by the recipes.
+
+    Returns the names of the changed modules, with those that were left and why (.left, str()), and logs
+    both (libmx.torch): as a warning if nothing was changed, if a module is left that skip does not
+    name, embeddings apart, and if a pattern matches nothing."""
     done = Conversion()
     for name, module in list(model.named_modules()):
         inside = name.split(".")[:-1]
@@ -553,15 +565,19 @@ def convert_(model: torch.nn.Module, config: Optional[LinearConfig],
             if restored:
                 done.append(name)
             continue
-        names = _names_of(name, module, weights)
-        if isinstance(names, str):
-            done.left[name] = names
+        found = _names_of(name, module, weights)
+        if isinstance(found, str):
+            done.left[name] = found
             continue
         if not isinstance(module, Linear):
-            _change_class(module, lambda cls, names=names: _converted(cls, names))  # type: ignore
-        module.mx_config = config  # type: ignore[assignment]
+            _change_class(module, functools.partial(_converted, names=found))
+        setattr(module, "mx_config", config)
         done.append(name)
     _set_fast_paths(model)
+    names = [*dict(model.named_modules()), *dict(model.named_parameters())]
+    for p in (*_patterns_of(skip), *_patterns_of(weights)):
+        if p not in (*_not_converted, *_stacks) and not any(_matches(name, p) for name in names):
+            _log.warning("convert_: nothing matches %r", p)
     remarkable = not done or set(done.left.values()) - {_skipped, _looked_up}
     _log.log(logging.WARNING if remarkable else logging.INFO, "%s", done)
     return done
