@@ -85,6 +85,33 @@ def test_parametrized_layers():
     assert "parametrized" in mxt.convert_(nn.Sequential(own), CONFIG).left["0"]
 
 
+@pytest.mark.parametrize("cls", [nn.Linear, Own])
+def test_layers_whose_weight_is_computed_before_each_pass(cls, recwarn):
+    layer, x = cls(64, 32), torch.randn(8, 64)
+    nn.utils.weight_norm(layer)
+    before = layer(x)
+    assert mxt.convert_(nn.Sequential(layer), CONFIG) == ["0"]
+    assert torch.equal(layer(x), quantized_linear(x, layer) * (2 if cls is Own else 1))
+    mxt.convert_(nn.Sequential(layer), None)
+    assert torch.equal(layer(x), before)
+
+
+def test_weights_are_parameters_to_all_but_products(caplog):
+    layer = Own(64, 32)
+    mxt.convert_(nn.Sequential(layer), CONFIG)
+    nn.init.xavier_uniform_(layer.weight)
+    with torch.no_grad():
+        layer.weight.mul_(2)
+    layer.weight = nn.Parameter(torch.ones(32, 64))
+    assert torch.equal(layer._parameters["weight"], torch.ones(32, 64))
+    state = layer.state_dict()
+    layer.load_state_dict({k: 2 * v for k, v in state.items()})
+    assert list(state) == ["weight", "bias"] and float(layer.weight[0, 0]) == 2
+    with pytest.raises(TypeError):
+        layer.weight = torch.ones(32, 64)
+    assert not [r for r in caplog.records if "not emulated" in r.getMessage()]
+
+
 def test_a_second_conversion_replaces_the_first():
     x = torch.randn(8, 64)
     model = nn.Sequential(nn.Linear(64, 32))

@@ -208,8 +208,12 @@ def test_configurations_are_values():
     a = mxt.LinearConfig(fprop="mxfp4", dgrad=(None, libmx.recipe("mxfp8")))
     b = mxt.LinearConfig(fprop=("mxfp4:scale=floor", "mxfp4"), dgrad=(None, "mxfp8"))
     assert a == b and hash(a) == hash(b) and "mxfp8" in repr(a)
-    with pytest.raises(libmx.Error):
-        mxt.LinearConfig(fprop="mxfp9")
+    assert mxt.LinearConfig(fprop=["mxfp8", None]).fprop == ("mxfp8", None)
+    for wrong in ("mxfp9", ("mxfp8",), 4, ("mxfp8", "mxfp8", "mxfp8")):
+        with pytest.raises(libmx.Error):
+            mxt.LinearConfig(fprop=wrong)
+    with pytest.raises(libmx.Error, match="a NoneType is no recipe"):
+        libmx.quantize(matrix(4, 32), None)
 
 
 def test_accumulator_models():

@@ -57,7 +57,9 @@ RecipeLike = Union[str, Recipe]
 
 
 def recipe(r: RecipeLike) -> Recipe:
-    """Parses `PRESET[:key=value,...]`, such as "mxfp4:scale=even"."""
+    """Parses `PRESET[:key=value,...]`, such as "mxfp4:scale=even". Raises Error for what is none."""
+    if not isinstance(r, (str, Recipe)):
+        raise Error(f"a {type(r).__name__} is no recipe: a string such as 'mxfp4:scale=even' is expected")
     return r if isinstance(r, Recipe) else Recipe(r)
 
 

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
 from . import (Error, Recipe, RecipeLike, fake_quantize as _fake_quantize, matmul, quantize, recipe)
+from ._arrays import require_memory
 from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, matches as _matches,
                         on_host as _on_host, patterns_of as _patterns_of, save, watch, watch_norms)
 
@@ -42,6 +43,23 @@ def _operation(schema: str, like: Callable[..., torch.Tensor]) -> Callable[[Any]
         operation.register_fake(like)
         return operation
     return made
+
+
+_compiling: Any = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
+
+def _run(operation: Any, x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    """operation(x, ...); the Error of x if its class does not have the operation."""
+    y: torch.Tensor
+    if _compiling():
+        y = operation(x, *rest)
+        return y
+    try:
+        y = operation(x, *rest)
+    except NotImplementedError:
+        require_memory(x)
+        raise
+    return y
 
 
 @_operation("fake_quantize(Tensor x, str recipe, str name) -> Tensor",
@@ -90,8 +108,8 @@ class _FakeQuantize(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, r: str, name: str, ste: str) -> torch.Tensor:
         if ste == "clip":
-            ctx.save_for_backward(_beyond(x, r, name))
-        return _round_trip(x, r, name)
+            ctx.save_for_backward(_run(_beyond, x, r, name))
+        return _run(_round_trip, x, r, name)
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> Tuple[Any, ...]:
@@ -119,7 +137,9 @@ _Recipes = Tuple[Optional[str], Optional[str]]
 
 
 def _pair(p: Pair) -> _Recipes:
-    a, b = p if isinstance(p, tuple) else (p, p)
+    if isinstance(p, (tuple, list)) and len(p) != 2:
+        raise Error(f"{len(p)} recipes of a product: one for both operands or two are expected")
+    a, b = p if isinstance(p, (tuple, list)) else (p, p)
     return (None if a is None else str(recipe(a)), None if b is None else str(recipe(b)))
 
 
@@ -198,7 +218,7 @@ def _drawn(r: Optional[str]) -> str:
 
 
 def _quantized(x: torch.Tensor, r: Optional[str]) -> torch.Tensor:
-    return x if r is None else _round_trip(x, r, _drawn(r))
+    return x if r is None else _run(_round_trip, x, r, _drawn(r))
 
 
 def _product(config: LinearConfig, which: str, a: torch.Tensor, b: torch.Tensor,
@@ -211,7 +231,7 @@ def _product(config: LinearConfig, which: str, a: torch.Tensor, b: torch.Tensor,
         a, b = _quantized(a, recipes[0]), _quantized(b, recipes[1])
         return a @ b.t() if bias is None else F.linear(a, b, bias), a, b
     # The model quantizes its operands itself; one that was quantized keeps its values.
-    y = _modelled(a, b.t(), *recipes, config.accumulate)
+    y = _run(_modelled, a, b.t(), *recipes, config.accumulate)
     if config.source == "requantized":
         a, b = _quantized(a, recipes[0]), _quantized(b, recipes[1])
     return y if bias is None else y + bias, a, b
@@ -301,9 +321,6 @@ def _bare(x: Any) -> Any:
 _disabled: Any = getattr(torch._C, "DisableTorchFunctionSubclass", torch._C.DisableTorchFunction)
 
 
-_compiling: Any = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
-
-
 class _Weight(torch.Tensor):
     """Weights (K, N) or (N, K), or several in (E, K, N), whose products take recipes, whoever computes
     them. A module has it in place of a parameter."""
@@ -348,7 +365,8 @@ class _Weight(torch.Tensor):
             if isinstance(y, torch.Tensor):
                 return _Weight.of(y, w.mx_config, w.mx_name)
             return type(y)(_Weight.of(part, w.mx_config, w.mx_name) for part in y)
-        if isinstance(y, torch.Tensor) and y.is_floating_point() and name not in _inert:
+        in_place = name.endswith("_") and not name.startswith("__")
+        if isinstance(y, torch.Tensor) and y.is_floating_point() and not in_place and name not in _inert:
             _not_emulated(w.mx_name, name)
         return y
 
@@ -365,7 +383,7 @@ _views = {"T", "__getitem__", "bfloat16", "chunk", "contiguous", "cpu", "cuda", 
           "float", "half", "index_select", "mT", "narrow", "permute", "reshape", "select", "split",
           "split_with_sizes", "squeeze", "swapaxes", "t", "tensor_split", "to", "transpose", "type",
           "type_as", "unbind", "unflatten", "unsqueeze", "view"}
-_inert = {"_base", "clone", "data", "detach", "grad", "requires_grad_"}
+_inert = {"_base", "clone", "data", "detach", "grad"}
 
 
 def _each(w: _Weight, x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -421,11 +439,18 @@ _attention.__kwdefaults__ = F.multi_head_attention_forward.__kwdefaults__
 
 
 def _property(name: str) -> property:
+    """Reads a parameter, or what FSDP and weight_norm put in its place, as a _Weight."""
     def read(module: Any) -> Any:
-        p = module._parameters[name]
-        return p if p is None else _Weight.of(p, module.mx_config,
-                                              f"{type(module).__name__}.{name}")
-    return property(read)
+        found = module._parameters if name in module._parameters else vars(module)
+        if name not in found:
+            raise AttributeError(name)
+        return found[name] if found[name] is None else _Weight.of(
+            found[name], module.mx_config, f"{type(module).__name__}.{name}")
+
+    def write(module: Any, x: Any) -> None:
+        vars(module)[name] = x
+
+    return property(read, write, lambda module: vars(module).pop(name))
 
 
 @functools.lru_cache(maxsize=None)
