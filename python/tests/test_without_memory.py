@@ -4,8 +4,8 @@ has a process of its own, so that a crash is a failure and not the end of the te
 import json
 import os
 import re
-import subprocess
 import sys
+import traceback
 
 import pytest
 
@@ -197,12 +197,12 @@ def hooks(taker):
     taker._hooks._forward("w", types.SimpleNamespace(weight=x), (), None)
     return taker
 
-def of_weight(w):
+def converted():
     layer = torch.nn.Linear(64, 8)
-    if not isinstance(w, torch.nn.Parameter):
-        w = torch.nn.Parameter(w, requires_grad=False)
-    layer._parameters["weight"] = w
-    return layer
+    layer._parameters["weight"] = x if isinstance(x, torch.nn.Parameter) else torch.nn.Parameter(
+        x, requires_grad=False)
+    mxt.convert_(layer, mxt.LinearConfig("mxfp8"))
+    layer(plain)
 
 linear = mxt.Linear(64, 8, config=mxt.LinearConfig("mxfp8", "mxfp8", "mxfp8", accumulate="exact"))
 q = libmx.quantize(plain, "mxfp8")
@@ -230,7 +230,7 @@ calls = {
     "torch capture": lambda: hooks(mxt.capture(layers, "dumps", [0])).step(),
     "torch watch_norms": lambda: norms.step(),
     "evaluate": lambda: libmx.evaluate("nowhere", x, "mxfp8"),
-    "torch convert_": lambda: mxt.convert_(of_weight(x), mxt.LinearConfig("mxfp8"))(plain),
+    "torch convert_": converted,
 }
 given = {word for name in calls for word in name.split()}
 without = {  # take no tensor, or no more than the functions that make them
@@ -257,14 +257,30 @@ def told(make, folder):
     lines = make.strip("\n").splitlines()
     indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
     script = SCRIPT.replace("MAKE", "\n".join(line[indent:] for line in lines))
-    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"})
-    printed = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if hasattr(torch, "compiler"):
+        torch.compiler.disable(len)  # imports once what watch() imports
+    child = os.fork()
+    if child == 0:
+        try:
+            os.chdir(folder)
+            output = os.open("said", os.O_CREAT | os.O_WRONLY)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            sys.stdout = sys.stderr = os.fdopen(output, "w", 1)
+            torch.set_num_threads(1)
+            exec(compile(script, "script", "exec"), {"__name__": "script"})
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    text = (folder / "said").read_text()
+    printed = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     for line in printed:
         if "skipped" in line:
             pytest.skip(line["skipped"])
     last = printed[-1] if printed else "nothing"
-    assert done.returncode == 0, f"ended with {done.returncode} after {last}: {done.stderr[-2000:]}"
+    assert status == 0, f"ended with status {status} after {last}: {text[-2000:]}"
     return {line["name"]: line["said"] for line in printed if "name" in line}
 
 

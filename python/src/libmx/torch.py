@@ -13,7 +13,7 @@ import math
 import types
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
@@ -132,7 +132,7 @@ def fake_quantize(x: torch.Tensor, r: RecipeLike, name: str = "",
     return y
 
 
-Pair = Union[None, RecipeLike, Tuple[Optional[RecipeLike], Optional[RecipeLike]]]
+Pair = Union[None, RecipeLike, Sequence[Optional[RecipeLike]]]
 _Recipes = Tuple[Optional[str], Optional[str]]
 
 
