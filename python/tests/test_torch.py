@@ -430,10 +430,19 @@ def test_the_operation_is_one_that_torch_compiles():
     op = torch.ops.libmx.fake_quantize.default
     for x in (matrix(32, 64), matrix(64, 32).t().bfloat16(), matrix(4, 32).requires_grad_()):
         library.opcheck(op, (x, "mxfp4", "x"))
+    library.opcheck(torch.ops.libmx.clamped.default, (matrix(32, 64), "mxfp4", "x"))
+    library.opcheck(torch.ops.libmx.matmul.default,
+                    (matrix(8, 64), matrix(64, 4), "mxfp8", "mxfp8", "exact"))
     x, dy = matrix(4, 32).requires_grad_(), matrix(4, 32)
     op(x, "mxfp4", "x").backward(dy)
     assert torch.equal(x.grad, dy)  # the operation's own gradient: straight through
-    layer = mxt.Linear(64, 32, config=mxt.LinearConfig("mxfp4", "mxfp8", "mxfp8"))
+
+
+@pytest.mark.skipif(not hasattr(library, "opcheck"), reason="PyTorch before 2.4")
+@pytest.mark.parametrize("accumulate", [None, "exact"])
+def test_linear_layers_compile_as_one_graph(accumulate):
+    layer = mxt.Linear(64, 32, config=mxt.LinearConfig("mxfp4", "mxfp8", "mxfp8",
+                                                       accumulate=accumulate))
     x = matrix(32, 64).requires_grad_()
     y = layer(x)
     y.sum().backward()

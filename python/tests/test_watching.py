@@ -157,6 +157,16 @@ def test_compiled_models(before):
     assert not list(w.scalars())
 
 
+def test_what_is_not_measured_is_logged(caplog):
+    m = nn.ModuleDict({"layer": nn.TransformerEncoderLayer(64, 4, 64), "words": nn.Embedding(3, 64),
+                       "conv": nn.Conv1d(2, 2, 3)})
+    mxt.watch(m, "mxfp8", layers="linear*")
+    assert not caplog.records
+    mxt.watch(m, "mxfp8")
+    assert [r.getMessage() for r in caplog.records] == [
+        "not measured, because they are no linear layers: layer.self_attn, layer.self_attn.out_proj, conv"]
+
+
 def test_a_failed_save_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError):

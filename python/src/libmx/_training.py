@@ -6,6 +6,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import json
+import logging
 import math
 import os
 import struct
@@ -23,6 +24,7 @@ from . import (Analysis, Error, Recipe, RecipeLike, Statistics, analyze, quantiz
 from ._arrays import _names as _stored, require_memory
 
 Patterns = Union[str, Sequence[str]]
+logger = logging.getLogger("libmx.torch")
 
 
 def on_host(x: torch.Tensor) -> torch.Tensor:
@@ -140,14 +142,27 @@ class _Hooks:
         for unknown in sorted(self._kinds - {"weight", "activation", "gradient"}):
             raise Error(f"{unknown!r} is none of weight, activation, gradient")
         self._handles = []
+        left = []
         for name, module in model.named_modules():
-            if matches(name, layers) and (isinstance(module, torch.nn.Linear) or _is_norm(module)):
+            # The output projection of MultiheadAttention is read, not called.
+            linear = isinstance(module, torch.nn.Linear) and not isinstance(
+                module, torch.nn.modules.linear.NonDynamicallyQuantizableLinear)
+            if not matches(name, layers):
+                continue
+            if linear or _is_norm(module):
                 self._handles.append(module.register_forward_hook(_Hook(functools.partial(
                     self._forward, name))))
+            elif "parametrizations" not in name.split(".") and not isinstance(
+                    module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and any(
+                    p is not None and not torch.nn.parameter.is_lazy(p) and p.dim() > 1
+                    for p in module._parameters.values()):
+                left.append(name or "the model")
         if not self._handles:
             raise Error("no linear layer and no norm " + (
                 "in the model" if patterns_of(layers) == ("*",)
                 else f"matches {', '.join(patterns_of(layers))}"))
+        if left:
+            logger.warning("not measured, because they are no linear layers: %s", ", ".join(left))
         _forget_compiled_code()
 
     def _forward(self, name: str, module: torch.nn.Module, inputs: Any, output: Any) -> None:

@@ -23,13 +23,12 @@ from torch.nn.utils import parametrize
 
 from . import (Error, Recipe, RecipeLike, fake_quantize as _fake_quantize, matmul, quantize, recipe)
 from ._arrays import require_memory
-from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, matches as _matches,
-                        on_host as _on_host, patterns_of as _patterns_of, save, watch, watch_norms)
+from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, logger as _log,
+                        matches as _matches, on_host as _on_host, patterns_of as _patterns_of, save,
+                        watch, watch_norms)
 
 __all__ = ["Conversion", "Linear", "LinearConfig", "NormAlert", "NormWatch", "Watch", "capture",
            "convert_", "fake_quantize", "from_mx_specs", "save", "watch", "watch_norms"]
-
-_log = logging.getLogger(__name__)
 
 
 def _operation(schema: str, like: Callable[..., torch.Tensor]) -> Callable[[Any], Any]:
