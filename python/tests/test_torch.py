@@ -453,3 +453,19 @@ def test_linear_layers_compile_as_one_graph(accumulate):
     z.sum().backward()
     assert torch.equal(y, z)
     assert torch.equal(grads[0], x.grad) and torch.equal(grads[1], layer.weight.grad)
+
+
+@pytest.mark.skipif(not hasattr(library, "opcheck"), reason="PyTorch before 2.4")
+def test_recipes_as_strings_and_symbolic_traces():
+    x = matrix(8, 64)
+    for ste in ("identity", "clip"):
+        f = lambda t: mxt.fake_quantize(t, "mxfp8", ste=ste)
+        given = [x.clone().requires_grad_() for _ in range(2)]
+        results = f(given[0]), torch.compile(f, fullgraph=True, backend="aot_eager")(given[1])
+        assert torch.equal(*results)
+        for y in results:
+            y.sum().backward()
+        assert torch.equal(given[0].grad, given[1].grad)
+    m = model()
+    mxt.convert_(m, mxt.LinearConfig("mxfp8", "mxfp8", "mxfp8"))
+    assert torch.equal(torch.fx.symbolic_trace(m)(x), m(x))

@@ -124,7 +124,8 @@ def fake_quantize(x: torch.Tensor, r: RecipeLike, name: str = "",
     by `name` and index. Raises Error as libmx.fake_quantize does."""
     if ste not in ("identity", "clip"):
         raise Error(f"ste {ste!r} is neither 'identity' nor 'clip'")
-    text = str(recipe(r))
+    # A compiler cannot look into a Recipe: the operation parses a string when it runs.
+    text = r if _compiling() and isinstance(r, str) else str(recipe(r))
     if ste == "clip" and "transform=" in text:
         raise Error(f"ste='clip' with {text}: a rotated block does not clamp single elements")
     y: torch.Tensor = _FakeQuantize.apply(x, text, name, ste)
@@ -290,6 +291,9 @@ def _linear(x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
     with torch.autocast(x.device.type, enabled=False):
         y = _LinearFunction.apply(x.to(to), w.to(to), None if bias is None else bias.to(to), config)
         return y
+
+
+torch.fx.wrap("_linear")  # one call in a traced graph
 
 
 class Linear(torch.nn.Linear):
