@@ -89,6 +89,7 @@ operand_recipe parse_operand_recipe(const std::string& text) {
 }
 
 operand_recipe operand_recipe_of(const codec::recipe& r) {
+    if (!codec::has_blocks(r)) return parse_operand_recipe(codec::to_string(r));
     require_fitting(r);
     operand_recipe o;
     o.blocks = r;
