@@ -4,7 +4,7 @@
 # mx_formats, so that a program may use the library as well.
 set(parts base/macros base/bits base/named format/roundings format/element_formats
   format/element_params format/scale_formats format/encode format/cast format/decode
-  scale/rule_step scale/scale_rules codec/power_block)
+  scale/rule_step scale/scale_rules scale/power_block)
 set(text "")
 set(standard "")
 foreach(part IN LISTS parts)

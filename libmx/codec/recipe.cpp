@@ -196,26 +196,19 @@ recipe parse_block_recipe(std::string_view text) {
     return r;
 }
 
-namespace {
-
-template <typename Parse>
-std::vector<recipe> without_duplicates(const std::vector<std::string>& texts, Parse&& parse) {
+std::vector<recipe> parse_recipes(const std::vector<std::string>& texts) {
     std::vector<recipe> recipes;
     for (const std::string& text : texts) {
-        const recipe r = parse(text);
+        const recipe r = parse_recipe(text);
         if (std::find(recipes.begin(), recipes.end(), r) == recipes.end()) recipes.push_back(r);
     }
     return recipes;
 }
 
-}  // namespace
-
-std::vector<recipe> parse_recipes(const std::vector<std::string>& texts) {
-    return without_duplicates(texts, parse_recipe);
-}
-
 std::vector<recipe> parse_block_recipes(const std::vector<std::string>& texts) {
-    return without_duplicates(texts, parse_block_recipe);
+    std::vector<recipe> recipes = parse_recipes(texts);
+    std::ranges::for_each(recipes, require_blocks);
+    return recipes;
 }
 
 int bits_per_block(const recipe& r) {

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "libmx/codec/element_quantizer.hpp"
 #include "libmx/codec/quantizer.hpp"
 #include "libmx/codec/word_counts.hpp"
 #include "libmx/engine/control.hpp"
+#include "libmx/engine/element_quantizer.hpp"
 #include "libmx/engine/panels.hpp"
 
 namespace mx::engine {
@@ -41,7 +41,7 @@ class panel_quantizer {
   public:
     /// Uses the backend of `control`, which must outlive it.
     explicit panel_quantizer(const run_control& control)
-        : quantizer_(control.make_quantizer()), elements_(codec::make_element_quantizer()) {
+        : quantizer_(control.make_quantizer()), elements_(make_element_quantizer()) {
         elements_->steer(nullptr, control.cancel);
     }
 

@@ -9,8 +9,8 @@
 #include "libmx/base/random.hpp"
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/block_params.hpp"
-#include "libmx/codec/element_quantizer.hpp"
 #include "libmx/codec/quantizer.hpp"
+#include "libmx/engine/element_quantizer.hpp"
 #include "libmx/metrics/totals.hpp"
 
 namespace mx::policy {
@@ -77,7 +77,7 @@ metrics::row figures_on_normal_data(const codec::recipe& r) {
     sums.has_blocks = params.has_blocks;
     const codec::recipe_request request{&params};
     const auto quantizer = params.has_blocks ? codec::best_backend().make_quantizer()
-                                             : codec::make_element_quantizer();
+                                             : engine::make_element_quantizer();
     quantizer->run(all, {&s, 1}, {&request, 1},
                    [&](std::size_t, std::span<const codec::segment_result> by_recipe) {
                        sums.add(*by_recipe.front().stats);

@@ -10,8 +10,8 @@
 
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/codec/dialect_columns.hpp"
-#include "libmx/codec/saturation_zone.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/saturation_zone.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/pages/views/format_facts.hpp"
@@ -198,13 +198,13 @@ std::string clamped_words(const codec::recipe& r, const codec::clamp_zone& zone)
         exact_decimal(zone.clamps_from), exact_decimal(zone.to), share_words(zone.clamped_share()));
 }
 
-std::string interval_words(const codec::saturation_threshold& t) {
+std::string interval_words(const engine::saturation_threshold& t) {
     return fmt::format("{} {}", t.including ? "from" : "above", exact_decimal(t.at));
 }
 
 // The range in which all elements of a block become one value.
-std::string saturation_words(const codec::block_judge& judge) {
-    if (const std::optional<codec::saturation_zone> zone = judge.zone()) {
+std::string saturation_words(const engine::block_judge& judge) {
+    if (const std::optional<engine::saturation_zone> zone = judge.zone()) {
         return fmt::format(
             "when all magnitudes of the block are in {}{}, 1) x 2^n, 2^n being the power of two "
             "above its maximum{}: each becomes {} x 2^n",
@@ -343,7 +343,7 @@ std::vector<report::record> recipe_words(const codec::recipe& r) {
         parts.push_back(part("overflow", overflow_words(zone)));
         parts.push_back(part("clamped", clamped_words(r, zone)));
     }
-    if (const auto judge = codec::block_judge::of(r)) {
+    if (const auto judge = engine::block_judge::of(r)) {
         const std::string chance = r.round == format::rounding::stochastic
                                        ? "; that much is certain, chance may do so to more"
                                        : "";

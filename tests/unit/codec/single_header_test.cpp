@@ -21,12 +21,12 @@ using namespace mx;
 
 namespace {
 
-constexpr std::size_t block = 32;
+constexpr std::size_t block_size = 32;
 
 // Blocks of any bits, and of magnitudes of a few binades as weights have them.
-std::vector<std::array<float, block>> blocks() {
+std::vector<std::array<float, block_size>> blocks() {
     std::mt19937 random(11);
-    std::vector<std::array<float, block>> all(60);
+    std::vector<std::array<float, block_size>> all(60);
     for (std::size_t b = 0; b < all.size(); ++b) {
         for (float& x : all[b]) {
             const auto word = static_cast<std::uint32_t>(random());
@@ -88,8 +88,8 @@ TEST_CASE("the single header quantizes blocks as the library does") {
         const auto* own = single::format::find_element_format(f.name);
         for (const std::string& rule : names) {
             for (const format::rounding_row& round : format::roundings) {
-                const std::string text = "mxfp8:element=" + std::string(f.name) +
-                                         ",scale=" + rule + ",round=" + std::string(round.name);
+                const std::string text = "mxfp8:element=" + std::string(f.name) + ",scale=" + rule +
+                                         ",round=" + std::string(round.name);
                 const codec::recipe r = codec::parse_recipe(text);
                 const codec::block_params p = codec::params_of(r);
                 REQUIRE(p.plain);
@@ -101,22 +101,23 @@ TEST_CASE("the single header quantizes blocks as the library does") {
                 const auto params =
                     single::format::params_of(*own, r.minimum == codec::int_min::full);
                 for (const auto& x : all) {
-                    std::array<std::uint8_t, block> codes, theirs;
-                    std::array<std::uint32_t, block> draws;
-                    for (std::size_t i = 0; i < block; ++i) {
+                    std::array<std::uint8_t, block_size> codes, theirs;
+                    std::array<std::uint32_t, block_size> draws;
+                    for (std::size_t i = 0; i < block_size; ++i) {
                         draws[i] = base::random_u32({r.seed, 7}, i);
                     }
-                    std::array<float, block> values;
+                    std::array<float, block_size> values;
                     const auto s = codec::quantize_block(
-                        p, x, {.tensor_id = 7, .cols = static_cast<int>(block)}, theirs, values);
-                    const int scale = single::codec::quantize_power_block(
-                        params, mode, step, x.data(), static_cast<int>(block), codes.data(),
+                        p, x, {.tensor_id = 7, .cols = static_cast<int>(block_size)}, theirs,
+                        values);
+                    const int scale = single::scale::quantize_power_block(
+                        params, mode, step, x.data(), static_cast<int>(block_size), codes.data(),
                         draws.data());
                     CAPTURE(text, scale);
                     REQUIRE(scale == s.scale_code);
                     REQUIRE(codes == theirs);
-                    for (std::size_t i = 0; i < block; ++i) {
-                        REQUIRE(equal(single::codec::dequantize_code(*own, codes[i], scale),
+                    for (std::size_t i = 0; i < block_size; ++i) {
+                        REQUIRE(equal(single::scale::dequantize_code(*own, codes[i], scale),
                                       values[i]));
                     }
                 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recipes without blocks against conversions one at a time.
-#include "libmx/codec/element_quantizer.hpp"
+#include "libmx/engine/element_quantizer.hpp"
 
 #include <array>
 #include <cmath>
@@ -46,7 +46,7 @@ block::segment_stats stats_under(const std::string& recipe, std::span<const floa
     const codec::placed_segment s{{9, 0, cols, rows, cols, 1, 32}, 0, 0};
     const codec::recipe_request asked{&p};
     block::segment_stats out{};
-    codec::make_element_quantizer()->run(
+    engine::make_element_quantizer()->run(
         {{tensor::dtype::f32, std::as_bytes(x).data(), cols}, rows, cols}, {&s, 1}, {&asked, 1},
         [&](std::size_t, std::span<const codec::segment_result> r) { out = *r.front().stats; });
     return out;
