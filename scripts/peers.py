@@ -7,7 +7,7 @@ on PYTHONPATH); CPFloat is compiled from --cpfloat FOLDER, its folder of headers
 
 The array is a matrix of normally distributed bf16 values. Libraries process it in memory; mx analyses
 it from a file in the page cache (`mx bench FILE`), and casts as many values of the same distribution
-in memory (`mx bench --roads`). All take turns, and the best pass counts."""
+in memory (`mx bench --suite`). All take turns, and the best pass counts."""
 
 import argparse
 import ctypes
@@ -207,11 +207,11 @@ class Mx:
 
     def cast_rate(self, seconds):
         """Elements per second to codes of e4m3, in memory."""
-        road = "quantize --recipe e4m3 --packed"
-        words = [self.program, "bench", "--roads", "--road", road, "--threads", str(self.threads), "--elements",
+        case = "quantize --recipe e4m3 --packed"
+        words = [self.program, "bench", "--suite", "--case", case, "--threads", str(self.threads), "--elements",
                  str(self.elements), "--seconds", str(seconds), "--json", "-"]
         found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["results"]
-        return next(r["elements_per_second"] for r in found if r["road"] == road)
+        return next(r["elements_per_second"] for r in found if r["case"] == case)
 
 
 def normal_array(rows, columns):

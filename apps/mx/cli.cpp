@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -100,6 +101,12 @@ std::vector<std::string> option_names(const CLI::App& app) {
     return names;
 }
 
+struct renamed_option {
+    std::string_view name, now;
+};
+constexpr std::array renamed_options{renamed_option{"--roads", "--suite"},
+                                     renamed_option{"--road", "--case"}};
+
 // The unexpected argument: the first that looks like an option, else the first surplus one.
 std::string unexpected(const CLI::App& app) {
     const std::vector<std::string> rest = app.remaining();
@@ -110,6 +117,8 @@ std::string unexpected(const CLI::App& app) {
     }
     const std::string word = found->substr(0, found->find('='));
     if (!word.starts_with("--")) return fmt::format("unknown option '{}'", word);
+    const auto old = std::ranges::find(renamed_options, word, &renamed_option::name);
+    if (old != renamed_options.end()) return fmt::format("'{}' is now '{}'", word, old->now);
     const std::vector<std::string> names = option_names(app);
     std::vector<std::string_view> bare;
     for (const std::string_view name : names) {

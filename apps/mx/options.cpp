@@ -55,7 +55,7 @@ void declare_shard_size(parser& cmd, std::optional<std::uint64_t>& bytes) {
 
 std::vector<codec::recipe> recipes_of(const std::vector<std::string>& asked,
                                       std::span<const char* const> defaults) {
-    return codec::parse_recipes(
+    return codec::parse_block_recipes(
         asked.empty() ? std::vector<std::string>(defaults.begin(), defaults.end()) : asked);
 }
 

@@ -48,6 +48,7 @@ distributions::sum& distributions::sum_of(std::string_view role, std::size_t rec
 
 void distributions::add(const io::tensor_info& info, std::string_view role, std::size_t recipe,
                         const metrics::totals& t) {
+    if (t.distribution == nullptr) return;
     const metrics::histograms& h = *t.distribution;
     sum& s = sum_of(role, recipe);
     ++s.tensors;

@@ -28,8 +28,9 @@ struct group_sums::member_sums {
             facts.worst_nrmse = r.nrmse;
             facts.worst_sqnr_db = r.sqnr_db;
         }
-        if (with_histograms && !histograms) histograms = std::make_unique<metrics::histograms>();
-        if (with_histograms) histograms->merge(*t.distribution);
+        const bool counted = with_histograms && t.distribution != nullptr;
+        if (counted && !histograms) histograms = std::make_unique<metrics::histograms>();
+        if (counted) histograms->merge(*t.distribution);
         if (facts.members++ == 0) {
             totals = t;
             first = std::move(r);

@@ -78,8 +78,8 @@ metrics::totals empty_totals(const codec::recipe& r) {
     t.has_subnormals = r.element->has_subnormals();
     t.foreign = r.by->id != codec::dialect_id::ocp;
     t.element_bits = r.element->bits();
-    const int offset_bits = r.offset == codec::offset_kind::fp16 ? 16 : 0;
-    t.bits_per_block = r.scale_format->bits() + offset_bits;
+    t.bits_per_block = codec::bits_per_block(r);
+    t.has_blocks = codec::has_blocks(r);
     const codec::clamp_zone zone = codec::clamp_zone_of(r);
     t.clamp_from = zone.from;
     t.clamp_to = zone.to;
@@ -113,7 +113,8 @@ void totals_visitor::begin(const engine::run_batch& b) {
         sums_.push_back(std::make_unique<shared_totals>());
         shared_totals& s = *sums_.back();
         s.totals = empty_[j.recipe];
-        if (histograms_) s.histograms = std::make_unique<metrics::histograms>();
+        if (histograms_ && s.totals.has_blocks)
+            s.histograms = std::make_unique<metrics::histograms>();
         s.totals.distribution = s.histograms.get();
     }
 }

@@ -114,6 +114,7 @@ std::span<std::byte> sized(std::vector<T>& v, const io::planned_array& a) {
 }
 
 engine::geometry layout_of(const shape& extents, const recipe& r) {
+    codec::require_blocks(r);
     std::string reason;
     const auto layout = engine::lay_out(extents, r, reason);
     if (!layout) base::refuse(to_string(r) + ": " + reason);

@@ -54,6 +54,8 @@ struct plain_params {
 struct block_params : plain_params {
     bool plain;  ///< exact E8M0 arithmetic of dialect ocp, the scale from the block's maximum: what
                  ///< fast backends are written for
+    bool has_blocks;  ///< false: for make_element_quantizer only
+    const format::element_format* format;
     const dialect* by;
     dialect_step dialect_rule;  ///< the scale rule as dialects other than ocp compute it
     bool flush_subnormals;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,16 +75,19 @@ recipe read_preset(std::string_view written) {
         }
         base::refuse("give one recipe at a time, as in -r {} -r {}", name.substr(0, end), rest);
     }
-    if (const format::element_format* element = format::find_element_format(name)) {
-        for (const format::block_format& row : format::block_formats) {
-            if (row.element != element->name) continue;
-            base::refuse(
-                "'{}' is an element format without blocks and scales; did you mean '{}' "
-                "or '{}:scale=channel'?",
-                name, row.name, name);
-        }
-    }
     return preset_recipe(name);
+}
+
+// A format without blocks, with or without scale=tensor; nothing if `text` begins otherwise.
+std::optional<recipe> read_format(std::string_view text) {
+    std::string name(trimmed(text.substr(0, text.find(':'))));
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    const format::element_format* f = find_format(name);
+    if (f == nullptr) return std::nullopt;
+    recipe r = format_recipe(*f);
+    for (const recipe_setting& s : recipe_settings(text)) set_without_blocks(r, s);
+    normalize(r);
+    return r;
 }
 
 }  // namespace
@@ -146,6 +150,7 @@ recipe parse_recipe(std::string_view text) {
     const base::floating_point_environment ours;
     try {
         if (has_channel_scale(text)) return parse_recipe(with_channel_blocks(text));
+        if (const auto r = read_format(text)) return *r;
         recipe r = read_preset(text.substr(0, text.find(':')));
         std::vector<std::pair<const recipe_key*, std::string_view>> settings;
         for (const auto& [name, value] : recipe_settings(text)) {
@@ -174,6 +179,23 @@ void require_files_inside(const recipe& r) {
     }
 }
 
+void require_blocks(const recipe& r) {
+    if (has_blocks(r)) return;
+    const std::string_view name = r.element->name;
+    const auto row = std::ranges::find(format::block_formats, name, &format::block_format::element);
+    fail(to_string(r), fmt::format("it has no blocks, which are needed here{}",
+                                   row == format::block_formats.end()
+                                       ? std::string()
+                                       : fmt::format("; did you mean '{}' or '{}:scale=channel'?",
+                                                     row->name, name)));
+}
+
+recipe parse_block_recipe(std::string_view text) {
+    recipe r = parse_recipe(text);
+    require_blocks(r);
+    return r;
+}
+
 std::vector<recipe> parse_recipes(const std::vector<std::string>& texts) {
     std::vector<recipe> recipes;
     for (const std::string& text : texts) {
@@ -183,8 +205,25 @@ std::vector<recipe> parse_recipes(const std::vector<std::string>& texts) {
     return recipes;
 }
 
+std::vector<recipe> parse_block_recipes(const std::vector<std::string>& texts) {
+    std::vector<recipe> recipes = parse_recipes(texts);
+    std::ranges::for_each(recipes, require_blocks);
+    return recipes;
+}
+
+int bits_per_block(const recipe& r) {
+    if (!has_blocks(r)) return 0;
+    return r.scale_format->bits() + (r.offset == offset_kind::fp16 ? 16 : 0);
+}
+
+double bits_per_element(const recipe& r) {
+    return r.element->bits() +
+           bits_per_block(r) / (static_cast<double>(r.block.rows) * r.block.cols);
+}
+
 std::string to_string(const recipe& r) {
     const base::floating_point_environment ours;
+    if (!has_blocks(r)) return format_string(r);
     // Omits the defaults that follow from the preset, the element, the dialect and the block.
     recipe plain = preset_recipe(r.preset);
     for (int rank = 0; rank < deciding_keys; ++rank) {

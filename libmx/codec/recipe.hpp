@@ -107,6 +107,13 @@ struct axis_choice {
     friend bool operator==(const axis_choice&, const axis_choice&) = default;
 };
 
+/// What shares a scale.
+enum class scale_scope : std::uint8_t {
+    block,
+    tensor,  ///< a float32, amax / largest value (tensor_scale.hpp), by which elements are divided
+    none,    ///< elements are rounded as they are
+};
+
 /// Largest number of elements in a block.
 inline constexpr int max_block_elements = 1 << 20;
 
@@ -136,14 +143,35 @@ struct recipe {
     transform::rotation rotate;
     bool flush_subnormals = false;  ///< blocks of float32 subnormals become zero (microxcaling)
     const dialect* by = &row_of(dialect_id::ocp);
+    /// Under another than `block` there are no blocks: `block` says only in which order elements
+    /// are read, and `element` may be a wide format.
+    scale_scope scope = scale_scope::block;
 
     friend bool operator==(const recipe&, const recipe&) = default;
 };
 
-/// Parses `PRESET[:key=value,...]` (design: "Recipe strings"), or `FORMAT:scale=channel[,...]`, an
-/// element format with a float32 scale, amax / max, for each row of at most max_block_elements.
+inline bool has_blocks(const recipe& r) { return r.scope == scale_scope::block; }
+
+/// Bits of the scale and the offset of a block; 0 without blocks.
+int bits_per_block(const recipe& r);
+
+/// Bits of an element and its share of those of a whole block.
+double bits_per_element(const recipe& r);
+
+/// Parses one of (design: "Recipe strings")
+/// - `PRESET[:key=value,...]`: blocks;
+/// - `FORMAT:scale=channel[,...]`: an element format with a float32 scale, amax / max, for each row
+///   of at most max_block_elements;
+/// - `FORMAT:scale=tensor[,...]`: without blocks, under one such scale;
+/// - `FORMAT[:key=value,...]`: an element or a wide format without a scale.
 /// Throws base::error (usage) with the wrong part and the nearest valid spelling.
 recipe parse_recipe(std::string_view text);
+
+/// Throws base::error (usage), with what to take instead, for a recipe without blocks.
+void require_blocks(const recipe& r);
+
+/// parse_recipe and require_blocks.
+recipe parse_block_recipe(std::string_view text);
 
 /// Refuses (base::error, usage) a recipe that names files other than below this folder. For recipes
 /// that a file holds: it may come from others (base::stays_inside).
@@ -152,6 +180,9 @@ void require_files_inside(const recipe& r);
 /// Parses several recipes without duplicates: two spellings of one recipe are one. Throws as
 /// parse_recipe does.
 std::vector<recipe> parse_recipes(const std::vector<std::string>& texts);
+
+/// The same with parse_block_recipe.
+std::vector<recipe> parse_block_recipes(const std::vector<std::string>& texts);
 
 /// The canonical spelling: keys in one order, defaults of the preset and keys without effect left
 /// out. parse_recipe(to_string(r)) == r.

@@ -7,12 +7,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/format/wide_formats.hpp"
 
 namespace mx::codec {
 namespace {
@@ -576,10 +578,12 @@ std::string_view preset_of(const recipe& r) {
 }  // namespace
 
 void normalize(recipe& r) {
-    normalize_axis(r);
-    normalize_outer(r);
-    check_dialect(r);
-    check_fractional(r);
+    if (has_blocks(r)) {
+        normalize_axis(r);
+        normalize_outer(r);
+        check_dialect(r);
+        check_fractional(r);
+    }
     const bool random = r.round == format::rounding::stochastic || scale::is_random(*r.rule);
     if (!random) {
         r.seed = 0;
@@ -614,7 +618,7 @@ void normalize(recipe& r) {
     if (r.rotate.what != transform::kind::matrix) r.rotate.file.clear();
     check_rotation(r.rotate);
 
-    r.preset = preset_of(r);
+    r.preset = has_blocks(r) ? preset_of(r) : r.element->name;
 }
 
 int_min default_int_min(const format::element_format& f, const dialect& by) {
@@ -633,6 +637,64 @@ bool bumps_positions(const recipe& r) {
 int default_random_bits(const dialect& by, const format::element_format& f) {
     const int bits = by.random_bits.value;
     return bits != 0 ? bits : 23 - f.mantissa_bits;
+}
+
+const format::element_format* find_format(std::string_view name) {
+    if (const format::element_format* f = format::find_element_format(name)) return f;
+    return name == "none" ? nullptr : format::find_wide_format(name);
+}
+
+recipe format_recipe(const format::element_format& f) {
+    recipe r;
+    r.scope = scale_scope::none;
+    r.element = &f;
+    r.scale_format = format::find_scale_format("f32");
+    r.rule = scale::find_scale_rule("amax");
+    r.minimum = default_int_min(f, *r.by);
+    if (f.name == "tf32") r.round = format::rounding::zero;
+    normalize(r);
+    return r;
+}
+
+std::span<const std::string_view> keys_without_blocks() {
+    static constexpr std::array<std::string_view, 5> names{"round", "ties", "random_bits", "seed",
+                                                           "int_min"};
+    return names;
+}
+
+void set_without_blocks(recipe& r, const recipe_setting& s,
+                        std::span<const std::string_view> also) {
+    if (r.element->bits() > 8) fail("a format without blocks and codes takes no keys");
+    if (s.key == "scale") {
+        if (s.value != "tensor") {
+            fail("without blocks an element format has scale=tensor, scale=channel or none");
+        }
+        r.scope = scale_scope::tensor;
+        return;
+    }
+    const auto shared = keys_without_blocks();
+    if (std::ranges::count(shared, s.key) == 0) {
+        std::vector<std::string_view> known(shared.begin(), shared.end());
+        known.emplace_back("scale");
+        known.insert(known.end(), also.begin(), also.end());
+        fail(base::unknown("key without blocks", s.key, known));
+    }
+    std::ranges::find(keys, s.key, &recipe_key::name)->set(r, s.value);
+}
+
+std::string format_string(const recipe& r) {
+    std::string out(r.element->name);
+    char separator = ':';
+    const auto add = [&](std::string_view key, std::string_view value) {
+        out += fmt::format("{}{}={}", std::exchange(separator, ','), key, value);
+    };
+    if (r.scope == scale_scope::tensor) add("scale", "tensor");
+    const recipe plain = format_recipe(*r.element);
+    for (const std::string_view name : keys_without_blocks()) {
+        const auto key = std::ranges::find(keys, name, &recipe_key::name);
+        if (const std::string value = key->get(r); value != key->get(plain)) add(name, value);
+    }
+    return out;
 }
 
 recipe preset_recipe(std::string_view name) {

@@ -33,6 +33,24 @@ std::vector<recipe_setting> recipe_settings(std::string_view text);
 /// Whether `text` is an element format with a scale for each row: FORMAT:scale=channel[,...].
 bool has_channel_scale(std::string_view text);
 
+/// The element or wide format of this name that a recipe without blocks may have, or nullptr.
+const format::element_format* find_format(std::string_view name);
+
+/// The recipe of a format without blocks and scale. tf32 drops low bits, the others round to
+/// nearest even.
+recipe format_recipe(const format::element_format& f);
+
+/// The keys that block recipes share with those without blocks.
+std::span<const std::string_view> keys_without_blocks();
+
+/// Sets a key of a recipe without blocks: one of keys_without_blocks, or scale=tensor. Throws
+/// base::error (usage) for others, with the nearest of these and of `also`.
+void set_without_blocks(recipe& r, const recipe_setting& s,
+                        std::span<const std::string_view> also = {});
+
+/// The canonical spelling of a recipe without blocks.
+std::string format_string(const recipe& r);
+
 /// Every key in the order of the canonical spelling.
 std::span<const recipe_key> recipe_keys();
 

@@ -14,7 +14,9 @@
 namespace mx::codec {
 namespace {
 
-bool has_outer(const recipe& r) { return scale::has_tensor_scale(r.rule->id); }
+bool has_outer(const recipe& r) {
+    return r.scope == scale_scope::tensor || scale::has_tensor_scale(r.rule->id);
+}
 
 }  // namespace
 
@@ -56,8 +58,13 @@ tensor_scale stored_tensor_scale(two_level_kind convention, float stored) {
     return {stored, inverse ? 1.0f / stored : stored, 0};
 }
 
+float whole_scale(const format::element_format& f, float amax) {
+    if (amax == 0) return 1;
+    return std::max(amax / format::decode(f, f.max_code()), 0x1p-126f);
+}
+
 outer_rule outer_rule_of(const recipe& r) {
-    if (!has_outer(r)) return {};
+    if (!has_outer(r) || !has_blocks(r)) return {};
     const format::element_format& scale = r.scale_format->number;
     const bool below = r.select != four_over_six::none && r.bound == scale_bound::power_of_two;
     const float largest_scale =
@@ -100,6 +107,11 @@ tensor_scale outer_scale(const outer_rule& how, float amax) {
 
 tensor_scale tensor_scale_of(const recipe& r, const tensor_facts& facts) {
     if (!has_tensor_scale(r)) return {};
+    if (!has_blocks(r)) {
+        const float amax = base::float_from_bits(facts.amax_bits);
+        const float s = whole_scale(*r.element, amax);
+        return {s, s, amax};
+    }
     const outer_rule how = outer_rule_of(r);
     if (r.outer.what == outer_choice::kind::given) {
         return stored_tensor_scale(how.convention, r.outer.value);

@@ -36,6 +36,11 @@ std::string_view area_word(const recipe& r);
 /// its own, " and `why`; or column, or tile.
 void refuse_outer_areas(const recipe& r, std::string_view why);
 
+/// The float32 scale of scale=tensor for a tensor whose largest finite magnitude is `amax`: amax /
+/// largest value, 1 for a tensor of zeros. At least 2^-126: a subnormal scale would have fewer
+/// bits.
+float whole_scale(const format::element_format& f, float amax);
+
 /// An outer scale; ones for recipes without.
 struct tensor_scale {
     float stored = 1;  ///< as files of the dialect hold it

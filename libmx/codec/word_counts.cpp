@@ -114,7 +114,8 @@ void spread(const std::uint16_t* from, std::size_t wide, std::size_t count, std:
 bool counts_words(const block_params& p, tensor::dtype stored) {
     using format::rounding;
     if (stored != tensor::dtype::bf16 && stored != tensor::dtype::f16) return false;
-    if (p.has_offset || p.outer_areas || p.select != four_over_six::none) return false;
+    if (!p.has_blocks || p.has_offset || p.outer_areas || p.select != four_over_six::none)
+        return false;
     if (p.searches || p.step.drawn_bits != 0) return false;
     const rounding how = p.mode.how;
     if (how != rounding::rtne && how != rounding::away && how != rounding::ties_to_zero &&

@@ -190,7 +190,7 @@ response ask(const disagreement& d, const respondent& who) {
         case probe::row: {
             std::vector<float> row;
             for (const std::uint32_t bits : d.input) row.push_back(base::float_from_bits(bits));
-            return ask_row(row, codec::parse_recipe(who.question));
+            return ask_row(row, codec::parse_block_recipe(who.question));
         }
         case probe::element:
             return ask_element(d.input[0], who);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <utility>
 
 #include "libmx/analysis/regret.hpp"
@@ -10,6 +11,8 @@ namespace mx::documents {
 measured analyze(const analyze_options& o, const surroundings& around) {
     analysis::analysis_request request;
     if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
+    if (o.recompute || !o.blocks.empty())
+        std::ranges::for_each(request.recipes, codec::require_blocks);
     request.histograms = o.histograms;
     request.distributions = o.histograms;
     request.blocks_path = o.blocks;

@@ -48,12 +48,12 @@ void put_before(std::vector<codec::recipe>& recipes, std::vector<codec::recipe> 
 
 measured cluster(const cluster_options& o, const surroundings& around) {
     analysis::analysis_request request;
-    if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
+    if (!o.recipes.empty()) request.recipes = codec::parse_block_recipes(o.recipes);
     const measured_model m("cluster", o, request, around);
     // Without --recipe: the rule that clamps, then what the policy judges.
     if (o.recipes.empty()) {
         put_before(request.recipes,
-                   codec::parse_recipes({cluster_recipes.begin(), cluster_recipes.end()}));
+                   codec::parse_block_recipes({cluster_recipes.begin(), cluster_recipes.end()}));
     }
     cluster::cluster_report report = cluster::diagnose(m.opened.tensors, request, m.control);
     report::document d;

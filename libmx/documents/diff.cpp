@@ -109,7 +109,7 @@ report::document diff(const diff_options& o, const dump_surroundings& around) {
         around.on_disk ? io::matched_paths(o.in.files) : o.in.files;
     request.paths = ordered(o, given);
     request.labels = diff::label_dumps(request.paths, o.labels);
-    request.recipes = codec::parse_recipes(
+    request.recipes = codec::parse_block_recipes(
         o.recipes.empty() ? std::vector<std::string>(diff_recipes.begin(), diff_recipes.end())
                           : o.recipes);
     request.roles = finder_of(o.roles);

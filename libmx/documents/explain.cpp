@@ -137,7 +137,7 @@ std::vector<std::string_view> format_names() {
 bool begins_with_format(const std::string& subject) {
     std::string name = subject.substr(0, subject.find_first_of(":,; "));
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-    return std::ranges::count(format_names(), name) != 0;
+    return codec::find_format(name) != nullptr || std::ranges::count(format_names(), name) != 0;
 }
 
 // The codes of an element or scale format, or a recipe in words.

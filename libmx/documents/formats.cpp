@@ -59,11 +59,9 @@ const std::vector<column> summary_columns = {{"name", "name"}, {"summary", "what
 
 report::record preset_record(const format::block_format& b) {
     const auto recipe = codec::parse_recipe(b.name);
-    const double bits = recipe.element->bits() + static_cast<double>(recipe.scale_format->bits()) /
-                                                     (recipe.block.rows * recipe.block.cols);
     return {{"kind", text("block")},
             {"name", text(b.name)},
-            {"bits_per_element", real(bits)},
+            {"bits_per_element", real(codec::bits_per_element(recipe))},
             {"alias", text(b.alias)},
             {"element", text(b.element)},
             {"scale_format", text(b.scale)},

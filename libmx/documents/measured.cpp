@@ -53,6 +53,7 @@ std::vector<show::tensor_view> blocks_of(const pages::review& r, const measured_
         if (at == m.opened.tensors.end()) continue;
         show::show_request request;
         request.recipes = codec::parse_recipes({worst.recipe});
+        if (!codec::has_blocks(request.recipes.front())) continue;
         request.roles = m.request.roles;
         request.norm_bias = m.request.norm_bias;
         request.worst = blocks_of_each;

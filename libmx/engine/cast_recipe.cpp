@@ -15,8 +15,7 @@
 namespace mx::engine {
 namespace {
 
-// Keys of block recipes that conversions of single values have as well.
-constexpr std::array shared_keys{"round", "ties", "random_bits", "seed", "int_min"};
+constexpr std::array<std::string_view, 2> own_keys{"dialect", "saturate"};
 
 std::string_view name_of(std::string_view text) { return text.substr(0, text.find(':')); }
 
@@ -29,13 +28,8 @@ bool is_true(std::string_view value) {
 
 }  // namespace
 
-float cast_scale(const format::element_format& f, float amax) {
-    if (amax == 0) return 1;
-    return std::max(amax / format::decode(f, f.max_code()), 0x1p-126f);
-}
-
 std::vector<std::string_view> cast_formats() {
-    std::vector<std::string_view> names{format::wide_formats.begin(), format::wide_formats.end()};
+    std::vector<std::string_view> names = base::names_of(format::wide_formats);
     for (const format::element_format& f : format::element_formats) names.push_back(f.name);
     for (const format::scale_format& f : format::scale_formats) {
         if (f.has_codes()) names.push_back(f.name);
@@ -55,43 +49,38 @@ cast_recipe parse_cast_recipe(std::string_view text) {
     const auto settings = codec::recipe_settings(text);
     cast_recipe c;
     c.element = name;
-    if (const std::string_view wide = format::find_wide_format(name); !wide.empty()) {
-        c.element = wide;
+    if (const format::element_format* wide = format::find_wide_format(name)) {
+        c.element = wide->name;
         if (settings.empty()) return c;
-        base::refuse("recipe '{}': a format without blocks and codes takes no keys", text);
     }
-    // The members that keys of block recipes set.
-    codec::recipe numbers;
-    if (const auto* element = format::find_element_format(name)) numbers.element = element;
+    // Codes of scale formats have the keys of any element format but scale=tensor.
+    const format::element_format* const element = codec::find_format(name);
+    codec::recipe numbers =
+        codec::format_recipe(element != nullptr ? *element : format::element_formats.front());
     bool has_round = false, has_saturate = false;
-    for (const auto& [key, value] : settings) {
-        if (key == "dialect") {
-            c.by = codec::find_dialect(value);
+    for (const codec::recipe_setting& s : settings) {
+        if (s.key == "dialect") {
+            c.by = codec::find_dialect(s.value);
             if (c.by == nullptr) {
-                base::refuse(base::unknown("dialect", value, base::names_of(codec::dialects())));
+                base::refuse(base::unknown("dialect", s.value, base::names_of(codec::dialects())));
             }
-        } else if (key == "scale" && value == "tensor" && format::find_element_format(name)) {
-            c.tensor_scaled = true;
-        } else if (key == "scale") {
-            base::refuse(
-                "recipe '{}': without blocks an element format has scale=tensor, "
-                "scale=channel or none",
-                text);
-        } else if (key == "saturate") {
-            c.saturate = is_true(value);
+        } else if (s.key == "saturate") {
+            c.saturate = is_true(s.value);
             has_saturate = true;
-        } else if (std::ranges::count(shared_keys, key) != 0) {
-            const auto row = std::ranges::find(codec::recipe_keys(), key, &codec::recipe_key::name);
-            row->set(numbers, value);
-            has_round = has_round || key == "round";
-            if (key == "random_bits") c.random_bits = numbers.random_bits;
-            if (key == "int_min") c.minimum = numbers.minimum;
+        } else if (s.key == "scale" && element == nullptr) {
+            base::refuse("recipe '{}': a scale format has no scale of its own", text);
         } else {
-            std::vector<std::string_view> known(shared_keys.begin(), shared_keys.end());
-            known.insert(known.end(), {"dialect", "saturate", "scale"});
-            base::refuse("recipe '{}': {}", text, base::unknown("key without blocks", key, known));
+            try {
+                codec::set_without_blocks(numbers, s, own_keys);
+            } catch (const base::error& e) {
+                base::refuse("recipe '{}': {}", text, e.message());
+            }
+            has_round = has_round || s.key == "round";
+            if (s.key == "random_bits") c.random_bits = numbers.random_bits;
+            if (s.key == "int_min") c.minimum = numbers.minimum;
         }
     }
+    c.tensor_scaled = numbers.scope == codec::scale_scope::tensor;
     c.round =
         has_round ? numbers.round : format::find_rounding(codec::first_of(c.by->roundings))->id;
     c.ties = numbers.ties;

@@ -21,14 +21,10 @@ struct cast_recipe {
     std::uint64_t seed = 0;
     bool saturate = true;  ///< false: beyond the maximum gives NaN (e4m3) or Inf (e5m2)
     std::optional<codec::int_min> minimum;  ///< integers; none: codec::default_int_min
-    bool tensor_scaled = false;  ///< divided by cast_scale of the tensor, and multiplied again
+    bool tensor_scaled = false;             ///< divided by codec::whole_scale, and multiplied again
     /// Also dialects that only convert (gfloat, ml_dtypes, cutlass).
     const codec::dialect* by = &codec::row_of(codec::dialect_id::ocp);
 };
-
-/// The float32 scale of a tensor whose largest finite magnitude is `amax`: amax / largest value, 1
-/// for a tensor of zeros. At least 2^-126: a subnormal scale would have fewer bits.
-float cast_scale(const format::element_format& f, float amax);
 
 /// The formats that a cast_recipe may name.
 std::vector<std::string_view> cast_formats();

@@ -81,7 +81,7 @@ std::size_t need(const io::reader& file, const array_places& places, const std::
 codec::recipe parse_named(const io::reader& file, const std::string& tensor,
                           const std::string& text) {
     try {
-        codec::recipe r = codec::parse_recipe(text);
+        codec::recipe r = codec::parse_block_recipe(text);
         codec::recipe opened = r;
         opened.outer.file.clear();  // the file holds the scale
         codec::require_files_inside(opened);

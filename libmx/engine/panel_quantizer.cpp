@@ -31,16 +31,16 @@ void panel_quantizer::run(const block::grid& g, const panel& where,
                           std::span<const codec::recipe_request> recipes,
                           const std::function<void(const quantized_segment&)>& visit) {
     place_segments(g, where, tensor_id);
+    codec::quantizer& by = recipes.front().params->has_blocks ? *quantizer_ : *elements_;
     const std::size_t each = recipes.size() / models.size();
     const std::size_t at_once = models.size() == 1 ? places_.size() : 1;
     for (std::size_t first = 0; first < places_.size(); first += at_once) {
         for (std::size_t m = 0; m < models.size(); ++m) {
-            quantizer_->run(
-                {models[m], where.batches * where.rows, where.cols},
-                std::span(places_).subspan(first, at_once), recipes.subspan(m * each, each),
-                [&](std::size_t s, std::span<const codec::segment_result> results) {
-                    visit({segments_[first + s], places_[first + s].place, g, results, m});
-                });
+            by.run({models[m], where.batches * where.rows, where.cols},
+                   std::span(places_).subspan(first, at_once), recipes.subspan(m * each, each),
+                   [&](std::size_t s, std::span<const codec::segment_result> results) {
+                       visit({segments_[first + s], places_[first + s].place, g, results, m});
+                   });
         }
     }
 }

@@ -11,6 +11,7 @@
 #include "libmx/codec/quantizer.hpp"
 #include "libmx/codec/word_counts.hpp"
 #include "libmx/engine/control.hpp"
+#include "libmx/engine/element_quantizer.hpp"
 #include "libmx/engine/panels.hpp"
 
 namespace mx::engine {
@@ -39,12 +40,17 @@ struct quantized_segment {
 class panel_quantizer {
   public:
     /// Uses the backend of `control`, which must outlive it.
-    explicit panel_quantizer(const run_control& control) : quantizer_(control.make_quantizer()) {}
+    explicit panel_quantizer(const run_control& control)
+        : quantizer_(control.make_quantizer()), elements_(make_element_quantizer()) {
+        elements_->steer(nullptr, control.cancel);
+    }
 
+    /// That of recipes with blocks.
     codec::quantizer& by() const { return *quantizer_; }
 
     /// Calls `visit` for every segment of `g` in `where`, in a fixed order. `values` begins at the
-    /// panel's first element; matrices are where.rows * values.stride elements apart.
+    /// panel's first element; matrices are where.rows * values.stride elements apart. All recipes
+    /// have blocks, or none has; then values are f32, bf16 or f16.
     void run(const block::grid& g, const panel& where, const codec::stored_values& values,
              std::uint64_t tensor_id, std::span<const codec::recipe_request> recipes,
              const std::function<void(const quantized_segment&)>& visit) {
@@ -68,7 +74,7 @@ class panel_quantizer {
   private:
     void place_segments(const block::grid& g, const panel& where, std::uint64_t tensor_id);
 
-    std::unique_ptr<codec::quantizer> quantizer_;
+    std::unique_ptr<codec::quantizer> quantizer_, elements_;  // of recipes with blocks, without
     std::vector<segment_in_panel> segments_;
     std::vector<codec::placed_segment> places_;
 };

@@ -110,9 +110,11 @@ class tensor_run {
         } else {
             panel_target_ = panel_target_of(control.chosen_backend());
         }
+        // Without blocks the CPU quantizes, which reads fewer types than a device.
+        const bool blocks = std::ranges::all_of(request.recipes, codec::has_blocks);
         for (int i = 0; i < base::thread_count(control.threads); ++i) {
             spaces_.emplace_back(control_, models.size());
-            if (models.size() == 1) quantizers_.push_back(&spaces_.back().quantizer.by());
+            if (models.size() == 1 && blocks) quantizers_.push_back(&spaces_.back().quantizer.by());
         }
     }
 
@@ -516,7 +518,9 @@ class tensor_run {
                 for_each_group(
                     std::move(same),
                     [&](std::size_t i, std::size_t k) {
-                        return panel.job(i).layout.grid == panel.job(k).layout.grid;
+                        const run_job &a = panel.job(i), &c = panel.job(k);
+                        return a.layout.grid == c.layout.grid &&
+                               a.params[0]->has_blocks == c.params[0]->has_blocks;
                     },
                     [&](std::vector<std::size_t> on_grid) {
                         const auto counted = std::stable_partition(

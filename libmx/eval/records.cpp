@@ -330,8 +330,7 @@ double bits_of(const lab::operand_rule& rule, std::size_t rows, std::size_t cols
     const auto up = [](std::size_t n, std::size_t by) { return (n + by - 1) / by; };
     const double blocks = static_cast<double>(up(rows, static_cast<std::size_t>(r.block.rows))) *
                           static_cast<double>(up(cols, static_cast<std::size_t>(r.block.cols)));
-    return count * r.element->bits() +
-           blocks * (r.scale_format->bits() + (r.offset == codec::offset_kind::fp16 ? 16 : 0));
+    return count * r.element->bits() + blocks * codec::bits_per_block(r);
 }
 
 }  // namespace

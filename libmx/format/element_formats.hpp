@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE TABLE of element formats. A row has the independent properties; everything else (limits,
-// masks, special codes) is derived from them. Codes are at most 8 bits.
+// masks, special codes) is derived from them. Codes are at most 8 bits; wide_formats.hpp has
+// others.
 #pragma once
 
 #include <array>
@@ -49,7 +50,7 @@ struct element_format {
     constexpr int magnitude_bits() const { return bits() - int{has_sign}; }
     constexpr int codes() const { return 1 << bits(); }
     constexpr std::uint32_t sign_bit() const { return has_sign ? 1u << (bits() - 1) : 0u; }
-    constexpr std::uint32_t code_mask() const { return (1u << bits()) - 1u; }
+    constexpr std::uint32_t code_mask() const { return ~0u >> (32 - bits()); }
     /// Exponent of the smallest normal number (fixed: of the leading integer bit, 0).
     constexpr int emin() const { return floating() ? 1 - bias : 0; }
     /// Exponent of the quantum below emin: value = magnitude code * 2^quantum there.

@@ -20,6 +20,7 @@ struct element_params {
     std::uint32_t max_negative;     ///< the same for negative values (fixed, full range: one more)
     std::uint32_t smallest_normal;  ///< first normal magnitude code, 0 without subnormals
     int nan_code;                   ///< -1 if there is none
+    int far_exponent;               ///< every magnitude from 2^(this + 1) on is beyond the largest
     bool clamps_negative;           ///< see element_format
 
     /// The largest finite magnitude code of a sign, without a branch on it.
@@ -41,6 +42,7 @@ MX_HD constexpr element_params params_of(const element_format& f, bool full_rang
             !f.floating() && full_range ? f.max_code() + 1u : f.max_code(),
             f.has_subnormals() ? 1u << f.mantissa_bits : 0u,
             f.nan_code(),
+            f.exponent_bits == 8 ? 127 : 16,
             f.clamps_negative};
 }
 

@@ -93,12 +93,12 @@ MX_HD inline encoded encode_magnitude(const element_params& f, const rounding_mo
     const int exponent = d.exponent - scale_exponent;  // y = significand * 2^exponent
     const int leading = exponent + 23;                 // floor(log2 |y|)
     const std::uint32_t limit = f.limit(negative);
-    // Every format ends below; further down the shift is at least one for fixed point, too.
-    if (leading > detail::far_exponent) return {limit, detail::far_beyond, true, negative};
+    // Every format ends below; further down the shift is not negative for fixed point, too.
+    if (leading > f.far_exponent) return {limit, detail::far_beyond, true, negative};
 
     const int above = f.floating ? leading - f.emin : 0;
     const int binade = above > 0 ? above : 0;
-    // At least one, since mantissas are shorter than 23 bits; from 62 on nothing is kept and the
+    // Not negative, since mantissas have at most 23 bits; from 62 on nothing is kept and the
     // rest, below 2^24, is a vanishing part of the quantum for every rounding.
     const int wanted = f.quantum + binade - exponent;
     const int shift = wanted < 62 ? wanted : 62;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/format/wide_formats.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "libmx/base/bits.hpp"
@@ -32,12 +31,6 @@ std::uint64_t each(std::span<float> x, Convert&& convert) {
 }
 
 }  // namespace
-
-std::string_view find_wide_format(std::string_view name) {
-    if (name == "none") return wide_formats.front();
-    const auto* const at = std::ranges::find(wide_formats, name);
-    return at != wide_formats.end() ? *at : std::string_view();
-}
 
 std::uint64_t round_to_wide(std::string_view name, std::span<float> x) {
     if (name == "tf32") return each(x, tf32_of);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats of more than 8 bits, which have no code table.
+// Formats of more than 8 bits, without a table of codes.
 #pragma once
 
 #include <array>
@@ -7,13 +7,23 @@
 #include <span>
 #include <string_view>
 
+#include "libmx/format/element_formats.hpp"
+
 namespace mx::format {
 
 /// THE LIST of wide formats: f32 (no change) first.
-inline constexpr std::array<std::string_view, 4> wide_formats{"f32", "tf32", "bf16", "f16"};
+inline constexpr std::array wide_formats{
+    detail::floating("f32", 8, 23, 127, specials::ieee, "F32", "IEEE 754 binary32"),
+    detail::floating("tf32", 8, 10, 127, specials::ieee, "F32", "float32 with 10 mantissa bits"),
+    detail::floating("bf16", 8, 7, 127, specials::ieee, "BF16", "the upper half of a float32"),
+    detail::floating("f16", 5, 10, 15, specials::ieee, "F16", "IEEE 754 binary16"),
+};
 
-/// The entry of this name ("none" is "f32"); empty if there is none.
-std::string_view find_wide_format(std::string_view name);
+/// The row of this name ("none" and "fp32" are "f32", "fp16" is "f16"), or nullptr.
+constexpr const element_format* find_wide_format(std::string_view name) {
+    if (name == "none" || name == "fp32") name = "f32";
+    return base::find_named(wide_formats, name == "fp16" ? "f16" : name);
+}
 
 /// Rounds to a wide format in place and returns the number of changed values: bf16 and f16 to
 /// nearest even (Inf on overflow), tf32 by dropping 13 bits as multipliers do; f32 changes nothing.

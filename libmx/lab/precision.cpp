@@ -160,7 +160,7 @@ bool operator==(const operand_rule& a, const operand_rule& b) {
 operand_rule parse_rule(const std::string& text) {
     if (text == "none" || text == "f32" || text == "fp32") return {};
     if (text.find("systems-scaling") != std::string::npos) {
-        const codec::recipe r = codec::parse_recipe(text);
+        const codec::recipe r = codec::parse_block_recipe(text);
         if (codec::bumps_positions(r)) return {products::operand_recipe{r, nullptr, false}};
     }
     operand_rule rule{products::parse_operand_recipe(text)};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libmx/codec/block_params.hpp"
-#include "libmx/codec/saturation_zone.hpp"
+#include "libmx/engine/saturation_zone.hpp"
 
 namespace mx::lab {
 
@@ -69,12 +69,12 @@ std::optional<block_figures> block_figures_of(machine& on, const codec::recipe& 
     f.clamp_share = share(count.overflow, count.elements);
     f.last_code_share = share(count.top_code, count.elements);
     f.saturated_share = share(blocks.saturated, blocks.eligible);
-    if (const auto judge = codec::block_judge::of(r)) {
+    if (const auto judge = engine::block_judge::of(r)) {
         double sum = 0;
         std::size_t number = 0;
         for (std::size_t at = 0; at < x.size(); at += length, ++number) {
-            sum +=
-                judge->nearness(codec::extremes_of(x.subspan(at, std::min(length, x.size() - at))));
+            sum += judge->nearness(
+                engine::extremes_of(x.subspan(at, std::min(length, x.size() - at))));
         }
         f.nearness = sum / static_cast<double>(number);
     }
@@ -102,7 +102,7 @@ report::record gains_record(const codec::recipe& r, std::span<const float> gains
     const auto size = [&](std::size_t at) {
         return known ? report::value(sizes[at]) : report::value();
     };
-    const auto judge = codec::block_judge::of(r);
+    const auto judge = engine::block_judge::of(r);
     const auto zone = judge ? judge->zone() : std::nullopt;
     return {{"least", size(0)},
             {"median", size(sizes.size() / 2)},

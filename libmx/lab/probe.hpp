@@ -37,7 +37,7 @@ struct block_figures {
     double clamp_share;      ///< elements beyond the largest value once scaled
     double last_code_share;  ///< elements that take the largest code of their sign
     double saturated_share;  ///< blocks in which every element that is not zero does
-    /// Mean over blocks of the closeness to saturation, at most 1 (codec::block_judge); nullopt if
+    /// Mean over blocks of the closeness to saturation, at most 1 (engine::block_judge); nullopt if
     /// a block's extremes do not determine saturation.
     std::optional<double> nearness;
 };
@@ -50,7 +50,7 @@ report::record figures_record(const std::optional<block_figures>& f);
 
 /// Magnitudes of gains: minimum, median (the upper of two) and maximum; null if there are no gains
 /// or one is NaN or infinite. `clamp_zone_from` is the lower end of the clamp zone [from, 1) 2^n of
-/// the recipe (codec::saturation_zone), or null if nothing clamps.
+/// the recipe (engine::saturation_zone), or null if nothing clamps.
 report::record gains_record(const codec::recipe& r, std::span<const float> gains);
 
 }  // namespace mx::lab

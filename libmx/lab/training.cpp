@@ -323,7 +323,7 @@ report::record training::take_probe(const precision& how) {
     // Blocks of gains, weights and activations with their recipes, or E4M3 without one.
     const auto recipe_or = [](const operand_rule& r) {
         return r.recipe && r.recipe->blocks ? *r.recipe->blocks
-                                            : codec::parse_recipe("mxfp8:round=away");
+                                            : codec::parse_block_recipe("mxfp8:round=away");
     };
     const auto gain_or = [&](const precision& p) {
         return p.gain.recipe && p.gain.recipe->blocks ? *p.gain.recipe->blocks

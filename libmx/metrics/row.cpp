@@ -45,11 +45,11 @@ row row_of(const totals& t) {
     r.underflow_rate = share(t.count.underflow);
     r.subnormal_rate = t.has_subnormals ? share(t.count.subnormal) : undefined;
     r.dequant_overflow = t.foreign ? number(t.count.dequant_overflow) : undefined;
-    r.eligible_blocks = number(t.block.eligible);
+    r.eligible_blocks = t.has_blocks ? number(t.block.eligible) : undefined;
     r.collapsed_block_rate = of_eligible(t.block.collapsed);
     r.saturated_block_rate = of_eligible(t.block.saturated);
     r.dead_block_rate = of_eligible(t.block.dead);
-    r.zero_blocks = number(t.block.zero);
+    r.zero_blocks = t.has_blocks ? number(t.block.zero) : undefined;
     r.mean_error = any ? t.sum.error().value() / counted : undefined;
     r.gain = ratio(xd, x2);
     r.cosine = x2 == 0 || d2 == 0 ? undefined : xd / std::sqrt(x2 * d2);

@@ -8,8 +8,8 @@ namespace mx::metrics {
 
 /// x: values of the tensor; d: dequantized values; y = x / S (with an offset O, (x - O) / S):
 /// scaled values; q: y rounded to the element format. Sums and shares are over finite elements
-/// whose block has no NaN or Inf. NaN: undefined (a mean of nothing, a ratio to zero), null in
-/// JSON.
+/// whose block has no NaN or Inf. NaN: undefined (a mean of nothing, a ratio to zero, a figure of
+/// blocks under a recipe without), null in JSON.
 struct row {
     double rmse;                  ///< sqrt(mean((x - d)^2)): R-MSE of Yang et al.
     double nrmse;                 ///< rmse / rms; undefined for a zero tensor

@@ -29,6 +29,7 @@ struct totals {
     /// Standard deviation of x if requested, else NaN.
     double deviation = std::numeric_limits<double>::quiet_NaN();
     // Properties of the recipe that some metrics need.
+    bool has_blocks = true;
     bool has_subnormals = false;
     bool foreign = false;  ///< of a dialect other than ocp
     int element_bits = 0;

@@ -41,6 +41,7 @@ report::section inputs_section(const evidence& e, const review_options& o) {
 }
 
 std::string block_text(const codec::recipe& r) {
+    if (!codec::has_blocks(r)) return "none";
     std::string text = fmt::format("{}x{}", r.block.rows, r.block.cols);
     using kind = codec::axis_choice::kind;
     if (r.axis.what == kind::flat) text += " flat";
@@ -53,6 +54,11 @@ std::string rounding_text(const codec::recipe& r) {
     if (r.round == format::rounding::stochastic) text += fmt::format(", {} bits", r.random_bits);
     if (compare::is_random(r)) text += fmt::format(", seed {}", r.seed);
     return text;
+}
+
+// What takes the place of a scale format and a scale rule without blocks.
+std::string_view whole_scale_text(const codec::recipe& r) {
+    return r.scope == codec::scale_scope::tensor ? "tensor" : "none";
 }
 
 std::string rotation_text(const codec::recipe& r) {
@@ -72,8 +78,11 @@ report::section recipes_section(const evidence& e) {
                                   {"before", "offset,\nrotation"},
                                   {"dialect", "dialect"}}};
     for (const codec::recipe& r : e.plan.recipes) {
-        s.add(codec::to_string(r), r.element->name, r.scale_format->name, r.rule->name,
-              rounding_text(r), block_text(r), rotation_text(r), r.by->name);
+        const bool blocks = codec::has_blocks(r);
+        s.add(codec::to_string(r), r.element->name,
+              blocks ? r.scale_format->name : whole_scale_text(r),
+              blocks ? r.rule->name : whole_scale_text(r), rounding_text(r), block_text(r),
+              rotation_text(r), r.by->name);
     }
     s.notes.push_back(
         "Omitted settings have the defaults of the preset; a seed is shown only if something is "
@@ -108,6 +117,12 @@ report::record element_part(const codec::recipe& r) {
 }
 
 report::record rule_part(const codec::recipe& r) {
+    if (r.scope == codec::scale_scope::none) {
+        return part("scale rule", "none", "elements are rounded as they are", "");
+    }
+    if (r.scope == codec::scale_scope::tensor) {
+        return part("scale rule", "tensor", "amax / max in float32, amax that of the tensor", "");
+    }
     return part("scale rule", std::string(r.rule->name), std::string(r.rule->definition),
                 r.rule->source);
 }

@@ -35,7 +35,7 @@ std::string kept_words(double bits, std::uint64_t elements) {
 
 // Results of other programs may lack the bits of an element.
 double bits_in(const analysis::result& r) {
-    return analysis::value_or(r.bits_per_element, nominal_bits(r.under->recipe));
+    return analysis::value_or(r.bits_per_element, codec::bits_per_element(r.under->recipe));
 }
 
 class judging {
@@ -107,7 +107,8 @@ class judging {
     std::string why_no_operand(const measured_tensor& t, decision& d) {
         const rule* keep = by_.kept(d.role);
         if (keep != nullptr && keep->recipe && is_floating(t.dtype) && t.left_out.empty()) {
-            const std::uint64_t bytes = bytes_of(nominal_bits(*keep->recipe), t.elements);
+            const std::uint64_t bytes =
+                bytes_of(codec::bits_per_element(*keep->recipe), t.elements);
             d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
         }
         if (std::string why = why_kept(t, d.role, by_); !why.empty()) return why;
@@ -193,7 +194,7 @@ class judging {
         r.on_target = support_of(on_, r.preset).is;
         r.normal_db = known_.normal(key).sqnr_db;
         const auto all = static_cast<double>(r.elements);
-        r.bits = all > 0 ? bits / all : nominal_bits(*recipe);
+        r.bits = all > 0 ? bits / all : codec::bits_per_element(*recipe);
         r.sqnr_db = noise > 0 ? base::decibels_of_power(noise / all) : infinite;
         if (c.operands.size() < 2 || most <= by_.setting("dominant") * noise) r.dominant.reset();
         if (r.is == verdict::evaluate && keeps_values(c, r)) r.is = verdict::safe;
@@ -236,7 +237,8 @@ class judging {
         // Recipes that were not measured might have been chosen.
         for (const offer* o : unmeasured) {
             if (c.elements == 0 || c.quantized) break;
-            if (c.chosen && c.candidates[*c.chosen].bits <= nominal_bits(o->recipe)) continue;
+            if (c.chosen && c.candidates[*c.chosen].bits <= codec::bits_per_element(o->recipe))
+                continue;
             c.chosen.reset();
             c.undecided = true;
             c.reason = fmt::format("{}, which the policy would choose, was not measured", o->key);

@@ -10,6 +10,7 @@
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/quantizer.hpp"
+#include "libmx/engine/element_quantizer.hpp"
 #include "libmx/metrics/totals.hpp"
 
 namespace mx::policy {
@@ -72,13 +73,15 @@ metrics::row figures_on_normal_data(const codec::recipe& r) {
     metrics::totals sums;
     sums.has_subnormals = r.element->has_subnormals();
     sums.element_bits = r.element->bits();
-    sums.bits_per_block = r.scale_format->bits() + (r.offset == codec::offset_kind::fp16 ? 16 : 0);
+    sums.bits_per_block = codec::bits_per_block(r);
+    sums.has_blocks = params.has_blocks;
     const codec::recipe_request request{&params};
-    codec::best_backend().make_quantizer()->run(
-        all, {&s, 1}, {&request, 1},
-        [&](std::size_t, std::span<const codec::segment_result> by_recipe) {
-            sums.add(*by_recipe.front().stats);
-        });
+    const auto quantizer = params.has_blocks ? codec::best_backend().make_quantizer()
+                                             : engine::make_element_quantizer();
+    quantizer->run(all, {&s, 1}, {&request, 1},
+                   [&](std::size_t, std::span<const codec::segment_result> by_recipe) {
+                       sums.add(*by_recipe.front().stats);
+                   });
     return metrics::row_of(sums);
 }
 

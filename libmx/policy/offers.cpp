@@ -41,10 +41,4 @@ std::vector<offer> offers_of(const policy& by, std::string_view role, const targ
     return offers;
 }
 
-double nominal_bits(const codec::recipe& r) {
-    const double block = static_cast<double>(r.block.rows) * r.block.cols;
-    const int offset = r.offset == codec::offset_kind::fp16 ? 16 : 0;
-    return r.element->bits() + (r.scale_format->bits() + offset) / block;
-}
-
 }  // namespace mx::policy

@@ -31,7 +31,4 @@ codec::recipe on_target(const codec::recipe& r, const supported_format& f);
 std::vector<offer> offers_of(const policy& by, std::string_view role, const target& on,
                              std::span<const score> scores);
 
-/// Bits per element of a recipe in whole blocks.
-double nominal_bits(const codec::recipe& r);
-
 }  // namespace mx::policy

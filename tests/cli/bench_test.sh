@@ -46,8 +46,8 @@ awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table
 want "$(count '^{"values":"files","writes":"sums","recipe":"mxfp4","backend":"[a-z0-9]*","threads":[12],"histograms":false,"elements_per_second":'"$positive"',"bytes_per_second":'"$positive"',"roof":"\(memory_read\|pinned_copy\)","fraction_of_roof":'"$positive"'},\{0,1\}$')" \
     $((2 * backends)) 'rates from files'
 
-# --roads: recipes and commands, each with the backend that did the work.
-"$mx" bench --roads --elements 20000 --seconds 0 --threads 2 --backend scalar --json bench.json \
+# --suite: recipes and commands, each with the backend that did the work.
+"$mx" bench --suite --elements 20000 --seconds 0 --threads 2 --backend scalar --json bench.json \
     >table 2>stderr
 [ ! -s stderr ] || fail "on stderr: $(cat stderr)"
 awk 'length > 100 { exit 1 }' table || fail "wider than 100 columns: $(cat table)"
@@ -55,20 +55,23 @@ rates='"bytes_read_per_element":'$positive',"bytes_written_per_element":[0-9.e-]
 rates=$rates'"elements_per_second":'$positive',"times_mxfp4":'$positive
 rates=$rates',"fraction_of_read_bandwidth":'$positive',"fraction_of_roof":'$positive
 served='"backend":"scalar","threads":2,"dtype":"BF16",'
-want "$(count '"family":"format","road":"mxfp4",'"$served$rates"'},\{0,1\}$')" 1 'the first road'
-for road in 'quantize --recipe nvfp4 --packed' 'quantize --recipe e4m3 --packed' 'verify (of mxfp4)'; do
-    want "$(count '"family":"command","road":"'"$road"'",'"$served$rates"'},\{0,1\}$')" 1 "$road"
+want "$(count '"group":"format","case":"mxfp4",'"$served$rates"'},\{0,1\}$')" 1 'the first case'
+for case_name in 'quantize --recipe nvfp4 --packed' 'quantize --recipe e4m3 --packed' 'verify (of mxfp4)'; do
+    want "$(count '"group":"command","case":"'"$case_name"'",'"$served$rates"'},\{0,1\}$')" 1 "$case_name"
 done
 [ -z "$(ls -A tmp)" ] || fail "left behind: $(ls -A tmp)"
 
 # The requested ones, after the first.
-"$mx" bench --roads --road 'quantize --recipe [ei]*' --elements 20000 --seconds 0 --json bench.json --quiet
-want "$(count '"family":"command","road":"quantize --recipe [ei]')" 6 'casts'
-want "$(count '"family":')" 7 'chosen roads'
-for wrong in '--road nothing' '--threads 1,2'; do
-    "$mx" bench --roads $wrong --elements 20000 --seconds 0 >table 2>stderr && fail "took $wrong"
+"$mx" bench --suite --case 'quantize --recipe [ei]*' --elements 20000 --seconds 0 --json bench.json --quiet
+want "$(count '"group":"command","case":"quantize --recipe [ei]')" 6 'casts'
+want "$(count '"group":')" 7 'chosen cases'
+for wrong in '--case nothing' '--threads 1,2'; do
+    "$mx" bench --suite $wrong --elements 20000 --seconds 0 >table 2>stderr && fail "took $wrong"
     [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
 done
+
+"$mx" bench --roads 2>stderr && fail 'took the old name'
+[ "$(cat stderr)" = "mx: bench: '--roads' is now '--suite'; see 'mx help bench'" ] || fail "$(cat stderr)"
 
 # Products: one record per model, backend and thread count.
 "$mx" bench --gemm --mnk 33,40,130 --seconds 0 --threads 1,2 --backend all --json bench.json \

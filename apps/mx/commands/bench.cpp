@@ -5,7 +5,7 @@
 #include <array>
 
 #include "apps/mx/backends.hpp"
-#include "apps/mx/commands/bench_roads.hpp"
+#include "apps/mx/commands/bench_suite.hpp"
 #include "apps/mx/commands/bench_view.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/progress.hpp"
@@ -44,9 +44,9 @@ struct bench_options {
     std::vector<int> threads;
     bench::throughput_request request;
     std::optional<double> seconds;
-    bool products = false, trainings = false, roads = false;
+    bool products = false, trainings = false, suite = false;
     std::string model;
-    std::vector<std::string> chosen_roads;
+    std::vector<std::string> chosen_cases;
     std::vector<std::string> models;
     std::vector<std::size_t> mnk;
     bool quiet = false;
@@ -137,26 +137,26 @@ int run_models(const bench_options& o) {
 }
 
 // The first path, which the others are compared with, and the requested paths.
-void keep_roads(const std::vector<std::string>& globs, std::vector<bench::road>& roads) {
+void keep_cases(const std::vector<std::string>& globs, std::vector<bench::suite_case>& cases) {
     if (globs.empty()) return;
     for (const std::string& glob : globs) {
-        const bool any = std::any_of(roads.begin(), roads.end(), [&](const bench::road& r) {
+        const bool any = std::any_of(cases.begin(), cases.end(), [&](const bench::suite_case& r) {
             return base::glob_match(glob, r.name);
         });
-        if (!any) refuse(fmt::format("--road: '{}' is the name of no road", glob));
+        if (!any) refuse(fmt::format("--case: '{}' is the name of no case", glob));
     }
-    const bench::road first = roads.front();
-    std::erase_if(roads, [&](const bench::road& r) {
+    const bench::suite_case first = cases.front();
+    std::erase_if(cases, [&](const bench::suite_case& r) {
         return std::none_of(globs.begin(), globs.end(), [&](const std::string& glob) {
             return base::glob_match(glob, r.name);
         });
     });
-    if (roads.front().name != first.name) roads.insert(roads.begin(), first);
+    if (cases.front().name != first.name) cases.insert(cases.begin(), first);
 }
 
-int run_roads(const bench_options& o) {
-    if (o.threads.size() > 1) refuse("--roads takes one thread count: --threads N");
-    bench::road_request request;
+int run_suite(const bench_options& o) {
+    if (o.threads.size() > 1) refuse("--suite takes one thread count: --threads N");
+    bench::suite_request request;
     request.type = dtype_of(o.dtype);
     request.elements = o.request.elements;
     request.threads = o.threads.empty() ? 1 : o.threads.front();
@@ -166,12 +166,12 @@ int run_roads(const bench_options& o) {
     control.backend = &codec::backend_named(chosen_backend(o.backend).name);
     control.cancel = &interrupted();
     outputs to(o.out, {});
-    std::vector<bench::road> roads = bench::recipe_roads(request.type, control);
-    for (bench::road& r : command_roads(request.type, control)) roads.push_back(std::move(r));
-    keep_roads(o.chosen_roads, roads);
-    const bench::road_table t = bench::measure_roads(roads, request, &interrupted(),
-                                                     progress_bar(o.quiet, progress_unit::none));
-    to.finish(road_document(roads, request, t), o.quiet);
+    std::vector<bench::suite_case> cases = bench::recipe_cases(request.type, control);
+    for (bench::suite_case& r : command_cases(request.type, control)) cases.push_back(std::move(r));
+    keep_cases(o.chosen_cases, cases);
+    const bench::suite_table t = bench::measure_suite(cases, request, &interrupted(),
+                                                      progress_bar(o.quiet, progress_unit::none));
+    to.finish(suite_document(cases, request, t), o.quiet);
     return exit_code::fine;
 }
 
@@ -179,7 +179,7 @@ int run_bench(const bench_options& o) {
     if (o.products) return run_products(o);
     if (o.trainings) return run_trainings(o);
     if (!o.model.empty()) return run_models(o);
-    if (o.roads) return run_roads(o);
+    if (o.suite) return run_suite(o);
     bench::throughput_request request = o.request;
     request.seconds = o.seconds.value_or(request.seconds);
     request.recipes = recipes_of(o.recipes, bench_recipes);
@@ -239,18 +239,18 @@ void declare_models(parser& cmd, bench_options& o) {
     }
 }
 
-void declare_roads(parser& cmd, bench_options& o) {
-    cmd.group("Roads");
-    option* roads = cmd.add_flag(
-        "--roads", o.roads,
+void declare_suite(parser& cmd, bench_options& o) {
+    cmd.group("Suite");
+    option* suite = cmd.add_flag(
+        "--suite", o.suite,
         "measure every group of recipes and every command that quantizes, alternating in one run");
     for (const char* name :
          {"FILE", "--recipe", "--histograms", "--together", "--gemm", "--train", "--eval"}) {
-        roads->excludes(cmd.get_option(name));
+        suite->excludes(cmd.get_option(name));
     }
-    cmd.add_option("--road GLOB", o.chosen_roads,
+    cmd.add_option("--case GLOB", o.chosen_cases,
                    "only those whose name matches (*, ?, [set]), and mxfp4; repeatable")
-        ->needs(roads);
+        ->needs(suite);
 }
 
 }  // namespace
@@ -270,7 +270,7 @@ runner declare_bench(parser& cmd) {
         ->in_range(std::uint64_t{1}, std::uint64_t{1} << 40);
     cmd.add_option("--seconds S", o->seconds,
                    "time for each backend and thread count, shared by all measured; default 3, "
-                   "with --roads 60")
+                   "with --suite 60")
         ->in_range(0.0, 3600.0);
     cmd.add_flag("--histograms", o->request.histograms,
                  "measure every recipe with histograms as well");
@@ -279,7 +279,7 @@ runner declare_bench(parser& cmd) {
     declare_products(cmd, *o);
     declare_trainings(cmd, *o);
     declare_models(cmd, *o);
-    declare_roads(cmd, *o);
+    declare_suite(cmd, *o);
     declare_outputs(cmd, o->out);
     cmd.group("Run");
     cmd.add_option("--threads N,...", o->threads, "worker threads, e.g. 1,2,4; default: 1 and all")
@@ -297,7 +297,7 @@ runner declare_bench(parser& cmd) {
         "the same run with the same number of threads. With --backend cuda also measures values "
         "in GPU memory, compared with the bandwidth of that memory and of copies to it. With "
         "--gemm: multiply-adds per second of emulated matrix products. With --train: steps of 'mx "
-        "train proxy'; with --eval, 'mx eval' of a model. With --roads: one table of every group "
+        "train proxy'; with --eval, 'mx eval' of a model. With --suite: one table of every group "
         "of recipes and every command, each "
         "compared with mxfp4 and with the limit of memory.");
     cmd.examples(
@@ -308,8 +308,8 @@ runner declare_bench(parser& cmd) {
         "mx bench model.safetensors --recipe mxfp4 --backend cuda\n"
         "mx bench --gemm --accumulate sm100.mxf4 --backend all --threads 1\n"
         "mx bench --train --threads 1,2\n"
-        "mx bench --roads --json roads.json\n"
-        "mx bench --roads --road 'quantize*' --road 'cast*' --seconds 10\n");
+        "mx bench --suite --json suite.json\n"
+        "mx bench --suite --case 'quantize*' --case 'cast*' --seconds 10\n");
     return [o] { return run_bench(*o); };
 }
 

@@ -90,7 +90,7 @@ int run_quantize(const quantize_options& o) {
     if (!blocks) {
         engine::parse_cast_recipe(o.recipe);
     } else if (!o.recipe.empty()) {
-        recipes.push_back(codec::parse_recipe(o.recipe));
+        recipes.push_back(codec::parse_block_recipe(o.recipe));
     }
     require_distinct({o.plan}, {o.out});
     const engine::model model = open_inputs(o.in, {o.out});

@@ -38,7 +38,7 @@ std::vector<codec::recipe> recipes_to_compare(const rosetta_options& o) {
             "out");
     }
     std::vector<codec::recipe> recipes;
-    for (const std::string& text : o.recipes) recipes.push_back(codec::parse_recipe(text));
+    for (const std::string& text : o.recipes) recipes.push_back(codec::parse_block_recipe(text));
     return recipes;
 }
 

@@ -51,7 +51,7 @@ engine::tensor_ref find_tensor(const std::vector<engine::tensor_ref>& all, const
 
 show::show_request request_of(const options& o) {
     show::show_request r;
-    r.recipes = codec::parse_recipes({o.recipe});
+    r.recipes = codec::parse_block_recipes({o.recipe});
     r.roles = finder_of(o.roles);
     r.norm_bias = o.roles.norm_bias;
     r.worst = static_cast<std::size_t>(o.worst);

@@ -43,7 +43,7 @@ std::string file_name(const codec::recipe& r) {
 
 vector_job job_of(const vectors_options& o, const std::string& recipe) {
     vector_job j;
-    j.request.recipe = codec::parse_recipe(recipe);
+    j.request.recipe = codec::parse_block_recipe(recipe);
     j.request.blocks = o.blocks;
     j.request.seed = o.seed;
     j.request.made_by = fmt::format("mx {} (mx vectors)", MX_VERSION);

@@ -259,7 +259,7 @@ int verify_this_build(const verify_command& o) {
     if (!o.accumulator.empty()) refuse("--accumulate is about vectors: name their files");
     outputs to(o.out, {});
     build_check what{{}, o.seed, o.exact, o.show, o.threads, o.quiet};
-    if (!o.recipe.empty()) what.recipes = {codec::parse_recipe(o.recipe)};
+    if (!o.recipe.empty()) what.recipes = {codec::parse_block_recipe(o.recipe)};
     const report::document d = check_build(what);
     to.finish(d, o.quiet);
     const bool same = *report::member<std::int64_t>(d.tail, "difference_count") == 0;
@@ -275,7 +275,7 @@ int run_verify(const verify_command& o) {
     outputs to(o.out, read);
     verify_options what;
     what.threads = o.threads;
-    if (!o.recipe.empty()) what.recipe = codec::parse_recipe(o.recipe);
+    if (!o.recipe.empty()) what.recipe = codec::parse_block_recipe(o.recipe);
     if (!o.accumulator.empty()) what.accumulator = gemm::parse_accumulator(o.accumulator);
     std::vector<verification> files;
     // The number of further differences to list in full.

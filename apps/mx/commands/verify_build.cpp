@@ -61,7 +61,7 @@ std::vector<recipe> all_recipes() {
     std::vector<recipe> all;
     const auto add_if_valid = [&](const std::string& text) {
         try {
-            all.push_back(codec::parse_recipe(text));
+            all.push_back(codec::parse_block_recipe(text));
         } catch (const base::error&) {  // no such combination
         }
     };

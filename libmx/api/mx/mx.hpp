@@ -34,8 +34,9 @@ using tensor::shape;
 
 /// How values become codes and scales; docs/guide/recipes.md.
 using codec::recipe;
-/// Parses `PRESET[:key=value,...]`, such as "nvfp4:scale=two-level". Throws mx::error (usage)
-/// naming the part that is wrong and the nearest valid one.
+/// Parses `PRESET[:key=value,...]`, such as "nvfp4:scale=two-level", or a recipe without blocks,
+/// such as "bf16" or "e4m3:scale=tensor". Throws mx::error (usage) naming the part that is wrong
+/// and the nearest valid one.
 using codec::parse_recipe;
 /// The canonical spelling: parse_recipe(to_string(r)) == r.
 using codec::to_string;
@@ -148,8 +149,9 @@ class blocks {
 };
 
 /// Codes and scales of a tensor under a recipe. Throws mx::error: usage if the tensor lacks the
-/// recipe's axis, and for floor-bump of dialect systems-scaling, whose scales differ within a
-/// block; input for values that are not real numbers; unavailable; cancelled.
+/// recipe's axis, for recipes without blocks, and for floor-bump of dialect systems-scaling, whose
+/// scales differ within a block; input for values that are not real numbers; unavailable;
+/// cancelled.
 blocks quantize(const view& x, const recipe& r, const run_options& how = {});
 
 /// The values of codes and scales: offset + scale * value, rounded to float32 once, and rotated
@@ -157,7 +159,7 @@ blocks quantize(const view& x, const recipe& r, const run_options& how = {});
 std::vector<float> dequantize(const blocks& q, const run_options& how = {});
 
 /// The quantized values as the recipe's dialect returns them, including those that have no code.
-/// Takes every recipe. Throws as quantize does.
+/// Takes every recipe with blocks. Throws as quantize does.
 std::vector<float> fake_quantize(const view& x, const recipe& r, const run_options& how = {});
 /// The same into memory of the caller, with as many values. It may be the input's, if that is
 /// float32 in C order.

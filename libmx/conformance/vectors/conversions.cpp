@@ -7,6 +7,7 @@
 #include "libmx/base/named.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/format/wide_formats.hpp"
 #include "libmx/gemm/terms.hpp"
 
 namespace mx::conformance::vectors {
@@ -53,8 +54,8 @@ std::uint32_t bf16_of(std::uint32_t x, std::uint32_t random16, bool saturate) {
 
 std::uint32_t f16_of(std::uint32_t x, std::uint32_t random13, bool saturate) {
     if (is_nan(x)) return half_nan;
-    constexpr format::element_params f16{true,    true,    16,     10,     -14,  -24,
-                                         0x7bffu, 0x7bffu, 0x400u, 0x7fff, false};
+    constexpr format::element_params f16 =
+        format::params_of(*format::find_wide_format("f16"), false);
     const std::uint32_t sign = (x & base::f32_sign_mask) >> 16;
     if ((x & base::f32_magnitude_mask) == base::f32_infinity) {
         return at_most(0x7bffu, sign | 0x7c00u, saturate);

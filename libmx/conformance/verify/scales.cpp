@@ -71,7 +71,7 @@ scale_tensor meaning_of(const vector_file& file, std::string_view name) {
 
 codec::recipe recipe_of(const vector_file& file, std::string_view tensor, const scale_tensor& t) {
     try {
-        return codec::parse_recipe(
+        return codec::parse_block_recipe(
             fmt::format("mxfp8:element={},scale={},dialect={}", t.element, t.rule, t.dialect));
     } catch (const base::error& e) {
         file.fail_in(tensor, "names a {}", e.message());

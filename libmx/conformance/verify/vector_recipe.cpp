@@ -87,7 +87,7 @@ std::string recipe_text(const vector_file& file) {
 
 codec::recipe recipe_in(const vector_file& file, const std::string& text) {
     try {
-        codec::recipe r = codec::parse_recipe(text);
+        codec::recipe r = codec::parse_block_recipe(text);
         codec::require_files_inside(r);
         vectors::require_blocks_alone(r);
         return r;

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "libmx/codec/saturation_zone.hpp"
+#include "libmx/engine/saturation_zone.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
@@ -41,13 +41,13 @@ std::string spelled(const codec::recipe& r) {
     return fmt::format("{}:scale={}{}", text.substr(0, end), r.rule->name, rest);
 }
 
-std::optional<codec::saturation_zone> zone_of(const codec::recipe& r) {
-    const auto judge = codec::block_judge::of(r);
+std::optional<engine::saturation_zone> zone_of(const codec::recipe& r) {
+    const auto judge = engine::block_judge::of(r);
     return judge ? judge->zone() : std::nullopt;
 }
 
 // "[0.844,1)*2^n", without a blank at which a line could break.
-std::string interval(const codec::saturation_zone& z) {
+std::string interval(const engine::saturation_zone& z) {
     return fmt::format("{}{:.3g},{:.3g})*2^n", z.including ? '[' : '(', z.from, z.to);
 }
 

@@ -10,8 +10,8 @@
 
 #include "libmx/codec/clamp_zone.hpp"
 #include "libmx/codec/dialect_columns.hpp"
-#include "libmx/codec/saturation_zone.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/saturation_zone.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/decode.hpp"
 #include "libmx/pages/views/format_facts.hpp"
@@ -21,8 +21,6 @@
 
 namespace mx::pages {
 namespace {
-
-constexpr int offset_bits = 16;
 
 std::string preset_words(const codec::recipe& r) {
     const format::block_format* b = format::find_block_format(r.preset);
@@ -158,13 +156,17 @@ std::string transform_words(const codec::recipe& r) {
 }
 
 std::string bits_words(const codec::recipe& r) {
-    const double bits = bits_per_element(r);
-    std::string parts = fmt::format("{} + {}/{}", r.element->bits(), r.scale_format->bits(),
-                                    r.block.rows * r.block.cols);
-    if (r.offset == codec::offset_kind::fp16) {
-        parts += fmt::format(" + {}/{}", offset_bits, r.block.rows * r.block.cols);
+    const double bits = codec::bits_per_element(r);
+    std::string parts;
+    if (codec::has_blocks(r)) {
+        parts = fmt::format("{} + {}/{}", r.element->bits(), r.scale_format->bits(),
+                            r.block.rows * r.block.cols);
+        if (r.offset == codec::offset_kind::fp16) {
+            parts += fmt::format(" + 16/{}", r.block.rows * r.block.cols);
+        }
+        parts += " = ";
     }
-    return fmt::format("{} = {} per element: {} % of bf16, {} % of f32", parts, bits,
+    return fmt::format("{}{} per element: {} % of bf16, {} % of f32", parts, bits,
                        report::significant_text(100 * bits / 16, 3),
                        report::significant_text(100 * bits / 32, 3));
 }
@@ -196,13 +198,13 @@ std::string clamped_words(const codec::recipe& r, const codec::clamp_zone& zone)
         exact_decimal(zone.clamps_from), exact_decimal(zone.to), share_words(zone.clamped_share()));
 }
 
-std::string interval_words(const codec::saturation_threshold& t) {
+std::string interval_words(const engine::saturation_threshold& t) {
     return fmt::format("{} {}", t.including ? "from" : "above", exact_decimal(t.at));
 }
 
 // The range in which all elements of a block become one value.
-std::string saturation_words(const codec::block_judge& judge) {
-    if (const std::optional<codec::saturation_zone> zone = judge.zone()) {
+std::string saturation_words(const engine::block_judge& judge) {
+    if (const std::optional<engine::saturation_zone> zone = judge.zone()) {
         return fmt::format(
             "when all magnitudes of the block are in {}{}, 1) x 2^n, 2^n being the power of two "
             "above its maximum{}: each becomes {} x 2^n",
@@ -279,16 +281,6 @@ std::string special_words(const codec::recipe& r) {
            rest;
 }
 
-}  // namespace
-
-double bits_per_element(const codec::recipe& r) {
-    const int shared =
-        r.scale_format->bits() + (r.offset == codec::offset_kind::fp16 ? offset_bits : 0);
-    return r.element->bits() + static_cast<double>(shared) / (r.block.rows * r.block.cols);
-}
-
-namespace {
-
 struct recipe_part {
     std::string_view name;
     std::string meaning;
@@ -310,6 +302,20 @@ std::vector<report::record> recipe_words(const codec::recipe& r) {
     const auto part = [](std::string_view name, std::string meaning) {
         return report::written(part_members, {name, std::move(meaning)});
     };
+    if (!codec::has_blocks(r)) {
+        const bool scaled = r.scope == codec::scale_scope::tensor;
+        return {
+            part("recipe", codec::to_string(r)),
+            part("element", element_words(r)),
+            part("scale", scaled ? "one of the tensor: amax / largest value in float32, amax its "
+                                   "largest finite magnitude, found by a pass that goes first"
+                                 : "none"),
+            part("rounding", rounding_words(r)),
+            part("block",
+                 "none: NaN and Inf affect themselves only, and figures of blocks are "
+                 "undefined"),
+            part("bits", bits_words(r))};
+    }
     std::vector<report::record> parts{
         part("recipe", codec::to_string(r)),
         part("preset", preset_words(r)),
@@ -337,7 +343,7 @@ std::vector<report::record> recipe_words(const codec::recipe& r) {
         parts.push_back(part("overflow", overflow_words(zone)));
         parts.push_back(part("clamped", clamped_words(r, zone)));
     }
-    if (const auto judge = codec::block_judge::of(r)) {
+    if (const auto judge = engine::block_judge::of(r)) {
         const std::string chance = r.round == format::rounding::stochastic
                                        ? "; that much is certain, chance may do so to more"
                                        : "";

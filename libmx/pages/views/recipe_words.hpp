@@ -16,7 +16,4 @@ std::vector<report::record> recipe_words(const codec::recipe& r);
 /// The schema mx.recipe/1.
 report::document_schema recipe_schema();
 
-/// Bits per element of a full block: element bits and its share of the scale and the offset.
-double bits_per_element(const codec::recipe& r);
-
 }  // namespace mx::pages

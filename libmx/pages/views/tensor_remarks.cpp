@@ -32,8 +32,8 @@ void tensor_remarks::see(const analysis::result& r) {
     const codec::recipe& recipe = r.under->recipe;
     const auto of_block = static_cast<std::uint64_t>(recipe.block.rows) *
                           static_cast<std::uint64_t>(recipe.block.cols);
-    const bool is_short =
-        r.bits_per_element > short_block_cost * bits_per_element(recipe) && r.elements >= of_block;
+    const bool is_short = r.bits_per_element > short_block_cost * codec::bits_per_element(recipe) &&
+                          r.elements >= of_block;
     if (!is_short) return;
     ++short_tensors_;
     if (!dearest_ || r.bits_per_element > dearest_->bits_per_element) dearest_ = r;

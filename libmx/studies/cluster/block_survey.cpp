@@ -12,8 +12,8 @@
 #include "libmx/base/exact_sum.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/clamp_zone.hpp"
-#include "libmx/codec/saturation_zone.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/saturation_zone.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/metrics/row.hpp"
 #include "libmx/report/members.hpp"
@@ -23,12 +23,12 @@ namespace mx::cluster {
 // The properties of a recipe that do not depend on a block.
 struct survey_recipe {
     explicit survey_recipe(const codec::recipe& r)
-        : judge(codec::block_judge::of(r)),
+        : judge(engine::block_judge::of(r)),
           zone(codec::clamp_zone_of(r)),
           has_offset(r.offset != codec::offset_kind::none),
           empty(analysis::empty_totals(r)) {}
 
-    std::optional<codec::block_judge> judge;
+    std::optional<engine::block_judge> judge;
     codec::clamp_zone zone;
     bool has_offset;
     metrics::totals empty;
@@ -214,10 +214,10 @@ class block_tally {
                const codec::block_params& params) {
         const block::block_stats& s = b.stats;
         if (recipe.judge) {
-            const codec::block_extremes e = recipe.judge->signs_matter()
-                                                ? codec::extremes_of(b.x)
-                                                : codec::block_extremes{s.x_min, 0, s.x_max};
-            const codec::block_verdict v = recipe.judge->judge(e);
+            const engine::block_extremes e = recipe.judge->signs_matter()
+                                                 ? engine::extremes_of(b.x)
+                                                 : engine::block_extremes{s.x_min, 0, s.x_max};
+            const engine::block_verdict v = recipe.judge->judge(e);
             overflowing_ += v.overflows ? 1u : 0u;
             saturating_ += v.saturates ? 1u : 0u;
             const double nearness = v.saturates ? 1.0 : recipe.judge->nearness(e);

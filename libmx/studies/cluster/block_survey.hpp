@@ -39,7 +39,7 @@ struct bad_block {
 struct near_block {
     std::uint64_t index = 0;
     double least = 0, largest = 0;
-    double nearness = 0;  ///< see codec::block_judge::nearness
+    double nearness = 0;  ///< see engine::block_judge::nearness
 };
 
 /// One tensor, or a group of tensors, under one recipe.
@@ -52,7 +52,7 @@ struct block_survey {
 
     /// Share of the blocks with a finite maximum whose maximum is in the recipe's clamp zone.
     report::value clamp_zone_block_rate;
-    /// Closed-form verdicts (codec::block_judge) as shares of the eligible blocks; null if the
+    /// Closed-form verdicts (engine::block_judge) as shares of the eligible blocks; null if the
     /// recipe has none.
     report::value certain_overflow_block_rate, certain_saturation_block_rate;
     report::value saturated_block_gain;  ///< mean gain of the saturated blocks

@@ -29,7 +29,7 @@ std::optional<codec::recipe> parse_named(const std::string& path, const std::str
                                          const std::string& name) {
     if (name == engine::stored_choice || name == keep_name) return {};
     try {
-        const codec::recipe r = codec::parse_recipe(name);
+        const codec::recipe r = codec::parse_block_recipe(name);
         codec::require_files_inside(r);
         return r;
     } catch (const base::error& e) {

@@ -14,6 +14,7 @@
 #include "libmx/codec/caster.hpp"
 #include "libmx/codec/convert_element.hpp"
 #include "libmx/codec/stored_value.hpp"
+#include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/prologue.hpp"
@@ -35,8 +36,10 @@ struct target {
 
 target find_target(const cast_request& request) {
     target t{};
-    t.wide = format::find_wide_format(request.element);
-    if (!t.wide.empty()) return t;
+    if (const format::element_format* w = format::find_wide_format(request.element)) {
+        t.wide = w->name;
+        return t;
+    }
     const format::element_format* e = format::find_element_format(request.element);
     const format::scale_format* s = format::find_scale_format(request.element);
     if (e == nullptr && (s == nullptr || !s->has_codes())) {
@@ -73,7 +76,7 @@ std::vector<float> scales_of(const std::vector<engine::tensor_ref>& tensors,
     std::vector<float> scales;
     const format::element_format& f = *format::find_element_format(request.element);
     for (const std::uint32_t bits : amax) {
-        scales.push_back(engine::cast_scale(f, base::float_from_bits(bits)));
+        scales.push_back(codec::whole_scale(f, base::float_from_bits(bits)));
     }
     return scales;
 }

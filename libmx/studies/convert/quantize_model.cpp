@@ -362,7 +362,10 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
     const bool packed = form != quantized_form::values;
     output o;
     std::vector<engine::tensor_ref> inputs;
-    for (const assigned_tensor& t : tensors) inputs.push_back(t.tensor);
+    for (const assigned_tensor& t : tensors) {
+        if (t.recipe) codec::require_blocks(*t.recipe);
+        inputs.push_back(t.tensor);
+    }
     o.result.remarks = engine::remarks_on(inputs);
     std::vector<recipe_group> groups;
     std::vector<engine::tensor_recipe> recipes;

@@ -173,6 +173,8 @@ class gatherer {
         const std::string& recipe = r.under->name;
         if (std::ranges::find(seen_, recipe) == seen_.end()) seen_.push_back(recipe);
         if (!filter_.takes(recipe)) return;
+        if (!codec::has_blocks(r.under->recipe))
+            return;  // a baseline: mx quantize --plan writes blocks
         const auto matches = [&](const std::string& g) {
             return base::glob_match(g, r.of->tensor);
         };

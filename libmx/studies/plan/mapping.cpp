@@ -40,7 +40,7 @@ counterpart none(std::string_view why) { return {value(), value(), text(why)}; }
 
 // Why a recipe differs from its preset by more than the scale rule; empty if it does not.
 std::string beyond_preset(const codec::recipe& r) {
-    const codec::recipe plain = codec::parse_recipe(r.preset);
+    const codec::recipe plain = codec::parse_block_recipe(r.preset);
     if (r.element != plain.element) return "another element format than its preset";
     if (r.scale_format != plain.scale_format) return "another scale format than its preset";
     if (!(r.block == plain.block)) return "other blocks than its preset";

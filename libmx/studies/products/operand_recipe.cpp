@@ -11,6 +11,7 @@
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/format/block_formats.hpp"
+#include "libmx/format/wide_formats.hpp"
 
 namespace mx::products {
 namespace {
@@ -32,8 +33,9 @@ constexpr std::array rows{
 };
 
 const plain_format* find_plain(std::string_view name) {
-    if (name == "none") return rows.data();
-    return base::find_named(rows, name);
+    // Also spelt none, fp32 and fp16.
+    const format::element_format* wide = format::find_wide_format(name);
+    return base::find_named(rows, wide != nullptr ? wide->name : name);
 }
 
 std::vector<std::string_view> known_names() {
@@ -89,6 +91,7 @@ operand_recipe parse_operand_recipe(const std::string& text) {
 }
 
 operand_recipe operand_recipe_of(const codec::recipe& r) {
+    if (!codec::has_blocks(r)) return parse_operand_recipe(codec::to_string(r));
     require_fitting(r);
     operand_recipe o;
     o.blocks = r;

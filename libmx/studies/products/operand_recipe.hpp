@@ -38,7 +38,7 @@ struct operand_recipe {
 /// axis of their own, and those whose scales differ within a block.
 operand_recipe parse_operand_recipe(const std::string& text);
 
-/// The block recipe `r`. Throws as parse_operand_recipe.
+/// The same of a parsed recipe. Throws as parse_operand_recipe.
 operand_recipe operand_recipe_of(const codec::recipe& r);
 
 /// The canonical spelling; parse_operand_recipe reads it back.

@@ -12,7 +12,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/tensor_scale.hpp"
-#include "libmx/engine/cast_recipe.hpp"
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/panel_quantizer.hpp"
 #include "libmx/engine/prologue.hpp"
@@ -161,7 +160,7 @@ void cast_elements(std::span<const float> x, const operand_recipe& r, quantized_
     const format::element_params params = format::params_of(f, false);
     const format::rounding_mode mode{format::rounding::rtne, format::tie_rule::up, 32};
     const float amax = base::float_from_bits(engine::finite_amax(x));
-    const float scale = r.tensor_scaled ? engine::cast_scale(f, amax) : 1.0f;
+    const float scale = r.tensor_scaled ? codec::whole_scale(f, amax) : 1.0f;
     q.coded.rows = q.rows;
     q.coded.depth = q.depth;
     q.coded.format = gemm::find_operand_format(f.name);

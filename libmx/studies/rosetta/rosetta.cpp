@@ -322,7 +322,7 @@ std::vector<codec::recipe> recipes_of_element(const std::string& element, const 
     std::vector<codec::recipe> recipes;
     const std::string start = fmt::format("{}:element={},block={},scale_format={}",
                                           preset_of(element, scales), element, block, scales.name);
-    const codec::recipe first = codec::parse_recipe(start);
+    const codec::recipe first = codec::parse_block_recipe(start);
     recipes.push_back(first);
     append_selections(first, recipes);
     for (const codec::dialect& d : codec::dialects()) {
@@ -336,7 +336,7 @@ std::vector<codec::recipe> recipes_of_element(const std::string& element, const 
             const bool inside =
                 d.id == codec::dialect_id::systems_scaling && rule.id == scale::rule_id::floor_bump;
             if (scale::is_random(rule) || inside) continue;
-            const codec::recipe r = codec::parse_recipe(
+            const codec::recipe r = codec::parse_block_recipe(
                 fmt::format("{},scale={},dialect={}", start, rule.name, d.name));
             if (r == first) continue;
             recipes.push_back(r);

@@ -31,6 +31,14 @@ std::string complaint(const std::string& text) {
 TEST_CASE("canonical recipes name what matters and nothing else") {
     const std::vector<std::pair<std::string, std::string>> cases{
         {"mxfp8_e4m3", "mxfp8"},
+        {"e4m3", "e4m3"},
+        {"E4M3:scale=tensor", "e4m3:scale=tensor"},
+        {"int8:seed=3,scale=tensor,round=stochastic", "int8:scale=tensor,round=stochastic,seed=3"},
+        {"int8:int_min=full", "int8"},
+        {"e3m0:ties=even", "e3m0:ties=even"},
+        {"fp16", "f16"},
+        {"FP32", "f32"},
+        {"tf32", "tf32"},
         {"mxfp4:scale=floor", "mxfp4"},
         {"mxfp4:seed=3", "mxfp4"},
         {"mxfp4:seed=3,round=stochastic", "mxfp4:round=stochastic,seed=3"},
@@ -165,6 +173,11 @@ TEST_CASE("a mistake in a recipe is answered with its place and the nearest vali
     CHECK(complaint("mxfp4:block=1x1").find("2 to") != std::string::npos);
     CHECK(complaint("mxfp4:block=4096x4096").find("2 to") != std::string::npos);
     CHECK(complaint("mxfp4:block=32").find("rows x columns") != std::string::npos);
+    CHECK(complaint("bf16:round=zero").find("takes no keys") != std::string::npos);
+    CHECK(complaint("e4m3:scale=even").find("scale=tensor, scale=channel") != std::string::npos);
+    CHECK(complaint("e4m3:roud=zero").find("did you mean 'round'") != std::string::npos);
+    CHECK_THROWS_WITH(parse_block_recipe("e4m3"), Catch::Matchers::Contains("'mxfp8'"));
+    CHECK_THROWS_WITH(parse_block_recipe("bf16"), Catch::Matchers::Contains("no blocks"));
     CHECK(complaint("mxfp4:block=4x4,axis=0").find("tile") != std::string::npos);
     CHECK(complaint("mxfp4:round=stochastic,random_bits=33").find("1 to 32") != std::string::npos);
     CHECK(complaint("mxfp4:round=stochastic,seed=-1").find("integer") != std::string::npos);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libmx/codec/block_kernel.hpp"
-#include "libmx/codec/saturation_zone.hpp"
+#include "libmx/engine/saturation_zone.hpp"
 #include "libmx/studies/cluster/diagnose.hpp"
 #include "tests/catch.hpp"
 #include "tests/memory_model.hpp"
@@ -138,7 +138,7 @@ TEST_CASE("a survey counts what the kernel says block by block") {
                   Approx(gains / static_cast<double>(saturated)).epsilon(1e-12));
         }
         const bool random = request.recipes[r].round == format::rounding::stochastic;
-        const bool closed = codec::block_judge::of(request.recipes[r]).has_value();
+        const bool closed = engine::block_judge::of(request.recipes[r]).has_value();
         if (closed && !random) {
             CHECK(number(s.certain_saturation_block_rate) == number(s.saturated_block_rate));
         }

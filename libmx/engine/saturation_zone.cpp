@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/codec/saturation_zone.hpp"
+#include "libmx/engine/saturation_zone.hpp"
 
 #include <algorithm>
 
 #include "libmx/codec/clamp_zone.hpp"
 
-namespace mx::codec {
+namespace mx::engine {
 namespace {
 
 constexpr std::uint32_t largest_finite = base::f32_infinity - 1u;
@@ -16,7 +16,7 @@ int trailing_zeros(std::uint32_t u) { return u == 0 ? 32 : base::floor_log2(u & 
 
 // The smallest float32 whose code satisfies `wanted`, which must be monotone in the magnitude.
 template <typename Wanted>
-std::uint32_t first_magnitude(const block_params& p, bool negative, const Wanted& wanted) {
+std::uint32_t first_magnitude(const codec::block_params& p, bool negative, const Wanted& wanted) {
     const std::uint32_t sign = negative ? base::f32_sign_mask : 0u;
     std::uint32_t below = 0;
     std::uint32_t above = largest_finite;
@@ -29,7 +29,7 @@ std::uint32_t first_magnitude(const block_params& p, bool negative, const Wanted
     return above;
 }
 
-saturation_threshold threshold_of(const block_params& p, bool negative) {
+saturation_threshold threshold_of(const codec::block_params& p, bool negative) {
     const std::uint32_t limit = p.element.limit(negative);
     const std::uint32_t first = first_magnitude(
         p, negative, [&](const format::encoded& e) { return e.magnitude == limit; });
@@ -44,9 +44,9 @@ saturation_threshold threshold_of(const block_params& p, bool negative) {
     return t;
 }
 
-bool decides(const recipe& r) {
-    return r.scale_format->power_of_two() && r.by->id == dialect_id::ocp &&
-           r.offset == offset_kind::none && !scale::is_random(*r.rule) &&
+bool decides(const codec::recipe& r) {
+    return r.scale_format->power_of_two() && r.by->id == codec::dialect_id::ocp &&
+           r.offset == codec::offset_kind::none && !scale::is_random(*r.rule) &&
            !scale::is_search(r.rule->id);
 }
 
@@ -68,13 +68,13 @@ block_extremes extremes_of(std::span<const float> x) {
     return e;
 }
 
-std::optional<block_judge> block_judge::of(const recipe& r) {
+std::optional<block_judge> block_judge::of(const codec::recipe& r) {
     if (!decides(r)) return std::nullopt;
     return block_judge(r);
 }
 
-block_judge::block_judge(const recipe& r)
-    : params_(params_of(r)),
+block_judge::block_judge(const codec::recipe& r)
+    : params_(codec::params_of(r)),
       positive_(threshold_of(params_, false)),
       negative_(threshold_of(params_, true)) {
     for (int i = 0; i < 64; ++i) {
@@ -83,7 +83,7 @@ block_judge::block_judge(const recipe& r)
             !same_code(base::bits_of(power / 2), base::bits_of(power), format::e8m0_bias);
         steps_ |= std::uint64_t{step} << i;
     }
-    const clamp_zone clamped = clamp_zone_of(r);
+    const codec::clamp_zone clamped = codec::clamp_zone_of(r);
     if (clamped.empty()) return;
     // A maximum inside the zone, in the binade [1, 2), gives the scale there: 2^n is 2.
     const auto inside = static_cast<float>((clamped.from + clamped.to) / 2);
@@ -143,4 +143,4 @@ bool block_judge::signs_matter() const {
            positive_.largest != negative_.largest;
 }
 
-}  // namespace mx::codec
+}  // namespace mx::engine

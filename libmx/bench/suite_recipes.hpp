@@ -11,14 +11,14 @@
 
 namespace mx::bench {
 
-struct road_recipe {
-    std::string family;
+struct suite_recipe {
+    std::string group;
     codec::recipe recipe;
 };
 
 /// Every block format with every scale rule, every rounding, form of NVFP4, shape of block, dialect
 /// with blocks, offset and rotation; each recipe once, mxfp4 first.
-std::vector<road_recipe> road_recipes();
+std::vector<suite_recipe> suite_recipes();
 
 /// THE LIST of recipes without vector kernels in any backend, which the portable reference
 /// computes.

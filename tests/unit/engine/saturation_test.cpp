@@ -8,12 +8,12 @@
 
 #include "libmx/codec/block_kernel.hpp"
 #include "libmx/codec/clamp_zone.hpp"
-#include "libmx/codec/saturation_zone.hpp"
+#include "libmx/engine/saturation_zone.hpp"
 #include "tests/catch.hpp"
 
 using namespace mx;
-using codec::block_judge;
 using codec::parse_recipe;
+using engine::block_judge;
 
 namespace {
 
@@ -118,11 +118,11 @@ std::pair<int, int> agree(const std::string& text, int count, unsigned seed) {
         const auto s = codec::quantize_block(p, x, {}, std::span(codes).first(x.size()));
         if (!s.is.eligible) continue;
         const bool overflows = s.count.overflow == s.count.nonzero;
-        const codec::block_verdict v = judge->judge(codec::extremes_of(x));
+        const engine::block_verdict v = judge->judge(engine::extremes_of(x));
         wrong += v.saturates != s.is.saturated || v.overflows != overflows;
         saturated += s.is.saturated;
         overflowing += overflows;
-        const double nearness = judge->nearness(codec::extremes_of(x));
+        const double nearness = judge->nearness(engine::extremes_of(x));
         wrong += s.is.saturated ? nearness < 1 : nearness > 1;
     }
     CAPTURE(text);
@@ -222,8 +222,8 @@ TEST_CASE("the largest codes of a full-range integer differ by sign") {
     CHECK(judge->positive().largest == 127.0 / 64);
     CHECK(judge->negative().largest == 2);
     const std::vector<float> positive{1.99f, 1.98f}, negative{-1.99f, -1.98f};
-    CHECK(judge->judge(codec::extremes_of(positive)).saturates);
-    CHECK_FALSE(judge->judge(codec::extremes_of(negative)).saturates);
+    CHECK(judge->judge(engine::extremes_of(positive)).saturates);
+    CHECK_FALSE(judge->judge(engine::extremes_of(negative)).saturates);
     CHECK_FALSE(block_judge::of(parse_recipe("mxint8:int_min=symmetric"))->signs_matter());
     CHECK_FALSE(block_judge::of(parse_recipe("mxfp8"))->signs_matter());
 }
@@ -240,7 +240,7 @@ TEST_CASE("blocks that are certain to saturate do so under stochastic rounding")
         std::vector<std::uint8_t> codes(x.size());
         const auto s = codec::quantize_block(p, x, {}, codes);
         if (!s.is.eligible) continue;
-        const bool sure = judge->judge(codec::extremes_of(x)).saturates;
+        const bool sure = judge->judge(engine::extremes_of(x)).saturates;
         certain += sure;
         broken += sure && !s.is.saturated;
         others += !sure && s.is.saturated;
@@ -262,9 +262,9 @@ TEST_CASE("blocks of zeros and blocks without a scale get no verdict") {
     const auto judge = block_judge::of(parse_recipe("mxfp8"));
     const std::vector<float> zeros(4, 0.0f), nan{1.0f, NAN}, inf{INFINITY, INFINITY};
     for (const auto& x : {zeros, nan, inf}) {
-        const auto v = judge->judge(codec::extremes_of(x));
+        const auto v = judge->judge(engine::extremes_of(x));
         CHECK_FALSE(v.saturates);
         CHECK_FALSE(v.overflows);
-        CHECK(judge->nearness(codec::extremes_of(x)) == 0);
+        CHECK(judge->nearness(engine::extremes_of(x)) == 0);
     }
 }

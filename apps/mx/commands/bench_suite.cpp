@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/mx/commands/bench_roads.hpp"
+#include "apps/mx/commands/bench_suite.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -96,12 +96,12 @@ class scratch_file {
     std::filesystem::path path_;
 };
 
-class road_list {
+class case_list {
   public:
-    road_list(tensor::dtype type, const engine::run_control& control)
+    case_list(tensor::dtype type, const engine::run_control& control)
         : control_(control), stored_(static_cast<double>(bytes_of(type))) {}
 
-    std::vector<road> make() {
+    std::vector<suite_case> make() {
         add_analyses();
         for (const char* recipe :
              {"mxfp4", "mxfp8", "nvfp4", "nvfp4:four_over_six=mse", "mxfp4:dialect=torchao",
@@ -120,7 +120,7 @@ class road_list {
         }
         add_studies();
         add_verify();
-        return std::move(roads_);
+        return std::move(cases_);
     }
 
   private:
@@ -137,7 +137,7 @@ class road_list {
 
     template <typename Pass>
     void add(std::string name, std::string_view backend, double writes, Pass&& pass) {
-        roads_.push_back({"command", std::move(name), backend, stored_, writes,
+        cases_.push_back({"command", std::move(name), backend, stored_, writes,
                           [pass](const analysis::matrix& m) {
                               pass(m);
                               return m.rows * m.cols;
@@ -220,7 +220,7 @@ class road_list {
         const int bits = r.element->bits();
         const double codes = block::packed_bits(bits) / 8.0;
         const auto in_block = static_cast<double>(r.block.rows * r.block.cols);
-        roads_.push_back(
+        cases_.push_back(
             {"command", fmt::format("dequantize (of {})", codec::to_string(r)), portable(),
              codes + r.scale_format->bits() / 8.0 / in_block, 4.0,
              [r, bits, memory = memory_, &control = control_](const analysis::matrix& m) {
@@ -317,7 +317,7 @@ class road_list {
         conformance::vectors::export_vectors(
             request, conformance::vectors::generated_source(request), vectors->path(), {});
         const std::shared_ptr<const io::reader> file = io::open_model(vectors->path(), {});
-        roads_.push_back({"command", "verify (of mxfp4)", portable(), 2.0 * sizeof(float) + 1.0, 0,
+        cases_.push_back({"command", "verify (of mxfp4)", portable(), 2.0 * sizeof(float) + 1.0, 0,
                           [file, vectors, &control = control_](const analysis::matrix&) {
                               conformance::verify::verify_options options;
                               options.threads = control.threads;
@@ -330,23 +330,23 @@ class road_list {
     const engine::run_control& control_;
     double stored_;
     shared_memory memory_ = std::make_shared<const written_memory>();
-    std::vector<road> roads_;
+    std::vector<suite_case> cases_;
 };
 
-constexpr std::string_view roads_note =
-    "A pass takes the next rows of the matrix, and all roads take turns; every figure is "
+constexpr std::string_view suite_note =
+    "A pass takes the next rows of the matrix, and all cases take turns; every figure is "
     "the best of its passes. Commands work on a tensor in memory and write to memory. The "
-    "roof of a road is the time in which the bytes that it reads and writes are copied, or "
+    "roof of a case is the time in which the bytes that it reads and writes are copied, or "
     "read where it writes none.";
 
 }  // namespace
 
-std::vector<road> command_roads(tensor::dtype type, const engine::run_control& control) {
-    return road_list(type, control).make();
+std::vector<suite_case> command_cases(tensor::dtype type, const engine::run_control& control) {
+    return case_list(type, control).make();
 }
 
-report::document road_document(const std::vector<road>& roads, const road_request& request,
-                               const road_table& t) {
+report::document suite_document(const std::vector<suite_case>& cases, const suite_request& request,
+                                const suite_table& t) {
     report::document d;
     d.head = pages::document_head("mx.bench/1");
     d.head.emplace_back("read_bandwidth_bytes_per_second", real(t.machine.read));
@@ -359,22 +359,22 @@ report::document road_document(const std::vector<road>& roads, const road_reques
     d.head.emplace_back("elements", integer(t.elements));
     report::section s;
     s.heading = fmt::format(
-        "Roads: {} million normally distributed elements of {}, {}; this memory is read with "
+        "Suite: {} million normally distributed elements of {}, {}; this memory is read with "
         "{:.1f} GB/s and copied with {:.1f}",
         t.elements / 1000000, tensor::row_of(request.type).name, threads_text(request.threads),
         t.machine.read * 1e-9, t.machine.copy * 1e-9);
-    s.columns = {{"road", "road"},
+    s.columns = {{"case", "case"},
                  {"backend", "by"},
                  {"rate", "G elements/s", cell::fixed, 3},
                  {"of_first", "times\nmxfp4", cell::fixed, 3},
                  {"of_read", "of read\nbandwidth", cell::fixed, 3},
                  {"of_roof", "of its\nroof", cell::fixed, 3}};
-    s.group_field = "family";
-    for (std::size_t i = 0; i < roads.size(); ++i) {
-        const road& r = roads[i];
-        const road_rate& rate = t.rates[i];
-        d.results.push_back({{"family", r.family},
-                             {"road", r.name},
+    s.group_field = "group";
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        const suite_case& r = cases[i];
+        const suite_rate& rate = t.rates[i];
+        d.results.push_back({{"group", r.group},
+                             {"case", r.name},
                              {"backend", text(r.backend)},
                              {"threads", integer(request.threads)},
                              {"dtype", text(tensor::row_of(request.type).name)},
@@ -384,15 +384,15 @@ report::document road_document(const std::vector<road>& roads, const road_reques
                              {"times_mxfp4", real(rate.of_first)},
                              {"fraction_of_read_bandwidth", real(rate.of_read_bandwidth)},
                              {"fraction_of_roof", real(rate.of_roof)}});
-        s.rows.push_back({{"family", r.family},
-                          {"road", r.name},
+        s.rows.push_back({{"group", r.group},
+                          {"case", r.name},
                           {"backend", text(r.backend)},
                           {"rate", real(rate.elements_per_second * 1e-9)},
                           {"of_first", real(rate.of_first)},
                           {"of_read", real(rate.of_read_bandwidth)},
                           {"of_roof", real(rate.of_roof)}});
     }
-    s.notes.emplace_back(roads_note);
+    s.notes.emplace_back(suite_note);
     d.sections = {std::move(s)};
     return d;
 }

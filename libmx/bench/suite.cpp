@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/bench/roads.hpp"
+#include "libmx/bench/suite.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "libmx/bench/memory.hpp"
 #include "libmx/bench/normal_values.hpp"
-#include "libmx/bench/road_recipes.hpp"
 #include "libmx/bench/rounds.hpp"
 #include "libmx/bench/row_source.hpp"
+#include "libmx/bench/suite_recipes.hpp"
 #include "libmx/io/memory_tensor.hpp"
 
 namespace mx::bench {
@@ -17,14 +17,14 @@ namespace {
 // Recipes with which optional figures are timed.
 constexpr std::array figure_recipes{"mxfp4", "mxfp8", "nvfp4"};
 
-double rate_of_pass(const road& r, const analysis::matrix& m) {
+double rate_of_pass(const suite_case& r, const analysis::matrix& m) {
     std::uint64_t elements = 0;
     const double took = seconds_of([&] { elements = r.pass(m); });
     return static_cast<double>(elements) / took;
 }
 
-road analysis_road(std::string family, const codec::recipe& recipe, bool histograms, bool decompose,
-                   tensor::dtype type, const engine::run_control& control) {
+suite_case analysis_case(std::string group, const codec::recipe& recipe, bool histograms,
+                         bool decompose, tensor::dtype type, const engine::run_control& control) {
     std::string name = codec::to_string(recipe);
     if (histograms) name += " +histograms";
     if (decompose) name += " +decomposition";
@@ -32,7 +32,7 @@ road analysis_road(std::string family, const codec::recipe& recipe, bool histogr
     request.recipes = {recipe};
     request.histograms = histograms;
     request.decompose = decompose;
-    return {std::move(family),
+    return {std::move(group),
             std::move(name),
             serving_backend(control.chosen_backend(), recipe),
             static_cast<double>(bytes_of(type)),
@@ -47,8 +47,9 @@ road analysis_road(std::string family, const codec::recipe& recipe, bool histogr
 
 }  // namespace
 
-road_rate rate_of(const road& r, double elements_per_second, double first, const bandwidth& b) {
-    road_rate rate;
+suite_rate rate_of(const suite_case& r, double elements_per_second, double first,
+                   const bandwidth& b) {
+    suite_rate rate;
     rate.elements_per_second = elements_per_second;
     rate.of_first = elements_per_second / first;
     rate.of_read_bandwidth = elements_per_second * r.reads / b.read;
@@ -56,10 +57,10 @@ road_rate rate_of(const road& r, double elements_per_second, double first, const
     return rate;
 }
 
-road_table measure_roads(const std::vector<road>& roads, const road_request& request,
-                         const std::atomic<bool>* cancel,
-                         const std::function<void(const engine::progress&)>& on_progress) {
-    road_table table;
+suite_table measure_suite(const std::vector<suite_case>& cases, const suite_request& request,
+                          const std::atomic<bool>* cancel,
+                          const std::function<void(const engine::progress&)>& on_progress) {
+    suite_table table;
     const std::uint64_t elements =
         request.elements != 0 ? request.elements : default_elements(request.type);
     const std::uint64_t wanted = elements * bytes_of(request.type);
@@ -76,38 +77,38 @@ road_table measure_roads(const std::vector<road>& roads, const road_request& req
 
     part_progress progress(on_progress);
     progress.add_parts(1);
-    std::vector<double> best(roads.size());
+    std::vector<double> best(cases.size());
     // Warm-up; also estimates how much each path can do in its share of the time.
-    for (std::size_t i = 0; i < roads.size(); ++i) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
         base::stop_if(cancel);
-        best[i] = rate_of_pass(roads[i], rows.next(0));
+        best[i] = rate_of_pass(cases[i], rows.next(0));
     }
-    const double share = request.seconds / least_rounds / static_cast<double>(roads.size());
+    const double share = request.seconds / least_rounds / static_cast<double>(cases.size());
     double& read = table.machine.read;
     take_turns(
         request.seconds, cancel, [&](double done) { progress.report(done); },
         [&] {
             read = std::max(read, moved / memory.read_once());
-            for (std::size_t i = 0; i < roads.size(); ++i) {
+            for (std::size_t i = 0; i < cases.size(); ++i) {
                 base::stop_if(cancel);
-                best[i] = std::max(best[i], rate_of_pass(roads[i], rows.next(best[i] * share)));
+                best[i] = std::max(best[i], rate_of_pass(cases[i], rows.next(best[i] * share)));
             }
         });
-    for (std::size_t i = 0; i < roads.size(); ++i) {
-        table.rates.push_back(rate_of(roads[i], best[i], best.front(), table.machine));
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        table.rates.push_back(rate_of(cases[i], best[i], best.front(), table.machine));
     }
     return table;
 }
 
-std::vector<road> recipe_roads(tensor::dtype type, const engine::run_control& control) {
-    std::vector<road> all;
-    for (const road_recipe& r : road_recipes()) {
-        all.push_back(analysis_road(r.family, r.recipe, false, false, type, control));
+std::vector<suite_case> recipe_cases(tensor::dtype type, const engine::run_control& control) {
+    std::vector<suite_case> all;
+    for (const suite_recipe& r : suite_recipes()) {
+        all.push_back(analysis_case(r.group, r.recipe, false, false, type, control));
     }
     for (const char* text : figure_recipes) {
         const codec::recipe r = codec::parse_recipe(text);
-        all.push_back(analysis_road("figures", r, true, false, type, control));
-        all.push_back(analysis_road("figures", r, false, true, type, control));
+        all.push_back(analysis_case("figures", r, true, false, type, control));
+        all.push_back(analysis_case("figures", r, false, true, type, control));
     }
     return all;
 }

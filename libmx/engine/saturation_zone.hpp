@@ -12,7 +12,7 @@
 #include "libmx/codec/recipe.hpp"
 #include "libmx/format/decode.hpp"
 
-namespace mx::codec {
+namespace mx::engine {
 
 /// The values of |y| = |x| / S, S the block's scale, that are encoded as the largest code of one
 /// sign.
@@ -55,7 +55,7 @@ class block_judge {
     /// nullopt if a block's smallest and largest magnitudes are not sufficient: with an offset,
     /// with scales that are not powers of two or are random, and for dialects with their own
     /// arithmetic. Blocks are judged after the recipe's transform.
-    static std::optional<block_judge> of(const recipe& r);
+    static std::optional<block_judge> of(const codec::recipe& r);
 
     /// Both false for a block of zeros and for one without a finite scale.
     block_verdict judge(const block_extremes& block) const;
@@ -97,16 +97,16 @@ class block_judge {
     const saturation_threshold& negative() const { return negative_; }
 
   private:
-    explicit block_judge(const recipe& r);
+    explicit block_judge(const codec::recipe& r);
     std::optional<int> scale_exponent(std::uint32_t amax) const;
     std::uint32_t code_of(std::uint32_t x, int scale_code) const;
     bool same_code(std::uint32_t least, std::uint32_t largest, int scale_code) const;
 
     static constexpr int lowest_power = -32;
-    block_params params_;
+    codec::block_params params_;
     std::uint64_t steps_ = 0;  // by power of two from 2^lowest_power on: its half has another code
     saturation_threshold positive_, negative_;
     std::optional<saturation_zone> zone_;
 };
 
-}  // namespace mx::codec
+}  // namespace mx::engine

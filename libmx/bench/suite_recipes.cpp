@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/bench/road_recipes.hpp"
+#include "libmx/bench/suite_recipes.hpp"
 
 #include <algorithm>
 
@@ -14,26 +14,26 @@ namespace {
 
 class recipe_list {
   public:
-    void add(std::string family, const std::string& text) {
+    void add(std::string group, const std::string& text) {
         codec::recipe r = codec::parse_recipe(text);
-        const bool known = std::any_of(all.begin(), all.end(),
-                                       [&](const road_recipe& other) { return other.recipe == r; });
-        if (!known) all.push_back({std::move(family), std::move(r)});
+        const bool known = std::any_of(
+            all.begin(), all.end(), [&](const suite_recipe& other) { return other.recipe == r; });
+        if (!known) all.push_back({std::move(group), std::move(r)});
     }
     /// Does nothing if the combination does not exist.
-    void add_if_any(std::string family, const std::string& text) {
+    void add_if_any(std::string group, const std::string& text) {
         try {
-            add(std::move(family), text);
+            add(std::move(group), text);
         } catch (const base::error&) {
         }
     }
 
-    std::vector<road_recipe> all;
+    std::vector<suite_recipe> all;
 };
 
 }  // namespace
 
-std::vector<road_recipe> road_recipes() {
+std::vector<suite_recipe> suite_recipes() {
     recipe_list list;
     list.add("format", "mxfp4");
     for (const format::block_format& f : format::block_formats) {

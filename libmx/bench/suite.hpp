@@ -18,22 +18,22 @@
 namespace mx::bench {
 
 /// A code path that processes the rows of a matrix.
-struct road {
-    std::string family;            ///< its group: "rule", "dialect", "command", ...
+struct suite_case {
+    std::string group;             ///< its group: "rule", "dialect", "command", ...
     std::string name;              ///< a recipe, or a command with its options
     std::string_view backend;      ///< whose kernels do the work
     double reads = 0, writes = 0;  ///< bytes of memory for each element
     std::function<std::uint64_t(const analysis::matrix&)> pass;  ///< returns elements done
 };
 
-struct road_request {
+struct suite_request {
     tensor::dtype type = tensor::dtype::bf16;  ///< as in throughput_request
     std::uint64_t elements = 0;                ///< of the matrix; 0: see default_elements
     int threads = 1;                           ///< at least 1
     double seconds = 60;                       ///< aimed at, warming up left out
 };
 
-struct road_rate {
+struct suite_rate {
     double elements_per_second = 0;  ///< best of all passes
     double of_first = 0;             ///< times the rate of the first path
     double of_read_bandwidth = 0;    ///< bytes read per second, of what this memory is read with
@@ -42,26 +42,27 @@ struct road_rate {
     double of_roof = 0;
 };
 
-struct road_table {
+struct suite_table {
     std::uint64_t elements = 0;  ///< of the matrix
     std::uint64_t memory = 0;    ///< bytes that bandwidths were measured over
     bandwidth machine{};
-    std::vector<road_rate> rates;  ///< by path
+    std::vector<suite_rate> rates;  ///< by path
 };
 
 /// Completes a rate.
-road_rate rate_of(const road& r, double elements_per_second, double first, const bandwidth& b);
+suite_rate rate_of(const suite_case& r, double elements_per_second, double first,
+                   const bandwidth& b);
 
 /// Times every path over normally distributed values. Paths alternate, each with as many rows as
 /// fit its share of the time. Throws base::error (cancelled) soon after `cancel` is set.
-road_table measure_roads(const std::vector<road>& roads, const road_request& request,
-                         const std::atomic<bool>* cancel,
-                         const std::function<void(const engine::progress&)>& on_progress);
+suite_table measure_suite(const std::vector<suite_case>& cases, const suite_request& request,
+                          const std::atomic<bool>* cancel,
+                          const std::function<void(const engine::progress&)>& on_progress);
 
-/// The analysis of each of road_recipes(), starting with mxfp4, and of some of them with histograms
-/// and with the parts of the squared error. Includes the pass that finds a tensor's maximum if a
-/// recipe needs it. `control` must outlive the result.
-std::vector<road> recipe_roads(tensor::dtype type, const engine::run_control& control);
+/// The analysis of each of suite_recipes(), starting with mxfp4, and of some of them with
+/// histograms and with the parts of the squared error. Includes the pass that finds a tensor's
+/// maximum if a recipe needs it. `control` must outlive the result.
+std::vector<suite_case> recipe_cases(tensor::dtype type, const engine::run_control& control);
 
 /// The backend that quantizes under `r` if `b` is requested: `b`, or "scalar".
 std::string_view serving_backend(const codec::backend& b, const codec::recipe& r);

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recipes without blocks against conversions one at a time.
+#include "libmx/engine/element_quantizer.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/format/cast.hpp"
+#include "libmx/format/decode.hpp"
+#include "libmx/format/wide_formats.hpp"
+#include "tests/catch.hpp"
+
+using namespace mx;
+
+namespace {
+
+constexpr std::uint64_t rows = 3, cols = 5000;
+
+// Of many binades, within the range of each format and beyond.
+std::vector<float> values() {
+    std::mt19937 random(5);
+    std::vector<float> x(rows * cols);
+    for (float& v : x) {
+        const auto u = static_cast<std::uint32_t>(random());
+        v = std::ldexp(static_cast<float>(u & 0xffffffu) - 8388608.0f,
+                       static_cast<int>(u >> 24) % 60 - 50);
+    }
+    x[7] = 0;
+    x[8] = -0.0f;
+    return x;
+}
+
+block::segment_stats stats_under(const std::string& recipe, std::span<const float> x) {
+    std::uint32_t amax = 0;
+    for (const float v : x) {
+        if (std::isfinite(v)) amax = std::max(amax, base::bits_of(std::abs(v)));
+    }
+    const codec::block_params p = codec::params_of(codec::parse_recipe(recipe), {amax});
+    CHECK_FALSE(p.has_blocks);
+    const codec::placed_segment s{{9, 0, cols, rows, cols, 1, 32}, 0, 0};
+    const codec::recipe_request asked{&p};
+    block::segment_stats out{};
+    engine::make_element_quantizer()->run(
+        {{tensor::dtype::f32, std::as_bytes(x).data(), cols}, rows, cols}, {&s, 1}, {&asked, 1},
+        [&](std::size_t, std::span<const codec::segment_result> r) { out = *r.front().stats; });
+    return out;
+}
+
+struct expected {
+    double error2 = 0, largest = 0;
+    std::uint64_t overflow = 0, clamp = 0, underflow = 0;
+
+    void add(float x, float d, float beyond, bool clamped) {
+        const double e = static_cast<double>(d) - static_cast<double>(x);
+        error2 += e * e;
+        largest = std::max(largest, std::abs(e));
+        overflow += std::abs(x) > beyond ? 1u : 0u;
+        clamp += clamped ? 1u : 0u;
+        underflow += x != 0 && d == 0 ? 1u : 0u;
+    }
+};
+
+void compare(const block::segment_stats& s, const expected& e) {
+    CHECK(s.count.elements == rows * cols);
+    CHECK(s.count.overflow == e.overflow);
+    CHECK(s.count.clamp == e.clamp);
+    CHECK(s.count.underflow == e.underflow);
+    CHECK(s.max_error == e.largest);
+    CHECK(std::abs(s.sum.error2().value() - e.error2) <= 1e-9 * e.error2);
+    CHECK(s.block.blocks == 0);
+}
+
+}  // namespace
+
+TEST_CASE("an element format without blocks gives the values of a conversion") {
+    const std::vector<float> x = values();
+    for (const format::element_format& f : format::element_formats) {
+        for (const bool scaled : {false, true}) {
+            CAPTURE(f.name, scaled);
+            const codec::recipe r = codec::parse_recipe(std::string(f.name));
+            const auto p = format::params_of(f, r.minimum == codec::int_min::full);
+            const float most = format::decode(f, f.max_code());
+            float amax = 0;
+            for (const float v : x) amax = std::max(amax, std::abs(v));
+            const float s = scaled ? amax / most : 1.0f;
+            expected e;
+            for (const float v : x) {
+                const float y = v / s;
+                const auto code = format::cast_code(p, {}, base::bits_of(y), true, 0);
+                const auto wide = format::encode_magnitude(p, {}, base::bits_of(y), 0, 0);
+                // Without mantissa bits or of full range, "beyond" is that of the encoder.
+                e.add(v, format::decode(f, code) * s, std::numeric_limits<float>::infinity(),
+                      wide.unbounded > p.limit(wide.negative));
+                e.overflow += wide.beyond_max ? 1u : 0u;
+            }
+            compare(stats_under(std::string(f.name) + (scaled ? ":scale=tensor" : ""), x), e);
+            CHECK((scaled || e.clamp > 0));
+        }
+    }
+}
+
+TEST_CASE("a wide format gives the values of a conversion, and its largest value beyond it") {
+    std::vector<float> x = values();
+    x[1] = std::numeric_limits<float>::max();
+    x[2] = std::numeric_limits<float>::denorm_min();
+    x[3] = 0x1.8p-149f + 0x1p-133f;
+    x[4] = 65519.0f;
+    x[5] = -65520.0f;
+    for (const format::element_format& f : format::wide_formats) {
+        CAPTURE(f.name);
+        const float most = format::decode(f, f.max_code());
+        std::vector<float> d = x;
+        format::round_to_wide(f.name, d);
+        expected e;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const bool infinite = std::isinf(d[i]);
+            e.add(x[i], infinite ? std::copysign(most, x[i]) : d[i], most, infinite);
+        }
+        compare(stats_under(std::string(f.name), x), e);
+        CHECK((e.error2 == 0) == (f.name == "f32"));
+        CHECK((e.clamp > 0) == (f.name == "f16" || f.name == "bf16"));
+    }
+}
+
+TEST_CASE("without blocks NaN and Inf affect no other element") {
+    std::vector<float> x(rows * cols, 1.0f);
+    x[10] = std::numeric_limits<float>::quiet_NaN();
+    x[11] = -std::numeric_limits<float>::infinity();
+    for (const char* recipe : {"e4m3", "e4m3:scale=tensor", "bf16", "f32", "int8"}) {
+        const block::segment_stats s = stats_under(recipe, x);
+        CAPTURE(recipe);
+        CHECK(s.count.nan == 1);
+        CHECK(s.count.inf == 1);
+        CHECK(s.count.poisoned == 0);
+        CHECK(s.count.nonzero == rows * cols - 2);
+        CHECK(s.max_error == 0);
+    }
+}
