@@ -280,7 +280,7 @@ class progress_line {
 report::document document_of(const std::vector<report::record>& rows,
                              const std::vector<std::string>& notes) {
     report::document d;
-    d.title = "Trainings";
+    d.title = "Training runs";
     d.head = pages::document_head("mx.train/1");
     d.results = rows;
     report::section s;
@@ -393,7 +393,7 @@ int show_cost(const train_options& o) {
                                             static_cast<std::uint64_t>(threads));
     const auto floor = model->loss_floor();
     report::document d;
-    d.title = "A training, before it begins";
+    d.title = "A training run, before it begins";
     d.head = pages::document_head("mx.training_cost/1");
     d.results = std::vector<report::record>{
         report::written(cost_members, {r, runs, cost, floor, step, rounds})};
@@ -529,7 +529,7 @@ void declare_precision(parser& cmd, train_options& o) {
 
 report::document_schema training_cost_schema() {
     return report::document_schema("mx.training_cost/1", "mx train --dry-run",
-                                   "What a training would take.")
+                                   "What a training run would take.")
         .member({"results", "[#cost]", "one"})
         .define("cost", cost_members);
 }
