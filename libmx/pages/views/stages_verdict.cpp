@@ -114,9 +114,9 @@ std::string descent(const std::vector<stage_result>& results) {
     if (worst == nullptr) return {};
     const double cosine = std::clamp(*worst->errors.total.cosine(), -1.0, 1.0);
     std::string s = fmt::format(
-        "- Gradients deviate by at most {:.3g} degrees from the exact ones ({}, zeta {:.3g})",
+        "- Gradients deviate by at most {:.3g} degrees from the exact ones: {}, zeta {:.3g}",
         std::acos(cosine) * 180 / std::numbers::pi, named(*worst), worst->zeta().value_or(0));
-    return s + (cosine > 0 ? "." : ": a step may increase the loss.");
+    return s + (cosine > 0 ? "." : "; a step may increase the loss.");
 }
 
 double distance(const stage_result& r) { return std::abs(r.errors.total.gain().value_or(1) - 1); }

@@ -42,8 +42,8 @@ void say_overhead(const study& s, std::vector<std::string>& words) {
         if (of_mixed == nullptr || of_narrow == nullptr) continue;
         const double more = 1 / of_mixed->speedup - 1 / of_narrow->speedup;
         words.push_back(fmt::format(
-            "Rates alone would give {} for {}, as for {}, because FP6 is as fast as FP4 in it; "
-            "the published {} needs an overhead of {:.1f} % of the bf16 step, perhaps from "
+            "Rates alone would give {:.2f} for {}, as for {}, because FP6 is as fast as FP4 in it; "
+            "the given {:.2f} needs an overhead of {:.1f} % of the bf16 step, perhaps from "
             "quantizing each tensor twice.",
             of_narrow->speedup, c.name, narrow->name, of_mixed->speedup, 100 * more));
     }
