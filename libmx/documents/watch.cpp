@@ -117,8 +117,9 @@ std::string words_of(const analysis::gate_rule& rule, const record& r, double fi
     }
     if (rule.metric == "rises_into_zone") {
         return fmt::format(
-            "its block maxima rise toward the clamp zone, {:.3f} octaves before it in the mean: "
-            "there {}",
+            "its block maxima rise toward the clamp zone: on average {:.3f} octaves below it, and "
+            "in "
+            "it {}",
             -report::number_of(r, distance_member).value_or(0), when_of(r));
     }
     if (rule.metric == "falls_into_zone") {

@@ -286,7 +286,7 @@ constexpr std::array head_members = std::to_array<report::declared<study_head>>(
     {"request", "{string}", "of every run, but for seed and precision: options of mx train",
      [](auto& h) { return request_of(h.plan); }},
     {"seeds", "[count]", "", [](auto& h) { return report::value(report::to_list(h.plan.seeds)); }},
-    {"runs", "count", "trainings in all", [](auto& h) { return h.found.trained; }},
+    {"runs", "count", "training runs in all", [](auto& h) { return h.found.trained; }},
     {"measure", "gap|steps", "what configurations are measured by",
      [](auto& h) { return h.plan.of->measure == yardstick::gap ? "gap" : "steps"; }},
     {"published", "string", "what the published figures are; may be empty",

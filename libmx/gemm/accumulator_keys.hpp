@@ -56,9 +56,9 @@ inline constexpr std::array subnormal_words{
     policy_word{subnormal_alignment::leading_bit, "leading-bit", "at their leading bit"},
 };
 inline constexpr std::array entry_words{
-    policy_word{entry::term, "term", "as one more term of the step"},
+    policy_word{entry::term, "term", "aligned and added with the products"},
     policy_word{entry::afterwards, "afterwards", "added to the instruction's result"},
-    policy_word{entry::ignored, "ignored", "not at all"},
+    policy_word{entry::ignored, "ignored", "dropped"},
 };
 inline constexpr std::array evidence_words{
     policy_word{evidence::definition, "definition", "no model of hardware"},

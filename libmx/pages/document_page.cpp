@@ -396,11 +396,7 @@ std::vector<section> gemm_sections_of(const document_parts& d) {
 }
 
 std::vector<section> changes_sections_of(const document_parts& d) {
-    std::vector<section> sections = changes_sections(d.results, d.tail, false);
-    // The verdict is last on a terminal and first on a page.
-    const auto verdict = std::ranges::find(sections, verdict_heading, &section::heading);
-    if (verdict != sections.end()) std::rotate(sections.begin(), verdict, verdict + 1);
-    return sections;
+    return changes_sections(d.results, d.tail, false);
 }
 
 std::vector<section> placement_sections_of(const document_parts& d) {
@@ -424,10 +420,10 @@ constexpr std::array page_rows{
     page_row{"mx.eval/1", "A model under recipes", eval_sections},
     page_row{"mx.layer/1", "Products of a linear layer in training", stages_sections_of},
     page_row{"mx.gemm/1", "A matrix product as matrix units compute it", gemm_sections_of},
-    page_row{"mx.runs/1", "Trainings compared", runs_sections},
+    page_row{"mx.runs/1", "Training runs compared", runs_sections},
     page_row{"mx.fit/1", "A scaling law", fit_sections},
     page_row{"mx.project/1", "A training step, projected", project_sections},
-    page_row{"mx.study/1", "A study of trainings", study_sections},
+    page_row{"mx.study/1", "A study of training runs", study_sections},
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/pages/document_parts.hpp"
 
+#include <algorithm>
+
 namespace mx::pages {
 
 std::vector<report::record> records_in(const report::record& of, std::string_view name) {
@@ -15,11 +17,12 @@ std::vector<report::record> records_in(const report::record& of, std::string_vie
 
 void add_verdict(report::document& d, std::string_view heading) {
     report::list lines;
-    for (const report::section& s : d.sections) {
-        if (s.heading != heading) continue;
-        for (const std::string& note : s.notes) {
+    const auto at = std::ranges::find(d.sections, heading, &report::section::heading);
+    if (at != d.sections.end()) {
+        for (const std::string& note : at->notes) {
             lines.emplace_back(note.rfind("- ", 0) == 0 ? note.substr(2) : note);
         }
+        std::rotate(d.sections.begin(), at, at + 1);
     }
     d.tail.emplace_back("verdict", std::move(lines));
 }

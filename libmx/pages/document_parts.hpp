@@ -21,8 +21,8 @@ struct document_parts {
 /// The records of a member that is a list; empty if there is no such list.
 std::vector<report::record> records_in(const report::record& of, std::string_view name);
 
-/// The member `verdict` of a document's tail: the lines of the command's verdict and their
-/// `heading`.
+/// Moves the section of this heading to the front, and repeats its lines in the member `verdict` of
+/// the document's tail.
 inline constexpr const char* verdict_heading = "Verdict";
 void add_verdict(report::document& d, std::string_view heading = verdict_heading);
 /// The section with these lines.

@@ -51,7 +51,7 @@ code=0
 rm rise/step200.safetensors
 MX_WATCH_STEP=left "$mx" watch rise --once --log rise.jsonl --prometheus rise.prom -q \
     --exec 'env | grep ^MX_WATCH >said; cat >line' 2>err && fail "rise: exit code 0"
-grep -q 'rise toward the clamp zone, 0.107 octaves before it in the mean: there in about 1296 steps (near step 2896)' err ||
+grep -q 'rise toward the clamp zone: on average 0.107 octaves below it, and in it in about 1296 steps (near step 2896)' err ||
     fail "rise: $(cat err)"
 grep -qx 'MX_WATCH_CHECKPOINT=step1600.safetensors' said || fail "$(cat said)"
 grep -qx 'MX_WATCH_STEP=1600' said || fail "$(cat said)"

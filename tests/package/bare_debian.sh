@@ -13,9 +13,9 @@ debian_root "$root" bookworm git,ca-certificates
 
 rm -rf "$root/root/mx"
 git -C "$repository" bundle create -q "$root/root/mx.bundle" HEAD
-# The commands are the first two code blocks of the README.
+# The commands are the first two blocks of sh in the README.
 git -C "$repository" show HEAD:README.md |
-    awk '/^```/ { inside = !inside; blocks += inside; next } inside && blocks <= 2' \
+    awk '/^```/ { inside = /^```sh/; blocks += inside; next } inside && blocks <= 2' \
         >"$root/root/commands"
 cat >"$root/root/run.sh" <<'END'
 cd /root

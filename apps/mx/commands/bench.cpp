@@ -221,7 +221,7 @@ void declare_products(parser& cmd, bench_options& o) {
 }
 
 void declare_trainings(parser& cmd, bench_options& o) {
-    cmd.group("Trainings");
+    cmd.group("Training runs");
     option* trainings = cmd.add_flag("--train", o.trainings,
                                      "measure steps of 'mx train proxy' and their products");
     for (const char* name :

@@ -13,7 +13,7 @@ report::document training_bench_document(const std::vector<bench::training_rate>
     d.head = pages::document_head("mx.bench/1");
     report::section s;
     s.heading = tokens ? "Evaluations of a model, and a product"
-                       : "Trainings of the proxy, and their products";
+                       : "Training runs of the proxy, and their products";
     s.columns = {{"what", "what"},
                  {"multiply_adds_per_second", "G multiply-\nadds/s", cell::fixed, 2},
                  {each, tokens ? "tokens/s" : "steps/s", cell::significant, 4},

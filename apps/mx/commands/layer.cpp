@@ -123,12 +123,12 @@ class dump_study {
             "operands quantized once, under the first transform; --json has the other transforms, "
             "sources and models.");
         report::section verdict{.heading = "Verdict", .notes = worst_layers()};
-        d.sections = {std::move(table_), std::move(verdict)};
+        d.sections = {std::move(verdict), std::move(table_)};
         return d;
     }
 
   private:
-    // For each stage, the layer that loses most.
+    // For each product, the layer with the largest error.
     std::vector<std::string> worst_layers() const {
         std::vector<std::string> notes;
         for (const products::stage_row& row : stage_rows) {
@@ -141,8 +141,9 @@ class dump_study {
                 most = *error;
             }
             if (worst == nullptr) continue;
-            notes.push_back(fmt::format("- {} loses most in {}: {:.3g} of |{}|.", row.title,
-                                        report::text_of(*worst, "layer"), most, row.result));
+            notes.push_back(fmt::format("- {} has its largest error in {}: {:.3g} of |{}|.",
+                                        row.title, report::text_of(*worst, "layer"), most,
+                                        row.result));
         }
         return notes;
     }
@@ -284,8 +285,9 @@ runner declare_layer(parser& cmd) {
         "Measures the effect of quantization on the three products of a linear layer in training: "
         "Fprop (Y = X W^T), Dgrad (dX = dY W) and Wgrad (dW = dY^T X). Each operand is quantized "
         "along the axis that its product sums over, from the tensor and from a copy that was "
-        "quantized along the other axis, without and with rotations. Reports which stage loses "
-        "most, how much of the error is bias, and whether rotations help. It trains nothing; mx "
+        "quantized along the other axis, without and with rotations. Reports which product has "
+        "the largest error, how much of the error is bias, and whether rotations help. It trains "
+        "nothing; mx "
         "study stages measures the cost of each stage in loss and in steps.");
     cmd.examples(
         "mx layer run/dump-000100.safetensors -r nvfp4\n"

@@ -254,7 +254,7 @@ std::vector<record> across_records(const std::vector<run_group>& groups) {
 }
 
 // The summary of a group compared with the first one.
-std::string verdict_of(const record& r, const run_group& first) {
+std::string verdict_of(const record& r, const run_group& first, std::size_t comparisons) {
     const auto number = [&](const char* name) { return report::number_of(r, name); };
     const std::string name = report::text_of(r, "group");
     std::string text =
@@ -266,13 +266,16 @@ std::string verdict_of(const record& r, const run_group& first) {
     const double before = lab::survival_of(lives).back().share;
     const bool fewer = *number("survival") > before;
     const bool same = *number("survival") == before;
-    return text + fmt::format("; {} than under {}, {} (log-rank p = {:.2g})",
-                              same    ? "no other share"
-                              : fewer ? "fewer"
-                                      : "more",
+    // With several comparisons, a p-value below 0.05 / their number (Bonferroni) is significant.
+    const auto all = static_cast<double>(comparisons);
+    return text + fmt::format("; {} under {}, {} (log-rank p = {:.2g}{})",
+                              same    ? "the same share as"
+                              : fewer ? "fewer than"
+                                      : "more than",
                               first.name,
-                              *p < 0.05 ? "more than chance explains" : "which chance may explain",
-                              *p);
+                              *p * all < 0.05 ? "a significant difference" : "which can be chance",
+                              *p,
+                              comparisons < 2 ? "" : fmt::format(", {} comparisons", comparisons));
 }
 
 // The maximum of the losses in each of a few intervals of steps, so that no spike is lost.
@@ -311,7 +314,7 @@ int run_runs(const runs_options& o) {
     const std::vector<run_group> groups = groups_of(runs);
 
     report::document d;
-    d.title = "Trainings compared";
+    d.title = "Training runs compared";
     d.head = pages::document_head("mx.runs/1");
     d.head.emplace_back("rule", record{{"factor", real(rule.factor)},
                                        {"window", integer(rule.window)},
@@ -319,7 +322,7 @@ int run_runs(const runs_options& o) {
     report::section verdict{.heading = pages::verdict_heading};
     for (const run_group& g : groups) {
         const record row = group_record(g, groups.front());
-        verdict.notes.push_back(verdict_of(row, groups.front()));
+        verdict.notes.push_back(verdict_of(row, groups.front(), groups.size() - 1));
         d.results.push_back(row);
     }
     report::list list;

@@ -63,7 +63,8 @@ experiments::sized sized_of(const study_options& o, const experiments::study& s)
 // A description of the sizes.
 std::string sizes_text(const experiments::study_plan& plan, std::size_t runs) {
     return fmt::format(
-        "{} trainings of {} steps ({} settings by {} seeds): {:.3g} minutes of {:.0f} cores under "
+        "{} training runs of {} steps ({} settings by {} seeds): {:.3g} minutes of {:.0f} cores "
+        "under "
         "the model of cost ({:.0f} GFLOP/s and {:.2f} G quantized elements/s a core)",
         runs * plan.seeds.size(), plan.request.steps, runs, plan.seeds.size(),
         experiments::cost_of(plan.request) * static_cast<double>(runs * plan.seeds.size()) /

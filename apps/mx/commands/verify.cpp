@@ -348,7 +348,8 @@ runner declare_verify(parser& cmd) {
         "tensor that the file declares as contract, bit for bit. NaNs are one class (of matrix "
         "instructions their bits count as well); +0 and -0 differ. Where a recording of a matrix "
         "instruction differs, or nothing models it, the model that fits best is named, and --json "
-        "has the operands. Recorded trainings are replayed, and held to bounds. Exit code 0 when "
+        "has the operands. Recorded training runs are replayed, and held to bounds. Exit code 0 "
+        "when "
         "all is equal, 1 when anything differs. Without files it checks this build on this "
         "machine: every backend against the portable reference, under recipes of every preset, "
         "rule, rounding and dialect, over a seeded sample of blocks that are hard to quantize. " +

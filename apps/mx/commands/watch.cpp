@@ -77,6 +77,18 @@ documents::opened_dump open_dump(const std::string& path) {
     return {{model, &model->reader()}, model->files()};
 }
 
+// "2 norms", or "2 tensors" if some have another role.
+std::string checked_in(const report::record& line) {
+    std::set<std::string> tensors;
+    bool norms = true;
+    for (const report::value& v : *report::member<report::list>(line, "results")) {
+        const auto& r = std::get<report::record>(v);
+        tensors.insert(report::text_of(r, "tensor"));
+        norms = norms && report::text_of(r, "role") == "norm";
+    }
+    return report::plural(tensors.size(), norms ? "norm" : "tensor");
+}
+
 class watch_run {
   public:
     explicit watch_run(const watch_command& o)
@@ -208,11 +220,9 @@ class watch_run {
         put_prometheus(name, line);
         const auto& warnings = *report::member<report::list>(line, "warnings");
         if (!options_.run.quiet && options_.log != "-") {
-            print(fmt::format(
-                "{}: {} of tensors under recipes, {}\n", base::printable(name),
-                report::plural(report::member<report::list>(line, "results")->size(), "result"),
-                warnings.empty() ? "no rule is broken"
-                                 : report::plural(warnings.size(), "warning")));
+            print(
+                fmt::format("{}: {} checked, {}\n", base::printable(name), checked_in(line),
+                            warnings.empty() ? "ok" : report::plural(warnings.size(), "warning")));
         }
         finish_stdout();
         for (std::size_t i = 0; i < std::min(warnings_shown, warnings.size()); ++i) {
@@ -276,8 +286,8 @@ runner declare_watch(parser& cmd) {
     const auto o = std::make_shared<watch_command>();
     cmd.group("Input");
     cmd.add_option("DIR|FILE", o->paths,
-                   "a directory whose checkpoints are awaited; or checkpoints, which are gone "
-                   "through once, in the order of the numbers in their names")
+                   "a directory, whose checkpoints are checked as they appear; or checkpoints, "
+                   "which are checked once, in the order of the numbers in their names")
         ->required();
     cmd.add_option("--match GLOB", o->names,
                    "of a directory, only checkpoints whose name matches; repeatable");
@@ -289,7 +299,7 @@ runner declare_watch(parser& cmd) {
     cmd.add_option("-r,--recipe RECIPE", o->options.recipes,
                    "what the training quantizes to (mxfp8:scale=floor); repeatable");
     cmd.add_option("--every TIME", o->every,
-                   "between two looks at the directory: 30s, 5m, 1h (60s)");
+                   "between two checks of the directory: 30s, 5m, 1h (60s)");
     cmd.add_flag("--once", o->once, "take what is complete now, and end");
     cmd.add_option("--until STEP", o->until, "end after a checkpoint of this step or a later one");
     cmd.group("Rules");
@@ -315,16 +325,13 @@ runner declare_watch(parser& cmd) {
         ->file_name();
     declare_run(cmd, o->run);
     cmd.description(
-        "Watches the checkpoints of a training: waits until each is complete, measures the norm "
-        "gains of it as mx cluster does, compares it with the one before as mx diff does, and "
-        "warns "
-        "before blocks clamp: when blocks saturate, when the maxima of three checkpoints rise "
-        "toward "
-        "where the recipe clamps, and when block maxima are about to fall through a power of two. "
-        "A warning names the tensor, the step it is expected at and the cheapest remedy. It ends "
-        "with "
-        "exit code 1 when a rule is broken, after all checkpoints that are there, or with --exec "
-        "runs a command and goes on.");
+        "Checks the checkpoints of a training run: waits until each is complete, measures its norm "
+        "gains as mx cluster does, compares it with the one before as mx diff does, and warns if "
+        "blocks saturate, if the maxima of three checkpoints rise toward where the recipe clamps, "
+        "and if block maxima are about to fall through a power of two. A warning names the tensor, "
+        "the step at which it is expected, and the cheapest remedy. It ends with exit code 1 when "
+        "a rule is broken, after all checkpoints that are there, or with --exec runs a command and "
+        "continues.");
     cmd.examples(
         "mx watch run/ --log watch.jsonl\n"
         "mx watch run/ -r mxfp8:scale=rceil --every 5m --prometheus /var/lib/node/mx.prom\n"

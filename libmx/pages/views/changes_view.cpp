@@ -144,9 +144,9 @@ std::vector<report::section> changes_sections(const report::record_list& results
         verdict.notes = {fmt::format("No figure of {} differs{}.", plural(results.size(), "result"),
                                      left_out.rows.empty() ? "" : "; others were left out")};
     }
+    sections.push_back(std::move(verdict));
     if (!changed.rows.empty()) sections.push_back(std::move(changed));
     if (!left_out.rows.empty()) sections.push_back(std::move(left_out));
-    sections.push_back(std::move(verdict));
     return sections;
 }
 

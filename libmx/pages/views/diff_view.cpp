@@ -313,16 +313,12 @@ std::vector<report::section> diff_sections(const diff::diff_result& d,
             {.heading = "No tensor to compare: none is in all dumps with the same shape"});
     } else {
         const std::size_t recipes = std::max<std::size_t>(1, counts_of(d.summary).size());
+        sections.push_back(verdict_section(d, series));
         if (!d.findings.empty()) sections.push_back(finding_section(d, labels, all));
         sections.push_back(tensor_section(d, labels.text.size() - 1, recipes, all));
         sections.push_back(summary_section(d, series));
-        sections.push_back(verdict_section(d, series));
     }
-    if (!d.left_out.empty()) {
-        // Before the verdict, which belongs at the end.
-        const bool verdict = !d.identical && !d.results.empty();
-        sections.insert(sections.end() - (verdict ? 1 : 0), left_out_of(d));
-    }
+    if (!d.left_out.empty()) sections.push_back(left_out_of(d));
     return sections;
 }
 

@@ -92,7 +92,7 @@ report::section rule_section(const report::list& rules, const gate::gate_verdict
         .columns = {{"rule", "rule"},
                     {"checked", "results\nchecked", cell::integer},
                     {"broken", "broken\nby", cell::integer},
-                    {"undefined", "of these\nundefined", cell::integer},
+                    {"undefined", "\nundefined", cell::integer},
                     {"verdict", "verdict"}}};
     for (std::size_t i = 0; i < rules.size(); ++i) {
         report::record row = std::get<report::record>(rules[i]);
@@ -155,12 +155,11 @@ report::section verdict_section(const std::vector<analysis::gate_rule>& rules,
         why.push_back(fmt::format("- {}: {}.", rules[i].text, gate_problem(verdict.rules[i])));
     }
     if (failed == 0) {
-        s.notes.push_back(fmt::format("{} {} over {}.", plural(rules.size(), "rule"),
+        s.notes.push_back(fmt::format("PASSED: {} {} over {}.", plural(rules.size(), "rule"),
                                       rules.size() == 1 ? "holds" : "hold", scope_of(verdict)));
         return s;
     }
-    s.notes.push_back(fmt::format("{} of {} {} not hold.", failed, plural(rules.size(), "rule"),
-                                  failed == 1 ? "does" : "do"));
+    s.notes.push_back(fmt::format("FAILED: {} of {}.", failed, plural(rules.size(), "rule")));
     s.notes.insert(s.notes.end(), why.begin(), why.end());
     return s;
 }
@@ -201,9 +200,9 @@ report::document gate_document(const std::vector<analysis::gate_rule>& rules,
     for (const gate::breach& b : verdict.breaches) {
         d.results.push_back(report::written(breach_members, {rules[b.rule], b}));
     }
+    d.sections.push_back(verdict_section(rules, verdict));
     d.sections.push_back(rule_section(list, verdict));
     if (!d.results.empty()) d.sections.push_back(breach_section(d.results, verdict, top));
-    d.sections.push_back(verdict_section(rules, verdict));
     d.head.emplace_back("rules", std::move(list));
     return d;
 }

@@ -90,9 +90,8 @@ report::section model_section(const products::gemm_study& s) {
 }
 
 report::section ulp_section(const products::gemm_study& s) {
-    report::section t{
-        .heading = "Elements by distance from the exact sum, in float32 neighbours, %",
-        .columns = {{"model", "model"}}};
+    report::section t{.heading = "Error of summing in ulps of float32, % of the elements",
+                      .columns = {{"model", "model"}}};
     for (const ulp_column& c : ulp_columns) t.columns.push_back({c.field, c.title, cell::share});
     t.columns.push_back({"max_ulp", "most", cell::integer});
     for (const products::model_product& p : s.products) {
@@ -151,14 +150,13 @@ report::section verdict_section(const products::gemm_study& s) {
     for (const products::model_product& p : s.products) {
         const double error = p.errors.total.nrmse().value_or(0);
         const double summing = p.errors.accumulation.nrmse().value_or(0);
-        const std::string adds = summing > 0
-                                     ? fmt::format("summing alone accounts for {:.3g}", summing)
-                                     : std::string("summing adds nothing");
+        const std::string adds = summing > 0 ? fmt::format("summing alone gives {:.3g}", summing)
+                                             : std::string("summing is exact");
         t.notes.push_back(
             error > 0 ? fmt::format("- {}: the error is {:.3g} of the product ({} dB); {}.",
                                     gemm::to_string(p.model), error,
                                     report::fixed_text(base::decibels_of_root(error), 2), adds)
-                      : fmt::format("- {}: nothing is lost.", gemm::to_string(p.model)));
+                      : fmt::format("- {}: exact.", gemm::to_string(p.model)));
     }
     const products::model_difference* most = nullptr;
     for (const products::model_difference& d : s.differences) {
@@ -169,7 +167,7 @@ report::section verdict_section(const products::gemm_study& s) {
     } else if (most != nullptr) {
         const report::record r = products::difference_record(s, *most);
         t.notes.push_back(fmt::format(
-            "- {} and {} differ most: in {} % of the elements, by {} float32 neighbours at most.",
+            "- {} and {} differ most: in {} % of the elements, by at most {} ulps of float32.",
             report::text_of(r, "model"), report::text_of(r, "other"),
             report::percent_text(report::number_of(r, "differing_share").value_or(0)),
             report::grouped(report::whole(report::number_of(r, "max_ulp").value_or(0)))));
@@ -181,11 +179,10 @@ report::section verdict_section(const products::gemm_study& s) {
 
 std::vector<report::section> gemm_sections(const products::gemm_study& s,
                                            const std::vector<report::record>& operands) {
-    std::vector<report::section> sections{operand_section(s, operands), model_section(s),
-                                          ulp_section(s)};
+    std::vector<report::section> sections{verdict_section(s), operand_section(s, operands),
+                                          model_section(s), ulp_section(s)};
     if (!s.differences.empty()) sections.push_back(difference_section(s));
     if (!s.growth.empty()) sections.push_back(growth_section(s));
-    put(sections, verdict_section(s));
     return sections;
 }
 

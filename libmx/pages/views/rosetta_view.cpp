@@ -127,11 +127,11 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
     std::size_t sets = 0;
     for (std::size_t i = 0; i < k.first.size(); ++i) sets += k.values_of[i] == i ? 1u : 0u;
     report::section who{
-        .heading = fmt::format(
-            "{} recipes of {} in blocks of {}x{}: {}, {} of values in {} blocks", n,
-            recipes.front().element->name, recipes.front().block.rows, recipes.front().block.cols,
-            report::plural(k.first.size(), "encoding"), report::plural(sets, "set"),
-            report::grouped(static_cast<std::int64_t>(c.blocks))),
+        .heading = fmt::format("{} recipes of {} in blocks of {}x{}: {} of values, {} of {} blocks",
+                               n, recipes.front().element->name, recipes.front().block.rows,
+                               recipes.front().block.cols, report::plural(sets, "distinct set"),
+                               report::plural(k.first.size(), "encoding"),
+                               report::grouped(static_cast<std::int64_t>(c.blocks))),
         .columns = {{"row", "", cell::integer},
                     {"scales", "scales\nof", cell::integer},
                     {"values", "values\nof", cell::integer},
@@ -173,13 +173,11 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
                     base::joined(k.labels[i], ", "));
         }
     }
-    who.notes = {
-        "R-MSE over the elements to which this recipe and the first one (the first: and "
-        "the second) give a finite scale."};
+    who.notes = {"R-MSE: over elements with a finite scale in both recipes compared."};
     if (regret) {
         who.notes.push_back(
             "Regret: the share of the squared error that the best scale of every block (ocp "
-            "search) would save, %, over the elements to which both give a finite scale.");
+            "search) would save.");
     }
     std::vector<report::section> sections{who};
     if (k.first.size() < 2) {
@@ -201,7 +199,7 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
     add_matrix(
         sections, "Elements whose codes differ, %", cell::share, 2, all_classes, true,
         [&](std::size_t a, std::size_t b) { return share(pair(a, b).codes_differ, c.elements); },
-        {"+0 and -0 are different codes of one value: see the column of values."});
+        {"+0 and -0 are different codes of one value."});
     add_matrix(sections,
                "R-MSE of the row's codes read with the column's scales, over the row's own",
                cell::significant, 3, scale_classes, false,
@@ -218,17 +216,23 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
 
 namespace {
 
-// One recipe over several tensors.
+// Recipes with the same evidence over several tensors.
 struct verdict_line {
     std::vector<std::string> labels;
+    std::vector<const codec::recipe*> recipes;
     std::uint64_t excluded = 0, scales_differ = 0, codes_differ = 0;
     std::uint64_t tensor_scales_differ = 0;
     std::string first;     // tensor and block
-    std::string unlikely;  // "3 in 0 blocks instead of 54 or more"; empty if nothing is rare
+    std::string unlikely;  // "at least 54 blocks with maximum 3; there are 0"; empty: not rare
     bool same_evidence(const verdict_line& o) const {
         return excluded == o.excluded && scales_differ == o.scales_differ &&
                codes_differ == o.codes_differ && first == o.first && unlikely == o.unlikely &&
                tensor_scales_differ == o.tensor_scales_differ;
+    }
+    bool same_blocks() const { return scales_differ == 0 && codes_differ == 0; }
+    const char* word(bool compared) const {
+        if (compared && same_blocks()) return tensor_scales_differ == 0 ? "exact" : "same blocks";
+        return excluded > 0 ? "excluded" : unlikely.empty() ? "fits" : "unlikely";
     }
 };
 
@@ -246,9 +250,9 @@ std::string rarity(const format::element_format& f,
                    const std::vector<rosetta::top_frequency>& tops) {
     const rosetta::top_frequency* rare = rosetta::evidence_against(tops);
     if (rare == nullptr) return {};
-    return fmt::format("{} in {} instead of {} or more", rosetta::value_of_top(f, *rare),
-                       report::plural(rare->found, "block"),
-                       report::grouped(report::whole(rare->least)));
+    return fmt::format("at least {} blocks with maximum {}; there are {}",
+                       report::grouped(report::whole(rare->least)), rosetta::value_of_top(f, *rare),
+                       report::grouped(static_cast<std::int64_t>(rare->found)));
 }
 
 // Tensors of one element format, block shape and list of recipes.
@@ -300,8 +304,82 @@ std::string largest_scales(const std::vector<const rosetta::origin_result*>& res
                                        value(least), value(most));
 }
 
-report::section verdict_of(const std::string& kind,
-                           const std::vector<const rosetta::origin_result*>& results) {
+// "floor, even"; scale rules of the lines with this word that are not in `seen`, to which they are
+// added.
+std::string rules_of(const std::vector<verdict_line>& lines, std::string_view word,
+                     std::set<std::string>& seen) {
+    std::vector<std::string> rules;
+    for (const verdict_line& l : lines) {
+        if (l.word(false) != word) continue;
+        for (const codec::recipe* r : l.recipes) {
+            if (seen.emplace(r->rule->name).second) rules.emplace_back(r->rule->name);
+        }
+    }
+    return base::joined(rules, ", ");
+}
+
+// Who made the tensors, in one sentence; with the original from their bytes.
+std::string origin_sentence(const std::vector<verdict_line>& lines,
+                            const std::vector<const rosetta::origin_result*>& results) {
+    const bool compared = results.front()->compared;
+    std::vector<std::string> exact, same_blocks;
+    std::set<std::string_view> dialects;
+    std::size_t fits = 0;
+    const verdict_line* nearest = &lines.front();
+    for (const verdict_line& l : lines) {
+        const std::string_view word = l.word(compared);
+        auto& to = word == "exact" ? exact : same_blocks;
+        if (word == "exact" || word == "same blocks") {
+            to.insert(to.end(), l.labels.begin(), l.labels.end());
+        }
+        if (std::tie(l.scales_differ, l.codes_differ) <
+            std::tie(nearest->scales_differ, nearest->codes_differ)) {
+            nearest = &l;
+        }
+        if (word != "fits") continue;
+        fits += l.recipes.size();
+        for (const codec::recipe* r : l.recipes) dialects.insert(r->by->name);
+    }
+    const auto number = [](std::uint64_t n) {
+        return report::grouped(static_cast<std::int64_t>(n));
+    };
+    if (!exact.empty()) return "exactly the bytes of " + base::joined(exact, ", ") + ".";
+    if (!same_blocks.empty()) {
+        return "the bytes of " + base::joined(same_blocks, ", ") +
+               " under the file's tensor scales, some of which are not their own.";
+    }
+    if (compared) {
+        std::string text = fmt::format(
+            "none of these recipes gives these bytes; the nearest is {}: {} scales and {} codes "
+            "differ.",
+            nearest->labels.front(), number(nearest->scales_differ), number(nearest->codes_differ));
+        const auto swizzled = std::ranges::count_if(
+            results, [](const rosetta::origin_result* r) { return r->tensor.fits_swizzled; });
+        if (swizzled > 0) {
+            text +=
+                fmt::format(" The scales of {} fit the 128x4 order, too: try it with --swizzled.",
+                            report::plural(swizzled, "tensor"));
+        }
+        return text;
+    }
+    std::set<std::string> seen;
+    const std::string fitting = rules_of(lines, "fits", seen);
+    std::string text =
+        fitting.empty()
+            ? "none of these recipes fits every block without being unlikely"
+            : fmt::format("every block fits {} ({} of {})", fitting, report::plural(fits, "recipe"),
+                          report::plural(dialects.size(), "dialect"));
+    for (const char* word : {"unlikely", "excluded"}) {
+        const std::string rules = rules_of(lines, word, seen);
+        if (!rules.empty()) text += fmt::format("; {}: {}", word, rules);
+    }
+    return text + ".";
+}
+
+// The table of one kind; its sentence goes to `verdict`.
+report::section origin_section(const std::string& kind,
+                               const std::vector<const rosetta::origin_result*>& results,
+                               report::section& verdict) {
     const rosetta::origin_result& any = *results.front();
     std::vector<codec::recipe> recipes;
     for (const rosetta::origin_row& row : any.rows) recipes.push_back(row.recipe);
@@ -318,6 +396,7 @@ report::section verdict_of(const std::string& kind,
     for (std::size_t i = 0; i < recipes.size(); ++i) {
         verdict_line l;
         l.labels.push_back(labels[i]);
+        l.recipes.push_back(&recipes[i]);
         std::vector<rosetta::top_frequency> tops;
         for (const rosetta::origin_result* r : results) {
             const rosetta::origin_row& row = r->rows[i];
@@ -337,6 +416,7 @@ report::section verdict_of(const std::string& kind,
             lines.push_back(std::move(l));
         } else {
             twin->labels.push_back(labels[i]);
+            twin->recipes.push_back(&recipes[i]);
         }
     }
     std::ranges::stable_sort(lines, [](const auto& a, const auto& b) {
@@ -346,25 +426,25 @@ report::section verdict_of(const std::string& kind,
                                                            b.codes_differ, b.tensor_scales_differ);
     });
 
-    report::section s{.heading = fmt::format("{} {} of {}", results.size(),
-                                             results.size() == 1 ? "tensor" : "tensors", kind),
+    const std::string what =
+        fmt::format("{} of {}", report::plural(results.size(), "tensor"), kind);
+    report::section s{.heading = what,
                       .columns = {{"recipes", "dialect, rule and rounding"},
+                                  {"verdict", "verdict"},
                                   {"excluded", "excluding\nblocks", cell::integer},
                                   {"rate", "%", cell::share}}};
-    const bool outer = any.compared && std::ranges::any_of(results, [](const auto* r) {
-                           return r->tensor.outer.has_value();
-                       });
     if (any.compared) {
         s.columns.push_back({"scales", "scales\ndiffer", cell::integer});
         s.columns.push_back({"codes", "codes\ndiffer", cell::integer});
     }
-    if (outer) {
-        s.columns.push_back({"tensor_scales", "tensor scales\ndiffer", cell::integer});
+    if (any.compared &&
+        std::ranges::any_of(results, [](const auto* r) { return r->tensor.outer.has_value(); })) {
+        s.columns.push_back({"tensor_scales", "other\ntensor\nscale", cell::integer});
     }
-    s.columns.push_back({"first", "the first\nof them", cell::name});
-    std::vector<std::string> possible, identical, same_blocks;
+    if (lines.back().excluded > 0) s.columns.push_back({"first", "the first", cell::name});
     for (const verdict_line& l : lines) {
         report::record r{{"recipes", base::joined(l.labels, ", ")},
+                         {"verdict", text(l.word(any.compared))},
                          {"excluded", integer(l.excluded)},
                          {"rate", share(l.excluded, blocks)},
                          {"first", text(l.first)}};
@@ -374,13 +454,10 @@ report::section verdict_of(const std::string& kind,
             r.emplace_back("tensor_scales", integer(l.tensor_scales_differ));
         }
         s.rows.push_back(std::move(r));
-        if (l.excluded == 0 && l.unlikely.empty()) {
-            possible.insert(possible.end(), l.labels.begin(), l.labels.end());
-        }
-        if (any.compared && l.scales_differ == 0 && l.codes_differ == 0) {
-            auto& to = l.tensor_scales_differ == 0 ? identical : same_blocks;
-            to.insert(to.end(), l.labels.begin(), l.labels.end());
-        }
+    }
+    verdict.notes.push_back(fmt::format("- {}: {}", what, origin_sentence(lines, results)));
+    if (const std::string order = order_note(results); !order.empty()) {
+        verdict.notes.push_back("- " + order);
     }
     const auto number = [](std::uint64_t n) {
         return report::grouped(static_cast<std::int64_t>(n));
@@ -389,54 +466,28 @@ report::section verdict_of(const std::string& kind,
         "{} blocks, {} of zeros only, {} with a NaN scale, {} not judged for NaN codes. A block "
         "excludes a recipe if no maximum gives its scale and its largest code.",
         number(blocks), number(zero), number(nan_scales), number(unjudged)));
-    const bool rare =
-        std::ranges::any_of(lines, [](const verdict_line& l) { return !l.unlikely.empty(); });
-    if (!possible.empty()) {
-        s.notes.push_back(
-            "Recipes that can have made every block: " + base::joined(possible, ", ") + ".");
-    } else if (!rare) {
-        s.notes.push_back("None of these recipes can have produced every block.");
-    }
+    std::vector<std::pair<std::string, std::vector<std::string>>> rare;
     for (const verdict_line& l : lines) {
-        if (l.unlikely.empty()) continue;
-        s.notes.push_back(fmt::format("Possible, but unlikely: {}. The largest code is {}.",
-                                      base::joined(l.labels, ", "), l.unlikely));
+        if (std::string_view(l.word(any.compared)) != "unlikely") continue;
+        auto at = std::ranges::find(rare, l.unlikely, [](const auto& r) { return r.first; });
+        if (at == rare.end()) at = rare.insert(rare.end(), {l.unlikely, {}});
+        at->second.insert(at->second.end(), l.labels.begin(), l.labels.end());
     }
-    if (rare) {
+    for (const auto& [evidence, labels_of_it] : rare) {
         s.notes.push_back(
-            any.tensor.scale_format->is_number()
-                ? "Unlikely: the probability of so few blocks is below 1e-6 even with two thirds "
-                  "of "
-                  "the expected number, which is one block in 16: four-over-six takes each of its "
-                  "scales more often."
-                : "Unlikely: the probability of so few blocks is below 1e-6 even with two thirds "
-                  "of "
-                  "the expected number. That number follows from the neighbouring codes, for block "
-                  "maxima whose logarithms have a density with a single peak in every tensor.");
+            fmt::format("Unlikely: {} would give {}.", base::joined(labels_of_it, ", "), evidence));
+    }
+    if (!rare.empty()) {
+        s.notes.push_back(
+            std::string(
+                "So few have a probability below 1e-6, even with two thirds of that number") +
+            (any.tensor.scale_format->is_number()
+                 ? ", which is one block in 16: four-over-six takes each of its scales more often."
+                 : ". It follows from the neighbouring codes, for block maxima whose logarithms "
+                   "have a density with a single peak in every tensor."));
     }
     if (const std::string largest = largest_scales(results); !largest.empty()) {
         s.notes.push_back(largest);
-    }
-    if (const std::string order = order_note(results); !order.empty()) s.notes.push_back(order);
-    if (!same_blocks.empty()) {
-        s.notes.push_back(
-            "Recipes that give these bytes for the original under the file's tensor scales, some "
-            "of "
-            "which are not their own: " +
-            base::joined(same_blocks, ", ") + ".");
-    }
-    if (any.compared && identical.empty() && same_blocks.empty()) {
-        const auto fits = std::ranges::count_if(
-            results, [](const rosetta::origin_result* r) { return r->tensor.fits_swizzled; });
-        s.notes.push_back("None of these recipes gives these bytes for the original.");
-        if (fits > 0) {
-            s.notes.back() +=
-                fmt::format(" The scales of {} fit the 128x4 order, too: try it with --swizzled.",
-                            report::plural(fits, "tensor"));
-        }
-    } else if (any.compared && !identical.empty()) {
-        s.notes.push_back("Recipes that give exactly these bytes for the original: " +
-                          base::joined(identical, ", ") + ".");
     }
     return s;
 }
@@ -455,8 +506,10 @@ std::vector<report::section> origin_sections(const std::vector<rosetta::origin_r
             known->second.push_back(&r);
         }
     }
-    std::vector<report::section> sections;
-    for (const auto& [kind, of_kind] : kinds) sections.push_back(verdict_of(kind, of_kind));
+    std::vector<report::section> sections{{.heading = "Verdict"}};
+    for (const auto& [kind, of_kind] : kinds) {
+        sections.push_back(origin_section(kind, of_kind, sections.front()));
+    }
     return sections;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -23,10 +24,8 @@ using products::stage_row;
 constexpr double stands_out = 1.05;
 // Errors of one stage whose ratio is smaller count as the same.
 constexpr double same_within = 0.02;
-// A gain that differs from 1 by more is worth a warning: over the number of layers of common models
-// it exceeds a fifth.
+// Gains closer to 1 are not in the verdict.
 constexpr double notable_gain = 0.01;
-constexpr int layers = 24;
 
 const stage_row& row_of(const stage_result& r) { return products::stage_rows[r.stage]; }
 double error_of(const stage_result& r) { return r.errors.total.nrmse().value_or(0); }
@@ -51,17 +50,29 @@ result_list under(const std::vector<stage_result>& results, const std::string& t
     return found;
 }
 
-// "Fprop 0.81, Wgrad 1.04 (unsure)": the errors of `some` divided by those of the stages' first
-// results.
-std::string ratios(const result_list& some) {
+// "Fprop -41 %, Wgrad +4 % (not significant)": the errors of `some` compared with those of the
+// stages' first results.
+std::string changes(const result_list& some) {
     std::vector<std::string> words;
     for (const stage_result* r : some) {
         if (!r->over_first) continue;
-        const bool unsure = change_word(*r->over_first) == "unsure";
-        words.push_back(fmt::format("{} {}{}", row_of(*r).title, in_figures(r->over_first->value),
-                                    unsure ? " (unsure)" : ""));
+        const double ratio = r->over_first->value;
+        words.push_back(fmt::format(
+            "{} {}{}", row_of(*r).title,
+            ratio < 10 ? fmt::format("{:+.0f} %", 100 * (ratio - 1)) : in_figures(ratio) + " times",
+            change_word(*r->over_first) == "unsure" ? " (not significant)" : ""));
     }
     return base::joined(words, ", ");
+}
+
+// "Dgrad (hadamard, quantized twice)".
+std::string named(const stage_result& r) {
+    std::vector<std::string> how;
+    if (!r.transform.empty() && r.transform != "none") how.push_back(r.transform);
+    if (r.requantized) how.emplace_back("quantized twice");
+    std::string words(row_of(r).title);
+    if (!how.empty()) words += fmt::format(" ({})", fmt::join(how, ", "));
+    return words;
 }
 
 std::string breaking(const result_list& plain) {
@@ -73,70 +84,47 @@ std::string breaking(const result_list& plain) {
     if (error_of(most) == 0) {
         const bool all = std::ranges::all_of(
             plain, [](const stage_result* r) { return r->errors.total.non_finite == 0; });
-        return all ? "- Nothing is lost." : "";
+        return all ? "- All products are exact." : "";
     }
     if (plain.size() > 1 && error_of(most) < stands_out * error_of(least)) {
-        return fmt::format(
-            "- No stage stands out: errors are between {:.3g} ({}) and {:.3g} "
-            "({}).",
-            error_of(least), row_of(least).title, error_of(most), row_of(most).title);
+        return fmt::format("- No product stands out: errors are {:.3g} ({}) to {:.3g} ({}).",
+                           error_of(least), row_of(least).title, error_of(most),
+                           row_of(most).title);
     }
-    std::string s = fmt::format("- {} loses most: its error is {:.3g} of |{}| ({} dB)",
+    std::string s = fmt::format("- {} has the largest error: {:.3g} of |{}| ({} dB)",
                                 row_of(most).title, error_of(most), row_of(most).result,
                                 report::fixed_text(most.errors.total.sqnr_db().value_or(0), 2));
     if (error_of(least) > 0 && plain.size() > 1) {
-        s += fmt::format(", {} times that of {}, which loses least",
+        s += fmt::format(", {} times that of {}, the smallest",
                          in_figures(error_of(most) / error_of(least)), row_of(least).title);
     }
     return s + ".";
 }
 
+// The largest angle between a gradient and the exact one.
 std::string descent(const std::vector<stage_result>& results) {
     const stage_result* worst = nullptr;
     for (const stage_result& r : results) {
-        if (r.zeta() && (worst == nullptr || *r.zeta() > *worst->zeta())) worst = &r;
+        if (!row_of(r).gradient) continue;
+        // A gradient with NaN or infinite elements has no figures.
+        if (r.errors.total.non_finite != 0) return {};
+        const auto cosine = r.errors.total.cosine();
+        if (cosine && (worst == nullptr || *cosine < *worst->errors.total.cosine())) worst = &r;
     }
     if (worst == nullptr) return {};
-    if (*worst->zeta() < 1) {
-        // A gradient with NaN or infinite elements has no figures.
-        for (const stage_result& r : results) {
-            if (row_of(r).gradient && r.errors.total.non_finite != 0) return {};
-        }
-        return fmt::format(
-            "- Every gradient's error is smaller than the gradient (zeta at most {:.3g}): each "
-            "stays "
-            "within 90 degrees of the exact gradient.",
-            *worst->zeta());
-    }
-    return fmt::format(
-        "- {} breaks: under {}{} its error is as large as the gradient itself (zeta {:.3g}, "
-        "cosine {:.3f}). A step may increase the loss.",
-        row_of(*worst).title, worst->transform.empty() ? "these recipes" : worst->transform,
-        worst->requantized ? ", quantized twice," : "", *worst->zeta(),
-        worst->errors.total.cosine().value_or(0));
+    const double cosine = std::clamp(*worst->errors.total.cosine(), -1.0, 1.0);
+    std::string s = fmt::format(
+        "- Gradients deviate by at most {:.3g} degrees from the exact ones: {}, zeta {:.3g}",
+        std::acos(cosine) * 180 / std::numbers::pi, named(*worst), worst->zeta().value_or(0));
+    return s + (cosine > 0 ? "." : "; a step may increase the loss.");
 }
 
 double distance(const stage_result& r) { return std::abs(r.errors.total.gain().value_or(1) - 1); }
 // Exceeds the variation over rows and columns.
 bool is_sure(const stage_result& r) { return distance(r) > 2 * r.gain_error.value_or(0); }
 
-// "Dgrad (hadamard, quantized twice) scales dX by 0.9493 +- 0.0012".
-std::string gain_words(const stage_result& r) {
-    std::vector<std::string> how;
-    if (!r.transform.empty()) how.push_back(r.transform);
-    if (r.requantized) how.push_back("quantized twice");
-    std::string words = std::string(row_of(r).title);
-    if (!how.empty()) words += fmt::format(" ({})", fmt::join(how, ", "));
-    words += fmt::format(" scales {} by {:.4f}", row_of(r).result, *r.errors.total.gain());
-    return r.gain_error ? words + fmt::format(" +- {:.4f}", *r.gain_error) : words;
-}
-
-std::string compounded(const stage_result& r) {
-    return fmt::format("{:.2g}", std::pow(*r.errors.total.gain(), layers));
-}
-
 // The worst gain of every stage, under any transform and source, largest distance from 1 first.
-std::vector<std::string> gains(const std::vector<stage_result>& results) {
+std::string gains(const std::vector<stage_result>& results) {
     result_list worst;
     for (const stage_result& r : results) {
         if (!r.errors.total.gain() || r.errors.total.error2 == 0) continue;
@@ -152,27 +140,27 @@ std::vector<std::string> gains(const std::vector<stage_result>& results) {
     std::ranges::stable_sort(worst, [](const stage_result* a, const stage_result* b) {
         return std::tuple(is_sure(*a), distance(*a)) > std::tuple(is_sure(*b), distance(*b));
     });
-    std::vector<std::string> words;
+    // "Dgrad (quantized twice) 0.9493 (standard error 0.0012, 9 % of its squared error)"
+    const auto words = [](const stage_result& r) {
+        return fmt::format(
+            "{} {:.4f} ({}{:.0f} % of its squared error)", named(r), *r.errors.total.gain(),
+            r.gain_error ? fmt::format("standard error {:.4f}, ", *r.gain_error) : "",
+            100 * r.errors.total.bias_share().value_or(0));
+    };
+    if (!is_sure(*worst.front())) {
+        return "- Gains: none differs from 1 by more than twice its standard error.";
+    }
+    if (distance(*worst.front()) < notable_gain) {
+        return fmt::format("- Gains: all are within 1 % of 1; furthest: {}.",
+                           words(*worst.front()));
+    }
+    std::vector<std::string> notable;
     for (const stage_result* r : worst) {
         if (!is_sure(*r) || distance(*r) < notable_gain) continue;
-        const std::string_view then = row_of(*r).name == "fprop" ? "unless norms divide it out"
-                                      : row_of(*r).name == "dgrad"
-                                          ? "where no residual path bypasses them"
-                                          : "";
-        const std::string depth =
-            then.empty() ? std::string("Adam divides it out, SGD takes steps of that size")
-                         : fmt::format("{} over {} such layers, {}", compounded(*r), layers, then);
-        words.push_back(
-            fmt::format("- Gain: {}: {}. This bias is {:.0f} % of the squared error, and "
-                        "averaging over steps does not remove it.",
-                        gain_words(*r), depth, 100 * r->errors.total.bias_share().value_or(0)));
+        notable.push_back(words(*r));
     }
-    if (!words.empty()) return words;
-    const stage_result& r = *worst.front();
-    if (!is_sure(r)) {
-        return {"- Gain: none differs from 1 by more than twice its standard error."};
-    }
-    return {fmt::format("- Gain: all are within 1 % of 1. Furthest from 1: {}.", gain_words(r))};
+    return fmt::format("- Gains, which averaging over steps does not remove: {}.",
+                       base::joined(notable, "; "));
 }
 
 }  // namespace
@@ -216,22 +204,21 @@ std::vector<std::string> stages_verdict(const std::vector<stage_result>& results
     std::vector<std::string> words;
     for (const std::string& lost : stages_not_finite(results)) words.push_back("- " + lost);
     words.push_back(breaking(plain));
+    std::vector<std::string> changed;
     for (const stage_result& r : results) {
         if (r.transform.empty() || std::ranges::find(seen, r.transform) != seen.end()) {
             continue;
         }
         seen.push_back(r.transform);
-        const std::string over = ratios(under(results, r.transform, false));
-        if (over.empty()) continue;
-        words.push_back(
-            fmt::format("- Error with {} over that with {}: {}.", r.transform, first, over));
+        const std::string over = changes(under(results, r.transform, false));
+        if (!over.empty()) changed.push_back(fmt::format("with {} {}", r.transform, over));
     }
-    const std::string again = ratios(under(results, first, true));
-    if (!again.empty()) {
-        words.push_back("- Errors with operands quantized twice over those without: " + again +
-                        ".");
+    const std::string again = changes(under(results, first, true));
+    if (!again.empty()) changed.push_back("with operands quantized twice " + again);
+    if (!changed.empty()) {
+        words.push_back(fmt::format("- Change of the error: {}.", base::joined(changed, "; ")));
     }
-    for (std::string& gain : gains(results)) words.push_back(std::move(gain));
+    words.push_back(gains(results));
     words.push_back(descent(results));
     std::erase(words, "");
     return words;

@@ -61,7 +61,7 @@ report::section stage_section(const std::vector<stage_result>& results) {
                                   {"bias", "bias of\nerror %", cell::share},
                                   {"mean", "mean err\n/ RMS", cell::significant, 2},
                                   {"cosine", "cosine", cell::fixed, 4},
-                                  {"ratio", "over the\nfirst row"}},
+                                  {"ratio", "vs first\nrow"}},
                       .group_field = "group"};
     const stage_result* last = nullptr;
     for (const stage_result& r : results) {
@@ -88,7 +88,7 @@ bool given_and_rotated(const std::vector<stage_result>& results) {
 
 report::section accumulator_section(const std::vector<stage_result>& results) {
     report::section t{.heading = "Error of summing (first transform, operands quantized once)",
-                      .columns = {{"stage", "stage"},
+                      .columns = {{"stage", "product"},
                                   {"model", "model"},
                                   {"summing", "summing:\nerror / norm", cell::significant, 3},
                                   {"equal", "exact\n%", cell::share},
@@ -112,8 +112,8 @@ std::vector<report::section> stages_sections(const std::vector<stage_result>& re
         "error / norm: |product - exact product| / |exact product|; for dX and dW this is zeta. "
         "if independent: the error if those of the operands were independent of each other and of "
         "the data. once, twice: operands quantized from the tensor, or from a copy that was "
-        "quantized along its other axis. over the first row: same within 2 % of 1, unsure within "
-        "twice the ratio's standard error over rows and columns.");
+        "quantized along its other axis. vs first row: error over that of the product's first row; "
+        "same: within 2 % of 1; unsure: within twice its standard error.");
     if (given_and_rotated(results)) {
         table.notes.push_back("as given: operands without blocks, which are not rotated.");
     }
@@ -121,7 +121,7 @@ std::vector<report::section> stages_sections(const std::vector<stage_result>& re
         table.notes.push_back(lost + " They are left out of every figure.");
     }
     report::section verdict{.heading = "Verdict", .notes = stages_verdict(results)};
-    return {table, accumulator_section(results), verdict};
+    return {verdict, table, accumulator_section(results)};
 }
 
 }  // namespace mx::pages

@@ -202,8 +202,8 @@ void add_predictions(fitted& f, std::span<const run> some, const std::vector<coe
     }
 }
 
-std::optional<foretelling> foretell(const law& of, std::span<const run> some,
-                                    const fit_request& request) {
+std::optional<prediction_check> check_of(const law& of, std::span<const run> some,
+                                         const fit_request& request) {
     std::vector<run> sorted(some.begin(), some.end());
     std::ranges::stable_sort(sorted, std::less{}, &run::compute);
     const std::size_t from = sorted.size() - sorted.size() / 5;
@@ -212,7 +212,7 @@ std::optional<foretelling> foretell(const law& of, std::span<const run> some,
     const std::vector<double> once(from, 1.0);
     const objective f(of, seen, once, request.threshold);
     const coefficients c = of.at(search_from(f, of.starts(), request).at);
-    foretelling said{from, sorted.size() - from, sorted[from].compute(), 0, 0, 0};
+    prediction_check said{from, sorted.size() - from, sorted[from].compute(), 0, 0, 0};
     for (std::size_t i = from; i < sorted.size(); ++i) {
         const double error = predicted(request.is, c, sorted[i]) / sorted[i].loss - 1;
         said.mean_error += error / static_cast<double>(said.of);
@@ -279,7 +279,7 @@ fitted fit_law(const runs& all, std::span<const run> some, const fit_request& re
     out.d_exponent = best_at(&optimum::b);
     add_residuals(out, some, request.is);
     add_predictions(out, some, samples, request);
-    out.check = foretell(of, some, request);
+    out.check = check_of(of, some, request);
     return out;
 }
 

@@ -43,9 +43,9 @@ struct prediction {
 };
 
 /// The runs with the most compute, predicted from the others.
-struct foretelling {
+struct prediction_check {
     std::size_t from = 0, of = 0;  ///< runs
-    double compute = 0;            ///< FLOP: the least of the foretold runs
+    double compute = 0;            ///< FLOP: the least of the predicted runs
     double mean_error = 0;         ///< mean of predicted / measured - 1
     double mean_abs_error = 0, largest_abs_error = 0;
 };
@@ -67,7 +67,7 @@ struct fitted {
     double spread = 0;                   ///< robust standard deviation of the log ratios
     std::vector<residual> residuals;     ///< by run
     std::vector<prediction> predictions;
-    std::optional<foretelling> check;
+    std::optional<prediction_check> check;
 };
 
 /// Fits the law to the runs `some` of `all`: minimizes the Huber loss of log loss with L-BFGS from

@@ -119,19 +119,19 @@ void say_group(const group_fit& g, std::vector<std::string>& words) {
     }
     if (f.a.low && (*f.a.high > 2 * *f.a.low || *f.b.high > 2 * *f.b.low)) {
         words.push_back(fmt::format(
-            "{}A ({} to {}) and B ({} to {}) are hardly determined on their own: they "
+            "{}A ({} to {}) and B ({} to {}) are not identified individually: they "
             "trade against alpha, beta and E. Compare predictions.",
             of, report::significant_text(*f.a.low, 3), report::significant_text(*f.a.high, 3),
             report::significant_text(*f.b.low, 3), report::significant_text(*f.b.high, 3)));
     }
     if (f.e.low && *f.e.low < 0.5 * f.e.value) {
         words.push_back(
-            fmt::format("{}The floor E is hardly determined: larger runs may fall well below {}.",
-                        of, report::significant_text(f.e.value, 4)));
+            fmt::format("{}The floor E is not identified: larger runs may fall well below {}.", of,
+                        report::significant_text(f.e.value, 4)));
     }
     if (f.check) {
         words.push_back(fmt::format(
-            "{}Fitted to the {} runs of least compute, the law foretells the other {} with a mean "
+            "{}Fitted to the {} runs of least compute, the law predicts the other {} with a mean "
             "absolute error of {:.2g} % and a mean error of {:+.2g} %.",
             of, f.check->from, f.check->of, 100 * f.check->mean_abs_error,
             100 * f.check->mean_error));
@@ -178,7 +178,7 @@ constexpr std::array search_members = std::to_array<report::declared<fitted>>({
      [](auto& f) { return f.spread; }},
 });
 
-constexpr std::array check_members = std::to_array<report::declared<foretelling>>({
+constexpr std::array check_members = std::to_array<report::declared<prediction_check>>({
     {"from_runs", "count", "of least compute, fitted to", [](auto& c) { return c.from; }},
     {"runs", "count", "the others", [](auto& c) { return c.of; }},
     {"compute", "amount", "FLOP: the least of the others", [](auto& c) { return c.compute; }},

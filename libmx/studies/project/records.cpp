@@ -42,11 +42,10 @@ void say_overhead(const study& s, std::vector<std::string>& words) {
         if (of_mixed == nullptr || of_narrow == nullptr) continue;
         const double more = 1 / of_mixed->speedup - 1 / of_narrow->speedup;
         words.push_back(fmt::format(
-            "No rates alone give {} for {}: with FP6 as fast as FP4 it is {}, {}. It takes {:.1f} "
-            "% "
-            "of the bf16 step besides; that of making two formats of each tensor may be it, but "
-            "the source does not say.",
-            of_mixed->speedup, c.name, narrow->name, of_narrow->speedup, 100 * more));
+            "Rates alone would give {:.2f} for {}, as for {}, because FP6 is as fast as FP4 in it; "
+            "the given {:.2f} needs an overhead of {:.1f} % of the bf16 step, perhaps from "
+            "quantizing each tensor twice.",
+            of_narrow->speedup, c.name, narrow->name, of_mixed->speedup, 100 * more));
     }
 }
 
@@ -117,9 +116,9 @@ void say_targets(const study& s, std::vector<std::string>& words) {
     }
     if (compared == 0) return;
     std::string text =
-        fmt::format("{} of {} given speed-ups are met to their last digit", inside, compared);
+        fmt::format("{} of {} given speed-ups agree to their last digit", inside, compared);
     if (inside < compared)
-        text += fmt::format("; the farthest is {} by {:+.1f} %", where, 100 * largest);
+        text += fmt::format("; the largest deviation is {:+.1f} %, of {}", 100 * largest, where);
     words.push_back(text + ".");
 }
 
