@@ -15,6 +15,7 @@
 #include "libmx/eval/transformer.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/lab/product.hpp"
+#include "libmx/llm/token_file.hpp"
 
 namespace mx::eval {
 namespace {
@@ -36,13 +37,7 @@ place head_of(const model_weights& model) {
 
 void check(const model_weights& model, const evaluation_request& r) {
     const model_shape& s = model.shape();
-    for (std::size_t i = 0; i < r.tokens.size(); ++i) {
-        if (r.tokens[i] < s.vocabulary) continue;
-        base::refuse(
-            "token {} is {}, and the model has a vocabulary of {}: the ids are of another "
-            "tokenizer",
-            i, r.tokens[i], s.vocabulary);
-    }
+    llm::require_ids_below(s.vocabulary, r.tokens, {});
     for (const window& w : r.windows) {
         if (s.context == 0 || w.count <= s.context) continue;
         base::refuse("a window of {} tokens is longer than the model's {}; give --context {}",
@@ -75,6 +70,7 @@ class run {
         : model_(model), on_(on), r_(r), kernels_(simd::of<T>(simd::named(on.kernels().name))) {
         all_.push_back(&plain_);
         for (const arm& a : arms) all_.push_back(&a);
+        compared_.resize(r.compared.size());
     }
 
     evaluation all() {
@@ -151,15 +147,27 @@ class run {
                 r_.observer(m.layer, m.name, m.rows, m.cols, values.data());
             };
         }
-        if (!r_.layer_errors) return;
+        if (!r_.layer_errors && r_.compared.empty()) return;
         net.on_product = [this, &net](const place& where, const token_batch& b, std::size_t rows,
                                       const T* x, const T* y) {
             const auto out = static_cast<std::size_t>(model_.extents(where)[0]);
             const std::string layer = model_.layer_name(where);
             std::vector<T> other(rows * out);
+            const std::string plain = words_of(plain_.how);
+            for (std::size_t i = 0; i < r_.compared.size(); ++i) {
+                if (words_of(r_.compared[i].how.of(layer)) == plain) continue;
+                net.multiply(r_.compared[i], where, b, rows, x, other.data());
+                std::vector<double>& squares = compared_[i][layer];
+                squares.resize(out);
+                for (std::size_t k = 0; k < other.size(); ++k) {
+                    const double off = static_cast<double>(other[k]) - static_cast<double>(y[k]);
+                    squares[k % out] += off * off;
+                }
+            }
+            if (!r_.layer_errors) return;
             for (std::size_t i = 1; i < all_.size(); ++i) {
                 const lab::precision& how = all_[i]->how.of(layer);
-                if (words_of(how) == words_of(plain_.how)) continue;
+                if (words_of(how) == plain) continue;
                 output_error& e = errors_[{layer, i - 1}];
                 for (const bool inputs : {false, true}) {
                     net.multiply(*all_[i], where, b, rows, x, other.data(), inputs);
@@ -352,6 +360,7 @@ class run {
         for (const auto& [key, sum] : errors_) {
             e.layers.push_back({key.first, key.second, sum.weights / sum.all, sum.both / sum.all});
         }
+        e.compared = std::move(compared_);
         e.base = found[index[0]];
         for (std::size_t i = 1; i < all_.size(); ++i) e.arms.push_back(found[index[i]]);
         return e;
@@ -367,6 +376,7 @@ class run {
 
     arm plain_;
     std::map<std::pair<std::string, std::size_t>, output_error> errors_;
+    std::vector<output_errors> compared_;
     std::vector<const arm*> all_;
     std::vector<std::shared_ptr<state<T>>> states_;
 };

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "libmx/eval/arm.hpp"
-#include "libmx/eval/model_weights.hpp"
 #include "libmx/io/writer.hpp"
+#include "libmx/llm/model_weights.hpp"
 
 namespace mx::eval {
 

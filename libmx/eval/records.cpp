@@ -10,6 +10,7 @@
 #include <set>
 
 #include "libmx/base/joined.hpp"
+#include "libmx/base/statistics.hpp"
 #include "libmx/base/student.hpp"
 #include "libmx/eval/simd/kernels.hpp"
 #include "libmx/format/block_formats.hpp"
@@ -151,6 +152,24 @@ constexpr std::array part_members{
                        [](const part_row& r) { return r.p.without_delta; }},
     declared<part_row>{"all_kld", "number", "mean divergence with everything quantized",
                        [](const part_row& r) { return r.p.all_kld; }},
+};
+
+struct sensitivity_row {
+    const sensitivity_result& s;
+};
+constexpr std::array sensitivity_members{
+    declared<sensitivity_row>{"recipe", "string", "",
+                              [](const sensitivity_row& r) { return r.s.recipe; }},
+    declared<sensitivity_row>{"level", "layer|block|kind|tensor", "",
+                              [](const sensitivity_row& r) { return r.s.level; }},
+    declared<sensitivity_row>{"part", "string", "",
+                              [](const sensitivity_row& r) { return r.s.part; }},
+    declared<sensitivity_row>{"predicted_kld", "amount",
+                              "mean divergence that the gradient predicts with this part quantized "
+                              "alone",
+                              [](const sensitivity_row& r) { return r.s.predicted; }},
+    declared<sensitivity_row>{"only_kld", "number?", "what it is; null where it was not evaluated",
+                              [](const sensitivity_row& r) { return r.s.measured; }},
 };
 
 struct pair_row {
@@ -380,6 +399,53 @@ section parts_table(const findings& f) {
     return s;
 }
 
+// By recipe, Spearman's correlation of what is predicted and what is measured.
+std::vector<std::pair<std::string, std::optional<double>>> rank_correlations(const findings& f) {
+    std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> by_recipe;
+    for (const sensitivity_result& s : f.sensitivity) {
+        if (!s.measured) continue;
+        by_recipe[s.recipe].first.push_back(s.predicted);
+        by_recipe[s.recipe].second.push_back(*s.measured);
+    }
+    std::vector<std::pair<std::string, std::optional<double>>> all;
+    for (const auto& [recipe, pairs] : by_recipe) {
+        all.emplace_back(recipe, base::spearman(pairs.first, pairs.second));
+    }
+    return all;
+}
+
+section sensitivity_table(const findings& f) {
+    section s{.heading = "Who pays, by gradient",
+              .columns = {{"part", "part", cell::name},
+                          {"predicted", "divergence,\npredicted", cell::significant, 3},
+                          {"measured", "it alone\nquantized", cell::significant, 3}},
+              .group_field = "recipe"};
+    std::map<std::string, std::vector<const sensitivity_result*>> by_recipe;
+    for (const sensitivity_result& p : f.sensitivity) by_recipe[p.recipe].push_back(&p);
+    for (auto& [recipe, parts] : by_recipe) {
+        std::ranges::stable_sort(parts,
+                                 [](const sensitivity_result* a, const sensitivity_result* b) {
+                                     return a->predicted > b->predicted;
+                                 });
+        double sum = 0;
+        for (const sensitivity_result* p : parts) sum += p->predicted;
+        for (std::size_t i = 0; i < std::min(most_parts, parts.size()); ++i) {
+            const sensitivity_result& p = *parts[i];
+            s.add_to(fmt::format("{} by {}: sum of the predictions {}", recipe, p.level,
+                                 report::significant_text(sum, 3)),
+                     p.part, p.predicted, p.measured.value_or(0));
+        }
+    }
+    const auto ranks = rank_correlations(f);
+    if (ranks.empty()) s.columns.pop_back();
+    for (const auto& [recipe, rho] : ranks) {
+        if (!rho) continue;
+        s.notes.push_back(fmt::format("Spearman's rank correlation under {}: {}.", recipe,
+                                      report::significant_text(*rho, 3)));
+    }
+    return s;
+}
+
 section layers_table(const findings& f) {
     section s{.heading = "Errors of outputs, layer by layer",
               .columns = {{"layer", "layer", cell::name},
@@ -502,6 +568,11 @@ constexpr std::array token_score_members{
     report::member_type{"top", "[count]", ""},
 };
 
+constexpr std::array rank_members{
+    report::member_type{"recipe", "string", ""},
+    report::member_type{"spearman", "number?", "null for fewer than three parts, or equal ones"},
+};
+
 // Bits of a matrix of rows x cols under a rule, and of what has none as stored.
 double bits_of(const lab::operand_rule& rule, std::size_t rows, std::size_t cols) {
     const double count = static_cast<double>(rows) * static_cast<double>(cols);
@@ -601,17 +672,28 @@ report::document document_of(const findings& f, report::record head) {
         d.results.push_back(report::written(result_members, rows.back()));
     }
     const std::vector<changed_token> changed = changed_tokens(f);
-    report::list parts, pairs, layers, tokens;
+    report::list parts, pairs, sensitivity, ranks, layers, tokens;
     for (const part_result& p : f.parts)
         parts.emplace_back(report::written(part_members, part_row{p}));
     for (const pair_result& p : f.pairs)
         pairs.emplace_back(report::written(pair_members, pair_row{p}));
+    for (const sensitivity_result& s : f.sensitivity) {
+        sensitivity.emplace_back(report::written(sensitivity_members, sensitivity_row{s}));
+    }
+    for (const auto& [recipe, rho] : rank_correlations(f)) {
+        ranks.emplace_back(
+            record{{"recipe", recipe}, {"spearman", rho ? report::value(*rho) : report::value()}});
+    }
     for (const layer_error& e : f.of.layers) {
         layers.emplace_back(report::written(layer_members, layer_row{f, e}));
     }
     for (const changed_token& c : changed) tokens.emplace_back(report::written(changed_members, c));
     d.tail.emplace_back("parts", std::move(parts));
     d.tail.emplace_back("pairs", std::move(pairs));
+    if (!f.sensitivity.empty()) {
+        d.tail.emplace_back("sensitivity", std::move(sensitivity));
+        d.tail.emplace_back("rank_correlations", std::move(ranks));
+    }
     d.tail.emplace_back("layers", std::move(layers));
     d.tail.emplace_back("changed", std::move(tokens));
     if (f.per_token) d.tail.emplace_back("per_token", token_record(f));
@@ -653,6 +735,7 @@ report::document document_of(const findings& f, report::record head) {
         }
         d.sections.push_back(std::move(s));
     }
+    if (!f.sensitivity.empty()) d.sections.push_back(sensitivity_table(f));
     if (!f.of.layers.empty()) d.sections.push_back(layers_table(f));
     if (!changed.empty()) d.sections.push_back(changed_table(f, changed));
     return d;
@@ -666,12 +749,17 @@ report::document_schema eval_schema() {
         .member({"results", "[#result]", "one for each recipe"})
         .member({"parts", "[#part]", "parts quantized alone, and left alone"})
         .member({"pairs", "[#pair]", "pairs of parts"})
+        .member({"sensitivity", "[#sensitivity]", "parts, by gradient", false})
+        .member({"rank_correlations", "[#rank_correlation]",
+                 "of what the gradient predicts and what is measured", false})
         .member({"layers", "[#layer]", "errors of the outputs of linear layers"})
         .member({"changed", "[#changed]", "the tokens that change most, by recipe"})
         .member({"per_token", "#per_token", "every scored token", false})
         .define("result", result_members)
         .define("part", part_members)
         .define("pair", pair_members)
+        .define("sensitivity", sensitivity_members)
+        .define("rank_correlation", rank_members)
         .define("layer", layer_members)
         .define("changed", changed_members)
         .define("per_token", token_members)

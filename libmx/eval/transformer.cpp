@@ -11,6 +11,9 @@
 #include "libmx/lab/product.hpp"
 
 namespace mx::eval {
+
+using llm::naming, llm::norm_place, llm::qk_norm;
+
 namespace {
 
 constexpr std::size_t grain = 32768;  // elements; smaller ranges are not worth a thread
@@ -19,20 +22,6 @@ constexpr std::size_t rows_at_once = 256;  // of queries, a multiple of every bl
 
 std::size_t rows_of(std::size_t width) { return std::max<std::size_t>(1, grain / width); }
 
-double frequency_of(const model_shape& s, double base, bool scaled, std::size_t i) {
-    constexpr double two_pi = 0x1.921fb54442d18p2;
-    const double share = static_cast<double>(2 * i) / static_cast<double>(s.head_size);
-    const double f = simd::exponential(-share * simd::logarithm(base));
-    const rope_scaling& r = s.scaling;
-    if (!scaled || r.factor == 1) return f;
-    if (r.low == 0) return f / r.factor;
-    const double wave = two_pi / f;
-    if (wave < r.original / r.high) return f;
-    if (wave > r.original / r.low) return f / r.factor;
-    const double smooth = (r.original / wave - r.low) / (r.high - r.low);
-    return (1 - smooth) * f / r.factor + smooth * f;
-}
-
 void angles(const model_shape& s, double base, bool scaled, const std::vector<float>& factors,
             std::size_t positions, std::vector<double>& cosine, std::vector<double>& sine) {
     constexpr double inverse_two_pi = 0x1.45f306dc9c883p-3;
@@ -40,7 +29,9 @@ void angles(const model_shape& s, double base, bool scaled, const std::vector<fl
     cosine.resize(positions * half);
     sine.resize(positions * half);
     for (std::size_t i = 0; i < half; ++i) {
-        double f = frequency_of(s, base, scaled, i);
+        const double share = static_cast<double>(2 * i) / static_cast<double>(s.head_size);
+        double f = simd::exponential(-share * simd::logarithm(base));
+        if (scaled) f = llm::scaled_frequency(s.scaling, f);
         if (!factors.empty()) f /= static_cast<double>(factors[i]);
         for (std::size_t p = 0; p < positions; ++p) {
             const double turns = static_cast<double>(p) * f * inverse_two_pi;

@@ -12,11 +12,11 @@
 
 #include "libmx/base/aligned.hpp"
 #include "libmx/eval/arm.hpp"
-#include "libmx/eval/model_weights.hpp"
 #include "libmx/eval/simd/kernels.hpp"
 #include "libmx/lab/machine.hpp"
 #include "libmx/lab/operand.hpp"
 #include "libmx/lab/product.hpp"
+#include "libmx/llm/model_weights.hpp"
 
 namespace mx::eval {
 

@@ -230,7 +230,7 @@ void add(machine& on, const float* a, const float* b, std::size_t count, float* 
     });
 }
 
-void lookup_forward(machine& on, const float* of, const std::uint8_t* index, std::size_t count,
+void lookup_forward(machine& on, const float* of, const std::uint32_t* index, std::size_t count,
                     std::size_t width, float* y) {
     on.split(count, rows_of(width), [&](std::size_t begin, std::size_t end, int) {
         for (std::size_t i = begin; i < end; ++i) {
@@ -239,7 +239,7 @@ void lookup_forward(machine& on, const float* of, const std::uint8_t* index, std
     });
 }
 
-void lookup_backward(machine& on, const float* dy, const std::uint8_t* index, std::size_t count,
+void lookup_backward(machine& on, const float* dy, const std::uint32_t* index, std::size_t count,
                      std::size_t width, float* dof) {
     for (std::size_t i = 0; i < count; ++i) {
         float* const to = dof + index[i] * width;
@@ -247,7 +247,7 @@ void lookup_backward(machine& on, const float* dy, const std::uint8_t* index, st
     }
 }
 
-float cross_entropy_loss(machine& on, const float* y, const std::uint8_t* target,
+float cross_entropy_loss(machine& on, const float* y, const std::uint32_t* target,
                          std::size_t tokens, std::size_t width, float* gradient) {
     const auto scale = static_cast<float>(1.0 / static_cast<double>(tokens));
     std::vector<double> rows(tokens);

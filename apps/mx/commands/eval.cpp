@@ -9,8 +9,8 @@
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/eval/run.hpp"
-#include "libmx/eval/token_file.hpp"
 #include "libmx/io/input_stream.hpp"
+#include "libmx/llm/token_file.hpp"
 #include "libmx/tokens/tokenizer.hpp"
 
 namespace mx::app {
@@ -23,7 +23,7 @@ struct eval_options {
     std::string tokens, text, tokenizer;
     std::optional<std::uint64_t> sample, start, context, stride;
     std::uint64_t heads = 0, pairs = 0;
-    std::string precision = "float32", each;
+    std::string precision = "float32", each, by = "evaluation";
     std::string scores;
     output_options out;
     run_options run;
@@ -85,6 +85,9 @@ int run_eval(const eval_options& o) {
     require_one_of("--precision", "precision", o.precision, {"float32", "float64"});
     if (o.precision == "float64") q.in = eval::arithmetic::float64;
     if (!o.each.empty()) q.each = eval::level_named(o.each);
+    require_one_of("--by", "way", o.by, {"evaluation", "gradient", "both"});
+    q.measured = o.by != "gradient";
+    q.by_gradient = o.by != "evaluation";
     q.pairs = static_cast<std::size_t>(o.pairs);
     q.heads = static_cast<std::size_t>(o.heads);
     q.sample = static_cast<std::size_t>(o.sample.value_or(0));
@@ -113,7 +116,7 @@ int run_eval(const eval_options& o) {
     for (std::string& file : files_beside(q.model)) inputs.push_back(std::move(file));
     outputs to(o.out, inputs, more);
     const std::unique_ptr<tokens::tokenizer> words = tokenizer_of(o);
-    if (!o.tokens.empty()) q.tokens = eval::read_tokens(o.tokens);
+    if (!o.tokens.empty()) q.tokens = llm::read_tokens(o.tokens);
     if (!o.text.empty()) q.tokens = tokens_of_text(o, *words);
     q.text = o.text.empty() ? o.tokens : o.text;
     q.cancel = &interrupted();
@@ -187,6 +190,9 @@ runner declare_eval(parser& cmd) {
     cmd.group("Who pays");
     cmd.add_option("--each LEVEL", o->each,
                    "one place at a time, and all but one: layer, block, kind or tensor");
+    cmd.add_option("--by WAY", o->by,
+                   "evaluation (default): each part is run; gradient: predicted from one backward "
+                   "pass; both, with their rank correlation");
     cmd.add_option("--pairs N", o->pairs, "N pairs of these places")->not_negative();
     cmd.add_flag("--layers", o->request.layer_errors,
                  "errors of the outputs of every linear layer");
@@ -211,6 +217,7 @@ runner declare_eval(parser& cmd) {
         "mx eval model.gguf --sample 2000 -r mxfp8:scale=rceil -r nvfp4\n"
         "mx eval folder --tokens ids.npy --weights mxfp4 --weights nvfp4 --json eval.json\n"
         "mx eval folder --tokens ids.npy -r mxfp4 --each block --html eval.html\n"
+        "mx eval folder --tokens ids.npy -r mxfp4 --each layer --by gradient\n"
         "mx eval folder --tokens ids.npy -r mxfp4 --at '*.down_proj:x=mxfp8' --kv mxfp8\n"
         "mx eval folder --tokens ids.npy -r mxfp8 --scores scores.json\n"
         "mx eval folder --tokens ids.npy --dump '*.down_proj.x' -o x.safetensors\n");
