@@ -240,6 +240,8 @@ run_request request_for(const std::string& model, const std::string& size) {
 }
 
 void fit_schedule(run_request& r) {
+    constexpr std::size_t usual_sequences = 4;
+    if (r.batch == 0) r.batch = usual_sequences * r.context;
     if (r.least_rate < 0) r.least_rate = r.rate / 10;
     if (r.cosine_steps == unset_steps) r.cosine_steps = r.steps;
     if (r.warmup_steps == unset_steps) r.warmup_steps = r.steps / 5;
@@ -247,7 +249,7 @@ void fit_schedule(run_request& r) {
 
 namespace {
 
-constexpr std::size_t usual_context = 256, usual_sequences = 4;
+constexpr std::size_t usual_context = 256;  // of trainings that go on from a model
 constexpr double usual_rate = 1e-4;
 
 llm::model_shape model_shape_of(const run_request& r) {
@@ -278,7 +280,7 @@ void begin_with_model(run_request& r, const std::string& init) {
     r.heads = shape.heads;
     r.key_heads = shape.key_heads;
     r.qk_norm = shape.norm_of_qk != llm::qk_norm::none;
-    r.batch = usual_sequences * r.context;
+    r.batch = 0;  // until fit_schedule()
     r.rate = usual_rate;
 }
 

@@ -93,7 +93,8 @@ inline constexpr std::array model_sizes{
 /// The default request for a model. `size` is one of model_sizes for language models; "" selects
 /// tiny, and is the only value for the proxy. Language models warm up for a fifth of the steps and
 /// then decay along half a cosine to a tenth of the learning rate; fit_schedule() sets this once
-/// the number of steps is known. Throws base::error (usage) for unknown names.
+/// the number of steps is known, and the batch of a training that goes on from a model. Throws
+/// base::error (usage) for unknown names.
 run_request request_for(const std::string& model, const std::string& size);
 void fit_schedule(run_request& r);
 /// Makes a request for llama one that goes on from the model at `init`, with the context, batch and
