@@ -70,7 +70,6 @@ class run {
         : model_(model), on_(on), r_(r), kernels_(simd::of<T>(simd::named(on.kernels().name))) {
         all_.push_back(&plain_);
         for (const arm& a : arms) all_.push_back(&a);
-        compared_.resize(r.compared.size());
     }
 
     evaluation all() {
@@ -147,27 +146,15 @@ class run {
                 r_.observer(m.layer, m.name, m.rows, m.cols, values.data());
             };
         }
-        if (!r_.layer_errors && r_.compared.empty()) return;
+        if (!r_.layer_errors) return;
         net.on_product = [this, &net](const place& where, const token_batch& b, std::size_t rows,
                                       const T* x, const T* y) {
             const auto out = static_cast<std::size_t>(model_.extents(where)[0]);
             const std::string layer = model_.layer_name(where);
             std::vector<T> other(rows * out);
-            const std::string plain = words_of(plain_.how);
-            for (std::size_t i = 0; i < r_.compared.size(); ++i) {
-                if (words_of(r_.compared[i].how.of(layer)) == plain) continue;
-                net.multiply(r_.compared[i], where, b, rows, x, other.data());
-                std::vector<double>& squares = compared_[i][layer];
-                squares.resize(out);
-                for (std::size_t k = 0; k < other.size(); ++k) {
-                    const double off = static_cast<double>(other[k]) - static_cast<double>(y[k]);
-                    squares[k % out] += off * off;
-                }
-            }
-            if (!r_.layer_errors) return;
             for (std::size_t i = 1; i < all_.size(); ++i) {
                 const lab::precision& how = all_[i]->how.of(layer);
-                if (words_of(how) == plain) continue;
+                if (words_of(how) == words_of(plain_.how)) continue;
                 output_error& e = errors_[{layer, i - 1}];
                 for (const bool inputs : {false, true}) {
                     net.multiply(*all_[i], where, b, rows, x, other.data(), inputs);
@@ -360,7 +347,6 @@ class run {
         for (const auto& [key, sum] : errors_) {
             e.layers.push_back({key.first, key.second, sum.weights / sum.all, sum.both / sum.all});
         }
-        e.compared = std::move(compared_);
         e.base = found[index[0]];
         for (std::size_t i = 1; i < all_.size(); ++i) e.arms.push_back(found[index[i]]);
         return e;
@@ -376,7 +362,6 @@ class run {
 
     arm plain_;
     std::map<std::pair<std::string, std::size_t>, output_error> errors_;
-    std::vector<output_errors> compared_;
     std::vector<const arm*> all_;
     std::vector<std::shared_ptr<state<T>>> states_;
 };

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,9 +48,6 @@ struct layer_error {
     double of_both;     ///< weights and inputs
 };
 
-/// Squared errors of each output of linear layers, summed over all rows, by layer.
-using output_errors = std::map<std::string, std::vector<double>, std::less<>>;
-
 struct evaluation {
     std::vector<window> windows;
     std::vector<std::uint32_t> predicted;  ///< the token that each scored row predicts
@@ -59,8 +55,7 @@ struct evaluation {
     token_scores base;                     ///< divergence: zeros
     std::vector<double> entropy;           ///< of the model as it is, nats
     std::vector<token_scores> arms;
-    std::vector<layer_error> layers;      ///< if requested
-    std::vector<output_errors> compared;  ///< of each arm that is only compared
+    std::vector<layer_error> layers;  ///< if requested
 };
 
 struct evaluation_request {
@@ -68,9 +63,6 @@ struct evaluation_request {
     std::vector<window> windows;
     arithmetic in = arithmetic::float32;
     bool layer_errors = false;
-    /// Arms that are not run: the outputs of their linear layers are compared with those of the
-    /// model as it is, on its inputs.
-    std::vector<arm> compared;
     /// Called with the inputs of linear layers ("x"), and turned keys ("k_cache") and values
     /// ("v_cache") by the name of their layer, of the model as it is, window by window. Rows are
     /// tokens.

@@ -168,16 +168,13 @@ std::vector<arm> parts_alone(const run_request& q, const model_weights& model,
 void predict_parts(const run_request& q, const model_weights& model, lab::machine& on,
                    const std::vector<arm>& arms, evaluation_request r, findings& f) {
     r.progress = progress_of(q, "gradients");
-    const output_moments moments = gradient_moments(model, on, r);
-    std::size_t rows = 0, at = 0;
-    for (const window& w : r.windows) rows += w.count;
+    const std::vector<double> predicted =
+        predicted_divergences(model, on, parts_alone(q, model, arms), r);
+    std::size_t at = 0;
     for (std::size_t i = 0; i < arms.size(); ++i) {
         for (const model_part& p : parts_of(model, *q.each, arms[i])) {
-            sensitivity_result s{f.arms[i].recipe,
-                                 std::string(name_of(*q.each)),
-                                 p.name,
-                                 predicted_divergence(moments, f.of.compared[at], rows),
-                                 {}};
+            sensitivity_result s{
+                f.arms[i].recipe, std::string(name_of(*q.each)), p.name, predicted[at], {}};
             if (q.measured) s.measured = f.parts[at].only_kld;
             f.sensitivity.push_back(std::move(s));
             ++at;
@@ -302,11 +299,20 @@ findings run(const run_request& q, lab::machine& on) {
     if (q.by_gradient) {
         // Before the evaluation, because it refuses some models.
         lab::language_shape_of(model.shape(), f.context, model.path());
-        r.compared = parts_alone(q, model, arms);
     }
     r.progress = progress_of(q, "blocks");
     f.of = evaluate(model, on, arms, r);
-    if (activations) activations->commit();
+    if (activations) {
+        if (activations->has_gradients()) {
+            r.progress = progress_of(q, "gradients");
+            gradients_of_outputs(model, on, r, [&](const layer_gradient& g) {
+                const std::vector<float> dy = in_order_of_file(g, model.shape().head_size);
+                activations->add_gradients(g.layer, g.values.tokens, g.of.count, g.values.out,
+                                           dy.data());
+            });
+        }
+        activations->commit();
+    }
     f.model = q.model;
     f.architecture = std::string(model.shape().kind->name);
     f.precision = q.in == arithmetic::float64 ? "float64" : "float32";
@@ -319,7 +325,6 @@ findings run(const run_request& q, lab::machine& on) {
     }
     f.stored_bits = stored / static_cast<double>(f.parameters);
     for (const arm& a : arms) f.arms.push_back(words_of_arm(model, a));
-    r.compared.clear();
     if (q.each && q.measured) find_parts(q, model, on, arms, r, f);
     if (q.by_gradient) predict_parts(q, model, on, arms, r, f);
     return f;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/eval/sensitivity.hpp"
 
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -29,10 +30,8 @@ std::map<std::string, place, std::less<>> places_of(const model_weights& model) 
 
 void gradients_of_outputs(const model_weights& model, lab::machine& on,
                           const evaluation_request& request,
-                          const std::function<void(std::string_view layer, std::size_t rows,
-                                                   std::size_t cols, const float* dy)>& visit) {
+                          const std::function<void(const layer_gradient& g)>& visit) {
     const bool neighbours = model.shape().pairs == llm::rope_pairs::neighbours;
-    const std::size_t size = model.shape().head_size;
     const auto places = places_of(model);
     std::unique_ptr<lab::language_network> net;
     std::vector<float> values, gradients, dy;
@@ -51,54 +50,58 @@ void gradients_of_outputs(const model_weights& model, lab::machine& on,
         net->forward(on, plain, values, ids, ids + 1, rows, 0, 1);
         const lab::layer_observer observer = [&](const lab::layer_value& v) {
             const auto at = places.find(v.layer);
-            if (v.name != "dy" || at == places.end()) return;
+            if (v.linear == nullptr || at == places.end()) return;
+            dy.assign(v.data, v.data + v.rows * v.cols);
+            for (float& g : dy) g *= static_cast<float>(rows);  // the network's loss is the mean
             const role what = at->second.what;
             const bool turned = neighbours && (what == role::query || what == role::key);
-            dy.resize(v.rows * v.cols);
-            for (std::size_t r = 0; r < v.rows; ++r) {
-                for (std::size_t c = 0; c < v.cols; ++c) {
-                    const std::size_t to = turned ? lab::row_among_neighbours(c, size) : c;
-                    // The network's loss is the mean.
-                    dy[r * v.cols + to] = v.data[r * v.cols + c] * static_cast<float>(rows);
-                }
-            }
-            visit(model.layer_name(at->second), v.rows, v.cols, dy.data());
+            visit({model.layer_name(at->second), w, i, *v.linear, v.input, dy.data(), turned});
         };
         net->backward(on, plain, values, gradients, &observer);
     }
 }
 
-output_moments gradient_moments(const model_weights& model, lab::machine& on,
-                                const evaluation_request& request) {
-    output_moments all;
-    gradients_of_outputs(
-        model, on, request,
-        [&](std::string_view layer, std::size_t rows, std::size_t cols, const float* dy) {
-            std::vector<double>& sums = all[std::string(layer)];
-            sums.resize(cols);
-            for (std::size_t r = 0; r < rows; ++r) {
-                for (std::size_t c = 0; c < cols; ++c) {
-                    const auto g = static_cast<double>(dy[r * cols + c]);
-                    sums[c] += g * g;
-                }
-            }
-        });
-    double rows = 0;
-    for (const window& w : request.windows) rows += static_cast<double>(w.last);
-    for (auto& [layer, sums] : all) {
-        for (double& s : sums) s /= rows;
+std::vector<float> in_order_of_file(const layer_gradient& g, std::size_t head_size) {
+    const std::size_t rows = g.values.tokens, cols = g.values.out;
+    std::vector<float> to(g.dy, g.dy + rows * cols);
+    for (std::size_t c = 0; g.neighbours && c < cols; ++c) {
+        const std::size_t at = lab::row_among_neighbours(c, head_size);
+        for (std::size_t r = 0; r < rows; ++r) to[r * cols + at] = g.dy[r * cols + c];
     }
-    return all;
+    return to;
 }
 
-double predicted_divergence(const output_moments& moments, const output_errors& errors,
-                            std::size_t rows) {
-    double sum = 0;
-    for (const auto& [layer, squares] : errors) {
-        const std::vector<double>& of_gradient = moments.at(layer);
-        for (std::size_t c = 0; c < squares.size(); ++c) sum += squares[c] * of_gradient[c];
-    }
-    return 0.5 * sum / static_cast<double>(rows);
+std::vector<double> predicted_divergences(const model_weights& model, lab::machine& on,
+                                          const std::vector<arm>& arms,
+                                          const evaluation_request& request) {
+    std::vector<double> sums(arms.size());
+    lab::layer_room room;
+    std::vector<float> exact, other;
+    const lab::precision plain;
+    std::size_t tokens = 0;
+    for (const window& w : request.windows) tokens += w.last;
+    gradients_of_outputs(model, on, request, [&](const layer_gradient& g) {
+        const std::size_t count = g.values.tokens * g.values.out;
+        exact.resize(count);
+        other.resize(count);
+        lab::linear_forward({on, plain, room}, g.values, g.x, exact.data());
+        for (std::size_t i = 0; i < arms.size(); ++i) {
+            const lab::precision& how = arms[i].how.of(g.layer);
+            if (!how.operands[0][0].recipe && !how.operands[0][1].recipe) continue;
+            lab::linear_forward({on, how, room, 0, g.number}, g.values, g.x, other.data());
+            for (std::size_t r = 0; r < g.values.tokens; ++r) {
+                double effect = 0;  // of the token's errors on the loss, to first order
+                for (std::size_t k = r * g.values.out; k < (r + 1) * g.values.out; ++k) {
+                    const double error =
+                        static_cast<double>(other[k]) - static_cast<double>(exact[k]);
+                    effect += error * static_cast<double>(g.dy[k]);
+                }
+                sums[i] += effect * effect;
+            }
+        }
+    });
+    for (double& s : sums) s /= 2 * static_cast<double>(tokens);
+    return sums;
 }
 
 }  // namespace mx::eval

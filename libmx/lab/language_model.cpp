@@ -18,28 +18,33 @@ std::size_t language_shape::hidden() const {
     return phi == activation::swiglu ? (8 * width / 3 + 31) / 32 * 32 : 4 * width;
 }
 
+std::string not_trained(const llm::model_shape& s) {
+    constexpr std::size_t most_width = 65536, most_depth = 1024, most_rows = std::size_t{1} << 20;
+    if (s.experts != 0) return "experts";
+    if (s.kind->norms != llm::norm_place::before) return "norms after attention and MLP";
+    if (s.window != 0) return "attention with a window";
+    if (s.gate != llm::gate_function::silu) return "GELU in the MLP";
+    if (s.width > most_width || s.query_width() > most_width || s.depth > most_depth ||
+        s.hidden > most_rows || s.vocabulary > most_rows) {
+        return fmt::format("an extent beyond width {}, {} layers or {} rows", most_width,
+                           most_depth, most_rows);
+    }
+    if (!(s.rope_base >= 1 && s.rope_base <= 1e30)) {
+        return "a base of rotary embeddings that is not between 1 and 1e30";
+    }
+    return {};
+}
+
 language_shape language_shape_of(const llm::model_shape& s, std::size_t context,
                                  const std::string& file) {
-    const auto refuse_if = [&](bool has, std::string_view what) {
-        if (!has) return;
+    const std::string what = not_trained(s);
+    if (!what.empty()) {
         throw base::error(base::error_kind::input,
-                          fmt::format("has {}, which mx train does not compute; architectures "
-                                      "that differ from llama in biases of q, k and v or in norms "
-                                      "of q and k alone are trained",
+                          fmt::format("has {}, and gradients are computed of models that differ "
+                                      "from llama in biases or in norms of q and k alone",
                                       what),
                           {file, {}, {}});
-    };
-    refuse_if(s.experts != 0, "experts");
-    refuse_if(s.kind->norms != llm::norm_place::before, "norms after attention and MLP");
-    refuse_if(s.window != 0, "attention with a window");
-    refuse_if(s.gate != llm::gate_function::silu, "GELU in the MLP");
-    constexpr std::size_t most_width = 65536, most_depth = 1024, most_rows = std::size_t{1} << 20;
-    refuse_if(s.width > most_width || s.query_width() > most_width || s.depth > most_depth ||
-                  s.hidden > most_rows || s.vocabulary > most_rows,
-              fmt::format("an extent beyond width {}, {} layers or {} rows", most_width, most_depth,
-                          most_rows));
-    refuse_if(!(s.rope_base >= 1 && s.rope_base <= 1e30),
-              "a base of rotary embeddings beyond 1e30");
+    }
     language_shape to;
     to.width = s.width;
     to.depth = s.depth;

@@ -47,8 +47,11 @@ struct language_shape {
     }
 };
 
-/// The shape of that model for a training. Throws base::error (input), naming `file` and what the
-/// network does not have: experts, other places of norms, windows, GELU in gates.
+/// What that model has and the network does not: experts, other places of norms, windows, GELU in
+/// gates, extents beyond its own. Empty if there is nothing.
+std::string not_trained(const llm::model_shape& s);
+/// The shape of that model for a training. Throws base::error (input), naming `file` and
+/// not_trained(), if that is not empty.
 language_shape language_shape_of(const llm::model_shape& s, std::size_t context,
                                  const std::string& file);
 

@@ -22,13 +22,17 @@ struct layer_room {
     base::aligned_buffer<float> x, w, dy, copy, a, b, gain;
 };
 
+struct linear_layer;
+
 /// A tensor passed to the observer: "x", the input of a layer, or "dy", the gradient of its output.
 /// A matrix of rows x cols, valid during the call.
 struct layer_value {
     std::string_view layer, name;
     std::size_t rows, cols;
     const float* data;
-    bool norm = false;  ///< of a norm
+    bool norm = false;                     ///< of a norm
+    const linear_layer* linear = nullptr;  ///< with "dy": the layer, and its input
+    const float* input = nullptr;
 };
 using layer_observer = std::function<void(const layer_value&)>;
 

@@ -197,9 +197,11 @@ runner declare_eval(parser& cmd) {
     cmd.add_flag("--layers", o->request.layer_errors,
                  "errors of the outputs of every linear layer");
     cmd.group("Output");
-    cmd.add_option("--dump PATTERN", o->request.dump,
-                   "activations of the model as it is: inputs NAME.x of linear layers, keys "
-                   "NAME.k_cache and values NAME.v_cache that match; repeatable");
+    cmd.add_option(
+        "--dump PATTERN", o->request.dump,
+        "matrices of the model as it is that match: inputs NAME.x, weights NAME.weight and "
+        "gradients of outputs NAME.dy of linear layers, keys NAME.k_cache and values "
+        "NAME.v_cache; repeatable");
     cmd.add_option("-o,--output FILE", o->request.dump_file, "safetensors file of --dump")
         ->file_name();
     cmd.add_flag("--per-token", o->request.per_token, "every token's figures in JSON");
@@ -220,7 +222,8 @@ runner declare_eval(parser& cmd) {
         "mx eval folder --tokens ids.npy -r mxfp4 --each layer --by gradient\n"
         "mx eval folder --tokens ids.npy -r mxfp4 --at '*.down_proj:x=mxfp8' --kv mxfp8\n"
         "mx eval folder --tokens ids.npy -r mxfp8 --scores scores.json\n"
-        "mx eval folder --tokens ids.npy --dump '*.down_proj.x' -o x.safetensors\n");
+        "mx eval folder --tokens ids.npy --dump '*.down_proj.*' -o down.safetensors\n"
+        "mx layer down.safetensors -r mxfp8\n");
     return [o] { return run_eval(*o); };
 }
 
