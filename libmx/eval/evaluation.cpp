@@ -140,6 +140,7 @@ class run {
         net.observer = nullptr;
         net.on_product = nullptr;
         if (!base) return;
+        net.keeps_probabilities = r_.probabilities;
         if (r_.observer) {
             net.observer = [this](const seen_matrix<T>& m) {
                 const std::vector<float> values(m.data, m.data + m.rows * m.cols);

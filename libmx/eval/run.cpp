@@ -288,9 +288,8 @@ findings run(const run_request& q, lab::machine& on) {
     }
     std::optional<activation_file> activations;
     if (!q.dump.empty()) {
-        std::size_t rows = 0;
-        for (const window& w : r.windows) rows += w.count;
-        activations.emplace(q.dump_file, model, q.dump, rows);
+        activations.emplace(q.dump_file, model, q.dump, r.windows);
+        r.probabilities = activations->has_probabilities();
         r.observer = [&](std::string_view layer, std::string_view name, std::size_t count,
                          std::size_t cols, const float* values) {
             activations->add(layer, name, count, cols, values);

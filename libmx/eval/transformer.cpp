@@ -336,6 +336,12 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
     const std::size_t parts = (b.rows + rows_at_once - 1) / rows_at_once;
     const double scale = shape_.scale_of_scores();
     const bool rules = how.attention.recipe.has_value();
+    const std::size_t positions = cache.positions;
+    T* kept = nullptr;
+    if (observer && keeps_probabilities) {
+        kept = probabilities_.room_for(shape_.heads * b.rows * positions);
+        std::fill_n(kept, shape_.heads * b.rows * positions, T{0});
+    }
     on_.split(
         b.sequences * shape_.key_heads * parts, 1,
         [&](std::size_t begin, std::size_t end, int thread) {
@@ -411,6 +417,9 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
                         kernels_.softmax(row + low, high - low, scale, row + low);
                         std::fill(row, row + low, T{0});
                         std::fill(row + high, row + keys, T{0});
+                        if (kept == nullptr) continue;
+                        std::copy_n(row, keys,
+                                    kept + (head * b.rows + first + r) * positions + from);
                     }
                     rounded("attention.p", head, first, rows, keys, p);
                     T* const out = by.o.room_for(std::max(rows, keys) * size);
@@ -556,6 +565,10 @@ void transformer<T>::forward(const arm& how, const token_batch& b, T* h, block_c
     }
     T* const o = o_.room_for(tokens * qw);
     attend(how, b, q, to, o);
+    if (observer && keeps_probabilities) {
+        observer({model_.layer_name({role::query, layer_}), "p", shape_.heads * b.rows,
+                  to.positions, probabilities_.data()});
+    }
     T* const y = y_.room_for(tokens * d);
     input_ = nullptr;
     linear(how, {role::output, layer_}, b, tokens, o, y);

@@ -95,7 +95,7 @@ TEST_CASE("a model whose neighbouring features turn together has the values of i
     const llm::model_weights gguf(folder_of("llama-gguf") + "/model.gguf");
     REQUIRE(gguf.shape().pairs == llm::rope_pairs::neighbours);
     const language_network net(language_shape_of(plain.shape(), 8, ""));
-    CHECK(net.values_of(gguf) == net.values_of(plain));
+    CHECK((net.values_of(gguf) == net.values_of(plain)));
 }
 
 TEST_CASE("configurations of models that are trained are read back as they are written") {
@@ -140,13 +140,13 @@ TEST_CASE("a training goes on from a model, can be resumed, and mx eval reads it
         while (!one->finished()) one->step();
         one->evaluate();
     }
-    CHECK(t.values() == again.values());
+    CHECK((t.values() == again.values()));
     CHECK(t.held_out_loss() == again.held_out_loss());
     CHECK(t.history().back().loss < t.history().front().loss);
     t.save(checkpoint);
     const llm::model_weights trained(dir.path());
     language_network net(language_shape_of(trained.shape(), once.size() - 1, trained.path()));
-    CHECK(net.values_of(trained) == t.values());
+    CHECK((net.values_of(trained) == t.values()));
     machine on(1);
     const float loss =
         net.forward(on, {}, t.values(), once.data(), once.data() + 1, once.size() - 1, 0, 1);

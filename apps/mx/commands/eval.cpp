@@ -199,9 +199,9 @@ runner declare_eval(parser& cmd) {
     cmd.group("Output");
     cmd.add_option(
         "--dump PATTERN", o->request.dump,
-        "matrices of the model as it is that match: inputs NAME.x, weights NAME.weight and "
-        "gradients of outputs NAME.dy of linear layers, keys NAME.k_cache and values "
-        "NAME.v_cache; repeatable");
+        "matrices of the model as it is that match: of linear layers inputs NAME.x, weights "
+        "NAME.weight and gradients of outputs NAME.dy; keys NAME.k_cache, values "
+        "NAME.v_cache and probabilities NAME.p of attention; repeatable");
     cmd.add_option("-o,--output FILE", o->request.dump_file, "safetensors file of --dump")
         ->file_name();
     cmd.add_flag("--per-token", o->request.per_token, "every token's figures in JSON");

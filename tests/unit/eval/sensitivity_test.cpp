@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of outputs against those of torch, and what they predict.
+// Gradients of outputs against those of torch, what they predict, and probabilities of attention.
 #include "libmx/eval/sensitivity.hpp"
 
 #include <cmath>
@@ -101,6 +101,36 @@ TEST_CASE("gradients of outputs are in the order of the file's rows, and of ever
             CHECK(same);
         }
     }
+}
+
+TEST_CASE("probabilities of attention are shown by head, and are those of the tokens before") {
+    const model_weights model(vectors_of("mistral"));  // a token attends to 9
+    const std::size_t heads = model.shape().heads;
+    evaluation_request r = windows_of_vectors("llama", 24);
+    std::size_t shown = 0;
+    r.observer = [&](std::string_view, std::string_view name, std::size_t rows, std::size_t cols,
+                     const float* values) {
+        if (name != "p") return;
+        ++shown;
+        CHECK(cols == (shown % 2 == 1 ? 24u : 16u));
+        REQUIRE(rows == heads * cols);
+        for (std::size_t i = 0; i < rows; ++i) {
+            const std::size_t token = i % cols;
+            double sum = 0;
+            for (std::size_t k = 0; k < cols; ++k) {
+                const auto p = static_cast<double>(values[i * cols + k]);
+                CHECK((p > 0) == (k <= token && k + 9 > token));
+                sum += p;
+            }
+            CHECK(std::abs(sum - 1) < 1e-6);
+        }
+    };
+    lab::machine on(2);
+    evaluate(model, on, {}, r);
+    CHECK(shown == 0);
+    r.probabilities = true;
+    evaluate(model, on, {}, r);
+    CHECK(shown == 2 * model.shape().depth);
 }
 
 TEST_CASE("the gradient predicts the divergences of small errors") {
