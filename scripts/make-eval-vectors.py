@@ -8,7 +8,11 @@
 NAME/config.json and model.safetensors (or NAME/model.gguf) are a model; reference.safetensors has
 `ids`, and `nll`, -ln of the probability of each next token by transformers in float64 (its norms and
 rotary embeddings are float32). Of `llama` there are also nll.RECIPE and kld.RECIPE by the numpy
-program below, in float64 throughout.
+program below, in float64 throughout. NAME/gradients.safetensors of GRADIENTS has the gradients of the
+mean of `nll` by torch in float64, as float32, of the embedding, the first block, the last norm and the
+head: the second block computes alike.
+
+    scripts/make-eval-vectors.py datasets/vectors/eval gradients    # these alone, of the models there
 """
 
 import json
@@ -20,6 +24,7 @@ import ml_dtypes
 import numpy as np
 import torch
 import transformers
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 TOKENS = 40
@@ -51,6 +56,9 @@ MODELS = {
         moe_intermediate_size=24, norm_topk_prob=True, decoder_sparse_step=1,
         rope_parameters=ROPE)),
 }
+
+
+GRADIENTS = ("llama", "llama3", "qwen2", "qwen3")
 
 
 def log_softmax(z):
@@ -126,6 +134,19 @@ def make(name, out):
         save_file({k: reference[k] for k in ("ids", "nll")},
                   out / f"{name}-gguf" / "reference.safetensors",
                   {"transformers": transformers.__version__, "torch": torch.__version__})
+
+
+def make_gradients(name, out):
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        out / name, attn_implementation="eager", dtype=torch.float64)
+    with safe_open(out / name / "reference.safetensors", "numpy") as file:
+        ids = torch.tensor(file.get_tensor("ids").astype(np.int64))
+    logits = model(ids[None, :-1]).logits[0]
+    torch.nn.functional.cross_entropy(logits, ids[1:]).backward()
+    kept = {key: p.grad.float().numpy() for key, p in model.named_parameters()
+            if ".layers." not in key or ".layers.0." in key}
+    save_file(kept, out / name / "gradients.safetensors", {
+        "transformers": transformers.__version__, "torch": torch.__version__})
 
 
 # A numpy program of the llama model and of three recipes, independent of the toolkit.
@@ -298,5 +319,8 @@ def add(to, name, value):
 
 
 if __name__ == "__main__":
-    for each in MODELS:
-        make(each, pathlib.Path(sys.argv[1]))
+    if sys.argv[2:] != ["gradients"]:
+        for each in MODELS:
+            make(each, pathlib.Path(sys.argv[1]))
+    for each in GRADIENTS:
+        make_gradients(each, pathlib.Path(sys.argv[1]))

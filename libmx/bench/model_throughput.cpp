@@ -25,13 +25,13 @@ constexpr std::array evaluated{
 };
 
 // Of a forward pass: linear layers, head, and the scores that are not masked.
-double multiply_adds_of(const eval::model_weights& model, std::size_t tokens) {
-    const eval::model_shape& s = model.shape();
+double multiply_adds_of(const llm::model_weights& model, std::size_t tokens) {
+    const llm::model_shape& s = model.shape();
     const auto n = static_cast<double>(tokens);
     double each = static_cast<double>(s.vocabulary) * static_cast<double>(s.width);
     for (std::size_t i = 0; i < s.depth; ++i) {
-        for (const eval::place& p : model.linears(i)) {
-            if (p.what >= eval::role::expert_gate && p.expert >= s.experts_used) continue;
+        for (const llm::place& p : model.linears(i)) {
+            if (p.what >= llm::role::expert_gate && p.expert >= s.experts_used) continue;
             const tensor::shape shape = model.extents(p);
             each += static_cast<double>(shape[0]) * static_cast<double>(shape[1]);
         }
@@ -45,8 +45,8 @@ double multiply_adds_of(const eval::model_weights& model, std::size_t tokens) {
 std::vector<training_rate> measure_model_throughput(
     const model_throughput_request& request, const std::atomic<bool>* cancel,
     const std::function<void(const engine::progress&)>& on_progress) {
-    const eval::model_weights model(request.model);
-    const eval::model_shape& s = model.shape();
+    const llm::model_weights model(request.model);
+    const llm::model_shape& s = model.shape();
     const std::size_t tokens =
         s.context == 0 ? request.tokens : std::min(request.tokens, s.context);
     eval::evaluation_request r;

@@ -24,7 +24,7 @@ struct model_throughput_request {
 /// Times a product of the shape of the model's MLP, an evaluation of the model as it is, weights
 /// read from the file included, and evaluations of that and a recipe for weights and inputs side by
 /// side. steps_per_second is tokens per second, of both passes. Throws base::error (cancelled) soon
-/// after `cancel` is set, and as eval::model_weights does.
+/// after `cancel` is set, and as llm::model_weights does.
 std::vector<training_rate> measure_model_throughput(
     const model_throughput_request& request, const std::atomic<bool>* cancel,
     const std::function<void(const engine::progress&)>& on_progress);

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "libmx/lab/precision.hpp"
+#include "libmx/llm/model_weights.hpp"
 
 namespace mx::eval {
+
+using llm::model_shape, llm::model_weights, llm::place, llm::role;
 
 /// One way to run the model.
 struct arm {

@@ -15,6 +15,7 @@
 #include "libmx/eval/transformer.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/lab/product.hpp"
+#include "libmx/llm/token_file.hpp"
 
 namespace mx::eval {
 namespace {
@@ -36,13 +37,7 @@ place head_of(const model_weights& model) {
 
 void check(const model_weights& model, const evaluation_request& r) {
     const model_shape& s = model.shape();
-    for (std::size_t i = 0; i < r.tokens.size(); ++i) {
-        if (r.tokens[i] < s.vocabulary) continue;
-        base::refuse(
-            "token {} is {}, and the model has a vocabulary of {}: the ids are of another "
-            "tokenizer",
-            i, r.tokens[i], s.vocabulary);
-    }
+    llm::require_ids_below(s.vocabulary, r.tokens, {});
     for (const window& w : r.windows) {
         if (s.context == 0 || w.count <= s.context) continue;
         base::refuse("a window of {} tokens is longer than the model's {}; give --context {}",
@@ -145,6 +140,7 @@ class run {
         net.observer = nullptr;
         net.on_product = nullptr;
         if (!base) return;
+        net.keeps_probabilities = r_.probabilities;
         if (r_.observer) {
             net.observer = [this](const seen_matrix<T>& m) {
                 const std::vector<float> values(m.data, m.data + m.rows * m.cols);

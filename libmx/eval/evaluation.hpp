@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "libmx/eval/arm.hpp"
-#include "libmx/eval/model_weights.hpp"
 #include "libmx/lab/machine.hpp"
+#include "libmx/llm/model_weights.hpp"
 
 namespace mx::eval {
 
@@ -65,10 +65,12 @@ struct evaluation_request {
     bool layer_errors = false;
     /// Called with the inputs of linear layers ("x"), and turned keys ("k_cache") and values
     /// ("v_cache") by the name of their layer, of the model as it is, window by window. Rows are
-    /// tokens.
+    /// tokens. With `probabilities`, those of attention too: "p" of the queries' layer, whose rows
+    /// are the window's tokens for each head.
     std::function<void(std::string_view layer, std::string_view name, std::size_t rows,
                        std::size_t cols, const float* values)>
         observer;
+    bool probabilities = false;
     const std::atomic<bool>* cancel = nullptr;  ///< not owned; set, it ends the evaluation
     /// Called before each block with the number of blocks done and that of all.
     std::function<void(std::size_t done, std::size_t all)> progress;

@@ -9,6 +9,7 @@
 
 #include "libmx/base/glob.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/lab/language_model.hpp"
 
 namespace mx::eval {
 namespace {
@@ -117,39 +118,86 @@ arm all_but(const arm& how, const model_part& part) {
 }
 
 activation_file::activation_file(const std::string& path, const model_weights& model,
-                                 const std::vector<std::string>& patterns, std::size_t rows) {
+                                 const std::vector<std::string>& patterns,
+                                 const std::vector<window>& windows) {
+    std::size_t rows = 0, longest = 0;
+    for (const window& w : windows) {
+        rows += w.count;
+        longest = std::max(longest, w.count);
+    }
     std::vector<io::planned_array> plan;
-    const auto offer = [&](const place& p, std::string_view name, std::size_t cols) {
+    const bool trained = lab::not_trained(model.shape()).empty();
+    std::vector<std::pair<std::size_t, place>> weights;  // by number in the plan
+    const auto offer = [&](const place& p, std::string_view name, std::size_t count,
+                           std::size_t cols) {
         const std::string whole = fmt::format("{}.{}", model.layer_name(p), name);
-        const bool wanted = std::ranges::any_of(
-            patterns, [&](const std::string& g) { return base::glob_match(g, whole); });
-        if (!wanted) return;
-        arrays_.emplace(whole, place_in_file{plan.size()});
-        plan.push_back({whole, tensor::dtype::f32, {rows, cols}});
+        const bool wanted = std::ranges::any_of(patterns, [&](const std::string& g) {
+            return base::glob_match(g, whole) && (name != "p" || g.ends_with(".p"));
+        });
+        if (!wanted) return false;
+        arrays_.emplace(whole, place_in_file{plan.size(), cols});
+        plan.push_back({whole, tensor::dtype::f32, {count, cols}});
+        return true;
     };
     const model_shape& s = model.shape();
     for (std::size_t i = 0; i < s.depth; ++i) {
         for (const place& p : model.linears(i)) {
             if (p.what >= role::expert_gate) continue;
-            offer(p, "x", static_cast<std::size_t>(model.extents(p)[1]));
+            const tensor::shape extents = model.extents(p);
+            const auto out = static_cast<std::size_t>(extents[0]);
+            const auto in = static_cast<std::size_t>(extents[1]);
+            offer(p, "x", rows, in);
+            if (offer(p, "weight", out, in)) weights.emplace_back(plan.size() - 1, p);
+            if (trained && offer(p, "dy", rows, out)) gradients_ = true;
         }
-        offer({role::key, i}, "k_cache", s.key_width());
-        offer({role::value, i}, "v_cache", s.key_width());
+        if (offer({role::query, i}, "p", rows * s.heads, longest)) probabilities_ = true;
+        offer({role::key, i}, "k_cache", rows, s.key_width());
+        offer({role::value, i}, "v_cache", rows, s.key_width());
+    }
+    constexpr double most_probabilities = 4e9;  // bytes of a window's
+    const double square = static_cast<double>(longest) * static_cast<double>(longest);
+    if (probabilities_ && 4 * square * static_cast<double>(s.heads) > most_probabilities) {
+        base::refuse(
+            "--dump: probabilities of {} heads and {} tokens take more than 4 GB; give a "
+            "smaller --context",
+            s.heads, longest);
     }
     if (plan.empty()) {
+        const bool gradients =
+            std::ranges::any_of(patterns, [](const std::string& g) { return g.ends_with("dy"); });
+        if (gradients) lab::language_shape_of(s, 0, model.path());  // says why there are none
         base::refuse("--dump: no matrix has such a name; there are {}.x, and others like it",
                      model.layer_name({role::query, 0}));
     }
     file_ = io::create_safetensors(path, plan, {{"mx", "activations of " + model.path()}});
+    for (const auto& [index, p] : weights) {
+        const std::vector<float> values = model.read(p);
+        file_->write(index, 0, std::as_bytes(std::span(values)));
+    }
 }
 
 void activation_file::add(std::string_view layer, std::string_view name, std::size_t rows,
                           std::size_t cols, const float* values) {
     const auto at = arrays_.find(fmt::format("{}.{}", layer, name));
     if (at == arrays_.end()) return;
-    const std::span some(values, rows * cols);
+    std::vector<float> wide;
+    if (cols < at->second.cols) {  // positions that a shorter window does not have
+        wide.resize(rows * at->second.cols);
+        for (std::size_t r = 0; r < rows; ++r) {
+            std::copy_n(values + r * cols, cols, wide.data() + r * at->second.cols);
+        }
+        values = wide.data();
+    }
+    const std::span some(values, rows * at->second.cols);
     file_->write(at->second.index, at->second.written, std::as_bytes(some));
     at->second.written += some.size_bytes();
+}
+
+void activation_file::add_gradients(std::string_view layer, std::size_t rows, std::size_t all,
+                                    std::size_t cols, const float* values) {
+    add(layer, "dy", rows, cols, values);
+    const std::vector<float> zeros((all - rows) * cols);
+    add(layer, "dy", all - rows, cols, zeros.data());
 }
 
 }  // namespace mx::eval

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "libmx/eval/arm.hpp"
-#include "libmx/eval/model_weights.hpp"
+#include "libmx/eval/evaluation.hpp"
 #include "libmx/io/writer.hpp"
+#include "libmx/llm/model_weights.hpp"
 
 namespace mx::eval {
 
@@ -37,26 +37,35 @@ arm only(const arm& how, const std::vector<const model_part*>& parts);
 /// `how` everywhere but in that part.
 arm all_but(const arm& how, const model_part& part);
 
-/// Writes activations of the model as it is to a safetensors file, as float32: the inputs of the
-/// linear layers whose names match, as NAME.x, and keys and values, as NAME.k_cache and
-/// NAME.v_cache of the layers that make them. Rows are the tokens of all windows. Experts have
-/// inputs of their own tokens and are left out.
+/// Writes matrices of the model as it is to a safetensors file, as float32, if their names match:
+/// of linear layers the inputs, NAME.x, weights, NAME.weight, and gradients of the outputs, NAME.dy
+/// (of models that have them: lab::not_trained); keys and values, NAME.k_cache and NAME.v_cache of
+/// the layers that make them. Rows, but those of weights, are the tokens of all windows. Experts
+/// have inputs of their own tokens and are left out. Probabilities of attention, NAME.p of the
+/// queries' layer, are large and written only for patterns that end in ".p": of every window and
+/// head a row for each token and a column for each position of the longest window.
 class activation_file {
   public:
-    /// Throws base::error (usage) for a pattern that matches no such matrix.
+    /// Writes the weights. Throws base::error (usage) if no pattern matches such a matrix.
     activation_file(const std::string& path, const model_weights& model,
-                    const std::vector<std::string>& patterns, std::size_t rows);
+                    const std::vector<std::string>& patterns, const std::vector<window>& windows);
     void add(std::string_view layer, std::string_view name, std::size_t rows, std::size_t cols,
              const float* values);
+    /// The same of gradients: `rows` rows, and zeros up to `all` rows.
+    void add_gradients(std::string_view layer, std::size_t rows, std::size_t all, std::size_t cols,
+                       const float* values);
+    bool has_gradients() const { return gradients_; }
+    bool has_probabilities() const { return probabilities_; }
     void commit() { file_->commit(); }
 
   private:
     struct place_in_file {
-        std::size_t index;
+        std::size_t index, cols;
         std::uint64_t written = 0;
     };
     std::map<std::string, place_in_file, std::less<>> arrays_;
     std::unique_ptr<io::array_writer> file_;
+    bool gradients_ = false, probabilities_ = false;
 };
 
 }  // namespace mx::eval

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "libmx/base/statistics.hpp"
 #include "libmx/base/student.hpp"
 #include "libmx/eval/simd/kernels.hpp"
 #include "libmx/format/block_formats.hpp"
@@ -174,6 +175,24 @@ constexpr std::array part_members{
                        }},
 };
 
+struct sensitivity_row {
+    const sensitivity_result& s;
+};
+constexpr std::array sensitivity_members{
+    declared<sensitivity_row>{"recipe", "string", "",
+                              [](const sensitivity_row& r) { return r.s.recipe; }},
+    declared<sensitivity_row>{"level", "layer|block|kind|tensor", "",
+                              [](const sensitivity_row& r) { return r.s.level; }},
+    declared<sensitivity_row>{"part", "string", "",
+                              [](const sensitivity_row& r) { return r.s.part; }},
+    declared<sensitivity_row>{"predicted_kld", "amount",
+                              "mean divergence that the gradient predicts with this part quantized "
+                              "alone",
+                              [](const sensitivity_row& r) { return r.s.predicted; }},
+    declared<sensitivity_row>{"only_kld", "number?", "what it is; null where it was not evaluated",
+                              [](const sensitivity_row& r) { return r.s.measured; }},
+};
+
 struct pair_row {
     const pair_result& p;
 };
@@ -284,6 +303,21 @@ std::vector<changed_token> changed_tokens(const findings& f) {
     return all;
 }
 
+// By recipe, Spearman's correlation of what is predicted and what is measured.
+std::vector<std::pair<std::string, std::optional<double>>> rank_correlations(const findings& f) {
+    std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> by_recipe;
+    for (const sensitivity_result& s : f.sensitivity) {
+        if (!s.measured) continue;
+        by_recipe[s.recipe].first.push_back(s.predicted);
+        by_recipe[s.recipe].second.push_back(*s.measured);
+    }
+    std::vector<std::pair<std::string, std::optional<double>>> all;
+    for (const auto& [recipe, pairs] : by_recipe) {
+        all.emplace_back(recipe, base::spearman(pairs.first, pairs.second));
+    }
+    return all;
+}
+
 record token_record(const findings& f) {
     const auto numbers = [](const auto& values) { return report::to_list(values); };
     record r{{"id", numbers(f.of.predicted)},
@@ -316,6 +350,11 @@ constexpr std::array token_score_members{
     report::member_type{"nll", "[amount]", "nats"},
     report::member_type{"kld", "[number]", "nats"},
     report::member_type{"top", "[count]", ""},
+};
+
+constexpr std::array rank_members{
+    report::member_type{"recipe", "string", ""},
+    report::member_type{"spearman", "number?", "null for fewer than three parts, or equal ones"},
 };
 
 // Bits of a matrix of rows x cols under a rule, and of what has none as stored.
@@ -442,11 +481,18 @@ report::document document_of(const findings& f, report::record head) {
         d.results.push_back(report::written(
             result_members, row{f, f.arms[i], summary_of(f.of, of), !apart(*least, of)}));
     }
-    report::list parts, pairs, layers, tokens;
+    report::list parts, pairs, sensitivity, ranks, layers, tokens;
     for (const part_result& p : f.parts)
         parts.emplace_back(report::written(part_members, part_row{p}));
     for (const pair_result& p : f.pairs)
         pairs.emplace_back(report::written(pair_members, pair_row{p}));
+    for (const sensitivity_result& s : f.sensitivity) {
+        sensitivity.emplace_back(report::written(sensitivity_members, sensitivity_row{s}));
+    }
+    for (const auto& [recipe, rho] : rank_correlations(f)) {
+        ranks.emplace_back(
+            record{{"recipe", recipe}, {"spearman", rho ? report::value(*rho) : report::value()}});
+    }
     for (const layer_error& e : f.of.layers) {
         layers.emplace_back(report::written(layer_members, layer_row{f, e}));
     }
@@ -455,6 +501,10 @@ report::document document_of(const findings& f, report::record head) {
     }
     d.tail.emplace_back("parts", std::move(parts));
     d.tail.emplace_back("pairs", std::move(pairs));
+    if (!f.sensitivity.empty()) {
+        d.tail.emplace_back("sensitivity", std::move(sensitivity));
+        d.tail.emplace_back("rank_correlations", std::move(ranks));
+    }
     d.tail.emplace_back("layers", std::move(layers));
     d.tail.emplace_back("changed", std::move(tokens));
     if (f.per_token) d.tail.emplace_back("per_token", token_record(f));
@@ -469,6 +519,9 @@ report::document_schema eval_schema() {
         .member({"results", "[#result]", "one for each recipe"})
         .member({"parts", "[#part]", "parts quantized alone, and left alone"})
         .member({"pairs", "[#pair]", "pairs of parts"})
+        .member({"sensitivity", "[#sensitivity]", "parts, by gradient", false})
+        .member({"rank_correlations", "[#rank_correlation]",
+                 "of what the gradient predicts and what is measured", false})
         .member({"layers", "[#layer]", "errors of the outputs of linear layers"})
         .member({"changed", "[#changed]", "the tokens that change most, by recipe"})
         .member({"per_token", "#per_token", "every scored token", false})
@@ -476,6 +529,8 @@ report::document_schema eval_schema() {
         .define("part", part_members)
         .define("part_tensor", part_tensor_members)
         .define("pair", pair_members)
+        .define("sensitivity", sensitivity_members)
+        .define("rank_correlation", rank_members)
         .define("layer", layer_members)
         .define("changed", changed_members)
         .define("per_token", token_members)

@@ -2,6 +2,7 @@
 // What an evaluation says, as records: mx.eval/1 and mx.scores/1.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,13 @@ struct pair_result {
     double first_kld = 0, second_kld = 0, both_kld = 0;
 };
 
+/// A part's divergence as the gradient predicts it, beside what it is if that was measured.
+struct sensitivity_result {
+    std::string recipe, level, part;
+    double predicted = 0;
+    std::optional<double> measured;
+};
+
 /// Everything that a document says.
 struct findings {
     std::string model, architecture, precision, text;
@@ -71,6 +79,7 @@ struct findings {
     evaluation of;
     std::vector<part_result> parts;
     std::vector<pair_result> pairs;
+    std::vector<sensitivity_result> sensitivity;
     std::vector<std::string> pieces;  ///< of the scored tokens' ids, to be shown; may be empty
     bool per_token = false;
 };

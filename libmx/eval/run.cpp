@@ -10,6 +10,8 @@
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
+#include "libmx/eval/sensitivity.hpp"
+#include "libmx/lab/language_model.hpp"
 
 namespace mx::eval {
 namespace {
@@ -123,9 +125,10 @@ std::vector<std::pair<std::size_t, std::size_t>> pairs_of(std::size_t count, std
     return pairs;
 }
 
+std::string_view name_of(level by) { return std::ranges::find(levels, by, &named_level::is)->name; }
+
 void find_parts(const run_request& q, const model_weights& model, lab::machine& on,
                 const std::vector<arm>& arms, const evaluation_request& r, findings& f) {
-    const auto named = std::ranges::find(levels, *q.each, &named_level::is);
     for (std::size_t i = 0; i < arms.size(); ++i) {
         const std::vector<model_part> parts = parts_of(model, *q.each, arms[i]);
         std::vector<arm> many;
@@ -139,7 +142,7 @@ void find_parts(const run_request& q, const model_weights& model, lab::machine& 
         for (std::size_t k = 0; k < parts.size(); ++k) {
             const summary alone = summary_of(f.of, scores[k]);
             const summary without = summary_of(f.of, scores[parts.size() + k]);
-            f.parts.push_back({f.arms[i].recipe, std::string(named->name), parts[k].name,
+            f.parts.push_back({f.arms[i].recipe, std::string(name_of(*q.each)), parts[k].name,
                                alone.kld_mean, alone.cross_entropy - alone.cross_entropy_base,
                                alone.top1_agreement, without.kld_mean,
                                without.cross_entropy - without.cross_entropy_base, whole,
@@ -149,6 +152,33 @@ void find_parts(const run_request& q, const model_weights& model, lab::machine& 
             const auto& [a, b] = pairs[k];
             f.pairs.push_back({f.arms[i].recipe, parts[a].name, parts[b].name, mean(scores[a]),
                                mean(scores[b]), mean(scores[2 * parts.size() + k])});
+        }
+    }
+}
+
+// Of every part of every arm, in the order of find_parts.
+std::vector<arm> parts_alone(const run_request& q, const model_weights& model,
+                             const std::vector<arm>& arms) {
+    std::vector<arm> all;
+    for (const arm& a : arms) {
+        for (const model_part& p : parts_of(model, *q.each, a)) all.push_back(only(a, {&p}));
+    }
+    return all;
+}
+
+void predict_parts(const run_request& q, const model_weights& model, lab::machine& on,
+                   const std::vector<arm>& arms, evaluation_request r, findings& f) {
+    r.progress = progress_of(q, "gradients");
+    const std::vector<double> predicted =
+        predicted_divergences(model, on, parts_alone(q, model, arms), r);
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < arms.size(); ++i) {
+        for (const model_part& p : parts_of(model, *q.each, arms[i])) {
+            sensitivity_result s{
+                f.arms[i].recipe, std::string(name_of(*q.each)), p.name, predicted[at], {}};
+            if (q.measured) s.measured = f.parts[at].only_kld;
+            f.sensitivity.push_back(std::move(s));
+            ++at;
         }
     }
 }
@@ -213,6 +243,8 @@ void check_arms(const run_request& q, const model_weights& model, const std::vec
 level level_named(const std::string& name) { return base::row_named(levels, "level", name).is; }
 
 findings run(const run_request& q, lab::machine& on) {
+    if (q.by_gradient && !q.each) base::refuse("--by: of what? name a level with --each");
+    if (q.pairs != 0 && !q.measured) base::refuse("--pairs are evaluated: leave out --by gradient");
     if (q.pairs != 0 && !q.each) base::refuse("--pairs: of what? name a level with --each");
     if (q.sample != 0 && q.stride) {
         base::refuse("--stride: the windows of a sample have nothing to do with each other");
@@ -257,17 +289,30 @@ findings run(const run_request& q, lab::machine& on) {
     }
     std::optional<activation_file> activations;
     if (!q.dump.empty()) {
-        std::size_t rows = 0;
-        for (const window& w : r.windows) rows += w.count;
-        activations.emplace(q.dump_file, model, q.dump, rows);
+        activations.emplace(q.dump_file, model, q.dump, r.windows);
+        r.probabilities = activations->has_probabilities();
         r.observer = [&](std::string_view layer, std::string_view name, std::size_t count,
                          std::size_t cols, const float* values) {
             activations->add(layer, name, count, cols, values);
         };
     }
+    if (q.by_gradient) {
+        // Before the evaluation, because it refuses some models.
+        lab::language_shape_of(model.shape(), f.context, model.path());
+    }
     r.progress = progress_of(q, "blocks");
     f.of = evaluate(model, on, arms, r);
-    if (activations) activations->commit();
+    if (activations) {
+        if (activations->has_gradients()) {
+            r.progress = progress_of(q, "gradients");
+            gradients_of_outputs(model, on, r, [&](const layer_gradient& g) {
+                const std::vector<float> dy = in_order_of_file(g, model.shape().head_size);
+                activations->add_gradients(g.layer, g.values.tokens, g.of.count, g.values.out,
+                                           dy.data());
+            });
+        }
+        activations->commit();
+    }
     f.model = q.model;
     f.architecture = std::string(model.shape().kind->name);
     f.precision = q.in == arithmetic::float64 ? "float64" : "float32";
@@ -280,7 +325,8 @@ findings run(const run_request& q, lab::machine& on) {
     }
     f.stored_bits = stored / static_cast<double>(f.parameters);
     for (const arm& a : arms) f.arms.push_back(words_of_arm(model, a));
-    if (q.each) find_parts(q, model, on, arms, r, f);
+    if (q.each && q.measured) find_parts(q, model, on, arms, r, f);
+    if (q.by_gradient) predict_parts(q, model, on, arms, r, f);
     return f;
 }
 

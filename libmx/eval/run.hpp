@@ -33,6 +33,8 @@ struct run_request {
     std::string accumulate;       ///< of all arms: an accumulator model; "": chains
 
     std::optional<level> each;  ///< parts alone, and all but each
+    bool measured = true;       ///< by evaluation of every part
+    bool by_gradient = false;   ///< by one backward pass (sensitivity.hpp)
     std::size_t pairs = 0;      ///< of these parts, drawn by the seed
     bool layer_errors = false, per_token = false;
     std::vector<std::string> dump;  ///< names of activations (activation_file)

@@ -11,6 +11,9 @@
 #include "libmx/lab/product.hpp"
 
 namespace mx::eval {
+
+using llm::naming, llm::norm_place, llm::qk_norm;
+
 namespace {
 
 constexpr std::size_t grain = 32768;  // elements; smaller ranges are not worth a thread
@@ -19,20 +22,6 @@ constexpr std::size_t rows_at_once = 256;  // of queries, a multiple of every bl
 
 std::size_t rows_of(std::size_t width) { return std::max<std::size_t>(1, grain / width); }
 
-double frequency_of(const model_shape& s, double base, bool scaled, std::size_t i) {
-    constexpr double two_pi = 0x1.921fb54442d18p2;
-    const double share = static_cast<double>(2 * i) / static_cast<double>(s.head_size);
-    const double f = simd::exponential(-share * simd::logarithm(base));
-    const rope_scaling& r = s.scaling;
-    if (!scaled || r.factor == 1) return f;
-    if (r.low == 0) return f / r.factor;
-    const double wave = two_pi / f;
-    if (wave < r.original / r.high) return f;
-    if (wave > r.original / r.low) return f / r.factor;
-    const double smooth = (r.original / wave - r.low) / (r.high - r.low);
-    return (1 - smooth) * f / r.factor + smooth * f;
-}
-
 void angles(const model_shape& s, double base, bool scaled, const std::vector<float>& factors,
             std::size_t positions, std::vector<double>& cosine, std::vector<double>& sine) {
     constexpr double inverse_two_pi = 0x1.45f306dc9c883p-3;
@@ -40,7 +29,9 @@ void angles(const model_shape& s, double base, bool scaled, const std::vector<fl
     cosine.resize(positions * half);
     sine.resize(positions * half);
     for (std::size_t i = 0; i < half; ++i) {
-        double f = frequency_of(s, base, scaled, i);
+        const double share = static_cast<double>(2 * i) / static_cast<double>(s.head_size);
+        double f = simd::exponential(-share * simd::logarithm(base));
+        if (scaled) f = llm::scaled_frequency(s.scaling, f);
         if (!factors.empty()) f /= static_cast<double>(factors[i]);
         for (std::size_t p = 0; p < positions; ++p) {
             const double turns = static_cast<double>(p) * f * inverse_two_pi;
@@ -345,6 +336,12 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
     const std::size_t parts = (b.rows + rows_at_once - 1) / rows_at_once;
     const double scale = shape_.scale_of_scores();
     const bool rules = how.attention.recipe.has_value();
+    const std::size_t positions = cache.positions;
+    T* kept = nullptr;
+    if (observer && keeps_probabilities) {
+        kept = probabilities_.room_for(shape_.heads * b.rows * positions);
+        std::fill_n(kept, shape_.heads * b.rows * positions, T{0});
+    }
     on_.split(
         b.sequences * shape_.key_heads * parts, 1,
         [&](std::size_t begin, std::size_t end, int thread) {
@@ -420,6 +417,9 @@ void transformer<T>::attend(const arm& how, const token_batch& b, const T* q, bl
                         kernels_.softmax(row + low, high - low, scale, row + low);
                         std::fill(row, row + low, T{0});
                         std::fill(row + high, row + keys, T{0});
+                        if (kept == nullptr) continue;
+                        std::copy_n(row, keys,
+                                    kept + (head * b.rows + first + r) * positions + from);
                     }
                     rounded("attention.p", head, first, rows, keys, p);
                     T* const out = by.o.room_for(std::max(rows, keys) * size);
@@ -565,6 +565,10 @@ void transformer<T>::forward(const arm& how, const token_batch& b, T* h, block_c
     }
     T* const o = o_.room_for(tokens * qw);
     attend(how, b, q, to, o);
+    if (observer && keeps_probabilities) {
+        observer({model_.layer_name({role::query, layer_}), "p", shape_.heads * b.rows,
+                  to.positions, probabilities_.data()});
+    }
     T* const y = y_.room_for(tokens * d);
     input_ = nullptr;
     linear(how, {role::output, layer_}, b, tokens, o, y);

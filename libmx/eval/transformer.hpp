@@ -12,11 +12,11 @@
 
 #include "libmx/base/aligned.hpp"
 #include "libmx/eval/arm.hpp"
-#include "libmx/eval/model_weights.hpp"
 #include "libmx/eval/simd/kernels.hpp"
 #include "libmx/lab/machine.hpp"
 #include "libmx/lab/operand.hpp"
 #include "libmx/lab/product.hpp"
+#include "libmx/llm/model_weights.hpp"
 
 namespace mx::eval {
 
@@ -40,8 +40,9 @@ struct block_cache {
 std::vector<float> read_by_threads(const lab::machine& on, const model_weights& model,
                                    const place& where, std::size_t begin, std::size_t end);
 
-/// A matrix that passes through a block: "x" of a linear layer, "k_cache",
-/// "v_cache". Valid during the call.
+/// A matrix that passes through a block: "x" of a linear layer, "k_cache", "v_cache", "p" (the
+/// probabilities of attention, a row for each query of each head, a column for each position).
+/// Valid during the call.
 template <typename T>
 struct seen_matrix {
     std::string_view layer, name;
@@ -81,8 +82,10 @@ class transformer {
     /// The final norm; y may be h.
     void last_norm(const T* h, std::size_t rows, T* y) const;
 
-    /// Called with inputs of linear layers, keys and values.
+    /// Called with inputs of linear layers, keys and values, and with probabilities of attention if
+    /// they are kept, by the name of the queries' layer. Not for several sequences at a time.
     std::function<void(const seen_matrix<T>&)> observer;
+    bool keeps_probabilities = false;
     /// Called after each product of a linear layer.
     std::function<void(const place& where, const token_batch& b, std::size_t rows, const T* x,
                        const T* y)>
@@ -118,7 +121,7 @@ class transformer {
     std::vector<std::unique_ptr<worker>> workers_;
     // Scratch, valid until the next call.
     base::aligned_buffer<T> x_, q_, k_, v_, o_, y_, gate_, up_, rounded_x_, quantized_x_,
-        quantized_kv_;
+        quantized_kv_, probabilities_;
     base::aligned_buffer<float> narrow_;
     // The last input that was quantized, how, and the result.
     const T* input_ = nullptr;

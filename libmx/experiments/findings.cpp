@@ -264,11 +264,15 @@ void add_correlations(const std::vector<finding>& all, findings& to) {
             }
             if (errors.size() == before) continue;  // the same recipes again
             before = errors.size();
-            correlation r{
-                group, c.over, errors.size(), spearman(errors, gaps), power_law(errors, gaps),
-                {},    {}};
-            if (r.spearman) r.spearman_interval = bootstrap(spearman, errors, gaps, 1);
-            if (r.power) r.power_interval = bootstrap(power_law, errors, gaps, 1);
+            correlation r{group,
+                          c.over,
+                          errors.size(),
+                          base::spearman(errors, gaps),
+                          base::power_law(errors, gaps),
+                          {},
+                          {}};
+            if (r.spearman) r.spearman_interval = base::bootstrap(base::spearman, errors, gaps, 1);
+            if (r.power) r.power_interval = base::bootstrap(base::power_law, errors, gaps, 1);
             to.correlations.push_back(std::move(r));
         }
     }
@@ -353,7 +357,7 @@ findings laboratory::carry_out() {
         ours.push_back(measured->mean);
         published.push_back(*f.of.published);
     }
-    found.agreement = spearman(ours, published);
+    found.agreement = base::spearman(ours, published);
     return found;
 }
 

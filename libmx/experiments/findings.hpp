@@ -11,14 +11,16 @@
 #include <vector>
 
 #include "libmx/base/notices.hpp"
+#include "libmx/base/statistics.hpp"
 #include "libmx/experiments/budget.hpp"
 #include "libmx/experiments/operand_error.hpp"
-#include "libmx/experiments/statistics.hpp"
 #include "libmx/experiments/study.hpp"
 #include "libmx/lab/survival.hpp"
 #include "libmx/report/record.hpp"
 
 namespace mx::experiments {
+
+using base::interval;
 
 /// The loss of a run is the mean over this last share of its steps; over half of the steps that a
 /// configuration has to itself where these are fewer. Where it learns from a file, its loss is that

@@ -15,7 +15,6 @@ struct attention::head_room {
 
 namespace {
 
-constexpr double rope_base = 10000;
 constexpr std::size_t narrow_matrices = 9, square_matrices = 2;
 
 }  // namespace
@@ -23,11 +22,13 @@ constexpr std::size_t narrow_matrices = 9, square_matrices = 2;
 attention::attention(const attention_shape& shape)
     : shape_(shape), scale_(static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.size)))) {
     const std::size_t half = shape.size / 2;
-    const double log_base = simd::logarithm(rope_base);
+    const double log_base = simd::logarithm(shape.rope_base);
     for (std::size_t p = 0; p < shape.context; ++p) {
         for (std::size_t i = 0; i < half; ++i) {
             const double share = static_cast<double>(i) / static_cast<double>(half);
-            const double angle = static_cast<double>(p) * simd::exponential(-share * log_base);
+            const double frequency =
+                llm::scaled_frequency(shape.scaling, simd::exponential(-share * log_base));
+            const double angle = static_cast<double>(p) * frequency;
             const double turns = angle * 0x1.45f306dc9c883p-3;  // 1 / (2 pi)
             const auto within = [](double x) { return x - std::floor(x); };
             cosine_.push_back(static_cast<float>(simd::cosine_of_turns(within(turns))));

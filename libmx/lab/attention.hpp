@@ -9,6 +9,7 @@
 
 #include "libmx/base/aligned.hpp"
 #include "libmx/lab/machine.hpp"
+#include "libmx/llm/model_shape.hpp"
 
 namespace mx::lab {
 
@@ -16,6 +17,8 @@ namespace mx::lab {
 /// heads / key_heads consecutive query heads. Sequences have `context` tokens.
 struct attention_shape {
     std::size_t heads = 2, key_heads = 2, size = 32, context = 64;
+    double rope_base = 10000;
+    llm::rope_scaling scaling = {};
 
     std::size_t width() const { return heads * size; }
     std::size_t key_width() const { return key_heads * size; }
@@ -23,10 +26,10 @@ struct attention_shape {
 
 /// o = softmax(mask(rope(q) rope(k)^T / sqrt(size))) v per head. A token attends to itself and to
 /// earlier tokens of its sequence. For the token at position p, rope rotates features (i, i + size
-/// / 2) by the angle p 10000^(-2 i / size) (Su et al., arXiv 2104.09864; halves paired as in
-/// Llama's published weights). Each product is a chain of float32 fused multiply-adds in ascending
-/// order of the summation index over all tokens of the sequence; masked tokens add +0. Softmax as
-/// in simd::kernels. The backward pass recomputes the attention weights.
+/// / 2) by the angle p base^(-2 i / size), scaled (Su et al., arXiv 2104.09864; halves paired as in
+/// Llama's weights of transformers). Each product is a chain of float32 fused multiply-adds in
+/// ascending order of the summation index over all tokens of the sequence; masked tokens add +0.
+/// Softmax as in simd::kernels. The backward pass recomputes the attention weights.
 class attention {
   public:
     /// `size` must be even, and `key_heads` must divide `heads`.

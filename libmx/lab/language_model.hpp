@@ -1,39 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-level language models in two architectures.
+// Language models: of bytes in two architectures, and as checkpoints describe them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libmx/lab/attention.hpp"
 #include "libmx/lab/proxy.hpp"
 #include "libmx/lab/text.hpp"
+#include "libmx/llm/model_weights.hpp"
 
 namespace mx::lab {
 
-/// Embedding of bytes, `depth` blocks, a final norm and an untied head:
+/// Embedding of ids, `depth` blocks, a final norm and a head:
 ///   a' = a + Wo attention(norm_q(Wq n), norm_k(Wk n), Wv n), n = norm(a)
 ///   a" = a' + Wdown phi(Wup m [, Wgate m]),                  m = norm(a')
-/// Norms have a gain and no bias; linear layers have no bias.
+/// Norms have a gain and no bias. Linear layers have no bias unless the shape says so.
 struct language_shape {
     std::size_t width = 64, depth = 2;
-    std::size_t heads = 2;      ///< of width / heads features, an even number
+    std::size_t heads = 2;
     std::size_t key_heads = 2;  ///< divide heads
     std::size_t context = 64;
     activation phi = activation::gelu;
-    norm_kind norm = norm_kind::layer;  ///< layer or rms
-    bool qk_norm = true;                ///< of all features of q and of k, before positions
-    bool head_kept = false;             ///< recipes leave the head alone unless a pattern names it
+    norm_kind norm = norm_kind::layer;                  ///< layer or rms
+    llm::qk_norm norm_of_qk = llm::qk_norm::all_heads;  ///< of q and k, before positions
+    bool head_kept = false;  ///< recipes leave the head alone unless a pattern names it
+    std::size_t vocabulary = 256;
+    std::size_t head_size = 0;    ///< an even number; 0: width / heads
+    std::size_t hidden_size = 0;  ///< of the MLP; 0: 4 width, for swiglu 8 width / 3, rounded up to
+                                  ///< a multiple of 32
+    float eps = norm_eps;
+    double rope_base = 10000;
+    llm::rope_scaling scaling = {};
+    bool tied = false;  ///< the head is the embedding: one parameter, whose gradient is that of the
+                        ///< head, to which the rows of the embedding's are added in their order
+    bool query_bias = false, output_bias = false;  ///< of q, k and v; of the output projection
 
-    /// 4 width; for swiglu 8 width / 3, rounded up to a multiple of 32.
     std::size_t hidden() const;
-    attention_shape heads_shape() const { return {heads, key_heads, width / heads, context}; }
-    friend bool operator==(const language_shape&, const language_shape&) = default;
+    attention_shape heads_shape() const {
+        const std::size_t size = head_size == 0 ? width / heads : head_size;
+        return {heads, key_heads, size, context, rope_base, scaling};
+    }
 };
 
-inline constexpr std::size_t vocabulary = 256;  // bytes
+/// What that model has and the network does not: experts, other places of norms, windows, GELU in
+/// gates, extents beyond its own. Empty if there is nothing.
+std::string not_trained(const llm::model_shape& s);
+/// The shape of that model for a training. Throws base::error (input), naming `file` and
+/// not_trained(), if that is not empty.
+language_shape language_shape_of(const llm::model_shape& s, std::size_t context,
+                                 const std::string& file);
+
+/// The row of a head's features in a file whose neighbouring features turn together, of row `row`
+/// in the network, where halves do. `size`: of a head; rows are of all heads.
+std::size_t row_among_neighbours(std::size_t row, std::size_t size);
 
 /// Forward and backward pass of a language model. Keeps the activations of the last forward pass.
 /// Parameter names are those of Llama and OLMo 2 checkpoints.
@@ -49,32 +73,34 @@ class language_network {
     /// Bytes of attention scratch memory per thread.
     std::size_t bytes_of_thread() const { return attention_.bytes_of_thread(); }
 
+    /// The parameters of `model`, whose shape must be that of the network. Where neighbouring
+    /// features turn together, rows of q and k are put in the order of halves.
+    std::vector<float> values_of(const llm::model_weights& model) const;
+
     /// The mean over tokens of the negative log-likelihood of each `target`, in nats. Input and
-    /// targets are `tokens` bytes each, a multiple of the context, and must stay valid until
-    /// backward() returns.
+    /// targets are `tokens` ids each, a multiple of the context, below the vocabulary, and must
+    /// stay valid until backward() returns.
     float forward(machine& on, const precision& how, const std::vector<float>& values,
-                  const std::uint8_t* bytes, const std::uint8_t* target, std::size_t tokens,
+                  const std::uint32_t* ids, const std::uint32_t* target, std::size_t tokens,
                   std::uint64_t seed, std::uint64_t step, const layer_observer* observer = nullptr);
     void backward(machine& on, const precision& how, const std::vector<float>& values,
                   std::vector<float>& gradients, const layer_observer* observer = nullptr);
-    /// The logits of the last forward pass, tokens x 256; after backward(), their gradients.
+    /// The logits of the last forward pass, tokens x vocabulary; after backward(), their gradients.
     const float* logits() const { return logits_.data(); }
 
   private:
-    // Index of a parameter in its block.
-    enum place : std::size_t { in_norm, q, k, v, q_norm, k_norm, o, mlp_norm, up, gate, down };
-    static constexpr std::size_t places = 11;
-
     struct block_state {
         norm_kept in_kept, q_kept, k_kept, mlp_kept;
         base::aligned_buffer<float> n, q, k, v, o, m, u, g, h;
     };
-    // Parameter p of block i; i == depth selects the parameters after the last block.
-    const parameter& at(std::size_t block, place p) const {
-        return list_.all()[at_[block * places + p]];
+    const parameter& at(std::size_t block, llm::role r) const {
+        return list_.all()[at_.at({r, block})];
     }
+    const parameter& head() const { return shape_.tied ? list_.all().front() : list_.all().back(); }
+    const parameter& last_norm() const { return at(0, llm::role::last_norm); }
     bool gated() const { return shape_.phi == activation::swiglu; }
-    linear_layer linear(const parameter& w, const std::vector<float>& values) const;
+    linear_layer linear(const parameter& w, const std::vector<float>& values,
+                        const parameter* bias = nullptr) const;
     norm_layer norm(const parameter& gain, const std::vector<float>& values) const;
     layer_context context(machine& on, const precision& how, const layer_observer* observer) {
         return {on, how, room_, seed_, step_, observer};
@@ -82,15 +108,16 @@ class language_network {
 
     language_shape shape_;
     parameter_list list_;
-    std::vector<std::size_t> at_;
+    std::vector<llm::place> places_;                               // of the parameters
+    std::map<std::pair<llm::role, std::size_t>, std::size_t> at_;  // role and block to parameter
     std::vector<std::string> names_;  // layer names: parameter names without ".weight"
     attention attention_;
     std::vector<block_state> blocks_;
     norm_kept last_kept_;
     layer_room room_;
-    base::aligned_buffer<float> a_, y_, last_, logits_, d_logits_, d_x_, d_y_, d_q_, d_k_, d_v_,
-        d_h_, d_u_, d_g_;
-    const std::uint8_t* bytes_ = nullptr;
+    base::aligned_buffer<float> a_, y_, last_, logits_, d_logits_, d_x_, d_y_, d_o_, d_q_, d_k_,
+        d_v_, d_h_, d_u_, d_g_;
+    const std::uint32_t* ids_ = nullptr;
     std::size_t tokens_ = 0;
     std::uint64_t seed_ = 0, step_ = 0;
 };

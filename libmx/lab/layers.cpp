@@ -45,9 +45,8 @@ layer_context within(const layer_context& c, std::string_view layer) {
     return {c.on, c.how.of(layer), c.room, c.seed, c.step, c.observer};
 }
 
-void show(const layer_context& c, std::string_view layer, std::string_view name, std::size_t rows,
-          std::size_t cols, const float* data, bool norm = false) {
-    if (c.observer != nullptr && *c.observer) (*c.observer)({layer, name, rows, cols, data, norm});
+void show(const layer_context& c, const layer_value& value) {
+    if (c.observer != nullptr && *c.observer) (*c.observer)(value);
 }
 
 const operand_rule& rule_of(const layer_context& c, stage which, std::size_t operand) {
@@ -90,7 +89,7 @@ void prepared(const layer_context& c, const norm_layer& l, rounding how, const f
 
 void linear_forward(const layer_context& all, const linear_layer& l, const float* x, float* y) {
     const layer_context c = within(all, l.name);
-    show(c, l.name, "x", l.tokens, l.in, x);
+    show(c, {l.name, "x", l.tokens, l.in, x});
     const rounding how = c.how.vector_forward;
     const matrix_view mx{rounded(c.on, how, x, l.tokens * l.in, c.room.x), l.tokens, l.in,
                          draws_of(c, l.name, "fprop.x")};
@@ -107,7 +106,7 @@ void linear_forward(const layer_context& all, const linear_layer& l, const float
 void linear_backward(const layer_context& all, const linear_layer& l, const float* x,
                      const float* dy, float* dx, float* dw, float* dbias) {
     const layer_context c = within(all, l.name);
-    show(c, l.name, "dy", l.tokens, l.out, dy);
+    show(c, {l.name, "dy", l.tokens, l.out, dy, false, &l, x});
     const rounding how = c.how.vector_backward;
     const float* const dyr = rounded(c.on, how, dy, l.tokens * l.out, c.room.dy);
     const auto key = [&](std::string_view operand) { return draws_of(c, l.name, operand); };
@@ -139,7 +138,7 @@ void linear_backward(const layer_context& all, const linear_layer& l, const floa
 void norm_forward(const layer_context& all, const norm_layer& l, const float* x, float* y,
                   norm_kept& kept) {
     const layer_context c = within(all, l.name);
-    show(c, l.name, "x", l.tokens, l.width, x, true);
+    show(c, {l.name, "x", l.tokens, l.width, x, true});
     const std::size_t count = l.tokens * l.width;
     float* const gain = c.room.gain.room_for(2 * l.width);
     float* const bias = gain + l.width;
@@ -230,7 +229,7 @@ void add(machine& on, const float* a, const float* b, std::size_t count, float* 
     });
 }
 
-void lookup_forward(machine& on, const float* of, const std::uint8_t* index, std::size_t count,
+void lookup_forward(machine& on, const float* of, const std::uint32_t* index, std::size_t count,
                     std::size_t width, float* y) {
     on.split(count, rows_of(width), [&](std::size_t begin, std::size_t end, int) {
         for (std::size_t i = begin; i < end; ++i) {
@@ -239,7 +238,7 @@ void lookup_forward(machine& on, const float* of, const std::uint8_t* index, std
     });
 }
 
-void lookup_backward(machine& on, const float* dy, const std::uint8_t* index, std::size_t count,
+void lookup_backward(machine& on, const float* dy, const std::uint32_t* index, std::size_t count,
                      std::size_t width, float* dof) {
     for (std::size_t i = 0; i < count; ++i) {
         float* const to = dof + index[i] * width;
@@ -247,7 +246,7 @@ void lookup_backward(machine& on, const float* dy, const std::uint8_t* index, st
     }
 }
 
-float cross_entropy_loss(machine& on, const float* y, const std::uint8_t* target,
+float cross_entropy_loss(machine& on, const float* y, const std::uint32_t* target,
                          std::size_t tokens, std::size_t width, float* gradient) {
     const auto scale = static_cast<float>(1.0 / static_cast<double>(tokens));
     std::vector<double> rows(tokens);

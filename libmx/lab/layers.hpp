@@ -22,13 +22,17 @@ struct layer_room {
     base::aligned_buffer<float> x, w, dy, copy, a, b, gain;
 };
 
+struct linear_layer;
+
 /// A tensor passed to the observer: "x", the input of a layer, or "dy", the gradient of its output.
 /// A matrix of rows x cols, valid during the call.
 struct layer_value {
     std::string_view layer, name;
     std::size_t rows, cols;
     const float* data;
-    bool norm = false;  ///< of a norm
+    bool norm = false;                     ///< of a norm
+    const linear_layer* linear = nullptr;  ///< with "dy": the layer, and its input
+    const float* input = nullptr;
 };
 using layer_observer = std::function<void(const layer_value&)>;
 
@@ -94,14 +98,14 @@ void add(machine& on, const float* a, const float* b, std::size_t count, float* 
 
 /// Table lookup: y (count x width) from `of` (rows x width) by `index`. The backward pass adds the
 /// gradient to dof: rows of dy summed in float32 in ascending order.
-void lookup_forward(machine& on, const float* of, const std::uint8_t* index, std::size_t count,
+void lookup_forward(machine& on, const float* of, const std::uint32_t* index, std::size_t count,
                     std::size_t width, float* y);
-void lookup_backward(machine& on, const float* dy, const std::uint8_t* index, std::size_t count,
+void lookup_backward(machine& on, const float* dy, const std::uint32_t* index, std::size_t count,
                      std::size_t width, float* dof);
 
 /// The mean over tokens of -log softmax(y)[target] in nats, rounded to float32 once, and its
 /// gradient.
-float cross_entropy_loss(machine& on, const float* y, const std::uint8_t* target,
+float cross_entropy_loss(machine& on, const float* y, const std::uint32_t* target,
                          std::size_t tokens, std::size_t width, float* gradient);
 
 /// The mean of (y - target)^2 over tokens and features, rounded to float32 once, and its gradient,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libmx/base/status.hpp"
 #include "libmx/lab/model.hpp"
 #include "libmx/lab/request.hpp"
 #include "libmx/lab/tensor_file.hpp"
@@ -150,34 +151,45 @@ class proxy_model final : public model {
     std::vector<float> given_x_, given_y_;  // from --data
 };
 
-class byte_model final : public model {
+class text_model final : public model {
   public:
-    byte_model(const run_request& r, const machine& on)
+    text_model(const run_request& r, const machine& on)
         : request_(r),
           threads_(on.threads()),
           net_(language_shape_of(r)),
-          text_(r.text_file.empty() ? made_text() : text_of_file(r.text_file, r.context)),
-          bytes_(r.batch),
+          text_(!r.tokens_file.empty()
+                    ? text_of_ids(r.tokens_file, r.context, net_.shape().vocabulary)
+                : r.text_file.empty() ? made_text()
+                                      : text_of_file(r.text_file, r.context)),
+          ids_(r.batch),
           target_(r.batch) {}
 
     const parameter_list& parameters() const override { return net_.parameters(); }
     std::vector<layer_name> layers() const override { return net_.layers(); }
     std::vector<float> initial_values() const override {
+        if (!request_.config.empty() && !request_.init_file.empty()) {
+            const llm::model_weights given(request_.init_file);
+            if (llm::config_of(given.shape()) != request_.config) {
+                throw base::error(base::error_kind::input, "is another model than it was",
+                                  {request_.init_file, {}, {}});
+            }
+            return net_.values_of(given);
+        }
         return language_values(net_, static_cast<float>(request_.least_gain),
                                static_cast<float>(request_.most_gain), request_.seed);
     }
     void check_steps(std::uint64_t) const override {}
 
     void make_batch(machine&, std::uint64_t step) override {
-        fill((step - 1) * sequences(), [&](std::uint64_t number, std::span<std::uint8_t> to) {
+        fill((step - 1) * sequences(), [&](std::uint64_t number, std::span<std::uint32_t> to) {
             text_->sequence(request_.seed, number, to);
         });
     }
 
     float forward(machine& on, const precision& how, const std::vector<float>& values,
                   std::uint64_t seed, std::uint64_t step) override {
-        return net_.forward(on, how, values, bytes_.data(), target_.data(), bytes_.size(), seed,
-                            step, &observer);
+        return net_.forward(on, how, values, ids_.data(), target_.data(), ids_.size(), seed, step,
+                            &observer);
     }
     void backward(machine& on, const precision& how, const std::vector<float>& values,
                   std::vector<float>& gradients) override {
@@ -189,11 +201,11 @@ class byte_model final : public model {
     std::optional<double> held_out_loss(machine& on, const precision& how,
                                         const std::vector<float>& values, std::uint64_t seed,
                                         std::uint64_t step) override {
-        if (request_.text_file.empty()) return std::nullopt;
+        if (request_.text_file.empty() && request_.tokens_file.empty()) return std::nullopt;
         constexpr std::size_t batches = 4;
         double sum = 0;
         for (std::size_t i = 0; i < batches; ++i) {
-            fill(i * sequences(), [&](std::uint64_t number, std::span<std::uint8_t> to) {
+            fill(i * sequences(), [&](std::uint64_t number, std::span<std::uint32_t> to) {
                 text_->held_out(number, batches * sequences(), to);
             });
             sum += static_cast<double>(forward(on, how, values, seed, step));
@@ -205,19 +217,20 @@ class byte_model final : public model {
         const language_shape& s = net_.shape();
         model_cost c;
         c.parameters = net_.parameters().size();
-        c.block_parameters = c.parameters - 2 * vocabulary * s.width;
-        std::size_t products = 0;  // parameters that multiply every token
+        const std::size_t table = s.vocabulary * s.width;  // embedding or head
+        c.block_parameters = c.parameters - (s.tied ? 1 : 2) * table;
+        std::size_t products = s.tied ? table : 0;  // parameters that multiply every token
         for (const parameter& p : net_.parameters().all()) {
             if (p.kind == parameter_kind::weight) products += p.count;
         }
-        products -= vocabulary * s.width;
+        products -= table;
         const auto tokens = static_cast<double>(request_.batch);
         // Forward: two products per head. Backward: these again, and four more of the same size.
-        const double attended =
-            7 * static_cast<double>(s.depth * s.width) * static_cast<double>(s.context);
+        const double attended = 7 * static_cast<double>(s.depth * s.heads_shape().width()) *
+                                static_cast<double>(s.context);
         c.flop = 2 * tokens * (3 * static_cast<double>(products) + attended);
         const double heads = static_cast<double>(net_.bytes_of_thread()) * threads_;
-        const auto widest = static_cast<double>(std::max(s.hidden(), vocabulary));
+        const auto widest = static_cast<double>(std::max(s.hidden(), s.vocabulary));
         const double copies = copies_of_operands(request_, layers()) * tokens * widest;
         c.bytes = heads + 4 * (net_.floats_kept(request_.batch) + copies +
                                4 * static_cast<double>(c.parameters));
@@ -230,11 +243,11 @@ class byte_model final : public model {
     template <typename Sequence>
     void fill(std::uint64_t first, const Sequence& sequence) {
         const std::size_t context = request_.context;
-        std::vector<std::uint8_t> one(context + 1);
+        std::vector<std::uint32_t> one(context + 1);
         for (std::size_t s = 0; s < sequences(); ++s) {
             sequence(first + s, one);
             const auto at = static_cast<std::ptrdiff_t>(s * context);
-            std::copy(one.begin(), one.end() - 1, bytes_.begin() + at);
+            std::copy(one.begin(), one.end() - 1, ids_.begin() + at);
             std::copy(one.begin() + 1, one.end(), target_.begin() + at);
         }
     }
@@ -243,14 +256,14 @@ class byte_model final : public model {
     int threads_;
     language_network net_;
     std::unique_ptr<text_source> text_;
-    std::vector<std::uint8_t> bytes_, target_;
+    std::vector<std::uint32_t> ids_, target_;
 };
 
 }  // namespace
 
 std::unique_ptr<model> make_model(const run_request& r, machine& on) {
     if (r.model == model_kind::proxy) return std::make_unique<proxy_model>(r, on);
-    return std::make_unique<byte_model>(r, on);
+    return std::make_unique<text_model>(r, on);
 }
 
 std::vector<layer_name> layers_of(const run_request& r) {

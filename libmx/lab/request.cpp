@@ -28,6 +28,7 @@ std::uint64_t whole(const std::string& text, std::uint64_t least, std::uint64_t 
     return parsed<std::uint64_t>(text, least, most);
 }
 
+constexpr std::string_view config_beginning = "config.";  // llm::config_prefix in a checkpoint
 constexpr std::uint64_t most_steps = std::uint64_t{1} << 40;
 constexpr std::uint64_t unset_steps = ~std::uint64_t{0};  // until fit_schedule()
 
@@ -108,12 +109,12 @@ constexpr std::array request_rows{
                 [](run_request& r, const std::string& t) { r.context = whole(t, 2, 8192); },
                 [](const run_request& r) { return fmt::format("{}", r.context); }},
     request_key{"qk-norm", "on|off", "Network", false, true,
-                "norms of queries and keys (olmo: on, llama: off)",
+                "norms of queries and keys over all heads (olmo: on, llama: off)",
                 [](run_request& r, const std::string& t) { r.qk_norm = read_word(t, switches); },
                 [](const run_request& r) { return print_word(r.qk_norm, switches); }},
     request_key{"init", "FILE", "Network", true, true,
                 "safetensors with the initial parameters (layers.0.fc1.weight, ..., or "
-                "init.layers.0.fc1.weight)",
+                "init.layers.0.fc1.weight); with --tokens a model, as mx eval reads it",
                 [](run_request& r, const std::string& t) { r.init_file = t; },
                 [](const run_request& r) { return r.init_file; }},
     request_key{"batch", "B", "Data", true, true, "tokens of a step (256)",
@@ -123,6 +124,10 @@ constexpr std::array request_rows{
                 "file to train on; default: generated text of known entropy",
                 [](run_request& r, const std::string& t) { r.text_file = t; },
                 [](const run_request& r) { return r.text_file; }},
+    request_key{"tokens", "FILE", "Data", false, true,
+                "ids to train the model of --init on: one array of U16, U32, I32 or I64",
+                [](run_request& r, const std::string& t) { r.tokens_file = t; },
+                [](const run_request& r) { return r.tokens_file; }},
     request_key{"task", "TASK", "Data", true, false,
                 "paper: the teacher's output and noise; teacher: that output scaled to rms 1, and "
                 "noise (paper)",
@@ -235,12 +240,52 @@ run_request request_for(const std::string& model, const std::string& size) {
 }
 
 void fit_schedule(run_request& r) {
+    constexpr std::size_t usual_sequences = 4;
+    if (r.batch == 0) r.batch = usual_sequences * r.context;
     if (r.least_rate < 0) r.least_rate = r.rate / 10;
     if (r.cosine_steps == unset_steps) r.cosine_steps = r.steps;
     if (r.warmup_steps == unset_steps) r.warmup_steps = r.steps / 5;
 }
 
+namespace {
+
+constexpr std::size_t usual_context = 256;  // of trainings that go on from a model
+constexpr double usual_rate = 1e-4;
+
+llm::model_shape model_shape_of(const run_request& r) {
+    return llm::shape_of_config(r.config, llm::naming::hugging_face, r.init_file);
+}
+
+}  // namespace
+
+void begin_with_model(run_request& r, const std::string& init) {
+    if (r.model != model_kind::llama) {
+        base::refuse("--tokens: {} has a vocabulary of bytes; give mx train llama --init MODEL",
+                     name_of(r.model));
+    }
+    if (init.empty()) base::refuse("--tokens: name the model whose ids they are with --init MODEL");
+    const llm::model_weights model(init);
+    const llm::model_shape& s = model.shape();
+    if (model.has({llm::role::rope_factors})) {
+        throw base::error(base::error_kind::input,
+                          "divides frequencies of positions, which mx train does not compute; the "
+                          "model's safetensors state them in config.json",
+                          {model.path(), model.name({llm::role::rope_factors}), {}});
+    }
+    r.init_file = init;
+    r.config = llm::config_of(s);
+    r.context = s.context == 0 ? usual_context : std::min(s.context, usual_context);
+    const language_shape shape = language_shape_of(s, r.context, model.path());
+    r.shape = {shape.width, shape.depth, shape.phi, shape.norm};
+    r.heads = shape.heads;
+    r.key_heads = shape.key_heads;
+    r.qk_norm = shape.norm_of_qk != llm::qk_norm::none;
+    r.batch = 0;  // until fit_schedule()
+    r.rate = usual_rate;
+}
+
 language_shape language_shape_of(const run_request& r) {
+    if (!r.config.empty()) return language_shape_of(model_shape_of(r), r.context, r.init_file);
     language_shape s;
     s.width = r.shape.width;
     s.depth = r.shape.depth;
@@ -249,7 +294,7 @@ language_shape language_shape_of(const run_request& r) {
     s.context = r.context;
     s.phi = r.shape.phi;
     s.norm = r.shape.norm;
-    s.qk_norm = r.qk_norm;
+    s.norm_of_qk = r.qk_norm ? llm::qk_norm::all_heads : llm::qk_norm::none;
     s.head_kept = r.model == model_kind::llama;
     return s;
 }
@@ -285,11 +330,20 @@ namespace {
 
 void check_language(const run_request& r) {
     const std::size_t key_heads = r.key_heads == 0 ? r.heads : r.key_heads;
-    if (r.shape.width % (2 * r.heads) != 0) {
+    if (r.config.empty() != r.tokens_file.empty()) {
+        base::refuse("--tokens and a model with --init: one needs the other");
+    }
+    if (!r.config.empty()) {
+        if (!r.text_file.empty()) base::refuse("--text and --tokens: give one of them");
+        const std::size_t most = model_shape_of(r).context;
+        if (most != 0 && r.context > most) {
+            base::refuse("--context {}: the model has positions for {}", r.context, most);
+        }
+    } else if (r.shape.width % (2 * r.heads) != 0) {
         base::refuse("--heads {}: --width {} does not give each an even number of features",
                      r.heads, r.shape.width);
     }
-    if (r.heads % key_heads != 0) {
+    if (r.config.empty() && r.heads % key_heads != 0) {
         base::refuse("--key-heads {}: does not divide --heads {}", key_heads, r.heads);
     }
     if (r.batch % r.context != 0) {
@@ -328,6 +382,7 @@ std::map<std::string, std::string> to_text(const run_request& r) {
         const bool has = r.model == model_kind::proxy ? key.proxy : key.language;
         if (has) text[std::string(key.name)] = key.get(r);
     }
+    for (const auto& [key, value] : r.config) text[std::string(config_beginning) + key] = value;
     text["precision"] = to_string(r.settings);
     for (std::size_t i = 0; i < r.interventions.size(); ++i) {
         text[fmt::format("at.{:04}", i)] = text_of(r.interventions[i]);
@@ -348,6 +403,8 @@ run_request from_text(const std::map<std::string, std::string>& text) {
         if (name == "model") continue;
         if (name == "precision") {
             r.settings = parse_settings(value);
+        } else if (name.starts_with(config_beginning)) {
+            r.config[name.substr(config_beginning.size())] = value;
         } else if (name.rfind("at.", 0) == 0) {
             r.interventions.push_back(parse_intervention(value));
         } else if (name == "nudge") {
@@ -387,7 +444,8 @@ void require_recipes_inside(const std::vector<setting>& settings) {
 
 void settle_files(run_request& r, const named_files& named) {
     for (const auto& [key, path] :
-         {std::pair("text", &r.text_file), std::pair("data", &r.data_file)}) {
+         {std::pair("text", &r.text_file), std::pair("tokens", &r.tokens_file),
+          std::pair("data", &r.data_file)}) {
         const auto own = named.find(key);
         if (own != named.end() && path->empty())
             base::refuse("--{}: the run reads no such file", key);

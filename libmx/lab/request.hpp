@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/io/model_config.hpp"
 #include "libmx/lab/language_model.hpp"
 #include "libmx/lab/optimizer.hpp"
 #include "libmx/lab/precision.hpp"
@@ -39,7 +40,11 @@ struct run_request {
     std::size_t heads = 2, key_heads = 0;  ///< key heads 0: as many as heads
     std::size_t context = 64;
     bool qk_norm = false;
-    std::string text_file;  ///< "": made_text()
+    std::string text_file;    ///< "": made_text(), or tokens_file
+    std::string tokens_file;  ///< ids, with a `config`
+    /// Of the model in init_file, which is then one that mx eval reads; it replaces the other
+    /// members of the network but the context. Empty: another network.
+    io::config_entries config;
 
     std::size_t batch = 256;  ///< tokens
     std::uint64_t steps = 1000;
@@ -61,7 +66,8 @@ struct run_request {
     /// If `nudge` is not 0, the weights of this copy are multiplied by 1 + 1e-4 z, z standard
     /// normal, after `nudge_after` updates; `nudge` is the number of the copy.
     std::uint64_t nudge = 0, nudge_after = 0;
-    std::string init_file, data_file;  ///< "": made from the seed
+    std::string init_file;  ///< a model, if there is a config, or parameters; "": from the seed
+    std::string data_file;  ///< "": made from the seed
     /// Steps between probes, the first at step 1; 0: no probes. Probes do not change the run.
     std::uint64_t probe_every = 0;
     int probe_draws = 4;  ///< of a probe under stochastic rounding
@@ -87,9 +93,14 @@ inline constexpr std::array model_sizes{
 /// The default request for a model. `size` is one of model_sizes for language models; "" selects
 /// tiny, and is the only value for the proxy. Language models warm up for a fifth of the steps and
 /// then decay along half a cosine to a tenth of the learning rate; fit_schedule() sets this once
-/// the number of steps is known. Throws base::error (usage) for unknown names.
+/// the number of steps is known, and the batch of a training that goes on from a model. Throws
+/// base::error (usage) for unknown names.
 run_request request_for(const std::string& model, const std::string& size);
 void fit_schedule(run_request& r);
+/// Makes a request for llama one that goes on from the model at `init`, with the context, batch and
+/// learning rate that are usual then. Throws base::error as llm::model_weights and
+/// language_shape_of do.
+void begin_with_model(run_request& r, const std::string& init);
 language_shape language_shape_of(const run_request& r);
 std::string_view name_of(model_kind m);
 
@@ -121,7 +132,7 @@ void check(const run_request& r);
 std::map<std::string, std::string> to_text(const run_request& r);
 run_request from_text(const std::map<std::string, std::string>& text);
 
-/// Files that a run still reads when it is resumed, by the key of the request: text, data.
+/// Files that a run still reads when it is resumed, by the key of the request: text, tokens, data.
 using named_files = std::map<std::string, std::string>;
 
 /// Replaces the files of a request that a checkpoint holds by those that the user named, and

@@ -13,6 +13,7 @@
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/lab/simd/kernels.hpp"
+#include "libmx/llm/token_file.hpp"
 
 namespace mx::lab {
 namespace {
@@ -42,7 +43,7 @@ class made_lines final : public text_source {
     }
 
     void sequence(std::uint64_t seed, std::uint64_t number,
-                  std::span<std::uint8_t> to) const override {
+                  std::span<std::uint32_t> to) const override {
         const base::random_key key{seed, base::tensor_id("data.text")};
         const std::uint64_t first = number * to.size();
         writer w;
@@ -228,29 +229,22 @@ class made_lines final : public text_source {
     std::vector<state> states_;
 };
 
-class file_text final : public text_source {
+// Windows of a text of bytes or of ids.
+template <typename T>
+class stored_text final : public text_source {
   public:
-    file_text(const std::string& path, std::size_t context) {
-        std::ifstream in(path, std::ios::binary);
-        const auto fail = [&](const std::string& message) {
-            throw base::error(base::error_kind::input, message, {path, {}, {}});
-        };
-        if (!in) fail("cannot be opened");
-        std::array<char, 65536> part;
-        while (in.read(part.data(), part.size()), in.gcount() > 0) {
-            bytes_.insert(bytes_.end(), part.begin(), part.begin() + in.gcount());
-        }
-        if (in.bad()) fail("cannot be read");
-        if (bytes_.size() < 10 * (context + 1)) {
-            fail(
-                fmt::format("has {} bytes, and sequences of {} need {}: give more text or a "
-                            "smaller --context",
-                            bytes_.size(), context + 1, 10 * (context + 1)));
-        }
+    stored_text(std::vector<T> text, const std::string& path, const char* unit, std::size_t context)
+        : text_(std::move(text)) {
+        if (text_.size() >= 10 * (context + 1)) return;
+        throw base::error(base::error_kind::input,
+                          fmt::format("has {} {}, and sequences of {} need {}: give more text or a "
+                                      "smaller --context",
+                                      text_.size(), unit, context + 1, 10 * (context + 1)),
+                          {path, {}, {}});
     }
 
     void sequence(std::uint64_t seed, std::uint64_t number,
-                  std::span<std::uint8_t> to) const override {
+                  std::span<std::uint32_t> to) const override {
         const base::random_key key{seed, base::tensor_id("data.text")};
         const std::uint64_t u = std::uint64_t{base::random_u32(key, 2 * number)} << 32 |
                                 base::random_u32(key, 2 * number + 1);
@@ -258,8 +252,8 @@ class file_text final : public text_source {
     }
 
     bool held_out(std::uint64_t number, std::uint64_t count,
-                  std::span<std::uint8_t> to) const override {
-        const std::uint64_t places = bytes_.size() - learned() - to.size();
+                  std::span<std::uint32_t> to) const override {
+        const std::uint64_t places = text_.size() - learned() - to.size();
         copy(learned() + (count < 2 ? 0 : places * number / (count - 1)), to);
         return true;
     }
@@ -267,13 +261,28 @@ class file_text final : public text_source {
     std::optional<double> floor(std::size_t) const override { return std::nullopt; }
 
   private:
-    std::size_t learned() const { return bytes_.size() - bytes_.size() / 10; }
-    void copy(std::uint64_t first, std::span<std::uint8_t> to) const {
-        std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
+    std::size_t learned() const { return text_.size() - text_.size() / 10; }
+    void copy(std::uint64_t first, std::span<std::uint32_t> to) const {
+        std::copy_n(text_.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
     }
 
-    std::vector<std::uint8_t> bytes_;
+    std::vector<T> text_;
 };
+
+std::vector<std::uint8_t> bytes_of_file(const std::string& path) {
+    std::vector<std::uint8_t> bytes;
+    std::ifstream in(path, std::ios::binary);
+    const auto fail = [&](const std::string& message) {
+        throw base::error(base::error_kind::input, message, {path, {}, {}});
+    };
+    if (!in) fail("cannot be opened");
+    std::array<char, 65536> part;
+    while (in.read(part.data(), part.size()), in.gcount() > 0) {
+        bytes.insert(bytes.end(), part.begin(), part.begin() + in.gcount());
+    }
+    if (in.bad()) fail("cannot be read");
+    return bytes;
+}
 
 }  // namespace
 
@@ -282,7 +291,14 @@ std::unique_ptr<text_source> made_text() { return std::make_unique<made_lines>()
 double made_text_entropy() { return made_lines().rate(); }
 
 std::unique_ptr<text_source> text_of_file(const std::string& path, std::size_t context) {
-    return std::make_unique<file_text>(path, context);
+    return std::make_unique<stored_text<std::uint8_t>>(bytes_of_file(path), path, "bytes", context);
+}
+
+std::unique_ptr<text_source> text_of_ids(const std::string& path, std::size_t context,
+                                         std::size_t vocabulary) {
+    std::vector<std::uint32_t> ids = llm::read_tokens(path);
+    llm::require_ids_below(vocabulary, ids, path);
+    return std::make_unique<stored_text<std::uint32_t>>(std::move(ids), path, "ids", context);
 }
 
 }  // namespace mx::lab

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training text for language models: generated, with known entropy, or from a file.
+// Training text for language models as ids: generated, with known entropy, or from a file.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,16 @@ class text_source {
   public:
     virtual ~text_source() = default;
     virtual void sequence(std::uint64_t seed, std::uint64_t number,
-                          std::span<std::uint8_t> to) const = 0;
-    /// Writes held-out sequence `number` of `count`, which shares no byte with those of sequence()
+                          std::span<std::uint32_t> to) const = 0;
+    /// Writes held-out sequence `number` of `count`, which shares no token with those of sequence()
     /// and is the same for all seeds. Returns false if nothing is held out because every sequence
     /// is new.
-    virtual bool held_out(std::uint64_t, std::uint64_t, std::span<std::uint8_t>) const {
+    virtual bool held_out(std::uint64_t, std::uint64_t, std::span<std::uint32_t>) const {
         return false;
     }
-    /// The mean over t = 1 .. context of the entropy, in nats, of the byte after the first t bytes
-    /// of a sequence given these: a lower bound of every model's expected loss. nullopt if unknown.
+    /// The mean over t = 1 .. context of the entropy, in nats, of the token after the first t
+    /// tokens of a sequence given these: a lower bound of every model's expected loss. nullopt if
+    /// unknown.
     virtual std::optional<double> floor(std::size_t context) const = 0;
 };
 
@@ -47,5 +48,9 @@ double made_text_entropy();
 /// evenly spaced in the rest. Throws base::error (input) if the file cannot be read or has fewer
 /// than 10 (context + 1) bytes.
 std::unique_ptr<text_source> text_of_file(const std::string& path, std::size_t context);
+/// The same of the ids in a file (llm::read_tokens). Throws base::error (usage) for ids that are
+/// not below `vocabulary`.
+std::unique_ptr<text_source> text_of_ids(const std::string& path, std::size_t context,
+                                         std::size_t vocabulary);
 
 }  // namespace mx::lab

@@ -18,7 +18,6 @@
 namespace mx::lab {
 namespace {
 
-constexpr std::string_view checkpoint_kind = "mx.checkpoint/1";
 constexpr std::string_view request_prefix = "request.";
 
 // Writes the arrays of a file at once.
@@ -72,7 +71,7 @@ training::training(unfilled how, const run_request& request, machine on)
     : request_(request), on_(std::move(on)) {
     check(request_);
     model_ = make_model(request_, on_);
-    if (how.fresh && !request_.init_file.empty()) read_initial_values();
+    if (how.fresh && !request_.init_file.empty() && request_.config.empty()) read_initial_values();
 }
 
 training::training(const run_request& request, machine on)
@@ -84,7 +83,7 @@ namespace {
 
 run_request request_in(const tensor_file& file, const named_files& named) {
     const auto kind = file.metadata().find("kind");
-    if (kind == file.metadata().end() || kind->second != checkpoint_kind) {
+    if (kind == file.metadata().end() || kind->second != llm::checkpoint_kind) {
         file.fail(
             fmt::format("is not a checkpoint of this version of mx train: its metadata has "
                         "{}",
@@ -109,6 +108,9 @@ run_request request_in(const tensor_file& file, const named_files& named) {
 training::training(const std::string& checkpoint, machine on, const named_files& named)
     : training(unfilled{false}, request_in(tensor_file(checkpoint), named), std::move(on)) {
     const tensor_file file(checkpoint);
+    for (const parameter& p : model_->parameters().all()) {
+        if (file.info(p.name).shape != p.shape) file.fail("is not of the run's network", p.name);
+    }
     values_.assign(model_->parameters().size(), 0.0f);
     const bool adam = request_.by == optimizer::adam;
     if (adam) {
@@ -162,7 +164,7 @@ void training::save(const std::string& path) const {
     w.add("history.loss", {losses.size()}, losses.data());
     w.add("history.gradient_norm", tensor::dtype::f64, {norms.size()}, norms.data());
     w.add("history.probes", tensor::dtype::u8, {probes.size()}, probes.data());
-    io::metadata_map metadata{{"kind", std::string(checkpoint_kind)},
+    io::metadata_map metadata{{"kind", std::string(llm::checkpoint_kind)},
                               {"step", fmt::format("{}", done())}};
     for (const auto& [key, value] : to_text(request_)) {
         metadata[std::string(request_prefix) + key] = value;

@@ -91,6 +91,6 @@ class training {
 };
 
 /// Name of the checkpoint in a run's folder.
-inline constexpr std::string_view checkpoint_name = "checkpoint.safetensors";
+using llm::checkpoint_name;
 
 }  // namespace mx::lab

@@ -260,6 +260,40 @@ section pairs_of_evaluation(const document_parts& d) {
     return s;
 }
 
+// What a backward pass predicts of the parts, beside what was measured of them.
+section predictions_of_evaluation(const document_parts& d) {
+    section s{.heading = "Cost by part, by gradient",
+              .columns = {{"part", "part", cell::name},
+                          {"predicted_kld", "divergence,\npredicted", cell::significant, 3},
+                          {"only_kld", "it alone\nquantized", cell::significant, 3}},
+              .group_field = "recipe"};
+    const std::vector<record> all = records_in(d.tail, "sensitivity");
+    std::map<std::string, std::vector<const record*>> by_recipe;
+    for (const record& p : all) by_recipe[text_of(p, "recipe")].push_back(&p);
+    for (auto& [recipe, parts] : by_recipe) {
+        std::ranges::stable_sort(parts, std::greater{},
+                                 [](const record* p) { return figure_of(*p, "predicted_kld"); });
+        double sum = 0;
+        for (const record* p : parts) sum += figure_of(*p, "predicted_kld");
+        parts.resize(std::min(most_parts, parts.size()));
+        for (const record* p : parts) {
+            s.add_to(fmt::format("{} by {}: sum of the predictions {}", recipe, text_of(*p, "level"),
+                                 significant_text(sum, 3)),
+                     text_of(*p, "part"), figure_of(*p, "predicted_kld"),
+                     report::value_of(*p, "only_kld"));
+        }
+    }
+    const std::vector<record> ranks = records_in(d.tail, "rank_correlations");
+    if (ranks.empty()) s.columns.pop_back();
+    for (const record& r : ranks) {
+        if (const auto rho = report::number_of(r, "spearman")) {
+            s.notes.push_back(fmt::format("Spearman's rank correlation under {}: {}.",
+                                          text_of(r, "recipe"), significant_text(*rho, 3)));
+        }
+    }
+    return s;
+}
+
 section layers_of_evaluation(const document_parts& d) {
     section s{.heading = "Errors of outputs, layer by layer",
               .columns = {{"layer", "layer", cell::name},
@@ -301,7 +335,8 @@ section changed_tokens_of(const document_parts& d) {
 
 std::vector<section> eval_sections(const document_parts& d) {
     return {answer_of_evaluation(d), recipes_of_evaluation(d), parts_of_evaluation(d),
-            pairs_of_evaluation(d),  layers_of_evaluation(d),  changed_tokens_of(d)};
+            pairs_of_evaluation(d),  predictions_of_evaluation(d), layers_of_evaluation(d),
+            changed_tokens_of(d)};
 }
 
 }  // namespace mx::pages

@@ -54,11 +54,13 @@ inline constexpr std::array rooms{
     room{"studies/show", "base tensor format report block io codec metrics engine analysis policy"},
     room{"conformance",
          "base tensor format report scale block io files codec metrics engine analysis gemm"},
+    room{"llm", "base tensor io engine"},
     room{"lab",
          "base tensor format report block transform io codec gemm engine studies/products "
-         "conformance"},
+         "conformance llm"},
     room{"experiments", "base tensor report transform lab"},
-    room{"eval", "base tensor format report transform io codec gemm engine studies/products lab"},
+    room{"eval",
+         "base tensor format report transform io codec gemm engine studies/products llm lab"},
     // Tables and sentences of the commands; in `pages` the review of a model.
     room{"pages/views",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "
@@ -73,8 +75,9 @@ inline constexpr std::array rooms{
         "documents",
         "base tensor format report scale block io codec gemm metrics engine analysis policy "
         "studies/cluster studies/compare studies/diff studies/gate studies/show pages/views pages"},
-    room{"bench",
-         "base tensor format report scale block io codec metrics engine analysis gemm lab eval"},
+    room{
+        "bench",
+        "base tensor format report scale block io codec metrics engine analysis gemm llm lab eval"},
     room{"api",
          "base tensor format report scale block transform io codec gemm metrics engine analysis "
          "studies/convert studies/products"},

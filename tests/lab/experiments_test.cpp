@@ -17,6 +17,8 @@
 namespace mx::experiments {
 namespace {
 
+using base::bootstrap, base::power_law, base::ranks_of, base::spearman;
+
 bool near(double a, double b, double within = 1e-12) { return std::abs(a - b) <= within; }
 
 lab::run_request small_request() {

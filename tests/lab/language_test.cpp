@@ -75,7 +75,7 @@ doubles attended(const attention_shape& s, std::size_t tokens, const doubles& q,
 }
 
 TEST_CASE("attention and its gradients are those of its definition") {
-    for (const attention_shape s :
+    for (const attention_shape& s :
          {attention_shape{2, 2, 6, 5}, attention_shape{4, 2, 4, 7}, attention_shape{3, 1, 2, 3}}) {
         const std::size_t tokens = 2 * s.context;
         const auto q = draws(1, tokens * s.width(), 2), k = draws(2, tokens * s.key_width(), 2),
@@ -117,7 +117,7 @@ TEST_CASE("positions are turned alike far from the beginning") {
 TEST_CASE("cross-entropy and its gradient are those of its definition") {
     constexpr std::size_t tokens = 5, width = 19;
     const auto y = draws(1, tokens * width, 3);
-    const std::vector<std::uint8_t> target{3, 0, 18, 7, 7};
+    const std::vector<std::uint32_t> target{3, 0, 18, 7, 7};
     const auto loss = [&](const doubles& x) {
         double sum = 0;
         for (std::size_t t = 0; t < tokens; ++t) {
@@ -143,7 +143,7 @@ TEST_CASE("cross-entropy and its gradient are those of its definition") {
 
 // The network by its parameters' names.
 double loss_of(const language_network& net, const doubles& values,
-               const std::vector<std::uint8_t>& bytes, const std::vector<std::uint8_t>& target) {
+               const std::vector<std::uint32_t>& bytes, const std::vector<std::uint32_t>& target) {
     const language_shape& s = net.shape();
     const std::size_t tokens = bytes.size(), d = s.width;
     const auto part = [&](const std::string& name) {
@@ -191,7 +191,7 @@ double loss_of(const language_network& net, const doubles& values,
     };
     const doubles table = part("model.embed_tokens");
     doubles a;
-    for (const std::uint8_t b : bytes) {
+    for (const std::uint32_t b : bytes) {
         a.insert(a.end(), table.begin() + static_cast<std::ptrdiff_t>(b * d),
                  table.begin() + static_cast<std::ptrdiff_t>((b + 1) * d));
     }
@@ -218,16 +218,17 @@ double loss_of(const language_network& net, const doubles& values,
     double sum = 0;
     for (std::size_t t = 0; t < tokens; ++t) {
         double all = 0;
-        for (std::size_t i = 0; i < vocabulary; ++i) all += std::exp(y[t * vocabulary + i]);
-        sum += std::log(all) - y[t * vocabulary + target[t]];
+        for (std::size_t i = 0; i < s.vocabulary; ++i) all += std::exp(y[t * s.vocabulary + i]);
+        sum += std::log(all) - y[t * s.vocabulary + target[t]];
     }
     return sum / static_cast<double>(tokens);
 }
 
 TEST_CASE("gradients of whole language models are those of their definition") {
     language_shape olmo{8, 2, 2, 2, 3};
-    olmo.qk_norm = true;
-    language_shape llama{8, 1, 4, 2, 3, activation::swiglu, norm_kind::rms, false, true};
+
+    language_shape llama{8,   1, 4, 2, 3, activation::swiglu, norm_kind::rms, llm::qk_norm::none,
+                         true};
     for (const language_shape& s : {olmo, llama}) {
         language_network net(s);
         machine on;
@@ -238,7 +239,7 @@ TEST_CASE("gradients of whole language models are those of their definition") {
             // So that nothing is nearly linear.
             for (std::size_t i = 0; i < p.count; ++i) values[p.first + i] *= 8;
         }
-        const std::vector<std::uint8_t> bytes{1, 2, 1, 255, 0, 2}, target{2, 1, 9, 0, 2, 200};
+        const std::vector<std::uint32_t> bytes{1, 2, 1, 255, 0, 2}, target{2, 1, 9, 0, 2, 200};
         const float own = net.forward(on, how, values, bytes.data(), target.data(), 6, 0, 1);
         const double exact = loss_of(net, wide(values), bytes, target);
         CHECK(std::abs(static_cast<double>(own) / exact - 1) < 1e-6);
@@ -248,7 +249,7 @@ TEST_CASE("gradients of whole language models are those of their definition") {
         double difference = 0, norm = 0;
         for (const parameter& p : net.parameters().all()) {
             // All of the small ones and of the rows in use, a sample of the others.
-            const bool tall = p.shape[0] == vocabulary;
+            const bool tall = p.shape[0] == s.vocabulary;
             for (std::size_t i = 0; i < p.count; i += tall ? 29 : 1) {
                 const std::size_t at = p.first + i;
                 const double middle = v[at];
@@ -438,7 +439,7 @@ TEST_CASE("clipping, warm-up and weight decay do what they say") {
 TEST_CASE("made text has the entropy that it is said to have") {
     const auto text = made_text();
     constexpr std::size_t length = 65, count = 20000;
-    std::vector<std::uint8_t> s(length), again(length);
+    std::vector<std::uint32_t> s(length), again(length);
     // The probability of each byte by the definition, from the counts of pairs of letters.
     std::map<std::string, std::map<char, double>> follows;
     std::vector<std::string> all;
@@ -555,15 +556,15 @@ TEST_CASE("the last tenth of a file is held out, and its loss is that of four ba
     std::ofstream(path) << bytes;
     constexpr std::size_t context = 16;
     const auto text = text_of_file(path, context);
-    std::vector<std::uint8_t> one(context + 1);
+    std::vector<std::uint32_t> one(context + 1);
     for (std::uint64_t i = 0; i < 300; ++i) {
         text->sequence(3, i, one);
-        CHECK(std::ranges::all_of(one, [](std::uint8_t b) { return b >= 'a'; }));
+        CHECK(std::ranges::all_of(one, [](std::uint32_t b) { return b >= 'a'; }));
     }
     for (const std::uint64_t count : {1, 2, 7}) {
         for (std::uint64_t i = 0; i < count; ++i) {
             REQUIRE(text->held_out(i, count, one));
-            CHECK(std::ranges::all_of(one, [](std::uint8_t b) { return b < 'a'; }));
+            CHECK(std::ranges::all_of(one, [](std::uint32_t b) { return b < 'a'; }));
         }
         // The first window begins the tenth, the last one ends it.
         CHECK(std::equal(one.begin(), one.end(), bytes.begin() + (count == 1 ? 999 : 1109 - 17)));
@@ -583,9 +584,9 @@ TEST_CASE("the last tenth of a file is held out, and its loss is that of four ba
     double sum = 0;
     const std::size_t sequences = r.batch / r.context;
     for (std::size_t batch = 0; batch < 4; ++batch) {
-        std::vector<std::uint8_t> in, target;
+        std::vector<std::uint32_t> in, target;
         for (std::size_t s = 0; s < sequences; ++s) {
-            std::vector<std::uint8_t> window(r.context + 1);
+            std::vector<std::uint32_t> window(r.context + 1);
             const std::size_t free = 110 - window.size();
             const std::size_t at = free * (batch * sequences + s) / (4 * sequences - 1);
             std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(999 + at), window.size(),

@@ -122,7 +122,7 @@ COMMANDS = [
     ("gate analyze.json --rule sqnr_db>40 --rule norm:rmse<1 --rule summary:nrmse<1 "
      "--json {json} --quiet", "gate", 1),
     ("gate analyze.json --rule policy --json {json} --quiet", "gate"),
-    (f"eval {MODELS}/llama --sample 60 --context 30 -r mxfp4 --weights mxfp8 --each kind --pairs 2 "
+    (f"eval {MODELS}/llama --sample 60 --context 30 -r mxfp4 --weights mxfp8 --each kind --by both --pairs 2 "
      "--layers --per-token --json {json} --quiet", "eval"),
     ("plan eval.json --by divergence --bits 9 --keep -r mxfp8 --json {json} --quiet", "placement"),
     ("rosetta tiny.safetensors -t *norm* --json {json}", "rosetta"),

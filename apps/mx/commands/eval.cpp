@@ -9,8 +9,8 @@
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/eval/run.hpp"
-#include "libmx/eval/token_file.hpp"
 #include "libmx/io/input_stream.hpp"
+#include "libmx/llm/token_file.hpp"
 #include "libmx/pages/document_page.hpp"
 #include "libmx/tokens/tokenizer.hpp"
 
@@ -24,7 +24,7 @@ struct eval_options {
     std::string tokens, text, tokenizer;
     std::optional<std::uint64_t> sample, start, context, stride;
     std::uint64_t heads = 0, pairs = 0;
-    std::string precision = "float32", each;
+    std::string precision = "float32", each, by = "evaluation";
     std::string scores;
     output_options out;
     run_options run;
@@ -86,6 +86,9 @@ int run_eval(const eval_options& o) {
     require_one_of("--precision", "precision", o.precision, {"float32", "float64"});
     if (o.precision == "float64") q.in = eval::arithmetic::float64;
     if (!o.each.empty()) q.each = eval::level_named(o.each);
+    require_one_of("--by", "way", o.by, {"evaluation", "gradient", "both"});
+    q.measured = o.by != "gradient";
+    q.by_gradient = o.by != "evaluation";
     q.pairs = static_cast<std::size_t>(o.pairs);
     q.heads = static_cast<std::size_t>(o.heads);
     q.sample = static_cast<std::size_t>(o.sample.value_or(0));
@@ -114,7 +117,7 @@ int run_eval(const eval_options& o) {
     for (std::string& file : files_beside(q.model)) inputs.push_back(std::move(file));
     outputs to(o.out, inputs, more);
     const std::unique_ptr<tokens::tokenizer> words = tokenizer_of(o);
-    if (!o.tokens.empty()) q.tokens = eval::read_tokens(o.tokens);
+    if (!o.tokens.empty()) q.tokens = llm::read_tokens(o.tokens);
     if (!o.text.empty()) q.tokens = tokens_of_text(o, *words);
     q.text = o.text.empty() ? o.tokens : o.text;
     q.cancel = &interrupted();
@@ -190,13 +193,18 @@ runner declare_eval(parser& cmd) {
     cmd.group("Parts");
     cmd.add_option("--each LEVEL", o->each,
                    "one place at a time, and all but one: layer, block, kind or tensor");
+    cmd.add_option("--by WAY", o->by,
+                   "evaluation (default): each part is run; gradient: predicted from one backward "
+                   "pass; both, with their rank correlation");
     cmd.add_option("--pairs N", o->pairs, "N pairs of these places")->not_negative();
     cmd.add_flag("--layers", o->request.layer_errors,
                  "errors of the outputs of every linear layer");
     cmd.group("Output");
-    cmd.add_option("--dump PATTERN", o->request.dump,
-                   "activations of the model as it is: inputs NAME.x of linear layers, keys "
-                   "NAME.k_cache and values NAME.v_cache that match; repeatable");
+    cmd.add_option(
+        "--dump PATTERN", o->request.dump,
+        "matrices of the model as it is that match: of linear layers inputs NAME.x, weights "
+        "NAME.weight and gradients of outputs NAME.dy; keys NAME.k_cache, values "
+        "NAME.v_cache and probabilities NAME.p of attention; repeatable");
     cmd.add_option("-o,--output FILE", o->request.dump_file, "safetensors file of --dump")
         ->file_name();
     cmd.add_flag("--per-token", o->request.per_token, "every token's figures in JSON");
@@ -214,9 +222,11 @@ runner declare_eval(parser& cmd) {
         "mx eval model.gguf --sample 2000 -r mxfp8:scale=rceil -r nvfp4\n"
         "mx eval folder --tokens ids.npy --weights mxfp4 --weights nvfp4 --json eval.json\n"
         "mx eval folder --tokens ids.npy -r mxfp4 --each block --html eval.html\n"
+        "mx eval folder --tokens ids.npy -r mxfp4 --each layer --by gradient\n"
         "mx eval folder --tokens ids.npy -r mxfp4 --at '*.down_proj:x=mxfp8' --kv mxfp8\n"
         "mx eval folder --tokens ids.npy -r mxfp8 --scores scores.json\n"
-        "mx eval folder --tokens ids.npy --dump '*.down_proj.x' -o x.safetensors\n");
+        "mx eval folder --tokens ids.npy --dump '*.down_proj.*' -o down.safetensors\n"
+        "mx layer down.safetensors -r mxfp8\n");
     return [o] { return run_eval(*o); };
 }
 

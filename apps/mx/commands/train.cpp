@@ -64,9 +64,18 @@ std::vector<lab::intervention> interventions_of(const std::vector<std::string>& 
 
 lab::run_request request_of(const train_options& o) {
     lab::run_request r = lab::request_for(o.model, o.size);
+    const bool of_model = !o.request.at("tokens").empty();
+    if (of_model) {
+        if (!o.size.empty()) refuse("--size: the model of --init has its own");
+        lab::begin_with_model(r, o.request.at("init"));
+    }
     for (const lab::request_key& key : lab::request_keys()) {
         const std::string& text = o.request.at(std::string(key.name));
-        if (!text.empty()) lab::set_key(r, key, text);
+        if (text.empty()) continue;
+        if (of_model && key.group == "Network" && key.name != "context" && key.name != "init") {
+            refuse("--{}: the model of --init has its own", key.name);
+        }
+        lab::set_key(r, key, text);
     }
     // Applies a scheme first, then settings from general to specific, in any order on the command
     // line.
@@ -115,7 +124,8 @@ std::vector<job> jobs_of(const train_options& o) {
     const std::uint64_t copies = std::max<std::uint64_t>(1, o.nudges);
     if (!o.resume.empty()) {
         for (const auto& [name, text] : o.request) {
-            if (!text.empty() && name != "steps" && name != "text" && name != "data") {
+            if (!text.empty() && name != "steps" && name != "text" && name != "tokens" &&
+                name != "data") {
                 refuse("--{}: a resumed run keeps what it began with", name);
             }
         }
@@ -477,7 +487,7 @@ int show_cost(const train_options& o) {
 // The files that a resumed run reads, as far as the user names them.
 lab::named_files files_of(const train_options& o) {
     lab::named_files files;
-    for (const char* key : {"text", "data"}) {
+    for (const char* key : {"text", "tokens", "data"}) {
         if (!o.request.at(key).empty()) files[key] = o.request.at(key);
     }
     return files;

@@ -10,11 +10,12 @@
 #include <string_view>
 
 #include "libmx/base/simd/targets.hpp"
-#include "libmx/eval/model_shape.hpp"
+#include "libmx/llm/model_shape.hpp"
 
 namespace mx::eval::simd {
 
 using base::simd::target;
+using llm::gate_function, llm::rope_pairs;
 
 /// Running sums of one token over parts of the vocabulary, for the log-likelihoods and the
 /// divergence of two sets of logits.

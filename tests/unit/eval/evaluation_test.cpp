@@ -95,7 +95,7 @@ TEST_CASE("every architecture gives the probabilities of transformers") {
 }
 
 TEST_CASE("every architecture of the list has vectors") {
-    for (const architecture& a : architectures) {
+    for (const llm::architecture& a : llm::architectures) {
         std::string name(a.name);
         if (name == "gemma3_text") name = "gemma3";
         if (name == "qwen3_moe") name = "qwen3moe";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/eval/token_file.hpp"
+#include "libmx/llm/token_file.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/io/reader.hpp"
 
-namespace mx::eval {
+namespace mx::llm {
 namespace {
 
 constexpr std::uint64_t most_tokens = std::uint64_t{1} << 28;
@@ -59,4 +59,15 @@ std::vector<std::uint32_t> read_tokens(const std::string& path) {
     return {};
 }
 
-}  // namespace mx::eval
+void require_ids_below(std::size_t vocabulary, std::span<const std::uint32_t> ids,
+                       const std::string& file) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] < vocabulary) continue;
+        base::refuse(fmt::format("token {} is {}, and the model has a vocabulary of {}: the ids "
+                                 "are of another tokenizer",
+                                 i, ids[i], vocabulary),
+                     {file, {}, {}});
+    }
+}
+
+}  // namespace mx::llm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/eval/model_weights.hpp"
+#include "libmx/llm/model_weights.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,7 @@
 #include "libmx/io/widen.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
-namespace mx::eval {
+namespace mx::llm {
 namespace {
 
 /// THE LIST of names by convention: # stands for the layer, @ for the expert. "" where a convention
@@ -53,7 +53,7 @@ constexpr std::array names_of_roles{
                ""},
     role_names{role::attention_out_norm, "model.layers.#.post_attention_layernorm.weight",
                "blk.#.post_attention_norm.weight", ""},
-    // Of models with norms before and after; of others see spelled().
+    // Of models with norms before and after; of others see hugging_face_name().
     role_names{role::mlp_norm, "model.layers.#.pre_feedforward_layernorm.weight",
                "blk.#.ffn_norm.weight", "layers.#.ffn_norm.weight"},
     role_names{role::gate, "model.layers.#.mlp.gate_proj.weight", "blk.#.ffn_gate.weight",
@@ -100,15 +100,17 @@ std::string filled(std::string_view pattern, const place& where) {
     return name;
 }
 
-// Tensors that follow from the configuration.
-bool may_be_superfluous(std::string_view name) {
+// Tensors that follow from the configuration, and those of a training beside its parameters.
+bool may_be_superfluous(std::string_view name, bool of_training) {
+    if (of_training && (name.starts_with("adam.") || name.starts_with("history."))) return true;
     return name.ends_with("rotary_emb.inv_freq") || name.ends_with("freqs_cos") ||
            name.ends_with("freqs_sin");
 }
 
 // The file of a folder that holds the model: others beside it may hold it once more, or an adapter.
 std::string file_of_model(const std::string& path) {
-    constexpr std::array names{"model.safetensors.index.json", "model.safetensors"};
+    constexpr std::array names{std::string_view("model.safetensors.index.json"),
+                               std::string_view("model.safetensors"), checkpoint_name};
     if (io::is_remote(path)) {
         if (path.ends_with(".safetensors") || path.ends_with(".json") || path.ends_with(".gguf")) {
             return path;
@@ -142,22 +144,23 @@ std::string file_of_model(const std::string& path) {
 
 }  // namespace
 
-std::string model_weights::spelled(const place& where) const {
-    const std::size_t column = static_cast<std::size_t>(shape_.names);
-    if (shape_.names == naming::hugging_face) {
-        // Where no norm follows attention, the one before the MLP has its name.
-        if (where.what == role::mlp_norm && shape_.kind->norms == norm_place::before) {
-            return spelled({role::attention_out_norm, where.layer});
-        }
-        if (shape_.kind->name == "mixtral") {
-            for (const auto& [what, name] : mixtral_names) {
-                if (what == where.what) return filled(name, where);
-            }
+std::string hugging_face_name(const architecture& kind, const place& where) {
+    // Where no norm follows attention, the one before the MLP has its name.
+    if (where.what == role::mlp_norm && kind.norms == norm_place::before) {
+        return hugging_face_name(kind, {role::attention_out_norm, where.layer});
+    }
+    if (kind.name == "mixtral") {
+        for (const auto& [what, name] : mixtral_names) {
+            if (what == where.what) return filled(name, where);
         }
     }
+    return filled(names_of_roles[static_cast<std::size_t>(where.what)].hugging_face, where);
+}
+
+std::string model_weights::spelled(const place& where) const {
+    if (shape_.names == naming::hugging_face) return hugging_face_name(*shape_.kind, where);
     const role_names& row = names_of_roles[static_cast<std::size_t>(where.what)];
-    const std::array all{row.hugging_face, row.gguf, row.llama2c};
-    return filled(all[column], where);
+    return filled(shape_.names == naming::gguf ? row.gguf : row.llama2c, where);
 }
 
 std::optional<model_weights::found> model_weights::find(const place& where) const {
@@ -279,7 +282,18 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
         }
         shape_.tied = !has_tensor("output.weight");
     } else {
-        config = io::read_model_config(path_);
+        const auto kind = metadata.find("kind");
+        of_training_ = kind != metadata.end() && kind->second == checkpoint_kind;
+        if (of_training_) {
+            for (const auto& [key, text] : metadata) {
+                if (key.starts_with(config_prefix)) config[key.substr(config_prefix.size())] = text;
+            }
+            if (config.empty()) {
+                fail(path_, {}, "is of a training of bytes; mx eval reads those of --init MODEL");
+            }
+        } else {
+            config = io::read_model_config(path_);
+        }
         if (config.empty()) {
             throw base::error(base::error_kind::input,
                               fmt::format("no config.json ({}) says what this model computes; "
@@ -287,7 +301,8 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
                                           io::model_config_path(path_)),
                               {path_, {}, {}});
         }
-        shape_ = shape_of_config(config, naming::hugging_face, io::model_config_path(path_));
+        shape_ = shape_of_config(config, naming::hugging_face,
+                                 of_training_ ? path_ : io::model_config_path(path_));
         if (shape_.tied && has_tensor("lm_head.weight")) shape_.tied = false;
     }
     const io::config_entries& entries = shape_.names == naming::hugging_face ? config : metadata;
@@ -359,7 +374,7 @@ void model_weights::check() {
         for (const place& p : linears(i)) expect(p);
     }
     for (const auto& [name, at] : by_name_) {
-        if (known.contains(name) || may_be_superfluous(name)) continue;
+        if (known.contains(name) || may_be_superfluous(name, of_training_)) continue;
         fail(model_->reader().tensors()[at].file, name,
              fmt::format("is not a tensor of architecture {}: mx does not know what it does",
                          s.kind->name));
@@ -403,4 +418,4 @@ std::uint64_t model_weights::stored_bytes(const place& where) const {
     return at->part ? all / shape_.experts : all;
 }
 
-}  // namespace mx::eval
+}  // namespace mx::llm

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace mx::experiments {
+namespace mx::base {
 
 /// Ranks from 1, ties sharing their mean. The values are finite.
 std::vector<double> ranks_of(std::span<const double> values);
@@ -35,4 +35,4 @@ using pair_statistic = std::optional<double> (*)(std::span<const double> x,
 std::optional<interval> bootstrap(pair_statistic of, std::span<const double> x,
                                   std::span<const double> y, std::uint64_t seed);
 
-}  // namespace mx::experiments
+}  // namespace mx::base

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/eval/model_shape.hpp"
+#include "libmx/llm/model_shape.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 
-namespace mx::eval {
+namespace mx::llm {
 namespace {
 
 constexpr std::size_t most_experts = std::size_t{1} << 16;
@@ -391,6 +391,45 @@ model_shape shape_of_config(const io::config_entries& entries, naming names,
                       {file, {}, {}});
 }
 
+double scaled_frequency(const rope_scaling& scaling, double frequency) {
+    constexpr double two_pi = 0x1.921fb54442d18p2;
+    if (scaling.factor == 1) return frequency;
+    if (scaling.low == 0) return frequency / scaling.factor;
+    const double wave = two_pi / frequency;
+    if (wave < scaling.original / scaling.high) return frequency;
+    if (wave > scaling.original / scaling.low) return frequency / scaling.factor;
+    const double smooth = (scaling.original / wave - scaling.low) / (scaling.high - scaling.low);
+    return (1 - smooth) * frequency / scaling.factor + smooth * frequency;
+}
+
+io::config_entries config_of(const model_shape& s) {
+    io::config_entries all{{"model_type", std::string(s.kind->name)}};
+    const auto add = [&](const char* key, const auto& value) {
+        all.emplace(key, fmt::format("{}", value));
+    };
+    add("hidden_size", s.width);
+    add("num_hidden_layers", s.depth);
+    add("num_attention_heads", s.heads);
+    add("num_key_value_heads", s.key_heads);
+    add("head_dim", s.head_size);
+    add("vocab_size", s.vocabulary);
+    add("intermediate_size", s.hidden);
+    if (s.context != 0) add("max_position_embeddings", s.context);
+    add("rms_norm_eps", s.eps);
+    add("hidden_act", "silu");
+    add("tie_word_embeddings", s.tied);
+    add("attention_bias", s.output_bias);
+    add("rope_theta", s.rope_base);
+    if (s.scaling.factor == 1) return all;
+    add("rope_scaling.rope_type", s.scaling.low == 0 ? "linear" : "llama3");
+    add("rope_scaling.factor", s.scaling.factor);
+    if (s.scaling.low == 0) return all;
+    add("rope_scaling.low_freq_factor", s.scaling.low);
+    add("rope_scaling.high_freq_factor", s.scaling.high);
+    add("rope_scaling.original_max_position_embeddings", s.scaling.original);
+    return all;
+}
+
 model_shape shape_of_llama2c(std::size_t width, std::size_t key_width, std::size_t heads,
                              const std::string& file) {
     // https://huggingface.co/karpathy/tinyllamas: 260K, 15M, 42M, 110M.
@@ -427,4 +466,4 @@ model_shape shape_of_llama2c(std::size_t width, std::size_t key_width, std::size
     return s;
 }
 
-}  // namespace mx::eval
+}  // namespace mx::llm

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "libmx/eval/architectures.hpp"
 #include "libmx/io/model_config.hpp"
+#include "libmx/llm/architectures.hpp"
 
-namespace mx::eval {
+namespace mx::llm {
 
 enum class gate_function : std::uint8_t { silu, gelu_tanh };
 
@@ -21,6 +21,9 @@ struct rope_scaling {
     double low = 0, high = 0;  ///< low_freq_factor, high_freq_factor
     double original = 0;       ///< original_max_position_embeddings
 };
+
+/// The frequency of a rotary embedding under that scaling, from the one without.
+double scaled_frequency(const rope_scaling& scaling, double frequency);
 
 /// The convention by which a file names its tensors.
 enum class naming : std::uint8_t { hugging_face, gguf, llama2c };
@@ -61,10 +64,14 @@ struct model_shape {
 model_shape shape_of_config(const io::config_entries& entries, naming names,
                             const std::string& file);
 
+/// Entries of config.json that shape_of_config reads as `s`, for architectures with norms before
+/// attention and MLP, without experts, windows and frequencies of their own.
+io::config_entries config_of(const model_shape& s);
+
 /// The shape of a model of llama2.c without configuration: RMSNorm with eps 1e-5, positions by
 /// neighbours. Of the published sizes the number of heads follows from `width`; `heads` is that of
 /// others (0: not known, which is an error).
 model_shape shape_of_llama2c(std::size_t width, std::size_t key_width, std::size_t heads,
                              const std::string& file);
 
-}  // namespace mx::eval
+}  // namespace mx::llm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/experiments/statistics.hpp"
+#include "libmx/base/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "libmx/base/random.hpp"
 
-namespace mx::experiments {
+namespace mx::base {
 namespace {
 
 struct moments_of_pairs {
@@ -70,11 +70,11 @@ std::optional<interval> bootstrap(pair_statistic of, std::span<const double> x,
                                   std::span<const double> y, std::uint64_t seed) {
     constexpr std::size_t draws = 2000;
     const std::size_t n = x.size();
-    const base::random_key key{seed, base::tensor_id("experiments.bootstrap")};
+    const random_key key{seed, tensor_id("experiments.bootstrap")};
     std::vector<double> found, drawn_x(n), drawn_y(n);
     for (std::size_t draw = 0; draw < draws; ++draw) {
         for (std::size_t i = 0; i < n; ++i) {
-            const std::uint64_t word = base::random_u32(key, draw * n + i);
+            const std::uint64_t word = random_u32(key, draw * n + i);
             const auto at = static_cast<std::size_t>((word * n) >> 32);
             drawn_x[i] = x[at];
             drawn_y[i] = y[at];
@@ -89,4 +89,4 @@ std::optional<interval> bootstrap(pair_statistic of, std::span<const double> x,
     return interval{at(0.025), at(0.975)};
 }
 
-}  // namespace mx::experiments
+}  // namespace mx::base

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mx::eval {
+namespace mx::llm {
 
 /// Where a block's norms stand.
 enum class norm_place : std::uint8_t {
@@ -78,4 +78,4 @@ inline constexpr std::array architectures{
                  .experts = true},
 };
 
-}  // namespace mx::eval
+}  // namespace mx::llm

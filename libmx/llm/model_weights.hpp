@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "libmx/engine/model.hpp"
-#include "libmx/eval/model_shape.hpp"
+#include "libmx/llm/model_shape.hpp"
 
-namespace mx::eval {
+namespace mx::llm {
 
 /// What a tensor does in the model. Those from `attention_norm` on are of a layer, and those from
 /// `expert_gate` on of an expert.
@@ -50,10 +50,21 @@ struct place {
     std::size_t layer = 0, expert = 0;
 };
 
+/// The name of a tensor of that architecture in checkpoints of transformers.
+std::string hugging_face_name(const architecture& kind, const place& where);
+
+/// The beginning of the metadata of a checkpoint of `mx train` that holds entries of its
+/// configuration.
+inline constexpr std::string_view config_prefix = "request.config.";
+/// The name of such a checkpoint in the folder of a run, and what its metadata `kind` says.
+inline constexpr std::string_view checkpoint_name = "checkpoint.safetensors";
+inline constexpr std::string_view checkpoint_kind = "mx.checkpoint/1";
+
 /// A model that is open for evaluation.
 class model_weights {
   public:
-    /// Opens the model at `path`: a file, an index, or a folder with config.json. Quantized
+    /// Opens the model at `path`: a file, an index, a folder with config.json, or a checkpoint of
+    /// `mx train --init MODEL` (in a folder too), whose other tensors are left out. Quantized
     /// tensors are read as the values that they stand for. `heads` is used for files of llama2.c
     /// without configuration (model_shape.hpp). Throws base::error (input), with one line, for
     /// tensors that are missing, superfluous, or of another shape than the configuration says.
@@ -100,7 +111,8 @@ class model_weights {
     std::unique_ptr<engine::model> model_;
     model_shape shape_;
     std::optional<std::uint32_t> first_token_;
+    bool of_training_ = false;
     std::map<std::string, std::size_t, std::less<>> by_name_;
 };
 
-}  // namespace mx::eval
+}  // namespace mx::llm
