@@ -99,17 +99,18 @@ arm only(const arm& how, const std::vector<const model_part*>& parts) {
     return a;
 }
 
-arm all_but(const model_weights& model, const arm& how, const model_part& part) {
+arm all_but(const arm& how, const model_part& part) {
     arm a;
     a.kv = how.kv;
     a.attention = how.attention;
-    for (std::size_t i = 0; i < model.shape().depth; ++i) {
-        for (const place& p : model.linears(i)) {
-            const std::string layer = model.layer_name(p);
-            const bool in = std::ranges::find(part.layers, layer) != part.layers.end();
-            const lab::precision own =
-                kept(how.how.of(layer), !in || !part.inputs, !in || !part.weights);
+    a.how = how.how;
+    for (const std::string& layer : part.layers) {
+        const lab::precision own = kept(how.how.of(layer), !part.inputs, !part.weights);
+        const auto at = std::ranges::find(a.how.apart, layer, &lab::layer_precision::layer);
+        if (at == a.how.apart.end()) {
             a.how.apart.push_back({layer, own});
+        } else {
+            at->own = own;
         }
     }
     return a;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a model that are quantized alone, or left alone: who pays.
+// Parts of a model that are quantized alone, or left alone.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ std::vector<model_part> parts_of(const model_weights& model, level by, const arm
 /// `how` in the parts given, and nothing elsewhere.
 arm only(const arm& how, const std::vector<const model_part*>& parts);
 /// `how` everywhere but in that part.
-arm all_but(const model_weights& model, const arm& how, const model_part& part);
+arm all_but(const arm& how, const model_part& part);
 
 /// Writes activations of the model as it is to a safetensors file, as float32: the inputs of the
 /// linear layers whose names match, as NAME.x, and keys and values, as NAME.k_cache and

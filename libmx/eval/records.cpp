@@ -9,24 +9,18 @@
 #include <numeric>
 #include <set>
 
-#include "libmx/base/joined.hpp"
 #include "libmx/base/student.hpp"
 #include "libmx/eval/simd/kernels.hpp"
 #include "libmx/format/block_formats.hpp"
-#include "libmx/report/cells.hpp"
 
 namespace mx::eval {
 namespace {
 
-using report::cell;
 using report::declared;
 using report::record;
-using report::section;
 
 constexpr std::size_t least_windows = 4;  // for an interval over windows
-constexpr std::size_t most_changed = 10;  // tokens shown
-constexpr std::size_t most_parts = 10;    // rows of parts shown
-constexpr double small_loss = 0.01;       // of perplexity
+constexpr std::size_t most_changed = 10;  // tokens of a recipe
 
 double mean_of(const std::vector<double>& x) {
     return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
@@ -62,10 +56,19 @@ std::vector<double> differences(const evaluation& e, const token_scores& of) {
     return all;
 }
 
+// Whether the means of two arms differ by more than twice the standard error of the difference,
+// token by token.
+bool apart(const token_scores& a, const token_scores& b) {
+    std::vector<double> d;
+    for (std::size_t t = 0; t < a.nll.size(); ++t) d.push_back(a.divergence[t] - b.divergence[t]);
+    return std::abs(mean_of(d)) > 2 * stderr_of(d);
+}
+
 struct row {
     const findings& of;
     const arm_words& words;
     summary s;
+    bool ties_with_least;
 };
 
 constexpr std::array result_members{
@@ -117,6 +120,10 @@ constexpr std::array result_members{
     declared<row>{"kld_max", "number", "", [](const row& r) { return r.s.kld_max; }},
     declared<row>{"kld_max_token", "count", "scored token with that divergence, from 0",
                   [](const row& r) { return r.s.kld_max_token; }},
+    declared<row>{"ties_with_least", "boolean",
+                  "whether kld_mean is within twice the standard error of its difference from the "
+                  "least one",
+                  [](const row& r) { return r.ties_with_least; }},
     declared<row>{"top1_agreement", "share", "tokens with the same most probable token",
                   [](const row& r) { return r.s.top1_agreement; }},
     declared<row>{"probability_rms", "share", "RMS change of the probability of the text's token",
@@ -131,6 +138,14 @@ constexpr std::array result_members{
                   }},
 };
 
+constexpr std::array part_tensor_members{
+    declared<part_tensor>{"tensor", "string", "", [](const part_tensor& t) { return t.tensor; }},
+    declared<part_tensor>{"elements", "count", "", [](const part_tensor& t) { return t.elements; }},
+    declared<part_tensor>{"bits", "count", "under the recipe, scales included",
+                          [](const part_tensor& t) { return t.bits; }},
+    declared<part_tensor>{"stored_bits", "count", "in the file",
+                          [](const part_tensor& t) { return t.stored_bits; }},
+};
 struct part_row {
     const part_result& p;
 };
@@ -151,6 +166,12 @@ constexpr std::array part_members{
                        [](const part_row& r) { return r.p.without_delta; }},
     declared<part_row>{"all_kld", "number", "mean divergence with everything quantized",
                        [](const part_row& r) { return r.p.all_kld; }},
+    declared<part_row>{"tensors", "[#part_tensor]", "whose weights it quantizes",
+                       [](const part_row& r) {
+                           return report::to_list(r.p.tensors, [](const part_tensor& t) {
+                               return report::written(part_tensor_members, t);
+                           });
+                       }},
 };
 
 struct pair_row {
@@ -208,6 +229,13 @@ constexpr std::array changed_members{
     declared<changed_token>{
         "nll", "amount", "under the recipe",
         [](const changed_token& c) { return c.of.of.arms[c.arm].nll[c.token]; }},
+    declared<changed_token>{
+        "probability_base", "share", "exp(-nll_base)",
+        [](const changed_token& c) { return simd::exponential(-c.of.of.base.nll[c.token]); }},
+    declared<changed_token>{"probability", "share", "exp(-nll)",
+                            [](const changed_token& c) {
+                                return simd::exponential(-c.of.of.arms[c.arm].nll[c.token]);
+                            }},
 };
 
 struct base_row {
@@ -254,218 +282,6 @@ std::vector<changed_token> changed_tokens(const findings& f) {
         }
     }
     return all;
-}
-
-std::string percent(double ratio) {
-    const double p = 100 * (ratio - 1);
-    return fmt::format("{}{} %", p > 0 ? "+" : "", report::significant_text(p, 3));
-}
-
-// The layer's name without the part that numbers its block, and without the numbers of experts.
-std::string kind_of(const std::string& layer) {
-    const std::size_t number = layer.find_first_of("0123456789");
-    const std::size_t end = layer.find('.', number);
-    return number == std::string::npos || end == std::string::npos ? layer : layer.substr(end + 1);
-}
-
-// Whether the means of two arms differ by more than twice the standard error of the difference,
-// token by token.
-bool apart(const token_scores& a, const token_scores& b) {
-    std::vector<double> d;
-    for (std::size_t t = 0; t < a.nll.size(); ++t) d.push_back(a.divergence[t] - b.divergence[t]);
-    return std::abs(mean_of(d)) > 2 * stderr_of(d);
-}
-
-// The answer: the model as it is, what is within a percent of it, and what costs least and most.
-section answer_of(const findings& f, const std::vector<row>& rows) {
-    section s{.heading = "Verdict"};
-    const double base = mean_of(f.of.base.nll);
-    s.notes.push_back(fmt::format("- As it is: perplexity {} over {} tokens of {}.",
-                                  report::significant_text(simd::exponential(base), 5),
-                                  f.of.base.nll.size(), f.text));
-    if (rows.empty()) return s;
-    std::vector<const row*> order;
-    for (const row& r : rows) order.push_back(&r);
-    std::ranges::stable_sort(
-        order, [](const row* a, const row* b) { return a->s.kld_mean < b->s.kld_mean; });
-    const auto cost = [](const row& r) {
-        return fmt::format("{} nats of divergence a token, perplexity {}",
-                           report::significant_text(r.s.kld_mean, 3),
-                           percent(simd::exponential(r.s.cross_entropy - r.s.cross_entropy_base)));
-    };
-    std::vector<std::string> close;
-    const row* smallest = nullptr;
-    for (const row* r : order) {
-        const double change = r->s.cross_entropy - r->s.cross_entropy_base;
-        if (change + 2 * r->s.delta_stderr >= std::log1p(small_loss)) continue;
-        close.push_back(r->words.recipe);
-        if (smallest == nullptr || r->words.bits_per_weight < smallest->words.bits_per_weight) {
-            smallest = r;
-        }
-    }
-    if (rows.size() == 1) {
-        s.notes.push_back(fmt::format("- {}: {}{}.", rows[0].words.recipe, cost(rows[0]),
-                                      close.empty() ? "" : ", within 1 % by two standard errors"));
-        return s;
-    }
-    if (close.empty()) {
-        s.notes.push_back(
-            "- None is within 1 % of the model's perplexity by two standard errors of these "
-            "tokens.");
-    } else {
-        const std::string bits = report::significant_text(smallest->words.bits_per_weight, 3);
-        s.notes.push_back(fmt::format(
-            "- Within 1 % of the model's perplexity, by two standard errors: {}{}",
-            base::listed(close),
-            close.size() == 1 ? fmt::format(", {} bits a parameter.", bits)
-                              : fmt::format("; {} takes the fewest bits, {} a parameter.",
-                                            smallest->words.recipe, bits)));
-    }
-    std::vector<std::string> ties;
-    const auto index = [&](const row* r) { return static_cast<std::size_t>(r - rows.data()); };
-    for (std::size_t k = 1; k < order.size(); ++k) {
-        if (apart(f.of.arms[index(order[0])], f.of.arms[index(order[k])])) break;
-        ties.push_back(order[k]->words.recipe);
-    }
-    s.notes.push_back(fmt::format(
-        "- Least: {}: {}{}. Most: {}: {}.", order.front()->words.recipe, cost(*order.front()),
-        ties.empty() ? "" : fmt::format(", not to be told apart from {}", base::listed(ties)),
-        order.back()->words.recipe, cost(*order.back())));
-    return s;
-}
-
-section results_table(const std::vector<row>& rows) {
-    section s{.heading = "Recipes against the model as it is",
-              .columns = {{"recipe", "recipe", cell::text},
-                          {"bits", "bits a\nparameter", cell::significant, 3},
-                          {"perplexity", "perplexity", cell::significant, 6},
-                          {"ratio", "to the\nbase", cell::significant, 4},
-                          {"kld", "divergence\nmean, nats", cell::significant, 4},
-                          {"se", "+- standard\nerror", cell::significant, 2},
-                          {"median", "median", cell::significant, 3},
-                          {"p99", "99 %", cell::significant, 3},
-                          {"max", "largest", cell::significant, 3},
-                          {"same", "same top\ntoken", cell::share, 3}}};
-    for (const row& r : rows) {
-        s.add(r.words.recipe, r.words.bits_per_weight, simd::exponential(r.s.cross_entropy),
-              simd::exponential(r.s.cross_entropy - r.s.cross_entropy_base), r.s.kld_mean,
-              r.s.kld_stderr, r.s.kld_median, r.s.kld_p99, r.s.kld_max, r.s.top1_agreement);
-    }
-    return s;
-}
-
-section parts_table(const findings& f) {
-    section s{.heading = "Who pays",
-              .columns = {{"part", "part", cell::name},
-                          {"only", "divergence, it\nalone quantized", cell::significant, 3},
-                          {"without", "all but it\nquantized", cell::significant, 3},
-                          {"saved", "saved by\nleaving it", cell::significant, 3}},
-              .group_field = "recipe"};
-    std::map<std::string, std::vector<const part_result*>> by_recipe;
-    for (const part_result& p : f.parts) by_recipe[p.recipe].push_back(&p);
-    for (auto& [recipe, parts] : by_recipe) {
-        std::ranges::stable_sort(parts, [](const part_result* a, const part_result* b) {
-            return a->only_kld > b->only_kld;
-        });
-        double sum = 0;
-        for (const part_result* p : parts) sum += p->only_kld;
-        for (std::size_t i = 0; i < std::min(most_parts, parts.size()); ++i) {
-            const part_result& p = *parts[i];
-            s.add_to(fmt::format("{} by {}: everything {}, sum of the parts alone {}", recipe,
-                                 p.level, report::significant_text(p.all_kld, 3),
-                                 report::significant_text(sum, 3)),
-                     p.part, p.only_kld, p.without_kld, p.all_kld - p.without_kld);
-        }
-    }
-    return s;
-}
-
-section layers_table(const findings& f) {
-    section s{.heading = "Errors of outputs, layer by layer",
-              .columns = {{"layer", "layer", cell::name},
-                          {"recipe", "recipe", cell::text},
-                          {"w", "weights\nquantized", cell::significant, 3},
-                          {"wa", "weights and\ninputs", cell::significant, 3}}};
-    std::vector<const layer_error*> order;
-    for (const layer_error& e : f.of.layers) order.push_back(&e);
-    std::ranges::stable_sort(
-        order, [](const layer_error* a, const layer_error* b) { return a->of_both > b->of_both; });
-    for (std::size_t i = 0; i < std::min(most_parts, order.size()); ++i) {
-        const layer_error& e = *order[i];
-        s.add(e.layer, f.arms[e.arm].recipe, e.of_weights, e.of_both);
-    }
-    s.notes.push_back(
-        "Squared error of a layer's output over its squared norm, on the inputs that the layer has "
-        "in the model as it is; the largest first.");
-    return s;
-}
-
-section changed_table(const findings& f, const std::vector<changed_token>& changed) {
-    section s{.heading = "Tokens that change most",
-              .columns = {{"token", "token", cell::integer},
-                          {"id", "id", cell::integer},
-                          {"piece", "piece", cell::text},
-                          {"kld", "divergence,\nnats", cell::significant, 3},
-                          {"before", "probability\nbefore", cell::significant, 3},
-                          {"after", "after", cell::significant, 3}},
-              .group_field = "recipe"};
-    constexpr std::size_t shown = 3;
-    std::size_t of_arm = 0, arm = f.arms.size();
-    for (const changed_token& c : changed) {
-        of_arm = c.arm == arm ? of_arm + 1 : 0;
-        arm = c.arm;
-        if (of_arm >= shown) continue;
-        s.add_to(f.arms[c.arm].recipe, c.token, f.of.predicted[c.token],
-                 f.pieces.empty() ? std::string() : f.pieces[c.token],
-                 f.of.arms[c.arm].divergence[c.token], simd::exponential(-f.of.base.nll[c.token]),
-                 simd::exponential(-f.of.arms[c.arm].nll[c.token]));
-    }
-    if (f.pieces.empty())
-        std::erase_if(s.columns, [](const auto& c) { return c.field == "piece"; });
-    return s;
-}
-
-// The plots of the page.
-void add_figures(section& s, const std::vector<row>& rows) {
-    report::scatter_chart chart;
-    chart.x.title = "Bits a parameter";
-    chart.y.title = "Divergence, mean";
-    chart.y.unit = "nats";
-    chart.y.log = true;
-    for (const row& r : rows) {
-        if (!(r.s.kld_mean > 0)) continue;
-        const report::point p{r.words.bits_per_weight, r.s.kld_mean, r.words.recipe};
-        chart.marks.push_back(
-            {p, r.words.activations == "none" ? "weights" : "weights and inputs", true});
-    }
-    if (chart.marks.empty()) return;
-    s.figures.push_back({"bits-divergence", "What a bit buys",
-                         "Mean divergence from the model as it is against the size of the model.",
-                         chart, "", "", false});
-}
-
-// Layers by block, a line for each kind; other parts in their order, a line for each recipe.
-void add_part_figure(section& s, const findings& f) {
-    std::map<std::string, std::map<std::string, report::line_chart::line>> charts;
-    for (const part_result& p : f.parts) {
-        const bool layers = p.level == "layer" || p.level == "tensor";
-        auto& line = charts[layers ? p.recipe : ""][layers ? kind_of(p.part) : p.recipe];
-        line.name = layers ? kind_of(p.part) : p.recipe;
-        line.points.push_back({static_cast<double>(line.points.size()), p.only_kld, p.part});
-    }
-    std::size_t number = 0;
-    for (auto& [recipe, lines] : charts) {
-        report::line_chart chart;
-        chart.x.title = recipe.empty() ? "Part, in the order of the forward pass" : "Block";
-        chart.y.title = "Divergence, it alone quantized";
-        chart.y.unit = "nats";
-        chart.y.log = true;
-        for (auto& [name, line] : lines) chart.lines.push_back(std::move(line));
-        s.figures.push_back({fmt::format("parts-{}", ++number),
-                             recipe.empty() ? "Who pays" : "Who pays under " + recipe,
-                             "Mean divergence with one part quantized alone.", std::move(chart), "",
-                             "", number > 1});
-    }
 }
 
 record token_record(const findings& f) {
@@ -589,17 +405,43 @@ arm_words words_of_arm(const model_weights& model, const arm& a) {
     return w;
 }
 
+std::vector<part_tensor> tensors_of(const model_weights& model, const arm& a,
+                                    const model_part& part) {
+    std::vector<part_tensor> all;
+    for (std::size_t i = 0; i < model.shape().depth && part.weights; ++i) {
+        for (const place& p : model.linears(i)) {
+            const std::string layer = model.layer_name(p);
+            const lab::operand_rule& rule = a.how.of(layer).operands[0][1];
+            if (!rule.recipe || std::ranges::find(part.layers, layer) == part.layers.end()) {
+                continue;
+            }
+            std::string name = model.name(p);
+            if (name.ends_with(']')) name.resize(name.rfind('['));
+            auto at = std::ranges::find(all, name, &part_tensor::tensor);
+            if (at == all.end()) at = all.insert(at, {std::move(name)});
+            const tensor::shape shape = model.extents(p);
+            const auto rows = static_cast<std::size_t>(shape[0]);
+            const auto cols = static_cast<std::size_t>(shape[1]);
+            at->elements += rows * cols;
+            at->bits += static_cast<std::uint64_t>(bits_of(rule, rows, cols));
+            at->stored_bits += 8 * model.stored_bytes(p);
+        }
+    }
+    return all;
+}
+
 report::document document_of(const findings& f, report::record head) {
     report::document d;
     d.title = "A model under recipes";
     d.head = std::move(head);
     report::append(d.head, head_members, base_row{f});
-    std::vector<row> rows;
+    const auto mean_divergence = [](const token_scores& of) { return mean_of(of.divergence); };
+    const auto least = std::ranges::min_element(f.of.arms, {}, mean_divergence);
     for (std::size_t i = 0; i < f.arms.size(); ++i) {
-        rows.push_back({f, f.arms[i], summary_of(f.of, f.of.arms[i])});
-        d.results.push_back(report::written(result_members, rows.back()));
+        const token_scores& of = f.of.arms[i];
+        d.results.push_back(report::written(
+            result_members, row{f, f.arms[i], summary_of(f.of, of), !apart(*least, of)}));
     }
-    const std::vector<changed_token> changed = changed_tokens(f);
     report::list parts, pairs, layers, tokens;
     for (const part_result& p : f.parts)
         parts.emplace_back(report::written(part_members, part_row{p}));
@@ -608,52 +450,14 @@ report::document document_of(const findings& f, report::record head) {
     for (const layer_error& e : f.of.layers) {
         layers.emplace_back(report::written(layer_members, layer_row{f, e}));
     }
-    for (const changed_token& c : changed) tokens.emplace_back(report::written(changed_members, c));
+    for (const changed_token& c : changed_tokens(f)) {
+        tokens.emplace_back(report::written(changed_members, c));
+    }
     d.tail.emplace_back("parts", std::move(parts));
     d.tail.emplace_back("pairs", std::move(pairs));
     d.tail.emplace_back("layers", std::move(layers));
     d.tail.emplace_back("changed", std::move(tokens));
     if (f.per_token) d.tail.emplace_back("per_token", token_record(f));
-
-    d.sections.push_back(answer_of(f, rows));
-    section results = results_table(rows);
-    add_figures(results, rows);
-    if (rows.empty()) results.columns.clear();
-    results.notes.push_back(fmt::format(
-        "{}, {} of {} tokens scored, windows of {}: cross-entropy {} nats a token. Standard errors "
-        "take tokens as independent.",
-        f.model, f.of.base.nll.size(), f.tokens, f.context,
-        report::significant_text(mean_of(f.of.base.nll), 6)));
-    const bool inputs =
-        std::ranges::any_of(f.arms, [](const arm_words& w) { return w.activations != "none"; });
-    if (inputs && f.precision == "float32") {
-        results.notes.push_back(
-            "Where inputs are quantized, a last bit of float32 can change a code and with it the "
-            "rounding of every later token: another program's means differ by a few percent. "
-            "--precision float64 gives the figures that two programs agree on.");
-    }
-    d.sections.push_back(std::move(results));
-    if (!f.parts.empty()) {
-        section s = parts_table(f);
-        add_part_figure(s, f);
-        d.sections.push_back(std::move(s));
-    }
-    if (!f.pairs.empty()) {
-        section s{.heading = "Pairs: are effects additive?",
-                  .columns = {{"first", "first", cell::name},
-                              {"second", "second", cell::name},
-                              {"a", "first alone", cell::significant, 3},
-                              {"b", "second alone", cell::significant, 3},
-                              {"ab", "both", cell::significant, 3},
-                              {"ratio", "both / sum", cell::significant, 3}}};
-        for (const pair_result& p : f.pairs) {
-            s.add(p.first, p.second, p.first_kld, p.second_kld, p.both_kld,
-                  p.both_kld / (p.first_kld + p.second_kld));
-        }
-        d.sections.push_back(std::move(s));
-    }
-    if (!f.of.layers.empty()) d.sections.push_back(layers_table(f));
-    if (!changed.empty()) d.sections.push_back(changed_table(f, changed));
     return d;
 }
 
@@ -670,6 +474,7 @@ report::document_schema eval_schema() {
         .member({"per_token", "#per_token", "every scored token", false})
         .define("result", result_members)
         .define("part", part_members)
+        .define("part_tensor", part_tensor_members)
         .define("pair", pair_members)
         .define("layer", layer_members)
         .define("changed", changed_members)

@@ -37,6 +37,15 @@ struct arm_words {
 };
 arm_words words_of_arm(const model_weights& model, const arm& a);
 
+/// A tensor whose weights a part quantizes.
+struct part_tensor {
+    std::string tensor;  ///< its name in the file; experts in a stack are one tensor
+    std::uint64_t elements = 0, bits = 0, stored_bits = 0;  ///< bits: under the recipe
+};
+/// The tensors that `part` quantizes under `a`, in the order of the forward pass.
+std::vector<part_tensor> tensors_of(const model_weights& model, const arm& a,
+                                    const model_part& part);
+
 /// A part quantized alone, or left alone.
 struct part_result {
     std::string recipe;
@@ -45,6 +54,7 @@ struct part_result {
     double only_kld = 0, only_delta = 0, only_agreement = 0;
     double without_kld = 0, without_delta = 0;
     double all_kld = 0;  ///< everything quantized
+    std::vector<part_tensor> tensors = {};
 };
 /// Two parts together.
 struct pair_result {
@@ -65,8 +75,8 @@ struct findings {
     bool per_token = false;
 };
 
-/// The document of mx.eval/1, with its tables and the answer in at most three sentences.
-/// `head`: that of every document of mx (pages::document_head).
+/// The document of mx.eval/1 without its tables, which pages::eval_sections makes of it. `head`:
+/// that of every document of mx (pages::document_head).
 report::document document_of(const findings& f, report::record head);
 report::document_schema eval_schema();
 

@@ -130,7 +130,7 @@ void find_parts(const run_request& q, const model_weights& model, lab::machine& 
         const std::vector<model_part> parts = parts_of(model, *q.each, arms[i]);
         std::vector<arm> many;
         for (const model_part& p : parts) many.push_back(only(arms[i], {&p}));
-        for (const model_part& p : parts) many.push_back(all_but(model, arms[i], p));
+        for (const model_part& p : parts) many.push_back(all_but(arms[i], p));
         const auto pairs = pairs_of(parts.size(), q.pairs, q.seed);
         for (const auto& [a, b] : pairs) many.push_back(only(arms[i], {&parts[a], &parts[b]}));
         const std::vector<token_scores> scores = scores_of_many(q, model, on, many, r);
@@ -142,7 +142,8 @@ void find_parts(const run_request& q, const model_weights& model, lab::machine& 
             f.parts.push_back({f.arms[i].recipe, std::string(named->name), parts[k].name,
                                alone.kld_mean, alone.cross_entropy - alone.cross_entropy_base,
                                alone.top1_agreement, without.kld_mean,
-                               without.cross_entropy - without.cross_entropy_base, whole});
+                               without.cross_entropy - without.cross_entropy_base, whole,
+                               tensors_of(model, arms[i], parts[k])});
         }
         for (std::size_t k = 0; k < pairs.size(); ++k) {
             const auto& [a, b] = pairs[k];

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 
+#include "libmx/pages/eval_page.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/fit_page.hpp"
 #include "libmx/pages/project_page.hpp"
@@ -15,6 +16,7 @@
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/study_page.hpp"
 #include "libmx/pages/views/changes_view.hpp"
+#include "libmx/pages/views/placement_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -401,6 +403,13 @@ std::vector<section> changes_sections_of(const document_parts& d) {
     return sections;
 }
 
+std::vector<section> placement_sections_of(const document_parts& d) {
+    std::vector<section> sections{verdict_of(d.tail)};
+    sections.front().notes.push_back("$ " + text_of(d.tail, "check"));
+    for (section& s : placement_sections(d.head, d.tail)) sections.push_back(std::move(s));
+    return sections;
+}
+
 struct page_row {
     const char* schema;
     const char* title;
@@ -408,9 +417,11 @@ struct page_row {
 };
 constexpr std::array page_rows{
     page_row{"mx.plan/1", "Mixed precision: a plan", plan_sections},
+    page_row{"mx.placement/1", "Mixed precision by divergence: a plan", placement_sections_of},
     page_row{"mx.gate/1", "Rules checked against results", gate_sections},
     page_row{"mx.diff/1", "Dumps of a model compared", diff_sections_of},
     page_row{"mx.changes/1", "Results compared", changes_sections_of},
+    page_row{"mx.eval/1", "A model under recipes", eval_sections},
     page_row{"mx.layer/1", "Products of a linear layer in training", stages_sections_of},
     page_row{"mx.gemm/1", "A matrix product as matrix units compute it", gemm_sections_of},
     page_row{"mx.runs/1", "Trainings compared", runs_sections},

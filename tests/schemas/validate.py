@@ -124,6 +124,7 @@ COMMANDS = [
     ("gate analyze.json --rule policy --json {json} --quiet", "gate"),
     (f"eval {MODELS}/llama --sample 60 --context 30 -r mxfp4 --weights mxfp8 --each kind --pairs 2 "
      "--layers --per-token --json {json} --quiet", "eval"),
+    ("plan eval.json --by divergence --bits 9 --keep -r mxfp8 --json {json} --quiet", "placement"),
     ("rosetta tiny.safetensors -t *norm* --json {json}", "rosetta"),
     ("rosetta packed.safetensors --original tiny.safetensors --json {json}", "origins"),
     ("verify vectors --json {json} --quiet", "verify"),
@@ -288,8 +289,9 @@ def write_documents(folder):
             continue
         document = json.loads((folder / out).read_text())
         made[f"mx {line}"] = (kind, document)
-        if line.startswith("analyze") and not (folder / "analyze.json").exists():
-            (folder / "analyze.json").write_text((folder / out).read_text())
+        command = line.split()[0]
+        if command in ("analyze", "eval") and not (folder / f"{command}.json").exists():
+            (folder / f"{command}.json").write_text((folder / out).read_text())
     for name, kind in FILES:
         text = (folder / name).read_text()
         # Of a log, the last line.

@@ -11,6 +11,7 @@
 #include "libmx/eval/run.hpp"
 #include "libmx/eval/token_file.hpp"
 #include "libmx/io/input_stream.hpp"
+#include "libmx/pages/document_page.hpp"
 #include "libmx/tokens/tokenizer.hpp"
 
 namespace mx::app {
@@ -136,7 +137,9 @@ int run_eval(const eval_options& o) {
                            [&](std::string_view text) { file.append(text); });
         file.commit();
     }
-    to.finish(eval::document_of(f, pages::document_head("mx.eval/1")), o.run.quiet);
+    report::document d = eval::document_of(f, pages::document_head("mx.eval/1"));
+    d.sections = pages::document_page(d).sections;
+    to.finish(d, o.run.quiet);
     return exit_code::fine;
 }
 
@@ -184,7 +187,7 @@ runner declare_eval(parser& cmd) {
                    "how products of linear layers are summed (mx explain accumulators)");
     cmd.add_option("--precision TYPE", o->precision,
                    "of the forward pass: float32 (default) or float64, the reference");
-    cmd.group("Who pays");
+    cmd.group("Parts");
     cmd.add_option("--each LEVEL", o->each,
                    "one place at a time, and all but one: layer, block, kind or tensor");
     cmd.add_option("--pairs N", o->pairs, "N pairs of these places")->not_negative();

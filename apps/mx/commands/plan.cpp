@@ -4,6 +4,8 @@
 #include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/review_page.hpp"
+#include "libmx/pages/document_page.hpp"
+#include "libmx/pages/views/placement_view.hpp"
 #include "libmx/pages/views/plan_view.hpp"
 #include "libmx/policy/judged_inputs.hpp"
 
@@ -15,6 +17,8 @@ struct plan_options {
     std::optional<double> bits;
     std::optional<double> sqnr;
     std::vector<std::string> rules;
+    std::string by = "error";
+    bool separate = false;
     plan::candidate_request request;
     judging_options judging;
     std::size_t top = 10;
@@ -33,7 +37,32 @@ output_options outputs_of(const plan_options& o) {
     return out;
 }
 
+int plan_by_divergence(const plan_options& o) {
+    if (!o.bits) refuse("plan: --by divergence is within a budget: give --bits B");
+    if (o.sqnr || !o.rules.empty() || !o.request.groups.empty() || !o.request.globs.empty() ||
+        !o.judging.policy.empty() || !o.judging.target.empty() || !o.judging.eval.empty()) {
+        refuse(
+            "plan: --by divergence takes --bits, --recipe, --keep and --separate; the other "
+            "options are of results of tensors");
+    }
+    outputs to(outputs_of(o), o.files);
+    std::vector<analysis::results_input> inputs;
+    for (const std::string& file : o.files) inputs.push_back(analysis::open_results(file));
+    const plan::measured_divergences measured =
+        plan::gather_divergences(inputs, {o.request.recipes, o.request.keep, o.separate});
+    const plan::plan_goal goal{o.bits, {}};
+    const plan::plan p = plan::make_plan(measured.from, goal);
+    report::document d = pages::placement_document(measured, goal, p);
+    pages::add_verdict(d);
+    d.sections = pages::document_page(d).sections;
+    write_with_page(to, d, o.quiet);
+    return exit_code::fine;
+}
+
 int run_plan(const plan_options& o) {
+    require_one_of("--by", "measure", o.by, {"error", "divergence"});
+    if (o.by == "divergence") return plan_by_divergence(o);
+    if (o.separate) refuse("plan: --separate is for --by divergence");
     if (o.bits && o.sqnr) refuse("plan: --bits and --sqnr exclude each other: give one of them");
     plan::candidate_request request = o.request;
     request.follow = !o.bits && !o.sqnr;
@@ -64,8 +93,10 @@ int run_plan(const plan_options& o) {
 runner declare_plan(parser& cmd) {
     const auto o = std::make_shared<plan_options>();
     cmd.group("Input");
-    cmd.add_option("RESULTS", o->files,
-                   "results files (--json) of analyze, compare or cluster ('-': standard input)")
+    cmd.add_option(
+           "RESULTS", o->files,
+           "results files (--json) of analyze, compare or cluster ('-': standard input); with "
+           "--by divergence, of mx eval --each")
         ->required();
     cmd.add_option("-t,--tensor GLOB", o->request.globs,
                    "tensors whose name matches (*, ?, [set]); repeatable");
@@ -77,6 +108,11 @@ runner declare_plan(parser& cmd) {
     cmd.add_option("--sqnr DB", o->sqnr,
                    "least SQNR in dB over all quantized tensors; minimises the bits")
         ->finite();
+    cmd.add_option("--by MEASURE", o->by,
+                   "what to minimise within --bits: error (default), or divergence, nats a token "
+                   "as mx eval measured them part by part");
+    cmd.add_flag("--separate", o->separate,
+                 "with --by divergence: q, k and v, gate and up, and experts may differ");
     cmd.add_option("-r,--recipe RECIPE", o->request.recipes,
                    "choose this recipe, or recipes that match, instead of those of the policy; "
                    "repeatable");
@@ -105,7 +141,10 @@ runner declare_plan(parser& cmd) {
         "squared error within a budget of bits, or the fewest bits for a given SQNR; the plan is "
         "optimal or has a proved bound. Without a goal, the plan is the recommendation of the "
         "policy. Tensors that are not operands of products, such as norms and biases, stay as "
-        "stored. JSON has every tensor, the Pareto curve, and the settings for torchao and "
+        "stored. With --by divergence, the least sum of divergences that mx eval --each measured "
+        "for "
+        "a language model. JSON has every tensor, the Pareto curve, and the settings for torchao "
+        "and "
         "llm-compressor; mx quantize --plan writes the checkpoint.");
     cmd.examples(
         "mx plan results.json -o plan.json\n"
@@ -114,6 +153,7 @@ runner declare_plan(parser& cmd) {
         "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
         "mx plan results.json --bits 4.5 --group 'experts.*' -o plan.json\n"
         "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
+        "mx plan eval.json --by divergence --bits 5 -o plan.json\n"
         "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");
     return [o] { return run_plan(*o); };
 }

@@ -40,7 +40,7 @@ runner declare_report(parser& cmd) {
     cmd.group("Input");
     cmd.add_option("RESULTS", o->options.files,
                    "results files (--json) of analyze, compare, cluster, diff, plan, gate, "
-                   "layer, gemm or runs")
+                   "layer, gemm, eval or runs")
         ->required();
     cmd.group("Output");
     cmd.add_option("-o,--output FILE", o->page, "the page, as HTML: the same as --html")

@@ -97,7 +97,7 @@ assignment read_assignment(const std::string& path) {
         return member == "tensor" || member == "recipe" || member == "elements";
     };
     const report::results_file file = analysis::open_results(path, options).content;
-    if (file.kind != "plan" && file.kind != "report") {
+    if (file.kind != "plan" && file.kind != "placement" && file.kind != "report") {
         fail(path, {},
              fmt::format("is mx.{}, not a recipe per tensor: mx plan and mx report write those "
                          "with --json",
