@@ -14,7 +14,8 @@ class MxCallback(pl.Callback):
         self.recipes, self.every, self.steps = recipes, every, 0
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.watch = mxt.watch(pl_module, self.recipes, every=self.every)
+        self.watch = mxt.watch(pl_module, self.recipes, every=self.every,
+                               step=trainer.global_step + 1)
         self.norms = mxt.watch_norms(pl_module, self.recipes)  # warns of norms that will clamp
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any,

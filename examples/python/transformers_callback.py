@@ -19,7 +19,8 @@ class MxCallback(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState,
                        control: TrainerControl, **kwargs: Any) -> None:
-        self.watch = mxt.watch(kwargs["model"], self.recipes, every=self.every)
+        self.watch = mxt.watch(kwargs["model"], self.recipes, every=self.every,
+                               step=state.global_step + 1)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState,
                     control: TrainerControl, **kwargs: Any) -> None:

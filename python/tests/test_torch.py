@@ -208,8 +208,12 @@ def test_configurations_are_values():
     a = mxt.LinearConfig(fprop="mxfp4", dgrad=(None, libmx.recipe("mxfp8")))
     b = mxt.LinearConfig(fprop=("mxfp4:scale=floor", "mxfp4"), dgrad=(None, "mxfp8"))
     assert a == b and hash(a) == hash(b) and "mxfp8" in repr(a)
-    with pytest.raises(libmx.Error):
-        mxt.LinearConfig(fprop="mxfp9")
+    assert mxt.LinearConfig(fprop=["mxfp8", None]).fprop == ("mxfp8", None)
+    for wrong in ("mxfp9", ("mxfp8",), 4, ("mxfp8", "mxfp8", "mxfp8")):
+        with pytest.raises(libmx.Error):
+            mxt.LinearConfig(fprop=wrong)
+    with pytest.raises(libmx.Error, match="a NoneType is no recipe"):
+        libmx.quantize(matrix(4, 32), None)
 
 
 def test_accumulator_models():
@@ -426,10 +430,19 @@ def test_the_operation_is_one_that_torch_compiles():
     op = torch.ops.libmx.fake_quantize.default
     for x in (matrix(32, 64), matrix(64, 32).t().bfloat16(), matrix(4, 32).requires_grad_()):
         library.opcheck(op, (x, "mxfp4", "x"))
+    library.opcheck(torch.ops.libmx.clamped.default, (matrix(32, 64), "mxfp4", "x"))
+    library.opcheck(torch.ops.libmx.matmul.default,
+                    (matrix(8, 64), matrix(64, 4), "mxfp8", "mxfp8", "exact"))
     x, dy = matrix(4, 32).requires_grad_(), matrix(4, 32)
     op(x, "mxfp4", "x").backward(dy)
     assert torch.equal(x.grad, dy)  # the operation's own gradient: straight through
-    layer = mxt.Linear(64, 32, config=mxt.LinearConfig("mxfp4", "mxfp8", "mxfp8"))
+
+
+@pytest.mark.skipif(not hasattr(library, "opcheck"), reason="PyTorch before 2.4")
+@pytest.mark.parametrize("accumulate", [None, "exact"])
+def test_linear_layers_compile_as_one_graph(accumulate):
+    layer = mxt.Linear(64, 32, config=mxt.LinearConfig("mxfp4", "mxfp8", "mxfp8",
+                                                       accumulate=accumulate))
     x = matrix(32, 64).requires_grad_()
     y = layer(x)
     y.sum().backward()
@@ -440,3 +453,19 @@ def test_the_operation_is_one_that_torch_compiles():
     z.sum().backward()
     assert torch.equal(y, z)
     assert torch.equal(grads[0], x.grad) and torch.equal(grads[1], layer.weight.grad)
+
+
+@pytest.mark.skipif(not hasattr(library, "opcheck"), reason="PyTorch before 2.4")
+def test_recipes_as_strings_and_symbolic_traces():
+    x = matrix(8, 64)
+    for ste in ("identity", "clip"):
+        f = lambda t: mxt.fake_quantize(t, "mxfp8", ste=ste)
+        given = [x.clone().requires_grad_() for _ in range(2)]
+        results = f(given[0]), torch.compile(f, fullgraph=True, backend="aot_eager")(given[1])
+        assert torch.equal(*results)
+        for y in results:
+            y.sum().backward()
+        assert torch.equal(given[0].grad, given[1].grad)
+    m = model()
+    mxt.convert_(m, mxt.LinearConfig("mxfp8", "mxfp8", "mxfp8"))
+    assert torch.equal(torch.fx.symbolic_trace(m)(x), m(x))

@@ -57,7 +57,9 @@ RecipeLike = Union[str, Recipe]
 
 
 def recipe(r: RecipeLike) -> Recipe:
-    """Parses `PRESET[:key=value,...]`, such as "mxfp4:scale=even"."""
+    """Parses `PRESET[:key=value,...]`, such as "mxfp4:scale=even". Raises Error for what is none."""
+    if not isinstance(r, (str, Recipe)):
+        raise Error(f"a {type(r).__name__} is no recipe: a string such as 'mxfp4:scale=even' is expected")
     return r if isinstance(r, Recipe) else Recipe(r)
 
 
@@ -125,6 +127,7 @@ class Blocks:
 def _array(x: Any) -> np.ndarray[Any, Any]:
     if is_torch(x):
         require_memory(x)
+        x = x.detach().resolve_neg()
     return np.asarray(x)
 
 
@@ -357,6 +360,8 @@ def evaluate(model: Any, tokens: Any = (), recipes: Any = (), *, weights: Any = 
     heads: of a model of llama2.c. each: layer, block, kind or tensor, quantized alone and left
     alone; pairs: pairs of these. layers: errors of the outputs of layers. per_token: every token's
     figures. Raises Error."""
+    if is_torch(tokens):
+        require_memory(tokens)
     ids = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
     options = {"tokens": [int(t) for t in ids], "recipes": texts(recipes),
                "weights": texts(weights), "activations": texts(activations), "kv": texts(kv),

@@ -46,7 +46,15 @@ def _without_memory(x: Any) -> str:
     if hasattr(x, "to_local"):
         return (f"is a {kind}, without memory of its own: x.full_tensor() gathers it, x.to_local() is "
                 "the part of this process")
+    if hasattr(x, "local_tensor"):
+        return f"is a {kind}, without memory of its own: x.local_tensor() is the part of this process"
+    if hasattr(x, "wait"):
+        return f"is a {kind}, on its way from other processes: x.wait() gives it"
+    if hasattr(x, "get_data"):
+        return f"is a {kind}: x.get_data() gives its values, x.get_mask() its mask"
     torch = _torch()
+    if hasattr(x, "_is_zerotensor") and x._is_zerotensor():
+        return "is made of zeros without memory: torch.zeros(x.shape) has some"
     if type(x) not in (torch.Tensor, torch.nn.Parameter):
         return (f"is a {kind}, which keeps its values in other tensors: x.dequantize(), or what its "
                 "library has for it, gives a plain tensor")
@@ -91,9 +99,7 @@ def as_view(x: Any, name: str) -> Any:
         require_memory(x)
         if x.device.type != "cpu":
             _fail(f"the tensor is on {x.device}: x.cpu() copies it to where libmx reads")
-        if x.is_neg():
-            _fail("the tensor is the negative of its memory: x.resolve_neg() makes a copy that is not")
-        x = x.detach()
+        x = x.detach().resolve_neg()  # a negative view is negated in a copy
         if type(x) is not torch.Tensor:
             x = x.as_subclass(torch.Tensor)
         spelled = str(x.dtype).rpartition(".")[2]

@@ -7,48 +7,76 @@ model is given. Tensors on another device are copied to the host and back."""
 
 from __future__ import annotations
 
-import fnmatch
 import functools
-import json
+import logging
 import math
-import os
-import struct
+import types
 import warnings
 from dataclasses import dataclass
-from typing import (Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set,
-                    Tuple, Union)
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
 from torch import library
+from torch.nn import functional as F
+from torch.nn.utils import parametrize
 
-from . import (Analysis, Error, Recipe, RecipeLike, Statistics, analyze,
-               fake_quantize as _fake_quantize, matmul, quantize, recipe, statistics)
-from ._arrays import _names as _stored, require_memory
+from . import (Error, Recipe, RecipeLike, fake_quantize as _fake_quantize, matmul, quantize, recipe)
+from ._arrays import require_memory
+from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, logger as _log,
+                        matches as _matches, on_host as _on_host, patterns_of as _patterns_of, save,
+                        watch, watch_norms)
 
-__all__ = ["Linear", "LinearConfig", "NormAlert", "Watch", "capture", "convert_", "fake_quantize",
-           "from_mx_specs", "save", "watch", "watch_norms"]
-
-
-def _on_host(x: torch.Tensor) -> torch.Tensor:
-    require_memory(x)
-    x = x.detach()
-    return (x if x.device.type == "cpu" else x.cpu()).resolve_neg()
+__all__ = ["Conversion", "Linear", "LinearConfig", "NormAlert", "NormWatch", "Watch", "capture",
+           "convert_", "fake_quantize", "from_mx_specs", "save", "watch", "watch_norms"]
 
 
+def _operation(schema: str, like: Callable[..., torch.Tensor]) -> Callable[[Any], Any]:
+    """Makes a function one operation of PyTorch 2.4 and later: torch.compile does not look into it, and
+    for tensors without values (meta, FakeTensor) `like` gives the result."""
+    def made(f: Any) -> Any:
+        if not hasattr(library, "custom_op"):
+            return f
+        name, _, arguments = schema.partition("(")
+        operation = library.custom_op("libmx::" + name, f, mutates_args=(), schema="(" + arguments)
+        operation.register_fake(like)
+        return operation
+    return made
+
+
+_compiling: Any = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
+
+def _run(operation: Any, x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    """operation(x, ...); the Error of x if its class does not have the operation."""
+    y: torch.Tensor
+    if _compiling():
+        y = operation(x, *rest)
+        return y
+    try:
+        y = operation(x, *rest)
+    except NotImplementedError:
+        require_memory(x)
+        raise
+    return y
+
+
+@_operation("fake_quantize(Tensor x, str recipe, str name) -> Tensor",
+            lambda x, recipe, name: torch.empty(x.shape, dtype=x.dtype, device=x.device))
 def _round_trip(x: torch.Tensor, recipe: str, name: str) -> torch.Tensor:
     y: torch.Tensor = _fake_quantize(_on_host(x), recipe, name)
     return y.to(x.device)
 
 
-if hasattr(library, "custom_op"):  # 2.4 and later: torch.compile takes it as one operation
-    _round_trip = library.custom_op(
-        "libmx::fake_quantize", _round_trip, mutates_args=(),
-        schema="(Tensor x, str recipe, str name) -> Tensor")
-    _round_trip.register_fake(
-        lambda x, recipe, name: torch.empty(x.shape, dtype=x.dtype, device=x.device))
-    _round_trip.register_autograd(
-        lambda ctx, dy: (dy, None, None))
+if hasattr(_round_trip, "register_autograd"):
+    _round_trip.register_autograd(lambda ctx, dy: (dy, None, None))
+
+
+@_operation("matmul(Tensor a, Tensor b, str r, str s, str accumulate) -> Tensor",
+            lambda a, b, r, s, accumulate: a.new_empty(a.shape[0], b.shape[1]))
+def _modelled(a: torch.Tensor, b: torch.Tensor, r: str, s: str, accumulate: str) -> torch.Tensor:
+    y = matmul(_on_host(a), _on_host(b), (r, s), accumulate)
+    return torch.as_tensor(y).to(a.device, a.dtype)
 
 
 @functools.lru_cache(maxsize=None)
@@ -61,10 +89,11 @@ def _outermost(by: Recipe) -> Tuple[int, int]:
     return int(y.argmax()), int(y.argmin())
 
 
-def _beyond(x: torch.Tensor, by: Recipe, name: str) -> torch.Tensor:
+@_operation("clamped(Tensor x, str r, str name) -> Tensor",
+            lambda x, r, name: torch.empty(x.shape, dtype=torch.bool, device=x.device))
+def _beyond(x: torch.Tensor, r: str, name: str) -> torch.Tensor:
     """Where x is beyond the largest or smallest value of its block."""
-    if "transform=" in str(by):
-        raise Error(f"ste='clip' with {by}: a rotated block does not clamp single elements")
+    by = recipe(r)
     host = _on_host(x)
     q = quantize(host, by, name)
     largest, smallest = _outermost(by)
@@ -78,8 +107,8 @@ class _FakeQuantize(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, r: str, name: str, ste: str) -> torch.Tensor:
         if ste == "clip":
-            ctx.save_for_backward(_beyond(x, recipe(r), name))
-        return _round_trip(x, r, name)
+            ctx.save_for_backward(_run(_beyond, x, r, name))
+        return _run(_round_trip, x, r, name)
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> Tuple[Any, ...]:
@@ -95,16 +124,22 @@ def fake_quantize(x: torch.Tensor, r: RecipeLike, name: str = "",
     by `name` and index. Raises Error as libmx.fake_quantize does."""
     if ste not in ("identity", "clip"):
         raise Error(f"ste {ste!r} is neither 'identity' nor 'clip'")
-    y: torch.Tensor = _FakeQuantize.apply(x, str(recipe(r)), name, ste)
+    # A compiler cannot look into a Recipe: the operation parses a string when it runs.
+    text = r if _compiling() and isinstance(r, str) else str(recipe(r))
+    if ste == "clip" and "transform=" in text:
+        raise Error(f"ste='clip' with {text}: a rotated block does not clamp single elements")
+    y: torch.Tensor = _FakeQuantize.apply(x, text, name, ste)
     return y
 
 
-Pair = Union[None, RecipeLike, Tuple[Optional[RecipeLike], Optional[RecipeLike]]]
+Pair = Union[None, RecipeLike, Sequence[Optional[RecipeLike]]]
 _Recipes = Tuple[Optional[str], Optional[str]]
 
 
 def _pair(p: Pair) -> _Recipes:
-    a, b = p if isinstance(p, tuple) else (p, p)
+    if isinstance(p, (tuple, list)) and len(p) != 2:
+        raise Error(f"{len(p)} recipes of a product: one for both operands or two are expected")
+    a, b = p if isinstance(p, (tuple, list)) else (p, p)
     return (None if a is None else str(recipe(a)), None if b is None else str(recipe(b)))
 
 
@@ -147,6 +182,12 @@ class LinearConfig:
                 r is None for p in (self.fprop, self.dgrad, self.wgrad) for r in p):  # type: ignore
             raise Error("accumulate= needs a recipe for all six operands")
 
+    def _changes(self) -> bool:
+        """Whether a product differs from that of torch.nn.Linear."""
+        nothing = None, None
+        return (self.fprop, self.dgrad, self.wgrad) != (nothing,) * 3 or any(
+            (self.fprop_transform, self.dgrad_transform, self.wgrad_transform))
+
 
 def _rotated(x: torch.Tensor, size: int) -> torch.Tensor:
     """Rows of x rotated by Hadamard matrices of `size`, and the rest of a row by the largest that fit:
@@ -177,30 +218,31 @@ def _drawn(r: Optional[str]) -> str:
 
 
 def _quantized(x: torch.Tensor, r: Optional[str]) -> torch.Tensor:
-    return x if r is None else _round_trip(x, r, _drawn(r))
+    return x if r is None else _run(_round_trip, x, r, _drawn(r))
 
 
-def _product(config: LinearConfig, which: str, a: torch.Tensor,
-             b: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """a (M, K) times the transpose of b (N, K), and the quantized a and b."""
+def _product(config: LinearConfig, which: str, a: torch.Tensor, b: torch.Tensor,
+             bias: Optional[torch.Tensor] = None) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """a (M, K) times the transpose of b (N, K), with a bias, and the quantized a and b."""
     recipes: _Recipes = getattr(config, which)
     if getattr(config, which + "_transform"):
         a, b = _rotated(a, config.transform_size), _rotated(b, config.transform_size)
     if config.accumulate is None:
         a, b = _quantized(a, recipes[0]), _quantized(b, recipes[1])
-        return a @ b.t(), a, b
+        return a @ b.t() if bias is None else F.linear(a, b, bias), a, b
     # The model quantizes its operands itself; one that was quantized keeps its values.
-    y = matmul(_on_host(a), _on_host(b).t(), recipes, config.accumulate)  # type: ignore[arg-type]
+    y = _run(_modelled, a, b.t(), *recipes, config.accumulate)
     if config.source == "requantized":
         a, b = _quantized(a, recipes[0]), _quantized(b, recipes[1])
-    return torch.as_tensor(y).to(a.device, a.dtype), a, b
+    return y if bias is None else y + bias, a, b
 
 
 class _LinearFunction(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, config: LinearConfig) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
+                config: LinearConfig) -> torch.Tensor:
         rows = x.reshape(-1, x.shape[-1])
-        y, xq, wq = _product(config, "fprop", rows, w)
+        y, xq, wq = _product(config, "fprop", rows, w, bias)
         again = config.source == "requantized"
         ctx.save_for_backward(xq if again else rows, wq if again else w)
         ctx.config, ctx.shape = config, x.shape
@@ -212,7 +254,9 @@ class _LinearFunction(torch.autograd.Function):
         x, w = ctx.saved_tensors
         config: LinearConfig = ctx.config
         rows = dy.reshape(-1, dy.shape[-1])
-        dx = dw = None
+        dx = dw = db = None
+        if ctx.needs_input_grad[2]:
+            db = rows.sum(0)
         again = config.source == "requantized"
         if ctx.needs_input_grad[0] or again and ctx.needs_input_grad[1]:
             dx, copy, _ = _product(config, "dgrad", rows, w.t())
@@ -220,11 +264,13 @@ class _LinearFunction(torch.autograd.Function):
             rows = copy if again else rows
         if ctx.needs_input_grad[1]:
             dw, _, _ = _product(config, "wgrad", rows.t(), x.t())
-        return dx if ctx.needs_input_grad[0] else None, dw, None
+        return dx if ctx.needs_input_grad[0] else None, dw, db, None
 
 
 def _autocast_type(device: str) -> Optional[torch.dtype]:
     """The type in which autocast computes a linear layer."""
+    if device == "meta":  # autocast does not know it
+        return None
     if hasattr(torch, "get_autocast_dtype"):  # 2.4 and later
         return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
     if device == "cpu":
@@ -232,44 +278,336 @@ def _autocast_type(device: str) -> Optional[torch.dtype]:
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
-class Linear(torch.nn.Linear):
-    """torch.nn.Linear with a LinearConfig. The bias is added in the tensors' type; its gradient is that
-    of torch. Under autocast, input and parameters are cast first, as in torch.nn.Linear."""
+def _linear(x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
+            config: LinearConfig) -> torch.Tensor:
+    """torch.nn.functional.linear with the recipes of `config`."""
+    if not config._changes():
+        return F.linear(x, w, bias)
+    to = _autocast_type(x.device.type)
+    y: torch.Tensor
+    if to is None:
+        y = _LinearFunction.apply(x, w, bias, config)
+        return y
+    with torch.autocast(x.device.type, enabled=False):
+        y = _LinearFunction.apply(x.to(to), w.to(to), None if bias is None else bias.to(to), config)
+        return y
 
-    config: LinearConfig
+
+torch.fx.wrap("_linear")  # one call in a traced graph
+
+
+class Linear(torch.nn.Linear):
+    """torch.nn.Linear with a LinearConfig, its attribute `mx_config`. A product without recipes is that
+    of torch.nn.Linear, and the bias is added as there. Under autocast, input and parameters are cast
+    first."""
+
+    mx_config: LinearConfig
+    _mx_of: type = torch.nn.Linear
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True,
                  config: LinearConfig = LinearConfig(), **more: Any) -> None:
         super().__init__(in_features, out_features, bias, **more)
-        self.config = config
+        self.mx_config = config
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        to = _autocast_type(input.device.type)
-        if to is None:
-            y: torch.Tensor = _LinearFunction.apply(input, self.weight, self.config)
-            return y if self.bias is None else y + self.bias
-        with torch.autocast(input.device.type, enabled=False):
-            y = _LinearFunction.apply(input.to(to), self.weight.to(to), self.config)
-            return y if self.bias is None else y + self.bias.to(to)
+        return _linear(input, self.weight, self.bias, self.mx_config)
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, {self.config}"
+        return f"{super().extra_repr()}, {self.mx_config}"
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, p) for p in patterns)
+def _bare(x: Any) -> Any:
+    with _disabled():
+        return x.as_subclass(torch.Tensor)
 
 
-def convert_(model: torch.nn.Module, config: LinearConfig,
-             skip: Sequence[str] = ("lm_head", "*router*", "*gate")) -> List[str]:
-    """Replaces in place every torch.nn.Linear whose name matches no pattern of `skip` by a
-    libmx.torch.Linear; parameters, hooks and optimizers stay. Returns the names of the replaced layers."""
-    done = []
-    for name, module in model.named_modules():
-        if type(module) is torch.nn.Linear and not _matches(name, skip):
-            module.__class__ = Linear
-            module.config = config  # type: ignore[assignment]
-            done.append(name)
+_disabled: Any = getattr(torch._C, "DisableTorchFunctionSubclass", torch._C.DisableTorchFunction)
+
+
+class _Weight(torch.Tensor):
+    """Weights (K, N) or (N, K), or several in (E, K, N), whose products take recipes, whoever computes
+    them. A module has it in place of a parameter."""
+
+    mx_config: LinearConfig
+    mx_name: str
+
+    @staticmethod
+    def of(x: torch.Tensor, config: LinearConfig, name: str) -> "_Weight":
+        with _disabled():
+            w: Any = x.as_subclass(_Weight)
+        w.mx_config, w.mx_name = config, name
+        return w  # type: ignore[no-any-return]
+
+    @classmethod
+    def __torch_function__(cls, f: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if _compiling():  # a tensor whose products are chosen here is none for a compiler
+            torch._dynamo.graph_break()
+        kwargs = kwargs or {}
+        if f is F.multi_head_attention_forward:
+            return _attention(*args, **kwargs)
+        w = next((a for a in (*args, *kwargs.values()) if isinstance(a, _Weight)), None)
+        name = getattr(f, "__name__", "")
+        if name == "__get__":
+            name = f.__self__.__name__
+        if w is not None and w.mx_config._changes():
+            at = _products.get(name)
+            if at is not None:
+                operands = list(args) + [kwargs.pop(k) for k in ("weight", "mat2", "other", "mat_b",
+                                                                 "batch2") if k in kwargs]
+                if len(operands) > at[0] and operands[at[0]] is w:
+                    operands[at[0]] = _bare(w)
+                    return at[1](w, *operands, **kwargs)
+                if operands[0] is w and at[1] is _each and len(operands) == 2:  # W X = (X^T W^T)^T
+                    a, b = (t.transpose(-2, -1) for t in (operands[1], _bare(w)))
+                    return _each(w, a, b).transpose(-2, -1)
+        with _disabled():
+            y = f(*args, **kwargs)
+        if w is None or not w.mx_config._changes():
+            return y
+        if name in _views:
+            if isinstance(y, torch.Tensor):
+                return _Weight.of(y, w.mx_config, w.mx_name)
+            return type(y)(_Weight.of(part, w.mx_config, w.mx_name) for part in y)
+        in_place = name.endswith("_") and not name.startswith("__")
+        if isinstance(y, torch.Tensor) and y.is_floating_point() and not in_place and name not in _inert:
+            _not_emulated(w.mx_name, name)
+        return y
+
+
+@functools.lru_cache(maxsize=None)
+def _not_emulated(weight: str, function: str) -> None:
+    """Says it once."""
+    _log.warning("%s: torch's %s of it is not emulated: products by linear, matmul, mm, bmm, addmm, "
+                 "baddbmm and grouped_mm are", weight, function)
+
+
+# What gives weights again, and what is no use of them.
+_views = {"T", "__getitem__", "bfloat16", "chunk", "contiguous", "cpu", "cuda", "expand", "flatten",
+          "float", "half", "index_select", "mT", "narrow", "permute", "reshape", "select", "split",
+          "split_with_sizes", "squeeze", "swapaxes", "t", "tensor_split", "to", "transpose", "type",
+          "type_as", "unbind", "unflatten", "unsqueeze", "view"}
+_inert = {"_base", "clone", "data", "detach", "grad"}
+
+
+def _each(w: _Weight, x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """x @ b, of one matrix or of each of several."""
+    if b.dim() == 2:
+        return _linear(x, b.t(), None, w.mx_config)
+    if b.dim() != 3 or x.dim() not in (2, 3):
+        raise Error(f"{w.mx_name}: a product of tensors with {x.dim()} and {b.dim()} axes is not "
+                    "emulated: up to 3 are")
+    x = x.expand(b.shape[0], *x.shape[-2:])
+    return torch.stack([_linear(rows, one.t(), None, w.mx_config) for rows, one in zip(x, b)])
+
+
+def _grouped(w: _Weight, x: torch.Tensor, b: torch.Tensor, offs: Any = None, bias: Any = None,
+             out_dtype: Optional[torch.dtype] = None) -> torch.Tensor:
+    """Rows of x up to each of the offsets times the matrix of their expert."""
+    if bias is not None or b.dim() != 3:
+        raise Error(f"{w.mx_name}: grouped_mm with a bias, or with weights of {b.dim()} axes, is not "
+                    "emulated")
+    if offs is None:
+        y = _each(w, x, b)
+    else:
+        ends = [0] + offs.tolist()
+        parts = [_linear(x[begin:end], one.t(), None, w.mx_config)
+                 for begin, end, one in zip(ends, ends[1:], b)]
+        y = torch.cat(parts + [x.new_zeros(x.shape[0] - ends[-1], b.shape[2], dtype=parts[0].dtype)])
+    return y if out_dtype is None else y.to(out_dtype)
+
+
+def _added(w: _Weight, c: torch.Tensor, x: torch.Tensor, b: torch.Tensor, *, beta: float = 1,
+           alpha: float = 1) -> torch.Tensor:
+    if (beta, alpha, b.dim(), c.dim()) == (1, 1, 2, 1):
+        return _linear(x, b.t(), c, w.mx_config)
+    return beta * c + alpha * _each(w, x, b)
+
+
+def _weights_last(w: _Weight, x: torch.Tensor, b: torch.Tensor, bias: Any = None) -> torch.Tensor:
+    return _linear(x, b, bias, w.mx_config)
+
+
+# Functions by name: which argument has to be the weights, and the product.
+_products: Dict[str, Tuple[int, Callable[..., torch.Tensor]]] = {
+    "linear": (1, _weights_last), "addmm": (2, _added), "baddbmm": (2, _added),
+    **{name: (1, _each) for name in ("matmul", "__matmul__", "mm", "bmm")},
+    **{name: (1, _grouped) for name in ("grouped_mm", "_grouped_mm")}}
+
+
+# multi_head_attention_forward that does not look for overriding tensors again: its projections do.
+_attention = types.FunctionType(
+    F.multi_head_attention_forward.__code__, {**vars(F), "has_torch_function": lambda _: False},
+    "multi_head_attention_forward", F.multi_head_attention_forward.__defaults__)
+_attention.__kwdefaults__ = F.multi_head_attention_forward.__kwdefaults__
+
+
+def _property(name: str) -> property:
+    """Reads a parameter, or what FSDP and weight_norm put in its place, as a _Weight."""
+    def read(module: Any) -> Any:
+        found = module._parameters if name in module._parameters else vars(module)
+        if name not in found:
+            raise AttributeError(name)
+        return found[name] if found[name] is None else _Weight.of(
+            found[name], module.mx_config, f"{type(module).__name__}.{name}")
+
+    def write(module: Any, x: Any) -> None:
+        vars(module)[name] = x
+
+    return property(read, write, lambda module: vars(module).pop(name))
+
+
+@functools.lru_cache(maxsize=None)
+def _converted(cls: type, names: Tuple[str, ...]) -> type:
+    """cls as a linear layer, or with the parameters `names` as weights whose products take recipes."""
+    if cls is torch.nn.Linear and not names:
+        return Linear
+    members: Dict[str, Any] = {name: _property(name) for name in names}
+    members.update(_mx_of=cls, __module__=cls.__module__, __reduce_ex__=lambda self, protocol: (
+        _remade, (cls, names), self.__dict__))
+    return type(cls.__name__, (cls,) if names else (Linear, cls), members)
+
+
+def _remade(cls: type, names: Tuple[str, ...]) -> Any:
+    made: Any = _converted(cls, names)
+    return made.__new__(made)
+
+
+def _change_class(module: torch.nn.Module, change: Callable[[type], type]) -> None:
+    """Changes the class of a module, below that of its parametrizations."""
+    cls = type(module)
+    if not parametrize.is_parametrized(module):
+        module.__class__ = change(cls)
+        return
+    members = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
+    module.__class__ = type(cls.__name__, (change(cls.__bases__[0]),), members)
+
+
+def _restore(module: torch.nn.Module) -> bool:
+    """Whether the module was converted, and is no longer."""
+    if "mx_config" not in vars(module):
+        return False
+    base = parametrize.type_before_parametrizations(module)
+    if "_mx_of" in vars(base):
+        _change_class(module, lambda cls: cls._mx_of)  # type: ignore[attr-defined]
+        del module.mx_config
+    else:  # a class over ours: it computes what torch.nn.Linear does
+        setattr(module, "mx_config", LinearConfig())
+    return True
+
+
+# What sends an encoder of torch.nn around the forward passes of its layers.
+_fast_paths = ("activation_relu_or_gelu", "use_nested_tensor", "enable_nested_tensor")
+
+
+def _set_fast_paths(model: torch.nn.Module) -> None:
+    for module in model.modules():
+        own = vars(module)
+        if not isinstance(module, (torch.nn.TransformerEncoder, torch.nn.TransformerEncoderLayer)):
+            continue
+        if any("mx_config" in vars(part) for part in module.modules()):
+            if "mx_fast_paths" not in own:
+                own["mx_fast_paths"] = {k: own[k] for k in _fast_paths if k in own}
+                own.update(dict.fromkeys(own["mx_fast_paths"], 0))
+        else:
+            own.update(own.pop("mx_fast_paths", {}))
+
+
+class Conversion(List[str]):
+    """The names of the layers that convert_ changed. left: the other modules with parameters of two or
+    more axes, and why they are as they were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: Dict[str, str] = {}
+
+    def __str__(self) -> str:
+        lines = [f"converted {len(self)}: {', '.join(n or 'the model' for n in self) or 'nothing'}"]
+        for reason in dict.fromkeys(self.left.values()):
+            names = [name or "the model" for name, why in self.left.items() if why == reason]
+            lines.append(f"left {len(names)}: {', '.join(names)}: {reason}")
+        return "\n".join(lines)
+
+
+_skipped, _looked_up = "skip= names it", "it looks up rows"
+_not_converted = ("lm_head", "*router*", "*gate")
+_stacks = ("*experts*",)
+
+
+def _names_of(name: str, module: torch.nn.Module, weights: Patterns) -> Union[str, Tuple[str, ...]]:
+    """The parameters whose products take the recipes, none for a linear layer, or why it is left."""
+    large = {n: p for n, p in module._parameters.items()
+             if p is not None and (torch.nn.parameter.is_lazy(p) or p.dim() > 1)}
+    cls = parametrize.type_before_parametrizations(module)
+    names: Tuple[str, ...] = ()
+    if isinstance(module, torch.nn.MultiheadAttention):
+        names = tuple(large)
+    elif isinstance(module, torch.nn.Linear):
+        # The output projection of MultiheadAttention is read, not called.
+        if cls.forward not in (torch.nn.Linear.forward, Linear.forward) or issubclass(
+                cls, torch.nn.modules.linear.NonDynamicallyQuantizableLinear):
+            names = ("weight",)
+    else:
+        names = tuple(n for n in large if _matches(f"{name}.{n}", weights))
+        if not names:
+            return _looked_up if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) \
+                else f"{cls.__name__} is no linear layer; weights= takes patterns of parameters"
+    for n, p in large.items():
+        if torch.nn.parameter.is_lazy(p):
+            return "it is not initialized: run a batch first"
+        if type(p) not in (torch.nn.Parameter, torch.Tensor) and not hasattr(p, "to_local"):
+            return f"its {n} is a {type(p).__name__}"
+    if names and parametrize.is_parametrized(module):
+        return f"it is parametrized, and {cls.__name__} computes its products itself"
+    return names
+
+
+def convert_(model: torch.nn.Module, config: Optional[LinearConfig],
+             skip: Patterns = _not_converted, weights: Patterns = _stacks) -> Conversion:
+    """Gives every linear layer the products of `config`, in place; parameters, hooks and optimizers
+    stay. A later call replaces the config of an earlier one; None restores the layers.
+
+    Linear layers are torch.nn.Linear, its subclasses (of a forward of their own, the products with the
+    weight), the projections of MultiheadAttention, and parameters of two or more axes that `weights`
+    matches, such as stacks of experts: their products by linear, matmul, mm, bmm, addmm, baddbmm and
+    grouped_mm, whichever axis is summed over. skip: the modules to leave. Both are patterns of names or
+    of their last parts: "lm_head" is also model.lm_head. Encoders of torch.nn no longer compute several
+    layers at once in eval, which would pass by the recipes.
+
+    Returns the names of the changed modules, with those that were left and why (.left, str()), and logs
+    both (libmx.torch): as a warning if nothing was changed, if a module is left that skip does not
+    name, embeddings apart, and if a pattern matches nothing."""
+    done = Conversion()
+    for name, module in list(model.named_modules()):
+        inside = name.split(".")[:-1]
+        linear = isinstance(module, (torch.nn.Linear, torch.nn.MultiheadAttention))
+        if "parametrizations" in inside or not linear and all(
+                p is None or not torch.nn.parameter.is_lazy(p) and p.dim() < 2
+                for p in module._parameters.values()):
+            continue
+        if _matches(name, skip) or done.left.get(".".join(inside)) == _skipped and isinstance(
+                model.get_submodule(".".join(inside)), torch.nn.MultiheadAttention):
+            done.left[name] = _skipped
+            continue
+        restored = _restore(module)
+        if config is None:
+            if restored:
+                done.append(name)
+            continue
+        found = _names_of(name, module, weights)
+        if isinstance(found, str):
+            done.left[name] = found
+            continue
+        if not isinstance(module, Linear):
+            _change_class(module, functools.partial(_converted, names=found))
+        setattr(module, "mx_config", config)
+        done.append(name)
+    _set_fast_paths(model)
+    names = [*dict(model.named_modules()), *dict(model.named_parameters())]
+    for p in (*_patterns_of(skip), *_patterns_of(weights)):
+        if p not in (*_not_converted, *_stacks) and not any(_matches(name, p) for name in names):
+            _log.warning("convert_: nothing matches %r", p)
+    remarkable = not done or set(done.left.values()) - {_skipped, _looked_up}
+    _log.log(logging.WARNING if remarkable else logging.INFO, "%s", done)
     return done
 
 
@@ -339,323 +677,3 @@ def from_mx_specs(specs: Mapping[str, Any]) -> LinearConfig:
                of("round_mx_weight_grad_input", back, "w_elem_format_bp", "w_elem_format")),
         wgrad=(of("round_mx_grad_output_grad_weight", back, *ex),
                of("round_mx_input_grad_weight", back, *ex)))
-
-
-def _is_norm(module: torch.nn.Module) -> bool:
-    weight = getattr(module, "weight", None)
-    return "norm" in type(module).__name__.lower() and isinstance(weight, torch.nn.Parameter) \
-        and weight.dim() == 1
-
-
-def _in_backward() -> bool:
-    """False in PyTorch before 2.0, which does not provide it."""
-    task = getattr(torch._C, "_current_graph_task_id", None)
-    return task is not None and task() != -1
-
-
-class _Hooks:
-    """Passes weights, activations and gradients of linear layers, and the gains of norms, to `take(kind,
-    name, tensor)` while `active()`. A forward pass that activation checkpointing repeats counts once,
-    and passes under torch.no_grad() do not count."""
-
-    def __init__(self, model: torch.nn.Module, kinds: Iterable[str], layers: Sequence[str],
-                 active: Callable[[], bool],
-                 take: Callable[[str, str, torch.Tensor], None]) -> None:
-        self._kinds, self._active, self._take = set(kinds), active, take
-        self._direct: Set[str] = set()  # layers seen outside of a backward pass
-        for unknown in sorted(self._kinds - {"weight", "activation", "gradient"}):
-            raise Error(f"{unknown!r} is none of weight, activation, gradient")
-        self._handles = []
-        for name, module in model.named_modules():
-            if _matches(name, layers) and (isinstance(module, torch.nn.Linear) or _is_norm(module)):
-                self._handles.append(module.register_forward_hook(functools.partial(
-                    self._forward, name)))
-        if not self._handles:
-            raise Error("no linear layer and no norm " + (
-                "in the model" if tuple(layers) == ("*",) else f"matches {', '.join(layers)}"))
-
-    def _forward(self, name: str, module: torch.nn.Module, inputs: Any, output: Any) -> None:
-        if not self._active() or not torch.is_grad_enabled():
-            return
-        if _in_backward():
-            if name in self._direct:
-                return  # a forward pass made again: its values were taken
-        else:
-            self._direct.add(name)
-        if "weight" in self._kinds:
-            self._take("weight", name + ".weight", module.weight)  # type: ignore[arg-type]
-        if not isinstance(module, torch.nn.Linear):
-            return
-        if "activation" in self._kinds and inputs:
-            self._take("activation", name + ".input", inputs[0])
-        if "gradient" in self._kinds and isinstance(output, torch.Tensor) and output.requires_grad:
-            output.register_hook(functools.partial(  # type: ignore[no-untyped-call]
-                self._take, "gradient", name + ".output.grad"))
-
-    def end_step(self) -> None:
-        self._direct.clear()
-
-    def remove(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-
-_shown = ("sqnr_db", "underflow_rate", "saturated_block_rate", "gain")
-
-
-class Watch:
-    """Figures of a training run; made by watch()."""
-
-    def __init__(self, model: torch.nn.Module, recipes: Sequence[RecipeLike],
-                 tensors: Sequence[str], every: int, layers: Sequence[str]) -> None:
-        if every < 1:
-            raise Error(f"every={every}: at least 1 is expected")
-        given = [recipe(r) for r in ([recipes] if isinstance(recipes, str) else recipes)]
-        if not given:
-            raise Error("recipes: at least one is expected")
-        self.recipes = list(dict.fromkeys(given))
-        self._keys = [str(r) for r in self.recipes]
-        self.every, self.step = every, 0
-        self.records: List[Dict[str, Any]] = []
-        self.statistics: Dict[Tuple[str, str], Any] = {}
-        self._hooks = _Hooks(model, tensors, layers, lambda: self.step % self.every == 0,
-                             self._take)
-
-    def _take(self, kind: str, name: str, x: torch.Tensor) -> None:
-        if kind == "weight" and (name, self._keys[0]) in self.statistics:
-            return  # the same in every part of a batch
-        for key, r in zip(self._keys, self.recipes):
-            if (name, key) not in self.statistics:
-                self.statistics[name, key] = statistics(r, name)
-        Statistics.update_all([self.statistics[name, key] for key in self._keys], _on_host(x))
-
-    def merge(self, other: Mapping[Tuple[str, str], Any]) -> None:
-        """Adds the `statistics` of another process of this step, in any order."""
-        for key, theirs in other.items():
-            if key in self.statistics:
-                self.statistics[key].merge(theirs)
-            else:
-                self.statistics[key] = theirs
-
-    def scalars(self, step: Optional[int] = None) -> Iterator[Tuple[str, float]]:
-        """Ends a step: (tag, value) of its measurements, for any writer of scalars; empty in steps that
-        are not measured. Tags: mx/RECIPE/TENSOR/FIGURE. Parts of a batch count together."""
-        at = self.step if step is None else step
-        tags = []
-        for (name, r), s in self.statistics.items():
-            record = {**s.record(), "step": at}
-            self.records.append(record)
-            tags += [(f"mx/{r}/{name}/{figure}", float(record[figure])) for figure in _shown
-                     if record.get(figure) is not None]
-        self.statistics = {}
-        self.step += 1
-        self._hooks.end_step()
-        return iter(tags)
-
-    def save(self, path: Any) -> None:
-        """Writes the latest figures of every tensor as mx.analysis/1, for `mx report|gate|diff`."""
-        latest = {(r["tensor"], r["recipe"]): {k: v for k, v in r.items() if k != "step"}
-                  for r in self.records}
-        Analysis(list(latest.values()), []).save(path)
-
-    def close(self) -> None:
-        """Removes the hooks."""
-        self._hooks.remove()
-
-
-def watch(model: torch.nn.Module, recipes: Sequence[RecipeLike],
-          tensors: Sequence[str] = ("weight", "activation", "gradient"), every: int = 50,
-          layers: Sequence[str] = ("*",)) -> Watch:
-    """Measures linear layers (weights, inputs, gradients of outputs) and gains of norms in every
-    `every`-th step, during its forward and backward passes; call .scalars() once a step. `layers`:
-    patterns of module names. Forward passes under torch.no_grad() do not count."""
-    return Watch(model, recipes, tensors, every, layers)
-
-
-def save(path: Any, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Writes tensors of floating types as a safetensors file, which the command reads. The file appears
-    whole or not at all."""
-    header: Dict[str, Any] = {}
-    at = 0
-    for name, x in tensors.items():
-        spelled = str(x.dtype).rpartition(".")[2]
-        if spelled not in _stored or not x.dtype.is_floating_point:
-            raise Error(f"{name} is of {x.dtype}: only floating types are written")
-        require_memory(x)
-        size = x.numel() * x.element_size()
-        header[name] = {"dtype": _stored[spelled], "shape": list(x.shape),
-                        "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    unfinished = f"{path}.part"
-    with open(unfinished, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text)
-        for x in tensors.values():
-            flat = _on_host(x).contiguous().reshape(-1)
-            f.write(flat.view(torch.uint8).numpy().data)
-    os.replace(unfinished, path)
-
-
-class capture:
-    """Writes weights, inputs and gradients of linear layers, and gains of norms, of given steps as
-    FOLDER/step-N.safetensors, which the command reads:
-
-        with capture(model, "dumps", steps=[0, 100]) as c:
-            for ...: loss.backward(); optimizer.step(); c.step()
-
-    If a batch is processed in parts, the first one is written. The tensors of a step are in memory until
-    it ends."""
-
-    def __init__(self, model: torch.nn.Module, folder: Any, steps: Iterable[int],
-                 tensors: Sequence[str] = ("weight", "activation", "gradient"),
-                 layers: Sequence[str] = ("*",)) -> None:
-        os.makedirs(folder, exist_ok=True)
-        self.folder, self.steps, self.at = os.fspath(folder), set(steps), 0
-        self._found: Dict[str, torch.Tensor] = {}
-        self._hooks = _Hooks(model, tensors, layers, lambda: self.at in self.steps, self._take)
-
-    def _take(self, kind: str, name: str, x: torch.Tensor) -> None:
-        if name not in self._found:
-            self._found[name] = _on_host(x).clone()
-
-    def step(self) -> None:
-        """Ends a step."""
-        if self._found:
-            save(os.path.join(self.folder, f"step-{self.at}.safetensors"), self._found)
-            self._found = {}
-        self._hooks.end_step()
-        self.at += 1
-
-    def __enter__(self) -> "capture":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._hooks.remove()
-
-
-@dataclass(frozen=True)
-class NormAlert:
-    """The effect of a recipe on the gains of a norm. what: "approaches" (block maxima drift towards the
-    mantissas at which the recipe clamps), "saturates" (all elements of a block get the largest code),
-    "collapses" (all elements of a block get one other code). Shares are of blocks. distance: mean log2
-    of the block maxima's mantissas over the lower edge of the clamp zone; negative below it, None if the
-    recipe has no such zone. crossing: the step at which a straight line through the distances reaches
-    zero."""
-
-    step: int
-    tensor: str
-    recipe: str
-    what: str
-    saturated_block_rate: float
-    collapsed_block_rate: float
-    distance: Optional[float]
-    crossing: Optional[int] = None
-
-    def __str__(self) -> str:
-        return f"step {self.step}: {self.tensor} under {self.recipe}: " + {
-            "saturates": f"{self.saturated_block_rate:.1%} of blocks take the largest code whole",
-            "collapses": f"{self.collapsed_block_rate:.1%} of blocks take one code whole",
-            "approaches": f"block maxima reach the clamp zone near step {self.crossing}",
-        }[self.what]
-
-
-@functools.lru_cache(maxsize=None)
-def _zone(by: Recipe) -> Tuple[int, Optional[float]]:
-    """The block of a vector, and the mantissa from which its maximum clamps."""
-    ones = np.ones(4096, np.float32)
-    histogram = analyze({"": ones}, by, histograms=True).records[0]["amax_mantissa_histogram"]
-    block = 4096 // int(np.prod(quantize(ones, by).scales.shape))
-    return block, histogram["clamp_zone"][0] if histogram["clamp_zone"] else None
-
-
-class NormWatch:
-    """Monitors the gains of norms; made by watch_norms()."""
-
-    def __init__(self, model: torch.nn.Module, recipes: Sequence[RecipeLike],
-                 callback: Callable[[NormAlert], Any], every: int, what: Sequence[str]) -> None:
-        if every < 1:
-            raise Error(f"every={every}: at least 1 is expected")
-        for unknown in sorted(set(what) - {"approaches", "saturates", "collapses"}):
-            raise Error(f"{unknown!r} is none of approaches, saturates, collapses")
-        self.what = tuple(what)
-        self.gains = {name + ".weight": module.weight for name, module in model.named_modules()
-                      if _is_norm(module)}
-        if not self.gains:
-            raise Error("no norm with gains in the model")
-        self.recipes = [recipe(r) for r in ([recipes] if isinstance(recipes, str) else recipes)]
-        self.callback, self.every, self.at = callback, every, 0
-        self.records: List[Dict[str, Any]] = []
-        self._maxima: Dict[Tuple[str, int], List[Tuple[int, np.ndarray]]] = {}
-        self._told: Set[Tuple[str, str, str]] = set()
-
-    def step(self, step: Optional[int] = None) -> List[NormAlert]:
-        """Ends a step: measures the gains if this step is measured, and calls back for new alerts."""
-        at = self.at if step is None else step
-        self.at += 1
-        if (self.at - 1) % self.every:
-            return []
-        gains = {name: _on_host(w) for name, w in self.gains.items()}
-        self.records = analyze(gains, self.recipes).records
-        for block in {_zone(r)[0] for r in self.recipes}:
-            for name, g in gains.items():
-                a = g.float().abs().numpy()
-                a = np.pad(a, (0, -len(a) % block)).reshape(-1, block).max(1)
-                kept = self._maxima.setdefault((name, block), [])
-                kept.append((at, np.log2(np.maximum(a, 2.0 ** -126))))
-                del kept[:-3]
-        alerts = [alert for record in self.records for alert in self._alerts(at, record)]
-        for alert in alerts:
-            self.callback(alert)
-        return alerts
-
-    def _alerts(self, at: int, record: Dict[str, Any]) -> Iterator[NormAlert]:
-        name, r = str(record["tensor"]), str(record["recipe"])
-        block, edge = _zone(recipe(r))
-        kept = self._maxima[name, block]
-        distance, crossing = None, None
-        if edge is not None:
-            place = kept[-1][1] % 1.0  # log2 of mantissas
-            distance = float(np.mean(place - math.log2(edge)))
-            if len(kept) == 3 and distance < 0:
-                crossing = self._crossing(kept, place, math.log2(edge))
-        saturated = float(record["saturated_block_rate"] or 0)
-        collapsed = float(record["collapsed_block_rate"] or 0)
-        holds = {"approaches": crossing is not None, "saturates": saturated > 0,
-                 "collapses": collapsed > saturated and not record["exact"]}
-        for what in self.what:
-            key = name, r, what
-            if not holds[what]:
-                self._told.discard(key)
-            elif key not in self._told:
-                self._told.add(key)
-                yield NormAlert(at, name, r, what, saturated, collapsed, distance, crossing)
-
-    @staticmethod
-    def _crossing(kept: List[Tuple[int, np.ndarray]], place: np.ndarray,
-                  edge: float) -> Optional[int]:
-        """The step at which half of the blocks will have their maxima in the clamp zone, if their drift
-        over three measurements, all in one direction, reaches it within ten times as long."""
-        (first, a), (_, b), (last, c) = kept
-        drift = (c - a) / max(last - first, 1)
-        steady = (b - a) * (c - b) > 0
-        way = np.where(drift > 0, np.maximum(edge - place, 0), place)  # the zone ends at 2^n
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steps = np.where(steady, way / np.abs(drift), np.inf)
-        half = float(np.sort(steps)[(len(steps) - 1) // 2])
-        return last + math.ceil(half) if half <= 10 * (last - first) else None
-
-
-def _warn(alert: NormAlert) -> None:
-    warnings.warn(str(alert), stacklevel=4)
-
-
-def watch_norms(model: torch.nn.Module, recipes: Sequence[RecipeLike],
-                callback: Callable[[NormAlert], Any] = _warn, every: int = 1,
-                what: Sequence[str] = ("approaches", "saturates")) -> NormWatch:
-    """Measures the gains of every norm (LayerNorm, RMSNorm, ...) in every `every`-th step: call .step()
-    once a step. `callback` receives a NormAlert when blocks of a norm begin to do one of `what`, and
-    again only after it has ended; without a callback, a warning is issued. "collapses" is off by
-    default, because all gains of a new model are near 1. `records` has the latest figures, members of
-    mx.analysis/1. Raises Error for a model without norms."""
-    return NormWatch(model, recipes, callback, every, what)
