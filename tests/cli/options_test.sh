@@ -20,6 +20,7 @@ DIFFERENT = {
     "--at": "settings of some layers, or from a step of a training on",
     "--attention": "a recipe for the operands of attention, or the share of a step's time",
     "--dump": "activations of a model by name, or steps of a training",
+    "--by": "the measure of a plan, or the column that separates groups",
     "--fail-above": "mx cluster has one figure to fail on, mx diff many",
 }
 
