@@ -18,8 +18,7 @@ struct document_parts {
     const report::record& tail;
 };
 
-/// The records of a member that is a list; empty if there is no such list.
-std::vector<report::record> records_in(const report::record& of, std::string_view name);
+using report::records_in;
 
 /// The member `verdict` of a document's tail: the lines of the command's verdict and their
 /// `heading`.
