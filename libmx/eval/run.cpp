@@ -269,9 +269,12 @@ findings run(const run_request& q, lab::machine& on) {
         r.windows = separate_windows(r.tokens.size(), context);
         f.context = f.stride = context;
         f.text = fmt::format("a sample of the model, seed {}", q.seed);
+        f.source = "sample";
+        f.seed = q.seed;
     } else {
         r.tokens = q.tokens;
         f.text = q.text;
+        f.source = q.encoded ? "text" : "tokens";
         if (r.tokens.size() < 2) {
             throw base::error(base::error_kind::input,
                               fmt::format("has {}; prediction needs two tokens",

@@ -19,6 +19,8 @@ struct run_request {
     /// Tokens to predict, and where they are from; or, with `sample`, as many drawn from the model.
     std::vector<std::uint32_t> tokens;
     std::string text;
+    bool encoded =
+        false;  ///< `tokens` are those of `text` by a tokenizer, not read from a file of ids
     std::size_t sample = 0;
     std::optional<std::uint32_t> start;  ///< the first of a sample; none: the model's, else 0
     std::uint64_t seed = 1;

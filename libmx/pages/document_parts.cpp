@@ -5,16 +5,6 @@
 
 namespace mx::pages {
 
-std::vector<report::record> records_in(const report::record& of, std::string_view name) {
-    std::vector<report::record> all;
-    const auto* list = report::member<report::list>(of, name);
-    if (list == nullptr) return all;
-    for (const report::value& v : *list) {
-        if (const auto* r = std::get_if<report::record>(&v)) all.push_back(*r);
-    }
-    return all;
-}
-
 void add_verdict(report::document& d, std::string_view heading) {
     report::list lines;
     const auto at = std::ranges::find(d.sections, heading, &report::section::heading);

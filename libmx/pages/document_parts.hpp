@@ -18,8 +18,7 @@ struct document_parts {
     const report::record& tail;
 };
 
-/// The records of a member that is a list; empty if there is no such list.
-std::vector<report::record> records_in(const report::record& of, std::string_view name);
+using report::records_in;
 
 /// Moves the section of this heading to the front, and repeats its lines in the member `verdict` of
 /// the document's tail.

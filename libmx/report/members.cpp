@@ -31,4 +31,14 @@ std::string text_of(const record& r, std::string_view name) {
     return s == nullptr ? std::string() : *s;
 }
 
+std::vector<record> records_in(const record& r, std::string_view name) {
+    std::vector<record> all;
+    const auto* values = member<list>(r, name);
+    if (values == nullptr) return all;
+    for (const value& v : *values) {
+        if (const auto* one = std::get_if<record>(&v)) all.push_back(*one);
+    }
+    return all;
+}
+
 }  // namespace mx::report

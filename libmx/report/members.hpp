@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libmx/report/record.hpp"
 
@@ -81,5 +82,8 @@ std::optional<double> number_of(const record& r, std::string_view name);
 std::int64_t whole(double x);
 /// The member `name` as a text; empty if it is missing or not a text.
 std::string text_of(const record& r, std::string_view name);
+
+/// The records of a member that is a list; empty if there is no such list.
+std::vector<record> records_in(const record& r, std::string_view name);
 
 }  // namespace mx::report

@@ -15,6 +15,7 @@ import numpy as np  # noqa: E402
 
 import libmx  # noqa: E402
 import libmx.torch as mxt  # noqa: E402
+from torch import library  # noqa: E402
 
 # How to make a tensor of 8 x 64 as `x`, or `skip` with a reason; and what the error has to say.
 KINDS = {
@@ -333,7 +334,7 @@ def test_negative_views_have_their_values():
         assert np.array_equal(np.asarray(f(negative)), np.asarray(f(-x)))
 
 
-@pytest.mark.skipif(not hasattr(torch.library, "custom_op"), reason="PyTorch before 2.4")
+@pytest.mark.skipif(not hasattr(library, "custom_op"), reason="PyTorch before 2.4")
 @pytest.mark.parametrize("where", ["meta", "fake"])
 def test_shapes_without_values_pass_through_a_model(where):
     config = mxt.LinearConfig("mxfp8", "mxfp8", "mxfp8", accumulate="exact")

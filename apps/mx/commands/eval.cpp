@@ -120,6 +120,7 @@ int run_eval(const eval_options& o) {
     if (!o.tokens.empty()) q.tokens = llm::read_tokens(o.tokens);
     if (!o.text.empty()) q.tokens = tokens_of_text(o, *words);
     q.text = o.text.empty() ? o.tokens : o.text;
+    q.encoded = !o.text.empty();
     q.cancel = &interrupted();
     std::optional<step_bar> bar;
     q.progress = [&](const char*, std::size_t done, std::size_t all) {

@@ -142,10 +142,8 @@ runner declare_plan(parser& cmd) {
         "optimal or has a proved bound. Without a goal, the plan is the recommendation of the "
         "policy. Tensors that are not operands of products, such as norms and biases, stay as "
         "stored. With --by divergence, the least sum of divergences that mx eval --each measured "
-        "for "
-        "a language model. JSON has every tensor, the Pareto curve, and the settings for torchao "
-        "and "
-        "llm-compressor; mx quantize --plan writes the checkpoint.");
+        "for a language model. JSON has every tensor, the Pareto curve, and the settings for "
+        "torchao and llm-compressor; mx quantize --plan writes the checkpoint.");
     cmd.examples(
         "mx plan results.json -o plan.json\n"
         "mx plan results.json --bits 5 -o plan.json\n"

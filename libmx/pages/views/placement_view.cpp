@@ -21,6 +21,7 @@ using plan::plan_option;
 using report::cell;
 using report::declared;
 using report::record;
+using report::records_in;
 using report::section;
 using report::significant_text;
 using report::text_of;
@@ -193,23 +194,18 @@ std::uint32_t most_common_recipe(const placement& x) {
 // The evaluation of the plan itself, on the same tokens.
 report::command_line check_of(const placement& x) {
     report::command_line line{"eval", {text_of(x.of.model, "model")}};
-    const auto add = [&](const char* name, std::string value) {
-        line.options.push_back({name, std::move(value)});
+    const auto add = [&](std::string name, std::string value) {
+        line.options.push_back({std::move(name), std::move(value)});
     };
     const auto number = [&](const char* name) {
         return fmt::format("{}", report::whole(report::number_of(x.of.model, name).value_or(0)));
     };
-    const std::string text = text_of(x.of.model, "text");
-    constexpr std::string_view sampled = "a sample of the model, seed ";
-    if (text.starts_with(sampled)) {
-        add("sample", number("tokens"));
-        add("seed", text.substr(sampled.size()));
-    } else {
-        const bool ids = text.ends_with(".npy") || text.ends_with(".safetensors");
-        add(ids ? "tokens" : "text", text);
-    }
+    const std::string source = text_of(x.of.model, "source");
+    const bool sampled = source == "sample";
+    add(source, sampled ? number("tokens") : text_of(x.of.model, "text"));
+    if (sampled) add("seed", number("seed"));
     add("context", number("context"));
-    if (!text.starts_with(sampled)) add("stride", number("stride"));
+    if (!sampled) add("stride", number("stride"));
     add("precision", text_of(x.of.model, "precision"));
     const std::uint32_t most = most_common_recipe(x);
     const std::vector<plan::plan_group>& groups = x.of.from.groups;
@@ -282,16 +278,6 @@ section verdict_of_placement(const placement& x) {
     return s;
 }
 
-std::vector<record> records_of_list(const record& of, std::string_view name) {
-    std::vector<record> all;
-    if (const auto* list = report::member<report::list>(of, name)) {
-        for (const report::value& v : *list) {
-            if (const auto* r = std::get_if<record>(&v)) all.push_back(*r);
-        }
-    }
-    return all;
-}
-
 // Of a list of records, every nth, so that `most` remain.
 std::vector<record> some_of(const std::vector<record>& all, std::size_t most) {
     if (all.size() <= most) return all;
@@ -310,10 +296,10 @@ void add_bits_figure(section& s, const record& head, const record& tail) {
                              report::number_of(r, "divergence").value_or(NAN), name};
     };
     chart.marks.push_back({point(head, "the plan"), "the plan", true});
-    for (const record& r : records_of_list(tail, "uniform")) {
+    for (const record& r : records_in(tail, "uniform")) {
         chart.marks.push_back({point(r, text_of(r, "recipe")), "one recipe for all", true});
     }
-    for (const record& r : records_of_list(tail, "curve")) {
+    for (const record& r : records_in(tail, "curve")) {
         const report::point p = point(r, "");
         if (p.y) chart.path.emplace_back(p.x, *p.y);
     }
@@ -375,7 +361,7 @@ report::document_schema placement_schema() {
 
 std::vector<section> placement_sections(const record& head, const record& tail) {
     std::vector<section> all;
-    const std::vector<record> places = records_of_list(tail, "places");
+    const std::vector<record> places = records_in(tail, "places");
 
     section uniform{.heading = "One recipe for all places",
                     .columns = {{"recipe", "recipe"},
@@ -383,7 +369,7 @@ std::vector<section> placement_sections(const record& head, const record& tail) 
                                 {"divergence", "sum of\nparts, nats", cell::significant, 3},
                                 {"measured", "measured", cell::significant, 3},
                                 {"fits", "within the\nbudget"}}};
-    for (record r : records_of_list(tail, "uniform")) {
+    for (record r : records_in(tail, "uniform")) {
         const bool* within = report::member<bool>(r, "within");
         r.emplace_back("fits", text(within != nullptr && *within ? "yes" : "no"));
         uniform.rows.push_back(std::move(r));
@@ -398,7 +384,7 @@ std::vector<section> placement_sections(const record& head, const record& tail) 
     section curve{.heading = "Bits against divergence: best mixtures",
                   .columns = {{"bits_per_element", "bits", cell::fixed, 3},
                               {"divergence", "sum of\nparts, nats", cell::significant, 3}}};
-    for (record& r : some_of(records_of_list(tail, "curve"), most_curve_points)) {
+    for (record& r : some_of(records_in(tail, "curve"), most_curve_points)) {
         curve.rows.push_back(std::move(r));
     }
     all.push_back(std::move(curve));

@@ -17,6 +17,7 @@ namespace mx::plan {
 namespace {
 
 using report::record;
+using report::records_in;
 using report::text_of;
 
 // All bits of a model and all its elements; sums of them are exact in 64 bits.
@@ -28,16 +29,6 @@ constexpr std::array common_members{"model",  "text",      "tokens", "context",
 
 [[noreturn]] void fail(const std::string& path, std::string why) {
     throw base::error(base::error_kind::input, std::move(why), {path, {}, {}});
-}
-
-std::vector<record> records_of(const record& r, std::string_view name) {
-    std::vector<record> all;
-    const auto* list = report::member<report::list>(r, name);
-    if (list == nullptr) return all;
-    for (const report::value& v : *list) {
-        if (const auto* one = std::get_if<record>(&v)) all.push_back(*one);
-    }
-    return all;
 }
 
 class divergence_reader {
@@ -53,7 +44,7 @@ class divergence_reader {
                                     "eval MODEL --each LEVEL",
                                     file.kind));
         }
-        const std::vector<record> parts = records_of(file.tail, "parts");
+        const std::vector<record> parts = records_in(file.tail, "parts");
         if (parts.empty()) {
             fail(path_, "has no parts: evaluate with --each layer, block, kind or tensor");
         }
@@ -70,7 +61,7 @@ class divergence_reader {
                                               &std::pair<std::string, std::uint32_t>::first);
             if (at != taken.end()) add_part(p, at->second);
         }
-        for (const record& p : records_of(file.tail, "pairs")) {
+        for (const record& p : records_in(file.tail, "pairs")) {
             const auto at = std::ranges::find(taken, text_of(p, "recipe"),
                                               &std::pair<std::string, std::uint32_t>::first);
             if (at != taken.end()) add_pair(p);
@@ -155,7 +146,7 @@ class divergence_reader {
         if (!alone || !std::isfinite(*alone)) {
             fail(path_, fmt::format("'{}' has no divergence (only_kld)", base::printable(part)));
         }
-        const std::vector<record> tensors = records_of(p, "tensors");
+        const std::vector<record> tensors = records_in(p, "tensors");
         if (tensors.empty()) {
             fail(path_, fmt::format("'{}' has no tensors whose weights it quantizes: evaluate with "
                                     "recipes of weights, by this version of mx",

@@ -14,7 +14,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from typing import (Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set,
-                    Tuple, Union)
+                    Tuple, TypeVar, Union)
 
 import numpy as np
 import torch
@@ -193,10 +193,34 @@ class _Hooks:
         self._handles = []
 
 
+_Self = TypeVar("_Self", bound="_Hooked")
+
+
+class _Hooked:
+    """What has hooks in a model until it is closed, as a context manager. Copies, pickled ones too,
+    have none."""
+
+    _hooks: Optional[_Hooks]
+
+    def close(self) -> None:
+        """Removes the hooks."""
+        if self._hooks is not None:
+            self._hooks.remove()
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**vars(self), "_hooks": None}
+
+
 _shown = ("sqnr_db", "underflow_rate", "saturated_block_rate", "gain")
 
 
-class Watch:
+class Watch(_Hooked):
     """Figures of a training run; made by watch(). A context manager. Copies, pickled ones too, have the
     figures but watch no model."""
 
@@ -209,7 +233,7 @@ class Watch:
         self._latest: Dict[Tuple[str, str], Dict[str, Any]] = {}
         self._counted: Dict[Tuple[str, str], Set[bytes]] = {}
         self.statistics: Dict[Tuple[str, str], Any] = {}
-        self._hooks: Optional[_Hooks] = _Hooks(model, tensors, layers, self._steps.due, self._take)
+        self._hooks = _Hooks(model, tensors, layers, self._steps.due, self._take)
 
     @property
     def step(self) -> int:
@@ -272,20 +296,6 @@ class Watch:
         Analysis([{k: v for k, v in r.items() if k != "step"} for r in self.records],
                  []).save(_of_this_process(path))
 
-    def close(self) -> None:
-        """Removes the hooks."""
-        if self._hooks is not None:
-            self._hooks.remove()
-
-    def __enter__(self) -> "Watch":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __getstate__(self) -> Dict[str, Any]:
-        return {**vars(self), "_hooks": None}
-
 
 def watch(model: torch.nn.Module, recipes: Union[RecipeLike, Sequence[RecipeLike]],
           tensors: Patterns = ("weight", "activation", "gradient"), every: int = 50,
@@ -330,7 +340,7 @@ def save(path: Any, tensors: Mapping[str, torch.Tensor]) -> None:
             os.remove(unfinished)
 
 
-class capture:
+class capture(_Hooked):
     """Writes weights, inputs and gradients of linear layers, and gains of norms, of given steps as
     FOLDER/step-N.safetensors, which the command reads:
 
@@ -347,7 +357,7 @@ class capture:
         os.makedirs(folder, exist_ok=True)
         self.folder, self.steps, self.at = os.fspath(folder), set(steps), step
         self._found: Dict[str, torch.Tensor] = {}
-        self._hooks: Optional[_Hooks] = _Hooks(model, tensors, layers, self._due, self._take)
+        self._hooks = _Hooks(model, tensors, layers, self._due, self._take)
 
     def _due(self) -> bool:
         return self.at in self.steps
@@ -364,20 +374,6 @@ class capture:
             self._hooks.end_step()
         if found and at in self.steps:
             save(_of_this_process(os.path.join(self.folder, f"step-{at}.safetensors")), found)
-
-    def close(self) -> None:
-        """Removes the hooks."""
-        if self._hooks is not None:
-            self._hooks.remove()
-
-    def __enter__(self) -> "capture":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __getstate__(self) -> Dict[str, Any]:
-        return {**vars(self), "_hooks": None}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ struct part {
 results_input evaluated(const std::string& weights, const std::vector<part>& parts,
                         const std::string& head = {}, const std::string& pairs = {}) {
     std::string text = fmt::format(
-        R"({{"schema":"mx.eval/1","model":"m","text":"t.npy","tokens":9,"context":9,"stride":9,)"
+        R"({{"schema":"mx.eval/1","model":"m","text":"t.npy","source":"tokens","tokens":9,"context":9,"stride":9,)"
         R"("precision":"float32","scored":8,"cross_entropy":2.5{},"results":[{{"recipe":"r {}",)"
         R"("weights":"{}","activations":"none"}}],"parts":[)",
         head, weights, weights);
