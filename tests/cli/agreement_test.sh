@@ -14,7 +14,7 @@ here=$(realpath "$2")/tests/cli
 vectors=$(realpath "$2")/datasets/vectors
 fail() { echo "$*" >&2; exit 1; }
 
-# decisions FILE: "TENSOR RECIPE" of mx.report/2 or mx.plan/1, sorted; the stored precision has a
+# decisions FILE: "TENSOR RECIPE" of mx.report/3 or mx.plan/1, sorted; the stored precision has a
 # single name.
 decisions() {
     sed -n 's/^{.*"tensor":"\([^"]*\)".*"recipe":\("[^"]*"\|null\).*/\1 \2/p' "$1" |
