@@ -954,6 +954,7 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
             {"best_of_8_bits", best(k.eight)}});
     }
     for (const policy::risk& r : m.says.risks) {
+        if (!noted(r)) continue;
         risks.emplace_back(
             report::record{{"tensor", tensor_name(m, r.tensor)},
                            {"recipe", r.recipe},

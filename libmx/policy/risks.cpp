@@ -32,8 +32,8 @@ std::string remedy_of(const class_judgement& c, std::size_t operand, const decis
 void rank_risks(judgement& j, std::span<const measured_tensor> tensors, measurements& known) {
     const auto worse = [&](const risk& a, const risk& b) {
         const auto key = [&](const risk& r) {
-            return std::tuple(r.is == verdict::no, r.one_element == 0, r.over_normal, r.is, r.energy,
-                              tensors[r.tensor].elements);
+            return std::tuple(r.is == verdict::no, r.one_element == 0, r.over_normal, r.is,
+                              r.energy, tensors[r.tensor].elements);
         };
         return key(a) > key(b);
     };

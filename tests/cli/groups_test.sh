@@ -167,7 +167,7 @@ for r in one["results"]:
         found = [m[quantile] for m in members]
         assert min(found) <= r[quantile] <= max(found), quantile
 END
-    grep -q '^Groups with tensors in danger' one.txt || fail "cluster --group $by: no table of groups"
+    grep -q '^Groups with such tensors' one.txt || fail "cluster --group $by: no table of groups"
 done
 limit=$(python3 - <<'END'
 import json

@@ -66,8 +66,8 @@ const policy::decision& decision_on(const policy::judged_model& m, const std::st
     return m.says.decisions.front();
 }
 
-// No operand is given a recipe that saturates a hundredth of its blocks, and no weight one with twice
-// the squared error of normal data: in gradients that can be the rounding of one element.
+// No operand is given a recipe that saturates a hundredth of its blocks, and no weight one with
+// twice the squared error of normal data: in gradients that can be the rounding of one element.
 void check_recommended(const policy::judged_model& m) {
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         const policy::decision& d = m.says.decisions[i];
@@ -177,7 +177,8 @@ TEST_CASE("a planted projection leads the risks; norms, biases, routers and buff
     CHECK(pages::verdict_line(m).find("worst: " + planted) != std::string::npos);
     const auto sections = pages::verdict_sections(m, {});
     REQUIRE(sections.size() >= 3);
-    CHECK(sections[2].notes.front().rfind("- " + planted + " has 100 % of its blocks saturated", 0) == 0);
+    CHECK(sections[2].notes.front().rfind("- " + planted + " has 100 % of its blocks saturated",
+                                          0) == 0);
 }
 
 TEST_CASE("tensors without whole blocks are kept, and the page says what padding would change") {
