@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "libmx/engine/fused.hpp"
 #include "libmx/pages/asked_recipes.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/words.hpp"
@@ -512,18 +513,19 @@ std::string confidence_words(const judged_model& m) {
                        m.says.policy_version, m.says.target_name, m.on->any() ? " (--target)" : "");
 }
 
-// The command whose scores answer "needs evaluation", of a model with an embedding; empty where no
-// recipe is left, or a task was evaluated.
+// The command whose scores answer "needs evaluation", of a model whose matrices are named like those
+// of language models; empty where no recipe is left, or a task was evaluated.
 std::string evaluation_command(const judged_model& m, const std::vector<group>& groups,
                                const std::vector<asked_recipe>& asked) {
-    const bool embeds = std::ranges::any_of(
-        m.says.decisions, [](const decision& d) { return d.role == "embedding"; });
+    const bool named = std::ranges::any_of(m.tensors, [](const policy::measured_tensor& t) {
+        return engine::fused_name(t.name) != t.name;
+    });
     std::vector<std::string> recipes;
     for (const group& g : groups) {
         if (g.is == fate::quantized && recipes.empty()) recipes.push_back(g.recipe);
     }
     for (const asked_recipe& r : asked) recipes.push_back(r.recipe);
-    if (!embeds || m.files.size() != 1 || recipes.empty() ||
+    if (!named || m.files.size() != 1 || recipes.empty() ||
         m.says.confidence != "tensor error only") {
         return {};
     }
