@@ -18,7 +18,6 @@ struct plan_options {
     std::optional<double> sqnr;
     std::vector<std::string> rules;
     std::string by = "error";
-    bool separate = false;
     plan::candidate_request request;
     judging_options judging;
     std::size_t top = 10;
@@ -49,7 +48,7 @@ int plan_by_divergence(const plan_options& o) {
     std::vector<analysis::results_input> inputs;
     for (const std::string& file : o.files) inputs.push_back(analysis::open_results(file));
     const plan::measured_divergences measured =
-        plan::gather_divergences(inputs, {o.request.recipes, o.request.keep, o.separate});
+        plan::gather_divergences(inputs, {o.request.recipes, o.request.keep, o.request.separate});
     const plan::plan_goal goal{o.bits, {}};
     const plan::plan p = plan::make_plan(measured.from, goal);
     report::document d = pages::placement_document(measured, goal, p);
@@ -62,16 +61,14 @@ int plan_by_divergence(const plan_options& o) {
 int run_plan(const plan_options& o) {
     require_one_of("--by", "measure", o.by, {"error", "divergence"});
     if (o.by == "divergence") return plan_by_divergence(o);
-    if (o.separate) refuse("plan: --separate is for --by divergence");
     if (o.bits && o.sqnr) refuse("plan: --bits and --sqnr exclude each other: give one of them");
     plan::candidate_request request = o.request;
     request.follow = !o.bits && !o.sqnr;
-    if (request.follow &&
-        (request.keep || !o.rules.empty() || !request.recipes.empty() || !request.groups.empty())) {
+    if (request.follow && (request.keep || request.separate || !o.rules.empty() ||
+                           !request.recipes.empty() || !request.groups.empty())) {
         refuse(
-            "plan: --recipe, --rule, --group and --keep are for a budget, --bits B, or a floor, "
-            "--sqnr DB; "
-            "without one the plan is what the policy recommends");
+            "plan: --recipe, --rule, --group, --separate and --keep are for a budget, --bits B, or "
+            "a floor, --sqnr DB; without one the plan is what the policy recommends");
     }
     for (const std::string& text : o.rules) {
         request.rules.push_back(analysis::parse_gate_rule(text));
@@ -111,8 +108,8 @@ runner declare_plan(parser& cmd) {
     cmd.add_option("--by MEASURE", o->by,
                    "what to minimise within --bits: error (default), or divergence, nats a token "
                    "as mx eval measured them part by part");
-    cmd.add_flag("--separate", o->separate,
-                 "with --by divergence: q, k and v, gate and up, and experts may differ");
+    cmd.add_flag("--separate", o->request.separate,
+                 "q, k and v, gate and up, and the experts of a layer may differ");
     cmd.add_option("-r,--recipe RECIPE", o->request.recipes,
                    "choose this recipe, or recipes that match, instead of those of the policy; "
                    "repeatable");
@@ -121,11 +118,10 @@ runner declare_plan(parser& cmd) {
     cmd.add_option("--rule RULE", o->rules,
                    "forbid choices that break it, as in mx gate: [CLASS:]METRIC OP NUMBER; "
                    "repeatable");
-    cmd.add_option(
-        "--group BY", o->request.groups,
-        "the same recipe for several tensors, such as the experts of a layer: a pattern, "
-        "as 'experts.*', for names that differ there alone; layer,role or role for all "
-        "that no pattern takes; repeatable");
+    cmd.add_option("--group BY", o->request.groups,
+                   "the same recipe for further tensors: a pattern, as 'layers.*', for names that "
+                   "differ there "
+                   "alone; layer,role or role for all that no pattern takes; repeatable");
     cmd.add_option("--top N", o->top,
                    "show N tensors whose recipe differs from that of most; default 10")
         ->in_range(1, 1000000);
@@ -140,8 +136,10 @@ runner declare_plan(parser& cmd) {
         "recipes that the policy lists and does not rule out for the tensor, with the least total "
         "squared error within a budget of bits, or the fewest bits for a given SQNR; the plan is "
         "optimal or has a proved bound. Without a goal, the plan is the recommendation of the "
-        "policy. Tensors that are not operands of products, such as norms and biases, stay as "
-        "stored. With --by divergence, the least sum of divergences that mx eval --each measured "
+        "policy. Matrices that engines load as one, such as q, k and v, get one recipe. Tensors "
+        "that "
+        "are not operands of products, such as norms and biases, stay as stored. With --by "
+        "divergence, the least sum of divergences that mx eval --each measured "
         "for a language model. JSON has every tensor, the Pareto curve, and the settings for "
         "torchao and llm-compressor; mx quantize --plan writes the checkpoint.");
     cmd.examples(
@@ -149,7 +147,7 @@ runner declare_plan(parser& cmd) {
         "mx plan results.json --bits 5 -o plan.json\n"
         "mx plan results.json --bits 4.5 --target b200 --eval scores.json\n"
         "mx plan results.json --sqnr 25 --recipe 'mxfp*'\n"
-        "mx plan results.json --bits 4.5 --group 'experts.*' -o plan.json\n"
+        "mx plan results.json --bits 4.5 --group 'layers.*' -o plan.json\n"
         "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
         "mx plan eval.json --by divergence --bits 5 -o plan.json\n"
         "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");

@@ -116,7 +116,8 @@ candidates random_candidates(std::mt19937_64& draw) {
         plan_tensor t;
         t.elements = 32 * (1 + draw() % 5);
         t.signal = static_cast<double>(t.elements);
-        double error = 1.0 / static_cast<double>(1 + draw() % 50);
+        // Sums of different tensors are not equal: their order would be that of rounding.
+        double error = static_cast<double>(draw() >> 11) * 0x1p-53;
         for (std::uint32_t r = 0; r < 3; ++r) {
             if (r > 0 && draw() % 8 == 0) continue;  // not measured
             t.options.push_back(
@@ -124,6 +125,13 @@ candidates random_candidates(std::mt19937_64& draw) {
             error *= 1 + static_cast<double>(draw() % 8);  // ties too
         }
         from.tensors.push_back(std::move(t));
+        // Alone, or with the tensor before it.
+        if (i == 0 || draw() % 3 != 0) from.groups.emplace_back();
+        from.groups.back().tensors.push_back(i);
+        if (from.options_of(from.groups.back()).empty()) {
+            from.groups.back().tensors.pop_back();
+            from.groups.push_back({{}, {i}});
+        }
     }
     return from;
 }
@@ -132,16 +140,18 @@ candidates random_candidates(std::mt19937_64& draw) {
 template <typename Allowed, typename Before>
 std::optional<plan_totals> brute_force(const candidates& from, Allowed allowed, Before before) {
     std::optional<plan_totals> best;
-    std::vector<std::size_t> at(from.tensors.size(), 0);
+    std::vector<std::vector<plan_option>> options;  // by group
+    for (const plan_group& g : from.groups) options.push_back(from.options_of(g));
+    std::vector<std::size_t> at(options.size(), 0);
     while (true) {
         plan_totals t;
         for (std::size_t i = 0; i < at.size(); ++i) {
-            t.bits += from.tensors[i].options[at[i]].bits;
-            t.error += from.tensors[i].options[at[i]].error;
+            t.bits += options[i][at[i]].bits;
+            t.error += options[i][at[i]].error;
         }
         if (allowed(t) && (!best || before(t, *best))) best = t;
         std::size_t k = 0;
-        while (k < at.size() && ++at[k] == from.tensors[k].options.size()) at[k++] = 0;
+        while (k < at.size() && ++at[k] == options[k].size()) at[k++] = 0;
         if (k == at.size()) return best;
     }
 }
@@ -239,10 +249,10 @@ TEST_CASE("a plan that was not searched to the end says so") {
 
 TEST_CASE("goals out of reach name what can be reached") {
     const candidates from = gathered(two);
-    CHECK_THROWS_WITH(
-        make_plan(from, {4.0, {}}),
-        "--bits 4: the recipes to choose from take at least 4.25 bits per element (544 "
-        "bits for 128 elements)");
+    CHECK_THROWS_WITH(make_plan(from, {4.0, {}}),
+                      "--bits 4: the recipes to choose from take at least 4.25 bits per element "
+                      "(544 bits for 128 "
+                      "elements); most above the budget: 'a.weight' (4.25), 'b.weight' (4.25)");
     CHECK_THROWS_AS(make_plan(from, {-1.0, {}}), base::error);
     CHECK(make_plan(from, {1e300, {}}).totals.bits == 1056);
     CHECK(make_plan(from, {{}, -1e9}).totals.bits == 544);
@@ -251,6 +261,79 @@ TEST_CASE("goals out of reach name what can be reached") {
         make_plan(from, {{}, 60.0}),
         "--sqnr 60: the recipes to choose from reach at most 36.02 dB; give more recipes, "
         "or --keep to leave tensors as they are stored");
+}
+
+TEST_CASE("a budget that is too small names the tensors that exceed it most") {
+    // In bits beyond 9 an element: e 64 * 7, and d 32 * 7.
+    std::vector<measurement> all = two;
+    all.push_back({"c.weight", "mxfp8", 64, 8.25, "0.01"});
+    all.push_back({"d.weight", "mxfp8", 32, 16.0, "0.01"});
+    all.push_back({"e.weight", "mxfp8", 64, 16.0, "0.01"});
+    const candidates from = gathered(all);
+    CHECK_THROWS_WITH(make_plan(from, {9.0, {}}),
+                      "--bits 9: the recipes to choose from take at least 9.05556 bits per element "
+                      "(2608 bits for "
+                      "288 elements); most above the budget: 'e.weight' (16), 'd.weight' (16)");
+    CHECK_THROWS_WITH(
+        make_plan(from, {4.0, {}}),
+        "--bits 4: the recipes to choose from take at least 9.05556 bits per element (2608 bits "
+        "for "
+        "288 elements); most above the budget: 'e.weight' (16), 'd.weight' (16), 'c.weight' (8.25) "
+        "and 2 more");
+}
+
+TEST_CASE("parts of a fused matrix get one recipe") {
+    const std::vector<measurement> all = {
+        {"l.q_proj.weight", "mxfp8", 64, 8.25, "0.01"},
+        {"l.q_proj.weight", "mxfp4", 64, 4.25, "0.5"},
+        {"l.o_proj.weight", "mxfp8", 64, 8.25, "0.02"},
+        {"l.o_proj.weight", "mxfp4", 64, 4.25, "0.4"},
+        {"l.v_proj.weight", "mxfp8", 32, 8.25, "0.01"},
+        {"l.v_proj.weight", "mxfp4", 32, 4.25, "0.1"},
+    };
+    const candidates from = gathered(all);
+    REQUIRE(from.groups.size() == 2);
+    CHECK(from.groups[0].name == "l.{q,k,v}_proj.weight");
+    CHECK(from.groups[0].tensors == std::vector<std::size_t>{0, 2});
+    CHECK(from.groups[1].name == "l.o_proj.weight");
+    const std::vector<plan_option> joint = from.options_of(from.groups[0]);
+    REQUIRE(joint.size() == 2);
+    CHECK(joint[0].bits == 96 * 4 + 24);
+    CHECK(joint[0].error == Approx(64 * 0.25 + 32 * 0.01));
+    // 256 bits more: q alone fits and saves most, q and v need 384, and o saves 10.2144.
+    const double bits = (160 * 4.25 + 256) / 160;
+    CHECK(recipes_of(from, make_plan(from, {bits, {}})) ==
+          std::vector<std::string>{"mxfp4", "mxfp8", "mxfp4"});
+    candidate_request request;
+    request.separate = true;
+    const candidates apart = gathered(all, request);
+    CHECK(apart.groups.size() == 3);
+    CHECK(recipes_of(apart, make_plan(apart, {bits, {}})) ==
+          std::vector<std::string>{"mxfp8", "mxfp4", "mxfp4"});
+    // A further group connects fused matrices, and takes their names' place.
+    request.separate = false;
+    request.groups = {"role"};
+    const candidates one = gathered(all, request);
+    REQUIRE(one.groups.size() == 1);
+    CHECK(one.groups[0].tensors.size() == 3);
+    CHECK(one.groups[0].name.find("weight") != std::string::npos);
+    CHECK(one.groups[0].name != "l.{q,k,v}_proj.weight");
+}
+
+TEST_CASE("a fused matrix without a common recipe keeps its stored precision") {
+    const std::vector<measurement> all = {{"l.gate_proj.weight", "mxfp8", 64, 8.25, "0.01"},
+                                          {"l.up_proj.weight", "mxfp4", 64, 4.25, "0.1"}};
+    const candidates from = gathered(all);
+    REQUIRE(from.groups.size() == 1);
+    CHECK(recipes_of(from, make_plan(from, {16.0, {}})) ==
+          std::vector<std::string>{"stored", "stored"});
+    CHECK(from.tensors[0].reason == "no recipe is a choice for all of its group");
+    candidate_request request;
+    request.rules = {parse_gate_rule("rmse<1")};
+    CHECK_THROWS_WITH(gathered(all, request),
+                      "group 'l.{gate,up}_proj.weight': no recipe is a choice for all of its 2 "
+                      "tensors; give more recipes, --keep to leave tensors as they are stored, or "
+                      "--separate to plan fused matrices apart");
 }
 
 TEST_CASE("a tensor may be left as it is stored") {
@@ -309,7 +392,8 @@ TEST_CASE("what the policy rules out on a tensor is no choice there") {
     CHECK_THROWS_WITH(make_plan(from, {8.0, {}}),
                       "--bits 8: the recipes to choose from take at least 12.125 bits per element "
                       "(1552 bits for 128 elements, of them 1024 bits of tensors that the policy "
-                      "lets have no recipe)");
+                      "lets have no recipe); most above the budget: 'b.weight' (16), 'a.weight' "
+                      "(8.25)");
     // Without a goal the plan follows the policy's recommendation, which is the same here.
     request.recipes.clear();
     request.follow = true;
@@ -325,7 +409,8 @@ TEST_CASE("without --recipe a plan chooses among what the policy names") {
           std::vector<std::string>{"mxfp8", "mxfp8"});
     CHECK_THROWS_WITH(make_plan(from, {6.25, {}}),
                       "--bits 6.25: the recipes to choose from take at least 8.25 bits per element "
-                      "(1056 bits for 128 elements)");
+                      "(1056 bits for 128 elements); most above the budget: 'a.weight' (8.25), "
+                      "'b.weight' (8.25)");
     // Missing measurements are not replaced by others.
     const std::vector<measurement> four = {two[1], two[3]};
     CHECK_THROWS_WITH(gathered_by("", request, one_file(four)),
