@@ -4,6 +4,7 @@
 #include "apps/mx/judging.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/review_page.hpp"
+#include "apps/mx/terminal.hpp"
 #include "libmx/pages/document_page.hpp"
 #include "libmx/pages/views/placement_view.hpp"
 #include "libmx/pages/views/plan_view.hpp"
@@ -22,6 +23,7 @@ struct plan_options {
     judging_options judging;
     std::size_t top = 10;
     std::string output;
+    std::string tool;  // --export
     output_options out;
     bool quiet = false;
 };
@@ -34,6 +36,11 @@ output_options outputs_of(const plan_options& o) {
     if (!path.empty()) refuse("plan: -o and --json are one; give one of them");
     path = o.output;
     return out;
+}
+
+// --export takes the place of the table. Called before anything is written: it may refuse the plan.
+std::string export_of(const plan_options& o, const plan::candidates& from, const plan::plan& p) {
+    return o.tool.empty() ? "" : plan::exported(from, p, o.tool);
 }
 
 int plan_by_divergence(const plan_options& o) {
@@ -51,15 +58,26 @@ int plan_by_divergence(const plan_options& o) {
         plan::gather_divergences(inputs, {o.request.recipes, o.request.keep, o.request.separate});
     const plan::plan_goal goal{o.bits, {}};
     const plan::plan p = plan::make_plan(measured.from, goal);
+    const std::string exported = export_of(o, measured.from, p);
     report::document d = pages::placement_document(measured, goal, p);
     pages::add_verdict(d);
     d.sections = pages::document_page(d).sections;
-    write_with_page(to, d, o.quiet);
+    write_with_page(to, d, o.quiet || !o.tool.empty());
+    print(exported);
     return exit_code::fine;
 }
 
 int run_plan(const plan_options& o) {
     require_one_of("--by", "measure", o.by, {"error", "divergence"});
+    if (!o.tool.empty()) {
+        require_one_of("--export", "tool", o.tool, plan::export_tools());
+        for (const std::string& path : outputs_of(o).paths) {
+            if (path == "-") {
+                refuse("plan: --export and another output both write to standard output: give "
+                       "that one a file");
+            }
+        }
+    }
     if (o.by == "divergence") return plan_by_divergence(o);
     if (o.bits && o.sqnr) refuse("plan: --bits and --sqnr exclude each other: give one of them");
     plan::candidate_request request = o.request;
@@ -80,8 +98,10 @@ int run_plan(const plan_options& o) {
     const policy::judged_model judged = policy::judge_inputs(inputs, basis_of(o.judging));
     const plan::candidates from = plan::gather_candidates(inputs, request, judged);
     const plan::plan p = plan::make_plan(from, goal);
+    const std::string exported = export_of(o, from, p);
     report::document d = pages::plan_document(inputs, from, goal, p, request.rules, o.top, judged);
-    finish_with_page(to, d, o.quiet);
+    finish_with_page(to, d, o.quiet || !o.tool.empty());
+    print(exported);
     return exit_code::fine;
 }
 
@@ -128,6 +148,9 @@ runner declare_plan(parser& cmd) {
     declare_judging(cmd, o->judging);
     cmd.group("Output");
     cmd.add_option("-o,--output PLAN.json", o->output, "the same as --json");
+    cmd.add_option("--export TOOL", o->tool,
+                   "print what that tool reads, in place of the table: torchao, compressed-tensors "
+                   "or modelopt (JSON), or llama.cpp (arguments of llama-quantize)");
     declare_outputs(cmd, o->out);
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
