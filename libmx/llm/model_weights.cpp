@@ -159,6 +159,7 @@ std::string hugging_face_name(const architecture& kind, const place& where) {
 }
 
 std::string gguf_name(std::string_view matrix) {
+    if (matrix.empty() || matrix.find_first_of("#@") != std::string_view::npos) return {};
     place where{};
     std::string pattern;  // its numbers replaced: the first by #, others by @
     std::size_t numbers = 0;
@@ -176,8 +177,8 @@ std::string gguf_name(std::string_view matrix) {
         }
         begin = end + 1;
     }
-    const auto mixtral = std::ranges::find(mixtral_names, pattern,
-                                           &std::pair<role, std::string_view>::second);
+    const auto mixtral =
+        std::ranges::find(mixtral_names, pattern, &std::pair<role, std::string_view>::second);
     for (const role_names& row : names_of_roles) {
         const bool same = row.hugging_face == pattern || row.gguf == pattern ||
                           row.llama2c == pattern ||

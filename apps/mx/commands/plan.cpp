@@ -48,7 +48,8 @@ int plan_by_divergence(const plan_options& o) {
     if (o.sqnr || !o.rules.empty() || !o.request.groups.empty() || !o.request.globs.empty() ||
         !o.judging.policy.empty() || !o.judging.target.empty() || !o.judging.eval.empty()) {
         refuse(
-            "plan: --by divergence takes --bits, --recipe, --keep and --separate; the other "
+            "plan: --by divergence takes --bits, --recipe, --keep, --separate and --export; the "
+            "other "
             "options are of results of tensors");
     }
     outputs to(outputs_of(o), o.files);
@@ -73,8 +74,9 @@ int run_plan(const plan_options& o) {
         require_one_of("--export", "tool", o.tool, plan::export_tools());
         for (const std::string& path : outputs_of(o).paths) {
             if (path == "-") {
-                refuse("plan: --export and another output both write to standard output: give "
-                       "that one a file");
+                refuse(
+                    "plan: --export and another output both write to standard output: give "
+                    "that one a file");
             }
         }
     }
@@ -164,7 +166,9 @@ runner declare_plan(parser& cmd) {
         "are not operands of products, such as norms and biases, stay as stored. With --by "
         "divergence, the least sum of divergences that mx eval --each measured "
         "for a language model. JSON has every tensor, the Pareto curve, and the settings for "
-        "torchao and llm-compressor; mx quantize --plan writes the checkpoint.");
+        "torchao, llm-compressor, ModelOpt and llama.cpp, one of which --export prints; mx "
+        "quantize "
+        "--plan writes the checkpoint.");
     cmd.examples(
         "mx plan results.json -o plan.json\n"
         "mx plan results.json --bits 5 -o plan.json\n"
@@ -173,6 +177,7 @@ runner declare_plan(parser& cmd) {
         "mx plan results.json --bits 4.5 --group 'layers.*' -o plan.json\n"
         "mx plan results.json --bits 6 --keep --rule 'saturated_block_rate==0 or null'\n"
         "mx plan eval.json --by divergence --bits 5 -o plan.json\n"
+        "mx plan eval.json --by divergence --bits 5 --export modelopt >quantize.json\n"
         "mx plan fp8.json fp4.json --bits 4.5 --tensor '*.weight'\n");
     return [o] { return run_plan(*o); };
 }

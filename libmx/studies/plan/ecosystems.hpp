@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE LISTS of names of our block formats in torchao, compressed-tensors (llm-compressor), ModelOpt
 // and llama.cpp, one row per preset that they support. policy/targets.hpp lists which presets those
-// are in the first two, and which run emulated. Sources: pytorch/ao@0196250 torchao/prototype/mx_formats/inference_workflow.py,
+// are in the first two, and which run emulated. Sources: pytorch/ao@0196250
+// torchao/prototype/mx_formats/inference_workflow.py,
 // @04782bf config.py, @28e5d89 constants.py; vllm-project/compressed-tensors@0bb1251
 // quantization/quant_scheme.py, @5eb8169 config/base.py, @15df5d1 compressors/mxfp8/base.py;
 // NVIDIA/Model-Optimizer@a2fbac7 modelopt/torch/quantization/config.py,
@@ -44,7 +45,7 @@ struct modelopt_words {
     std::string_view preset;
     int exponent_bits;  ///< of num_bits; 0: an integer
     int mantissa_bits;
-    int rows, cols;  ///< block_sizes
+    int rows, cols;                                ///< block_sizes
     int scale_exponent_bits, scale_mantissa_bits;  ///< scale_bits; both 0: none
     std::string_view rules;                        ///< scale rules that it computes
     std::string_view note;

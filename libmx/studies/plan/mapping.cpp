@@ -281,8 +281,7 @@ record in_words_of_modelopt(const candidates& from, const vocabulary& words,
             record{{"quantizer_name", m.name + ".weight_quantizer"}, {"cfg", *cfg}});
     }
     return {{"recipes", words.described(from)},
-            {"config",
-             record{{"quant_cfg", std::move(entries)}, {"algorithm", text("max")}}}};
+            {"config", record{{"quant_cfg", std::move(entries)}, {"algorithm", text("max")}}}};
 }
 
 // A matrix in llama.cpp.
@@ -299,7 +298,8 @@ std::string stored_type(const analysis::tensor_identity& t, std::uint64_t elemen
          {std::pair("F32", "f32"), std::pair("F16", "f16"), std::pair("BF16", "bf16")}) {
         if (t.dtype != dtype) continue;
         const auto bits = static_cast<std::uint64_t>(*engine::bits_of_dtype(dtype)) * elements;
-        const bool decoded = t.stored_bytes && 8 * static_cast<std::uint64_t>(*t.stored_bytes) != bits;
+        const bool decoded =
+            t.stored_bytes && 8 * static_cast<std::uint64_t>(*t.stored_bytes) != bits;
         return decoded ? "" : type;
     }
     return {};
@@ -347,7 +347,8 @@ std::vector<ggml_tensor> ggml_tensors(const candidates& from, const plan& p,
     for (const kept_tensor& t : from.kept) {
         // llama-quantize does not touch others, such as norms and routers.
         const std::string name = llm::gguf_name(t.of->tensor);
-        if (t.of->shape.size() < 2 || name.empty() || name.find("ffn_gate_inp") != name.npos) continue;
+        if (t.of->shape.size() < 2 || name.empty() || name.find("ffn_gate_inp") != name.npos)
+            continue;
         add(*t.of, t.elements, text(engine::stored_choice), nullptr);
     }
     return all;
@@ -377,10 +378,10 @@ std::vector<tool> all_tools() {
             {"llama.cpp", in_ggml, recipes_of(ggml_list)}};
 }
 
-[[noreturn]] void refuse_export(const tool& to, const std::string& tensor, const std::string& recipe,
-                                const std::string& why) {
-    base::refuse("--export {}: '{}' has {}: {}; {} has {}", to.name, base::printable(tensor), recipe,
-                 why, to.name, to.recipes);
+[[noreturn]] void refuse_export(const tool& to, const std::string& tensor,
+                                const std::string& recipe, const std::string& why) {
+    base::refuse("--export {}: '{}' has {}: {}; {} has {}", to.name, base::printable(tensor),
+                 recipe, why, to.name, to.recipes);
 }
 
 std::string arguments_of(const tool& to, const std::vector<ggml_tensor>& tensors) {
@@ -413,10 +414,10 @@ report::record mapping_of(const candidates& from, const plan& p) {
             modules.push_back({module_of(of), recipe});
             return;
         }
-        left.emplace_back(record{
-            {"tensor", of.tensor},
-            {"recipe", recipe ? from.recipes[*recipe].name : text(engine::stored_choice)},
-            {"reason", why}});
+        left.emplace_back(
+            record{{"tensor", of.tensor},
+                   {"recipe", recipe ? from.recipes[*recipe].name : text(engine::stored_choice)},
+                   {"reason", why}});
     };
     for (std::size_t t = 0; t < from.tensors.size(); ++t) {
         add(*from.tensors[t].of, from.tensors[t].options[p.chosen[t]].recipe);
@@ -428,14 +429,13 @@ report::record mapping_of(const candidates& from, const plan& p) {
     for (const ggml_tensor& t : ggml_tensors(from, p, ggml)) {
         if (!t.name.empty()) types.emplace_back(t.name, t.type.empty() ? value() : value(t.type));
     }
-    return {
-        {"not_mapped", std::move(left)},
-        {"torchao", in_words_of_torchao(from, vocabulary(from, p, in_torchao), modules)},
-        {"compressed_tensors",
-         in_words_of_compressed_tensors(from, vocabulary(from, p, in_compressed_tensors), modules)},
-        {"modelopt", in_words_of_modelopt(from, vocabulary(from, p, in_modelopt), modules)},
-        {"llama_cpp",
-         record{{"recipes", ggml.described(from)}, {"tensor_types", std::move(types)}}}};
+    return {{"not_mapped", std::move(left)},
+            {"torchao", in_words_of_torchao(from, vocabulary(from, p, in_torchao), modules)},
+            {"compressed_tensors", in_words_of_compressed_tensors(
+                                       from, vocabulary(from, p, in_compressed_tensors), modules)},
+            {"modelopt", in_words_of_modelopt(from, vocabulary(from, p, in_modelopt), modules)},
+            {"llama_cpp",
+             record{{"recipes", ggml.described(from)}, {"tensor_types", std::move(types)}}}};
 }
 
 std::string exported(const candidates& from, const plan& p, std::string_view tool_name) {

@@ -54,8 +54,8 @@ struct plan {
 plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states = knapsack_states);
 
 /// A plan in the words of other tools: {"not_mapped", "torchao", "compressed_tensors", "modelopt",
-/// "llama_cpp"}: per recipe the arguments that give it there, or null and the reason, and the recipe
-/// of each module, or of each tensor by its name in GGUF. Modules are the matrices named
+/// "llama_cpp"}: per recipe the arguments that give it there, or null and the reason, and the
+/// recipe of each module, or of each tensor by its name in GGUF. Modules are the matrices named
 /// MODULE.weight with the role weight or head; other tensors are not mapped. Inputs of layers are
 /// not.
 report::record mapping_of(const candidates& from, const plan& p);

@@ -558,3 +558,117 @@ TEST_CASE("a plan is told in the words of other tools") {
     REQUIRE(left.size() == 1);
     CHECK(report::text_of(std::get<report::record>(left[0]), "tensor") == "e.bias");
 }
+
+namespace {
+
+std::string refusal(const candidates& from, const plan& p, const char* tool) {
+    try {
+        return "exported: " + exported(from, p, tool);
+    } catch (const base::error& e) {
+        return e.what();
+    }
+}
+
+report::record part_of(const report::record& r, const char* name) {
+    return std::get<report::record>(*report::find(r, name));
+}
+
+}  // namespace
+
+TEST_CASE("a plan is told in the names of llama.cpp") {
+    candidate_request request;
+    request.separate = true;
+    const candidates from = gathered(
+        {{"model.layers.0.self_attn.q_proj.weight", "mxfp4:dialect=ggml", 128, 4.25, "0.1"},
+         {"model.layers.0.self_attn.k_proj.weight", "nvfp4:scale=single-level", 128, 4.5, "0.1"},
+         {"model.embed_tokens.weight", "mxfp4", 128, 4.25, "0.1", "", "norm"},
+         {"model.norm.weight", "mxfp4", 128, 4.25, "0.1", "", "norm"}},
+        request);
+    const plan p = make_plan(from, {16.0, {}});
+    CHECK(exported(from, p, "llama.cpp") ==
+          "--tensor-type ^blk.0.attn_q.weight=mxfp4\n--tensor-type ^blk.0.attn_k.weight=nvfp4\n"
+          "--tensor-type ^token_embd.weight=bf16\n");
+    const report::record there = part_of(mapping_of(from, p), "llama_cpp");
+    CHECK(*report::find(there, "tensor_types") ==
+          report::value(report::record{{"blk.0.attn_q.weight", std::string("mxfp4")},
+                                       {"blk.0.attn_k.weight", std::string("nvfp4")},
+                                       {"token_embd.weight", std::string("bf16")}}));
+}
+
+TEST_CASE("llama.cpp refuses by name what it does not have") {
+    const std::string has = "; llama.cpp has mxfp4 (scale=floor), nvfp4 (scale=single-level)";
+    const auto of_one = [](const measurement& m) {
+        const candidates from = gathered({m});
+        return refusal(from, make_plan(from, {32.0, {}}), "llama.cpp");
+    };
+    const std::string q = "model.layers.0.self_attn.q_proj.weight";
+    CHECK(of_one({q, "mxfp8", 64, 8.25, "0.1"}) ==
+          "--export llama.cpp: '" + q + "' has mxfp8: it has no such format" + has);
+    CHECK(of_one({q, "mxfp4:scale=even", 64, 4.25, "0.1"}) ==
+          "--export llama.cpp: '" + q + "' has mxfp4:scale=even: it has no scale rule even" + has);
+    // Rows of 32.
+    CHECK(of_one({q, "nvfp4:scale=single-level", 64, 4.5, "0.1"}) ==
+          "--export llama.cpp: '" + q +
+              "' has nvfp4:scale=single-level: its rows of 32 are no multiple of 64" + has);
+    CHECK(of_one({"h.0.attn.weight", "mxfp4", 64, 4.25, "0.1"}) ==
+          "--export llama.cpp: 'h.0.attn.weight' has mxfp4: mx does not know its name there" + has);
+    // As stored, in FP8.
+    const candidates kept =
+        gathered({{"lm_head.weight", "mxfp4", 64, 4.25, "0.1", "", "norm", "F8_E4M3"},
+                  {q, "mxfp4", 64, 4.25, "0.1"}});
+    CHECK(refusal(kept, make_plan(kept, {32.0, {}}), "llama.cpp") ==
+          "--export llama.cpp: 'lm_head.weight' has stored: it has no type for F8_E4M3 as stored" +
+              has);
+    // Two experts of a stack.
+    candidate_request request;
+    request.separate = true;
+    const candidates experts =
+        gathered({{"model.layers.0.mlp.experts.0.up_proj.weight", "mxfp4", 128, 4.25, "0.1"},
+                  {"model.layers.0.mlp.experts.1.up_proj.weight", "nvfp4:scale=single-level", 128,
+                   4.5, "0.1"}},
+                 request);
+    CHECK(refusal(experts, make_plan(experts, {32.0, {}}), "llama.cpp") ==
+          "--export llama.cpp: 'model.layers.0.mlp.experts.0.up_proj.weight' has mxfp4: experts of "
+          "its stack have different types" +
+              has);
+}
+
+TEST_CASE("a plan is told in the words of ModelOpt") {
+    const candidates from = gathered({{"a.weight", "mxfp6:scale=rceil", 64, 6.25, "0.1"},
+                                      {"b.weight", "nvfp4:dialect=modelopt", 64, 4.5, "0.1"},
+                                      {"c.weight", "fp8_128x128", 64, 8.0, "0.1"},
+                                      {"d.weight", "mxfp4:scale=even", 64, 4.25, "0.1"}});
+    const plan p = make_plan(from, {16.0, {}});
+    const report::record config = part_of(part_of(mapping_of(from, p), "modelopt"), "config");
+    const auto pair = [](std::int64_t a, std::int64_t b) { return report::list{a, b}; };
+    const auto entry = [](const char* name, report::value bits, report::record blocks) {
+        return report::record{{"quantizer_name", std::string(name)},
+                              {"cfg", report::record{{"num_bits", std::move(bits)},
+                                                     {"block_sizes", std::move(blocks)}}}};
+    };
+    CHECK(*report::find(config, "quant_cfg") ==
+          report::value(
+              report::list{report::record{{"quantizer_name", std::string("*")}, {"enable", false}},
+                           entry("a.weight_quantizer", pair(2, 3),
+                                 {{"-1", std::int64_t{32}},
+                                  {"type", std::string("dynamic")},
+                                  {"scale_bits", pair(8, 0)}}),
+                           entry("b.weight_quantizer", pair(2, 1),
+                                 {{"-1", std::int64_t{16}},
+                                  {"type", std::string("dynamic")},
+                                  {"scale_bits", pair(4, 3)}}),
+                           entry("c.weight_quantizer", pair(4, 3),
+                                 {{"-1", std::int64_t{128}}, {"-2", std::int64_t{128}}})}));
+    CHECK(refusal(from, p, "modelopt")
+              .rfind("--export modelopt: 'd.weight' has mxfp4:scale=even: it "
+                     "has no scale rule even; modelopt has mxfp8 "
+                     "(scale=rceil), ",
+                     0) == 0);
+    CHECK(refusal(from, p, "torchao").rfind("--export torchao: 'c.weight' has fp8_128x128: ", 0) ==
+          0);
+    CHECK(
+        refusal(from, p, "compressed-tensors")
+            .rfind("--export compressed-tensors: 'a.weight' has mxfp6:scale=rceil: it has no 6-bit "
+                   "floats",
+                   0) == 0);
+}
