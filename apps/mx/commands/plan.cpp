@@ -39,8 +39,14 @@ output_options outputs_of(const plan_options& o) {
 }
 
 // --export takes the place of the table. Called before anything is written: it may refuse the plan.
-std::string export_of(const plan_options& o, const plan::candidates& from, const plan::plan& p) {
-    return o.tool.empty() ? "" : plan::exported(from, p, o.tool);
+plan::export_text export_of(const plan_options& o, const plan::candidates& from,
+                            const plan::plan& p) {
+    return o.tool.empty() ? plan::export_text{} : plan::exported(from, p, o.tool);
+}
+
+void print_export(const plan::export_text& e) {
+    print(e.text);
+    for (const std::string& line : e.remarks) remark(line);
 }
 
 int plan_by_divergence(const plan_options& o) {
@@ -59,12 +65,12 @@ int plan_by_divergence(const plan_options& o) {
         plan::gather_divergences(inputs, {o.request.recipes, o.request.keep, o.request.separate});
     const plan::plan_goal goal{o.bits, {}};
     const plan::plan p = plan::make_plan(measured.from, goal);
-    const std::string exported = export_of(o, measured.from, p);
+    const plan::export_text exported = export_of(o, measured.from, p);
     report::document d = pages::placement_document(measured, goal, p);
     pages::add_verdict(d);
     d.sections = pages::document_page(d).sections;
     write_with_page(to, d, o.quiet || !o.tool.empty());
-    print(exported);
+    print_export(exported);
     return exit_code::fine;
 }
 
@@ -100,10 +106,10 @@ int run_plan(const plan_options& o) {
     const policy::judged_model judged = policy::judge_inputs(inputs, basis_of(o.judging));
     const plan::candidates from = plan::gather_candidates(inputs, request, judged);
     const plan::plan p = plan::make_plan(from, goal);
-    const std::string exported = export_of(o, from, p);
+    const plan::export_text exported = export_of(o, from, p);
     report::document d = pages::plan_document(inputs, from, goal, p, request.rules, o.top, judged);
     finish_with_page(to, d, o.quiet || !o.tool.empty());
-    print(exported);
+    print_export(exported);
     return exit_code::fine;
 }
 

@@ -438,11 +438,12 @@ report::record mapping_of(const candidates& from, const plan& p) {
              record{{"recipes", ggml.described(from)}, {"tensor_types", std::move(types)}}}};
 }
 
-std::string exported(const candidates& from, const plan& p, std::string_view tool_name) {
+export_text exported(const candidates& from, const plan& p, std::string_view tool_name) {
     const std::vector<tool> tools = all_tools();
     const tool& to = *std::ranges::find(tools, tool_name, &tool::name);
     const vocabulary words(from, p, to.in);
-    if (to.in == in_ggml) return arguments_of(to, ggml_tensors(from, p, words));
+    if (to.in == in_ggml) return {arguments_of(to, ggml_tensors(from, p, words)), {}};
+    export_text done;
     for (std::size_t t = 0; t < from.tensors.size(); ++t) {
         const std::uint32_t r = from.tensors[t].options[p.chosen[t]].recipe;
         const auto& [recipe, parsed] = from.recipes[r];
@@ -452,13 +453,20 @@ std::string exported(const candidates& from, const plan& p, std::string_view too
         if (why.empty() && words.words(r) == nullptr) why = words.of[r]->note;
         if (!why.empty()) refuse_export(to, of.tensor, recipe, why);
     }
+    for (std::size_t r = 0; r < words.of.size(); ++r) {
+        if (words.words(r) == nullptr || words.of[r]->same_scales != value(false)) continue;
+        done.remarks.push_back(
+            fmt::format("--export {}: {}: {}", to.name, from.recipes[r].name, words.of[r]->note));
+    }
     const record all = mapping_of(from, p);
     const auto part = [&](const record& r, const char* name) {
         return std::get<record>(report::value_of(r, name));
     };
-    if (to.in == in_torchao) return report::json_indented(part(all, "torchao"));
-    if (to.in == in_modelopt) return report::json_indented(part(part(all, "modelopt"), "config"));
-    return report::json_indented(part(part(all, "compressed_tensors"), "quantization_config"));
+    done.text = report::json_indented(
+        to.in == in_torchao    ? part(all, "torchao")
+        : to.in == in_modelopt ? part(part(all, "modelopt"), "config")
+                               : part(part(all, "compressed_tensors"), "quantization_config"));
+    return done;
 }
 
 }  // namespace mx::plan

@@ -63,8 +63,12 @@ report::record mapping_of(const candidates& from, const plan& p);
 /// The tools that a plan can be exported to.
 const std::vector<std::string_view>& export_tools();
 
-/// What one of them reads: JSON, or the arguments --tensor-type of llama-quantize, one in a line.
-/// Throws base::error (usage) that names the first tensor whose recipe it does not have.
-std::string exported(const candidates& from, const plan& p, std::string_view tool);
+struct export_text {
+    std::string text;                  ///< JSON, or arguments of llama-quantize, one in a line
+    std::vector<std::string> remarks;  ///< how the tool computes a recipe otherwise
+};
+/// What one of them reads. Throws base::error (usage) that names the first tensor whose recipe it
+/// does not have.
+export_text exported(const candidates& from, const plan& p, std::string_view tool);
 
 }  // namespace mx::plan

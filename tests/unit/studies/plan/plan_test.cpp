@@ -563,7 +563,7 @@ namespace {
 
 std::string refusal(const candidates& from, const plan& p, const char* tool) {
     try {
-        return "exported: " + exported(from, p, tool);
+        return "exported: " + exported(from, p, tool).text;
     } catch (const base::error& e) {
         return e.what();
     }
@@ -585,7 +585,7 @@ TEST_CASE("a plan is told in the names of llama.cpp") {
          {"model.norm.weight", "mxfp4", 128, 4.25, "0.1", "", "norm"}},
         request);
     const plan p = make_plan(from, {16.0, {}});
-    CHECK(exported(from, p, "llama.cpp") ==
+    CHECK(exported(from, p, "llama.cpp").text ==
           "--tensor-type ^blk.0.attn_q.weight=mxfp4\n--tensor-type ^blk.0.attn_k.weight=nvfp4\n"
           "--tensor-type ^token_embd.weight=bf16\n");
     const report::record there = part_of(mapping_of(from, p), "llama_cpp");
@@ -671,4 +671,16 @@ TEST_CASE("a plan is told in the words of ModelOpt") {
             .rfind("--export compressed-tensors: 'a.weight' has mxfp6:scale=rceil: it has no 6-bit "
                    "floats",
                    0) == 0);
+}
+
+TEST_CASE("an export says where the tool computes other scales") {
+    const candidates from = gathered({{"a.weight", "mxfp8:scale=rceil", 64, 8.25, "0.1"},
+                                      {"b.weight", "mxfp4:scale=even", 64, 4.25, "0.1"}});
+    const plan p = make_plan(from, {16.0, {}});
+    const export_text e = exported(from, p, "compressed-tensors");
+    REQUIRE(e.remarks.size() == 1);
+    CHECK(e.remarks[0].rfind("--export compressed-tensors: mxfp8:scale=rceil: its scales are even",
+                             0) == 0);
+    CHECK(e.text.find("mixed-precision") != std::string::npos);
+    CHECK(exported(from, p, "torchao").remarks.empty());
 }
