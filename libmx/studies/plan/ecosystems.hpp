@@ -43,8 +43,7 @@ struct compressed_words {
 /// The attributes of a weight quantizer of ModelOpt for the format.
 struct modelopt_words {
     std::string_view preset;
-    int exponent_bits;  ///< of num_bits; 0: an integer
-    int mantissa_bits;
+    int exponent_bits, mantissa_bits;              ///< num_bits
     int rows, cols;                                ///< block_sizes
     int scale_exponent_bits, scale_mantissa_bits;  ///< scale_bits; both 0: none
     std::string_view rules;                        ///< scale rules that it computes

@@ -155,16 +155,15 @@ counterpart in_modelopt(const codec::recipe& r) {
     const modelopt_words* const known = find_words(modelopt_list, r.preset);
     const std::string why = not_expressible(known, r, codec::dialect_id::modelopt);
     if (!why.empty()) return none(why);
-    const auto pair = [](int exponent, int mantissa) -> value {
-        if (exponent == 0) return std::int64_t{mantissa};
+    const auto pair = [](int exponent, int mantissa) {
         return report::list{std::int64_t{exponent}, std::int64_t{mantissa}};
     };
     record blocks{{"-1", std::int64_t{known->cols}}};
     if (known->rows > 1) blocks.emplace_back("-2", std::int64_t{known->rows});
     if (known->scale_exponent_bits > 0) {
         blocks.emplace_back("type", text("dynamic"));
-        blocks.emplace_back("scale_bits", report::list{std::int64_t{known->scale_exponent_bits},
-                                                       std::int64_t{known->scale_mantissa_bits}});
+        blocks.emplace_back("scale_bits",
+                            pair(known->scale_exponent_bits, known->scale_mantissa_bits));
     }
     const bool own = r.by->id == codec::dialect_id::modelopt;
     return {record{{"num_bits", pair(known->exponent_bits, known->mantissa_bits)},
@@ -381,7 +380,7 @@ std::vector<tool> all_tools() {
 [[noreturn]] void refuse_export(const tool& to, const std::string& tensor,
                                 const std::string& recipe, const std::string& why) {
     base::refuse("--export {}: '{}' has {}: {}; {} has {}", to.name, base::printable(tensor),
-                 recipe, why, to.name, to.recipes);
+                 recipe, base::printable(why), to.name, to.recipes);
 }
 
 std::string arguments_of(const tool& to, const std::vector<ggml_tensor>& tensors) {
