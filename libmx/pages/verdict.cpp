@@ -513,8 +513,8 @@ std::string confidence_words(const judged_model& m) {
                        m.says.policy_version, m.says.target_name, m.on->any() ? " (--target)" : "");
 }
 
-// The command whose scores answer "needs evaluation", of a model whose matrices are named like those
-// of language models; empty where no recipe is left, or a task was evaluated.
+// The command whose scores answer "needs evaluation", of a model whose matrices are named like
+// those of language models; empty where no recipe is left, or a task was evaluated.
 std::string evaluation_command(const judged_model& m, const std::vector<group>& groups,
                                const std::vector<asked_recipe>& asked) {
     const bool named = std::ranges::any_of(m.tensors, [](const policy::measured_tensor& t) {
