@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _libmx
 from ._arrays import (as_view, bits_of, converted, is_torch, like, narrow_type, of_bits,
-                      require_memory)
+                      require_memory, set_num_threads, threads_of)
 from ._documents import (Analysis, Document, Gate, Model, Texts, dumps_of, gate, name_of, open,
                          reading_options, report, results_of, sha256_of, source_of, texts)
 
@@ -24,7 +24,7 @@ __version__ = "0.1.0"
 __all__ = ["Analysis", "Blocks", "Document", "Error", "Gate", "Model", "Recipe", "Statistics",
            "analyze", "cast", "cluster", "compare", "dequantize", "dialects", "diff", "evaluate",
            "explain", "fake_quantize", "formats", "gate", "matmul", "open", "quantize", "recipe", "report",
-           "statistics"]
+           "set_num_threads", "statistics"]
 
 
 class Recipe:
@@ -120,7 +120,7 @@ class Blocks:
             _flat(scales if coded else (), np.uint8), _flat(() if coded else scales, np.float32),
             _flat(() if self.offsets is None else self.offsets, np.uint16),
             self.tensor_scale if one else None,
-            _flat(() if one else self.tensor_scale, np.float32), threads)
+            _flat(() if one else self.tensor_scale, np.float32), threads_of(threads))
         return y if dtype is None else converted(y, dtype)
 
 
@@ -143,7 +143,7 @@ def quantize(x: Any, r: RecipeLike, name: str = "", threads: int = 0) -> Blocks:
     differ inside a block."""
     by = recipe(r)
     v = as_view(x, name)
-    return Blocks(by, v.shape, *_libmx.quantize(v, by._core, threads))
+    return Blocks(by, v.shape, *_libmx.quantize(v, by._core, threads_of(threads)))
 
 
 def dequantize(q: Blocks, dtype: Any = None, threads: int = 0) -> Any:
@@ -164,11 +164,12 @@ def fake_quantize(x: Any, r: RecipeLike, name: str = "", out: Any = None, thread
         raise Error(f"out has the shape {tuple(out.shape)}; {v.shape} is expected")
     target = bits_of(out, x)
     if target is not None:
-        _libmx.fake_quantize_into(v, by._core, target, narrow_type(out), threads)
+        _libmx.fake_quantize_into(v, by._core, target, narrow_type(out), threads_of(threads))
         return out
     to = x if out is None else out
     kind = narrow_type(to)
-    y = like(to, of_bits(_libmx.fake_quantize(v, by._core, kind, threads), kind))
+    values = _libmx.fake_quantize(v, by._core, kind, threads_of(threads))
+    y = like(to, of_bits(values, kind))
     if out is None:
         return y
     out[...] = y
@@ -181,7 +182,7 @@ def cast(x: Any, element: str, round: str = "rtne", saturate: bool = True, seed:
     float32 in x's shape. round: a row of `mx explain rules`; stochastic rounding draws by seed, name and
     index. saturate=False: NaN or Inf beyond the largest value, if the format has them. Raises Error
     for unknown names."""
-    return _libmx.cast(as_view(x, name), element, round, saturate, seed, threads)
+    return _libmx.cast(as_view(x, name), element, round, saturate, seed, threads_of(threads))
 
 
 def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
@@ -201,7 +202,7 @@ def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
         raise Error("matmul: both operands have to have two axes")
     columns = b.values().T if isinstance(b, _libmx.View) else b.T
     return _libmx.multiply(as_view(a, "a"), ra._core, as_view(columns, "b"), rb._core, accumulate,
-                           threads)
+                           threads_of(threads))
 
 
 class Statistics:
@@ -217,7 +218,7 @@ class Statistics:
     def update(self, x: Any, threads: int = 0) -> None:
         """Adds an array. Blocks do not span arrays, and each array has its own tensor scale, if the
         recipe has one. Raises Error as quantize does, without adding anything."""
-        self._core.update(as_view(x, self.name), threads)
+        self._core.update(as_view(x, self.name), threads_of(threads))
 
     @staticmethod
     def update_all(each: Iterable["Statistics"], x: Any, threads: int = 0) -> None:
@@ -225,7 +226,8 @@ class Statistics:
         pass over the array. Raises Error as update does, without adding anything to any of them."""
         every = list(each)
         if every:
-            _libmx.Statistics.update_all([s._core for s in every], as_view(x, every[0].name), threads)
+            _libmx.Statistics.update_all([s._core for s in every], as_view(x, every[0].name),
+                                         threads_of(threads))
 
     def merge(self, other: "Statistics") -> None:
         """Adds the statistics of another one. Raises Error if the recipes differ."""
@@ -340,7 +342,7 @@ def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
                **_judging(policy, target, eval, sha256, page),
                "histograms": histograms, "decompose": decompose, "regret": regret}
     options = _parts("analyze", source, options, shard, parts)
-    return Analysis(*_libmx.analyze(source_of(source), options, threads))
+    return Analysis(*_libmx.analyze(source_of(source), options, threads_of(threads)))
 
 
 def evaluate(model: Any, tokens: Any = (), recipes: Any = (), *, weights: Any = (),
@@ -369,7 +371,7 @@ def evaluate(model: Any, tokens: Any = (), recipes: Any = (), *, weights: Any = 
                "sample": sample, "seed": seed, "context": context, "stride": stride, "heads": heads,
                "precision": precision, "each": each, "pairs": pairs, "layers": layers,
                "per_token": per_token}
-    return Document(*_libmx.evaluate(os.fspath(model), options, threads))
+    return Document(*_libmx.evaluate(os.fspath(model), options, threads_of(threads)))
 
 
 def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]] = None,
@@ -394,7 +396,7 @@ def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]]
             raise Error(f"compare: unknown axis {key!r}; there are {', '.join(_sweep_keys)}")
         options[key + "_axis"] = texts(values)
     options = _parts("compare", source, options, shard, parts)
-    return Analysis(*_libmx.compare(source_of(source), options, threads))
+    return Analysis(*_libmx.compare(source_of(source), options, threads_of(threads)))
 
 
 _sweep_keys = ("element", "scale_format", "dialect", "transform", "transform_size", "offset",
@@ -411,7 +413,7 @@ def cluster(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page)}
     options = _parts("cluster", source, options, shard, parts)
-    return Analysis(*_libmx.cluster(source_of(source), options, threads))
+    return Analysis(*_libmx.cluster(source_of(source), options, threads_of(threads)))
 
 
 def diff(dumps: Sequence[Any], recipes: Any = (), *, labels: Texts = (), as_given: bool = False,
@@ -431,7 +433,7 @@ def diff(dumps: Sequence[Any], recipes: Any = (), *, labels: Texts = (), as_give
     if results is not None:
         return Analysis(*_libmx.changes(results, options))
     names = [name_of(d, at) for at, d in enumerate(dumps)]
-    return Analysis(*_libmx.diff(names, dumps_of(dumps), options, threads))
+    return Analysis(*_libmx.diff(names, dumps_of(dumps), options, threads_of(threads)))
 
 
 def _by_name(texts_of: Tuple[bytes, str]) -> Dict[str, Dict[str, Any]]:

@@ -11,6 +11,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -63,7 +64,7 @@ const nb::call_guard<mx::base::floating_point_environment> plain;
 class plain_arithmetic {
   public:
     void enter() { ours_.emplace(); }
-    void exit(const nb::args&) { ours_.reset(); }
+    void exit(const nb::object&, const nb::object&, const nb::object&) { ours_.reset(); }
 
   private:
     std::optional<mx::base::floating_point_environment> ours_;
@@ -104,7 +105,7 @@ nb::str to_text(std::string_view s) {
 
 std::vector<std::size_t> extents_of(const mx::shape& s) { return {s.begin(), s.end()}; }
 
-// Below this a call is over before anybody could interrupt it.
+// Below this a call is over before anybody could interrupt it, or another thread could help.
 constexpr std::uint64_t short_work = 1 << 14;  // elements
 
 // body(how) without the GIL. Work that may take long has a thread of its own, so that this one can
@@ -113,7 +114,7 @@ template <typename Body>
 auto run(std::uint64_t elements, int threads, Body body) {
     std::atomic<bool> cancel{false};
     mx::run_options how;
-    how.threads = threads;
+    how.threads = elements <= short_work ? 1 : threads;
     how.cancel = &cancel;
     if (elements <= short_work) {
         const nb::gil_scoped_release release;
@@ -331,7 +332,8 @@ nb::object multiply(const mx::view& a, const mx::recipe& ra, const mx::view& b,
     if (!a.extents().empty() && !b.extents().empty()) {
         extents = {a.extents().front(), b.extents().front()};
     }
-    return to_numpy(run(a.elements() + b.elements(), threads,
+    const std::uint64_t products = extents.empty() ? 0 : a.elements() * b.extents().front();
+    return to_numpy(run(std::max(products, b.elements()), threads,
                         [&](const mx::run_options& how) {
                             return mx::multiply(a, ra, b, rb, accumulate, how);
                         }),
@@ -762,7 +764,8 @@ NB_MODULE(_libmx, m) {
     nb::class_<plain_arithmetic>(m, "PlainArithmetic")
         .def(nb::init<>())
         .def("__enter__", &plain_arithmetic::enter)
-        .def("__exit__", &plain_arithmetic::exit);
+        .def("__exit__", &plain_arithmetic::exit, nb::arg().none(), nb::arg().none(),
+             nb::arg().none());
 
     nb::class_<mx::recipe>(m, "Recipe")
         .def(

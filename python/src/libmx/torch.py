@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
 from . import (Error, Recipe, RecipeLike, fake_quantize as _fake_quantize, matmul, quantize, recipe)
-from ._arrays import require_memory
+from ._arrays import require_memory, require_numbers
 from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, logger as _log,
                         matches as _matches, on_host as _on_host, patterns_of as _patterns_of, save,
                         watch, watch_norms)
@@ -117,6 +117,18 @@ class _FakeQuantize(torch.autograd.Function):
         return dy, None, None, None
 
 
+def _require_numbers(*operands: Optional[torch.Tensor]) -> None:
+    """Raises Error for tensors that PyTorch's own operations would refuse or take apart, in their words."""
+    for x in operands:
+        if x is None or type(x) is torch.nn.Parameter:
+            continue
+        require_numbers(x)
+        if hasattr(x, "get_mask"):
+            require_memory(x)
+        if not x.is_floating_point():
+            raise Error(f"{x.dtype} is no floating type: x.float() converts it")
+
+
 def fake_quantize(x: torch.Tensor, r: RecipeLike, name: str = "",
                   ste: str = "identity") -> torch.Tensor:
     """x quantized and dequantized, in x's type and on x's device. The gradient passes unchanged; with
@@ -124,6 +136,8 @@ def fake_quantize(x: torch.Tensor, r: RecipeLike, name: str = "",
     by `name` and index. Raises Error as libmx.fake_quantize does."""
     if ste not in ("identity", "clip"):
         raise Error(f"ste {ste!r} is neither 'identity' nor 'clip'")
+    if not _compiling():
+        _require_numbers(x)
     # A compiler cannot look into a Recipe: the operation parses a string when it runs.
     text = r if _compiling() and isinstance(r, str) else str(recipe(r))
     if ste == "clip" and "transform=" in text:
@@ -283,6 +297,8 @@ def _linear(x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
     """torch.nn.functional.linear with the recipes of `config`."""
     if not config._changes():
         return F.linear(x, w, bias)
+    if not _compiling():
+        _require_numbers(x, w, bias)
     to = _autocast_type(x.device.type)
     y: torch.Tensor
     if to is None:
@@ -330,13 +346,23 @@ class _Weight(torch.Tensor):
 
     mx_config: LinearConfig
     mx_name: str
+    mx_module: torch.nn.Module
 
     @staticmethod
-    def of(x: torch.Tensor, config: LinearConfig, name: str) -> "_Weight":
+    def of(x: torch.Tensor, config: LinearConfig, name: str, module: torch.nn.Module) -> "_Weight":
         with _disabled():
             w: Any = x.as_subclass(_Weight)
-        w.mx_config, w.mx_name = config, name
+        w.mx_config, w.mx_name, w.mx_module = config, name, module
         return w  # type: ignore[no-any-return]
+
+    def _counts(self) -> bool:
+        """Whether products are computed or measured here."""
+        return self.mx_config._changes() or bool(vars(self.mx_module).get("mx_products"))
+
+    def _show(self, x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> None:
+        """Shows a product to watch() and capture(): of x and the transpose of w."""
+        for take in vars(self.mx_module).get("mx_products", ()):
+            take(self.mx_name.rpartition(".")[2], x, w, y)
 
     @classmethod
     def __torch_function__(cls, f: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -345,31 +371,36 @@ class _Weight(torch.Tensor):
         kwargs = kwargs or {}
         if f is F.multi_head_attention_forward:
             return _attention(*args, **kwargs)
-        w = next((a for a in (*args, *kwargs.values()) if isinstance(a, _Weight)), None)
+        w: Any = next((a for a in (*args, *kwargs.values()) if isinstance(a, _Weight)), None)
         name = getattr(f, "__name__", "")
         if name == "__get__":
             name = f.__self__.__name__
-        if w is not None and w.mx_config._changes():
+        if w is not None and w._counts():
             at = _products.get(name)
             if at is not None:
                 operands = list(args) + [kwargs.pop(k) for k in ("weight", "mat2", "other", "mat_b",
                                                                  "batch2") if k in kwargs]
                 if len(operands) > at[0] and operands[at[0]] is w:
-                    operands[at[0]] = _bare(w)
-                    return at[1](w, *operands, **kwargs)
+                    operands[at[0]] = bare = _bare(w)
+                    y = at[1](w, *operands, **kwargs)
+                    w._show(operands[at[0] - 1], bare if name == "linear" else bare.transpose(-2, -1), y)
+                    return y
                 if operands[0] is w and at[1] is _each and len(operands) == 2:  # W X = (X^T W^T)^T
                     a, b = (t.transpose(-2, -1) for t in (operands[1], _bare(w)))
-                    return _each(w, a, b).transpose(-2, -1)
+                    y = _each(w, a, b)
+                    w._show(a, b.transpose(-2, -1), y)
+                    return y.transpose(-2, -1)
         with _disabled():
             y = f(*args, **kwargs)
-        if w is None or not w.mx_config._changes():
+        if w is None or not w._counts():
             return y
         if name in _views:
             if isinstance(y, torch.Tensor):
-                return _Weight.of(y, w.mx_config, w.mx_name)
-            return type(y)(_Weight.of(part, w.mx_config, w.mx_name) for part in y)
+                return _Weight.of(y, w.mx_config, w.mx_name, w.mx_module)
+            return type(y)(_Weight.of(part, w.mx_config, w.mx_name, w.mx_module) for part in y)
         in_place = name.endswith("_") and not name.startswith("__")
-        if isinstance(y, torch.Tensor) and y.is_floating_point() and not in_place and name not in _inert:
+        if w.mx_config._changes() and isinstance(y, torch.Tensor) and y.is_floating_point() \
+                and not in_place and name not in _inert:
             _not_emulated(w.mx_name, name)
         return y
 
@@ -448,7 +479,7 @@ def _property(name: str) -> property:
         if name not in found:
             raise AttributeError(name)
         return found[name] if found[name] is None else _Weight.of(
-            found[name], module.mx_config, f"{type(module).__name__}.{name}")
+            found[name], module.mx_config, f"{type(module).__name__}.{name}", module)
 
     def write(module: Any, x: Any) -> None:
         vars(module)[name] = x
@@ -462,7 +493,7 @@ def _converted(cls: type, names: Tuple[str, ...]) -> type:
     if cls is torch.nn.Linear and not names:
         return Linear
     members: Dict[str, Any] = {name: _property(name) for name in names}
-    members.update(_mx_of=cls, __module__=cls.__module__, __reduce_ex__=lambda self, protocol: (
+    members.update(_mx_of=cls, _mx_names=names, __module__=cls.__module__, __reduce_ex__=lambda self, protocol: (
         _remade, (cls, names), self.__dict__))
     return type(cls.__name__, (cls,) if names else (Linear, cls), members)
 
@@ -543,7 +574,8 @@ def _names_of(name: str, module: torch.nn.Module, weights: Patterns) -> Union[st
         names = tuple(large)
     elif isinstance(module, torch.nn.Linear):
         # The output projection of MultiheadAttention is read, not called.
-        if cls.forward not in (torch.nn.Linear.forward, Linear.forward) or issubclass(
+        forward: Any = getattr(cls, "forward")
+        if forward not in (torch.nn.Linear.forward, Linear.forward) or issubclass(
                 cls, torch.nn.modules.linear.NonDynamicallyQuantizableLinear):
             names = ("weight",)
     else:
