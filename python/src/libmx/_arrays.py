@@ -5,11 +5,25 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any, NoReturn, Tuple
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Tuple, TypeVar, Union
 
 import numpy as np
 
 from . import _libmx
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class DLPack(Protocol):
+    """An array of NumPy, PyTorch, JAX and others."""
+
+    def __dlpack__(self) -> Any: ...
+
+
+WithoutLibrary = Union["Buffer", _libmx.View]
+Array = Union[DLPack, WithoutLibrary]
+Like = TypeVar("Like", bound=DLPack)
 
 # Names of types in NumPy, ml_dtypes and PyTorch, by their names in files.
 _names = {
@@ -34,9 +48,28 @@ _set_threads = 0
 
 
 def set_num_threads(threads: int) -> None:
-    """Sets how many threads a call uses that does not say `threads=`; 0 as before any call of this:
-    torch.get_num_threads() where torch is imported, otherwise OMP_NUM_THREADS, otherwise those of the
-    machine. Calls of few elements use the caller's thread only. Results do not depend on it."""
+    """Sets how many threads a call uses that does not say `threads=`. Calls of few elements use the
+    caller's thread only. Results do not depend on it.
+
+    Parameters
+    ----------
+    threads
+        0 as before any call of this: torch.get_num_threads() where torch is imported, otherwise
+        OMP_NUM_THREADS, otherwise those of the machine.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    Error
+        For a number below 0 or above 32767.
+
+    Examples
+    --------
+    >>> libmx.set_num_threads(0)
+    """
     global _set_threads
     _set_threads = _counted(threads)
 

@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <memory>
@@ -726,12 +728,24 @@ nb::dict metadata_of(const files& f) {
     return all;
 }
 
+// libmx.Error, also as Python's error of the system's reason.
+struct error_types {
+    PyObject *plain, *missing, *forbidden;
+    nb::handle of(const mx::error& e) const {
+        const std::string& what = e.message();
+        if (what == "no file matches this pattern") return missing;
+        if (what == fmt::format("cannot open: {}", std::strerror(ENOENT))) return missing;
+        if (what == fmt::format("cannot open: {}", std::strerror(EACCES))) return forbidden;
+        return plain;
+    }
+};
+
 // libmx.Error, and where it happened.
-void translate(const std::exception_ptr& failure, void* type) {
+void translate(const std::exception_ptr& failure, void* types) {
     try {
         std::rethrow_exception(failure);
     } catch (const mx::error& e) {
-        const nb::handle error(static_cast<PyObject*>(type));
+        const nb::handle error = static_cast<const error_types*>(types)->of(e);
         std::string what = e.what();
         if (e.kind() == mx::error_kind::unavailable && !e.place().file.empty()) {
             what +=
@@ -757,9 +771,18 @@ NB_MODULE(_libmx, m) {
     m.doc() = "The compiled part of libmx.";
     m.attr("threads") = MX_THREADS;  // "std": a child made by fork can go on
     // Never freed: errors can come until the interpreter ends.
-    PyObject* const error = PyErr_NewException("libmx.Error", PyExc_ValueError, nullptr);
-    m.attr("Error") = nb::borrow(error);
-    nb::register_exception_translator(translate, error);
+    static error_types errors;
+    errors.plain = PyErr_NewException("libmx.Error", PyExc_ValueError, nullptr);
+    const auto as_well = [&](const char* name, PyObject* base) {
+        const nb::tuple bases = nb::make_tuple(nb::handle(errors.plain), nb::handle(base));
+        return PyErr_NewException(name, bases.ptr(), nullptr);
+    };
+    errors.missing = as_well("libmx.MissingFileError", PyExc_FileNotFoundError);
+    errors.forbidden = as_well("libmx.ForbiddenFileError", PyExc_PermissionError);
+    m.attr("Error") = nb::borrow(errors.plain);
+    m.attr("MissingFileError") = nb::borrow(errors.missing);
+    m.attr("ForbiddenFileError") = nb::borrow(errors.forbidden);
+    nb::register_exception_translator(translate, &errors);
 
     nb::class_<plain_arithmetic>(m, "PlainArithmetic")
         .def(nb::init<>())

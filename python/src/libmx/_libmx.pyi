@@ -14,6 +14,10 @@ class Error(ValueError):
     tensor: str | None
     offset: int | None
 
+class MissingFileError(Error, FileNotFoundError): ...
+
+class ForbiddenFileError(Error, PermissionError): ...
+
 
 class PlainArithmetic:
     def __init__(self) -> None: ...

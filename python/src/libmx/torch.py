@@ -21,7 +21,8 @@ from torch import library
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from . import (Error, Recipe, RecipeLike, fake_quantize as _fake_quantize, matmul, quantize, recipe)
+from . import (Error, Recipe, RecipeLike, fake_quantize as _fake_quantize, matmul, quantize,
+               recipe as _recipe_of)
 from ._arrays import require_memory, require_numbers
 from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, logger as _log,
                         matches as _matches, on_host as _on_host, patterns_of as _patterns_of, save,
@@ -29,6 +30,10 @@ from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, logger a
 
 __all__ = ["Conversion", "Linear", "LinearConfig", "NormAlert", "NormWatch", "Watch", "capture",
            "convert_", "fake_quantize", "from_mx_specs", "save", "watch", "watch_norms"]
+
+
+def __dir__() -> List[str]:
+    return sorted([*__all__, "__doc__"])
 
 
 def _operation(schema: str, like: Callable[..., torch.Tensor]) -> Callable[[Any], Any]:
@@ -93,7 +98,7 @@ def _outermost(by: Recipe) -> Tuple[int, int]:
             lambda x, r, name: torch.empty(x.shape, dtype=torch.bool, device=x.device))
 def _beyond(x: torch.Tensor, r: str, name: str) -> torch.Tensor:
     """Where x is beyond the largest or smallest value of its block."""
-    by = recipe(r)
+    by = _recipe_of(r)
     host = _on_host(x)
     q = quantize(host, by, name)
     largest, smallest = _outermost(by)
@@ -129,7 +134,7 @@ def _require_numbers(*operands: Optional[torch.Tensor]) -> None:
             raise Error(f"{x.dtype} is no floating type: x.float() converts it")
 
 
-def fake_quantize(x: torch.Tensor, r: RecipeLike, name: str = "",
+def fake_quantize(x: torch.Tensor, recipe: RecipeLike, name: str = "",
                   ste: str = "identity") -> torch.Tensor:
     """x quantized and dequantized, in x's type and on x's device. The gradient passes unchanged; with
     ste="clip" it is zero where |x| is beyond the largest value of its block. Stochastic rounding draws
@@ -139,7 +144,7 @@ def fake_quantize(x: torch.Tensor, r: RecipeLike, name: str = "",
     if not _compiling():
         _require_numbers(x)
     # A compiler cannot look into a Recipe: the operation parses a string when it runs.
-    text = r if _compiling() and isinstance(r, str) else str(recipe(r))
+    text = recipe if _compiling() and isinstance(recipe, str) else str(_recipe_of(recipe))
     if ste == "clip" and "transform=" in text:
         raise Error(f"ste='clip' with {text}: a rotated block does not clamp single elements")
     y: torch.Tensor = _FakeQuantize.apply(x, text, name, ste)
@@ -154,7 +159,7 @@ def _pair(p: Pair) -> _Recipes:
     if isinstance(p, (tuple, list)) and len(p) != 2:
         raise Error(f"{len(p)} recipes of a product: one for both operands or two are expected")
     a, b = p if isinstance(p, (tuple, list)) else (p, p)
-    return (None if a is None else str(recipe(a)), None if b is None else str(recipe(b)))
+    return (None if a is None else str(_recipe_of(a)), None if b is None else str(_recipe_of(b)))
 
 
 @dataclass(frozen=True)
@@ -691,7 +696,7 @@ def from_mx_specs(specs: Mapping[str, Any]) -> LinearConfig:
             if how not in _rounds:
                 raise Error(f"mx_specs: {rounding}={how!r} has no counterpart")
             preset = _elements[element]
-            return str(recipe(f"{preset}{',' if ':' in preset else ':'}dialect=microxcaling,"
+            return str(_recipe_of(f"{preset}{',' if ':' in preset else ':'}dialect=microxcaling,"
                               f"block=1x{block},round={_rounds[how]}{flush}"))
         return None
 
