@@ -90,7 +90,7 @@ pages::review review_of(std::span<const pages::result_set> sets, const judging_o
     options.judged_by = basis_of(o);
     options.made_by = fmt::format("mx {}, {}, {}", version, compiler, build_type);
     pages::review r = pages::make_review(sets, options, with_page);
-    report::record head = pages::document_head("mx.report/2");
+    report::record head = pages::document_head("mx.report/3");
     for (auto& member : r.page.head) head.push_back(std::move(member));
     r.page.head = std::move(head);
     return r;

@@ -13,6 +13,7 @@
 #include "libmx/base/student.hpp"
 #include "libmx/eval/simd/kernels.hpp"
 #include "libmx/format/block_formats.hpp"
+#include "libmx/tensor/dtypes.hpp"
 
 namespace mx::eval {
 namespace {
@@ -141,6 +142,9 @@ constexpr std::array result_members{
 
 constexpr std::array part_tensor_members{
     declared<part_tensor>{"tensor", "string", "", [](const part_tensor& t) { return t.tensor; }},
+    declared<part_tensor>{"dtype", "string", "", [](const part_tensor& t) { return t.dtype; }},
+    declared<part_tensor>{"shape", "[count]", "",
+                          [](const part_tensor& t) { return report::to_list(t.shape); }},
     declared<part_tensor>{"elements", "count", "", [](const part_tensor& t) { return t.elements; }},
     declared<part_tensor>{"bits", "count", "under the recipe, scales included",
                           [](const part_tensor& t) { return t.bits; }},
@@ -461,7 +465,11 @@ std::vector<part_tensor> tensors_of(const model_weights& model, const arm& a,
             std::string name = model.name(p);
             if (name.ends_with(']')) name.resize(name.rfind('['));
             auto at = std::ranges::find(all, name, &part_tensor::tensor);
-            if (at == all.end()) at = all.insert(at, {std::move(name)});
+            if (at == all.end()) {
+                const io::tensor_info& info = model.info(p);
+                const std::string_view dtype = tensor::row_of(info.type).name;
+                at = all.insert(at, {std::move(name), std::string(dtype), info.shape});
+            }
             const tensor::shape shape = model.extents(p);
             const auto rows = static_cast<std::size_t>(shape[0]);
             const auto cols = static_cast<std::size_t>(shape[1]);

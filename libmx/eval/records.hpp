@@ -10,6 +10,7 @@
 #include "libmx/eval/places.hpp"
 #include "libmx/report/declared.hpp"
 #include "libmx/report/document.hpp"
+#include "libmx/tensor/shape.hpp"
 
 namespace mx::eval {
 
@@ -41,6 +42,8 @@ arm_words words_of_arm(const model_weights& model, const arm& a);
 /// A tensor whose weights a part quantizes.
 struct part_tensor {
     std::string tensor;  ///< its name in the file; experts in a stack are one tensor
+    std::string dtype;
+    tensor::shape shape;
     std::uint64_t elements = 0, bits = 0, stored_bits = 0;  ///< bits: under the recipe
 };
 /// The tensors that `part` quantizes under `a`, in the order of the forward pass.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -155,6 +156,36 @@ std::string hugging_face_name(const architecture& kind, const place& where) {
         }
     }
     return filled(names_of_roles[static_cast<std::size_t>(where.what)].hugging_face, where);
+}
+
+std::string gguf_name(std::string_view matrix) {
+    if (matrix.empty() || matrix.find_first_of("#@") != std::string_view::npos) return {};
+    place where{};
+    std::string pattern;  // its numbers replaced: the first by #, others by @
+    std::size_t numbers = 0;
+    for (std::size_t begin = 0; begin <= matrix.size();) {
+        const std::size_t end = std::min(matrix.find('.', begin), matrix.size());
+        const std::string_view word = matrix.substr(begin, end - begin);
+        std::size_t number = 0;
+        const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
+        if (begin > 0) pattern += '.';
+        if (!word.empty() && read.ec == std::errc() && read.ptr == word.data() + word.size()) {
+            if (numbers == 0) where.layer = number;
+            pattern += numbers++ == 0 ? "#" : "@";
+        } else {
+            pattern += word;
+        }
+        begin = end + 1;
+    }
+    const auto mixtral =
+        std::ranges::find(mixtral_names, pattern, &std::pair<role, std::string_view>::second);
+    for (const role_names& row : names_of_roles) {
+        const bool same = row.hugging_face == pattern || row.gguf == pattern ||
+                          row.llama2c == pattern ||
+                          (mixtral != mixtral_names.end() && mixtral->first == row.what);
+        if (same && !row.gguf.ends_with("norm.weight")) return filled(row.gguf, where);
+    }
+    return {};
 }
 
 std::string model_weights::spelled(const place& where) const {
@@ -414,8 +445,12 @@ std::vector<float> model_weights::read_rows(const place& where, std::size_t begi
 
 std::uint64_t model_weights::stored_bytes(const place& where) const {
     const std::optional<found> at = find(where);
-    const std::uint64_t all = model_->reader().tensors()[at->tensor].file_bytes();
+    const std::uint64_t all = info(where).file_bytes();
     return at->part ? all / shape_.experts : all;
+}
+
+const io::tensor_info& model_weights::info(const place& where) const {
+    return model_->reader().tensors()[find(where)->tensor];
 }
 
 }  // namespace mx::llm

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/engine/model.hpp"
@@ -53,6 +54,10 @@ struct place {
 /// The name of a tensor of that architecture in checkpoints of transformers.
 std::string hugging_face_name(const architecture& kind, const place& where);
 
+/// The name in GGUF files of a matrix with that name in checkpoints of transformers, llama2.c or
+/// GGUF; of an expert, that of the stack. Empty for other names.
+std::string gguf_name(std::string_view matrix);
+
 /// The beginning of the metadata of a checkpoint of `mx train` that holds entries of its
 /// configuration.
 inline constexpr std::string_view config_prefix = "request.config.";
@@ -89,6 +94,8 @@ class model_weights {
     std::vector<float> read_rows(const place& where, std::size_t begin, std::size_t end) const;
     /// Bytes that the tensor occupies in its file.
     std::uint64_t stored_bytes(const place& where) const;
+    /// The tensor in the file; of an expert in a stack, the stack.
+    const io::tensor_info& info(const place& where) const;
 
     /// Every linear layer of layer `i`, in the order of the forward pass, as roles; without the
     /// router.

@@ -33,7 +33,7 @@ struct review {
     /// Only the sections of the verdict, as shown in a terminal.
     std::vector<report::section> first_screen;
     std::string summary;  ///< the verdict in one line; empty without tensors
-    /// The page, schema mx.report/2. Its results are the decisions, one per tensor; the caller adds
+    /// The page, schema mx.report/3. Its results are the decisions, one per tensor; the caller adds
     /// schema and tool before the head. Empty unless requested.
     report::document page;
     /// The tensors whose blocks the page can show, worst first, and their position among its

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "libmx/engine/fused.hpp"
 #include "libmx/pages/asked_recipes.hpp"
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/words.hpp"
@@ -512,18 +513,19 @@ std::string confidence_words(const judged_model& m) {
                        m.says.policy_version, m.says.target_name, m.on->any() ? " (--target)" : "");
 }
 
-// The command whose scores answer "needs evaluation", of a model with an embedding; empty where no
-// recipe is left, or a task was evaluated.
+// The command whose scores answer "needs evaluation", of a model whose matrices are named like
+// those of language models; empty where no recipe is left, or a task was evaluated.
 std::string evaluation_command(const judged_model& m, const std::vector<group>& groups,
                                const std::vector<asked_recipe>& asked) {
-    const bool embeds = std::ranges::any_of(
-        m.says.decisions, [](const decision& d) { return d.role == "embedding"; });
+    const bool named = std::ranges::any_of(m.tensors, [](const policy::measured_tensor& t) {
+        return engine::fused_name(t.name) != t.name;
+    });
     std::vector<std::string> recipes;
     for (const group& g : groups) {
         if (g.is == fate::quantized && recipes.empty()) recipes.push_back(g.recipe);
     }
     for (const asked_recipe& r : asked) recipes.push_back(r.recipe);
-    if (!embeds || m.files.size() != 1 || recipes.empty() ||
+    if (!named || m.files.size() != 1 || recipes.empty() ||
         m.says.confidence != "tensor error only") {
         return {};
     }
@@ -547,7 +549,13 @@ std::string limit_words(const policy::reached_limit& l) {
 
 // "has 1.31 times the squared error of normal data", "has 2 % of its elements clamped (limit 1 %)".
 std::string harm_words(const policy::risk& r) {
-    return r.why ? limit_words(*r.why) : "has " + times_normal(r.over_normal);
+    if (r.why) return limit_words(*r.why);
+    std::string words = "has " + times_normal(r.over_normal);
+    if (r.one_element > 0) {
+        words += fmt::format(", and one element with {} of its squares",
+                             report::percent_text(r.one_element) + " %");
+    }
+    return words;
 }
 
 std::string mend_words(const decision& d, const policy::risk& r) {
@@ -556,15 +564,13 @@ std::string mend_words(const decision& d, const policy::risk& r) {
                                              : "within the limits";
 }
 
-bool harms(const policy::risk& r) { return r.why || r.over_normal > 0; }
-
 // Whether it is worth a sentence: a limit, or half a decibel more than normal data.
 constexpr double noted_over_normal = 1.122;
 bool noted(const policy::risk& r) { return r.why || r.over_normal >= noted_over_normal; }
 
 report::section risks_section(const judged_model& m) {
     report::section s;
-    if (m.says.risks.empty() || !harms(m.says.risks.front())) return s;
+    if (m.says.risks.empty()) return s;
     s.heading = "Largest risks";
     const auto limits = static_cast<std::size_t>(std::ranges::count_if(
         m.says.risks, [](const policy::risk& r) { return r.why.has_value(); }));
@@ -774,7 +780,7 @@ std::string verdict_line(const judged_model& m) {
     }
     if (kept > 0) parts.push_back(fmt::format("{} kept", report::plural(kept, "tensor")));
     parts.push_back(cost_of(m.says.totals));
-    if (!m.says.risks.empty() && harms(m.says.risks.front())) {
+    if (!m.says.risks.empty()) {
         const policy::risk& r = m.says.risks.front();
         parts.push_back(fmt::format("worst: {} under {} {}", tensor_name(m, r.tensor), r.recipe,
                                     harm_words(r)));
@@ -786,7 +792,7 @@ std::string verdict_line(const judged_model& m) {
 report::section worst_section(const judged_model& m) {
     report::section s;
     for (const policy::risk& r : m.says.risks) {
-        if (!harms(r) || s.rows.size() == worst_shown) break;
+        if (s.rows.size() == worst_shown) break;
         const decision& d = m.says.decisions[r.tensor];
         auto of_class = policy::verdict::safe;
         for (const class_recipe& c : class_of(m, d.role, d.quantized)->candidates) {
@@ -831,7 +837,7 @@ report::section worst_section(const judged_model& m) {
 std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) {
     std::vector<harmed_tensor> all;
     for (const policy::risk& r : m.says.risks) {
-        if (!harms(r) || all.size() == most) break;
+        if (all.size() == most) break;
         const policy::measured_tensor& t = m.tensors[r.tensor];
         // with its axis
         const auto measured = std::ranges::find_if(t.measured, [&](const policy::measurement& o) {
@@ -950,7 +956,7 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
             {"best_of_8_bits", best(k.eight)}});
     }
     for (const policy::risk& r : m.says.risks) {
-        if (!harms(r)) continue;
+        if (!noted(r)) continue;
         risks.emplace_back(
             report::record{{"tensor", tensor_name(m, r.tensor)},
                            {"recipe", r.recipe},

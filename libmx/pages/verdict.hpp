@@ -37,14 +37,14 @@ struct harmed_tensor {
 /// The first of these, worst first.
 std::vector<harmed_tensor> most_harmed(const policy::judged_model& m, std::size_t most);
 
-/// The tensors that a recipe harms most, worst first: those that reach a limit, then by the share
-/// of their elements that is lost.
+/// The tensors that a recipe harms most, worst first: those that reach a limit, then by
+/// policy::error_over_normal.
 report::section worst_section(const policy::judged_model& m);
 
 /// The candidates of every class: their savings and the objections.
 report::section candidates_section(const policy::judged_model& m);
 
-/// The results of mx.report/2, one per tensor, and the members after them.
+/// The results of mx.report/3, one per tensor, and the members after them.
 report::record_list decision_records(const policy::judged_model& m);
 report::record verdict_members(const policy::judged_model& m, const verdict_context& c);
 

@@ -21,13 +21,6 @@ bool at_random(const figure_input& in) {
     return in.under.under->recipe.round == format::rounding::stochastic;
 }
 
-// The part of |gain - 1| or of the error that a single element can explain: its share of the
-// squares.
-bool dominated(const figure_input& in) {
-    const double crest = in.under.crest_factor;
-    return crest * crest >= in.dominated * static_cast<double>(in.of.elements);
-}
-
 std::optional<double> underflow(const figure_input& in) {
     if (at_random(in)) return {};
     return defined(in.under.underflow_rate);
@@ -74,7 +67,7 @@ constexpr std::array rows{
            "is scaled by a factor {} off",
            [](const figure_input& in) -> std::optional<double> {
                const metrics::row& r = in.under;
-               if (std::isnan(r.gain) || dominated(in)) return {};
+               if (std::isnan(r.gain) || largest_share(in) >= in.dominated) return {};
                const double chance =
                    r.nrmse * r.crest_factor / std::sqrt(static_cast<double>(in.of.elements));
                return std::max(std::abs(r.gain - in.normal.gain) - chance, 0.0);
@@ -84,7 +77,7 @@ constexpr std::array rows{
            "element has most of the squares",
            "has an SQNR {} below that on normal data",
            [](const figure_input& in) -> std::optional<double> {
-               if (std::isnan(in.under.sqnr_db) || dominated(in)) return {};
+               if (std::isnan(in.under.sqnr_db) || largest_share(in) >= in.dominated) return {};
                return in.normal.sqnr_db - in.under.sqnr_db;
            }},
     figure{"error_of_spread", figure_unit::share,
@@ -102,6 +95,11 @@ constexpr std::array rows{
 };
 
 }  // namespace
+
+double largest_share(const figure_input& in) {
+    const double crest = in.under.crest_factor;
+    return crest * crest / static_cast<double>(in.of.elements);
+}
 
 std::span<const figure> figures() { return rows; }
 

@@ -71,6 +71,9 @@ struct figure_input {
     double dominated = 0.1;
 };
 
+/// The share of the tensor's squares in its largest element; NaN for zeros.
+double largest_share(const figure_input& in);
+
 enum class figure_unit : std::uint8_t { share, decibels, count };
 
 struct figure {

@@ -85,12 +85,13 @@ struct decision {
 
 /// An operand under the recipe of its class or, where none is recommended, under the candidate that
 /// suits it least. Worst first: those for which the recipe is ruled out, then by squared error
-/// relative to normal data.
+/// relative to normal data, and last those whose error is that of one element.
 struct risk {
     std::size_t tensor = 0;
     std::string recipe;
     bool recommended = false;                    ///< the recipe is that of the class
     double over_normal = 0;                      ///< error_over_normal
+    double one_element = 0;                      ///< trial::one_element
     double energy = 0;                           ///< the squared error over the tensor's squares
     double underflow = 0, normal_underflow = 0;  ///< rates, of the tensor and of normal data
     verdict is = verdict::safe;

@@ -32,8 +32,8 @@ std::string remedy_of(const class_judgement& c, std::size_t operand, const decis
 void rank_risks(judgement& j, std::span<const measured_tensor> tensors, measurements& known) {
     const auto worse = [&](const risk& a, const risk& b) {
         const auto key = [&](const risk& r) {
-            return std::tuple(r.is == verdict::no, r.over_normal, r.is, r.energy,
-                              tensors[r.tensor].elements);
+            return std::tuple(r.is == verdict::no, r.one_element == 0, r.over_normal, r.is,
+                              r.energy, tensors[r.tensor].elements);
         };
         return key(a) > key(b);
     };
@@ -53,6 +53,7 @@ void rank_risks(judgement& j, std::span<const measured_tensor> tensors, measurem
                        of.recipe,
                        c.chosen.has_value(),
                        t.over_normal,
+                       t.one_element,
                        defined(figures.nrmse * figures.nrmse),
                        defined(figures.underflow_rate),
                        defined(known.normal(of.recipe).underflow_rate),
@@ -61,7 +62,7 @@ void rank_risks(judgement& j, std::span<const measured_tensor> tensors, measurem
                        {}};
                 if (!worst || worse(r, *worst)) worst = std::move(r);
             }
-            if (!worst) continue;
+            if (!worst || (!worst->why && worst->over_normal == 0)) continue;
             worst->remedy = remedy_of(c, k, j.decisions[tensor], *worst);
             j.risks.push_back(std::move(*worst));
         }

@@ -7,7 +7,8 @@
 
 namespace mx::policy {
 
-/// Sets judgement::risks from its classes and decisions. `known`: of the same tensors.
+/// Sets judgement::risks from its classes and decisions: one for each operand that a candidate
+/// changes. `known`: of the same tensors.
 void rank_risks(judgement& j, std::span<const measured_tensor> tensors, measurements& known);
 
 }  // namespace mx::policy

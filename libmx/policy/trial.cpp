@@ -10,8 +10,10 @@ trial judge_tensor(const std::vector<const rule*>& vetoes, double dominated,
     out.of = &m;
     out.over_normal = error_over_normal(result, normal);
     if (lossless(result)) return out;
+    const figure_input in{t, result, normal, dominated};
+    if (const double share = largest_share(in); share >= dominated) out.one_element = share;
     for (const rule* v : vetoes) {
-        const auto value = v->measured->value({t, result, normal, dominated});
+        const auto value = v->measured->value(in);
         if (!value) continue;
         const auto reaches = [&](const std::optional<double>& limit, verdict is) {
             if (!limit || *value < *limit || is <= out.is) return;

@@ -24,6 +24,8 @@ struct trial {
     /// The worst limit that was reached; of equally bad ones, the first in the policy's order.
     std::optional<reached_limit> worst;
     double over_normal = 0;  ///< error_over_normal
+    /// largest_share, if the error is that of this element (the setting `dominated`); else 0.
+    double one_element = 0;
 };
 
 /// Judges `m`, which is `result` of the tensor `t`, by `vetoes` (policy::vetoes of a role, which

@@ -24,7 +24,7 @@ constexpr std::size_t text_limit = std::size_t{1} << 20;
 constexpr std::size_t value_limit = std::size_t{1} << 25;
 
 // The newest supported version of a schema.
-int newest_schema(std::string_view kind) { return kind == "report" ? 2 : 1; }
+int newest_schema(std::string_view kind) { return kind == "report" ? 3 : kind == "show" ? 2 : 1; }
 
 // The source as a stream that counts the bytes the parser has read.
 class source_buffer final : public std::streambuf {

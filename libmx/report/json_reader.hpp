@@ -40,7 +40,7 @@ using byte_source = std::function<std::size_t(std::span<char> out)>;
 /// with `path` and the byte position if it is not JSON, repeats a member's name, nests more than 16
 /// deep, contains a string of more than 1 MiB or more than 2^25 values outside the scalar members
 /// of results, or is not what mx writes: an object with a "schema" of "mx.NAME/1", or
-/// "mx.report/2", and a list "results" of objects.
+/// "mx.report/3", and a list "results" of objects.
 results_file read_results(const byte_source& source, const std::string& path,
                           const read_options& options = {});
 results_file read_results(std::string_view text, const std::string& path,

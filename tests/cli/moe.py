@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes a safetensors file with the names and counts of a mixture of experts, BF16 matrices of one
-size: moe.py OUT [LAYERS EXPERTS ROWS COLUMNS]. 43 512 64 32 makes 66,306 tensors. One expert of
-each layer has a column of outliers."""
+size: moe.py OUT [LAYERS EXPERTS ROWS COLUMNS]. 43 512 64 32 makes 66,306 tensors. In each layer, one
+expert has a column of outliers in its down projection, beside which the rest becomes zero, and another
+a column of smaller ones in its up projection, beside which the zeros are 3 % of the energy."""
 
 import json
 import random
@@ -23,7 +24,13 @@ def bf16(values):
 
 
 good = bf16(pool)
-bad = bf16(v * (3000 if i % columns == 0 else 1) for i, v in enumerate(pool[:elements]))
+
+
+def with_outliers(factor):
+    return bf16(v * (factor if i % columns == 0 else 1) for i, v in enumerate(pool[:elements]))
+
+
+outliers = {("down_proj", 3): with_outliers(3000), ("up_proj", 5): with_outliers(30)}
 ones = bf16([1.0 + v for v in pool[:columns]])
 header, chunks, size = {"__metadata__": {"format": "pt"}}, [], 0
 
@@ -49,7 +56,8 @@ for layer in range(layers):
     for expert in range(experts):
         for name in ("gate_proj", "up_proj", "down_proj"):
             path = f"{prefix}mlp.experts.{expert}.{name}.weight"
-            if expert == (7 * layer + 3) % experts and name == "down_proj":
+            bad = outliers.get((name, (expert - 7 * layer) % experts))
+            if bad:
                 add(path, [rows, columns], bad)
             else:
                 matrix(path)

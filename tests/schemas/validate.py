@@ -32,7 +32,8 @@ LAWS = SOURCE / "datasets" / "scaling-laws"
 NO_DOCUMENTS = {"blocks", "cast", "checkpoint", "dump", "packed", "probes"}
 # Objects with members named by the user, a file or another tool: every name is allowed.
 OPEN = [r"mx\.(run|study)/1 request", r"mx\.run/1 steps\.probe\.(gradients|blocks|gains)",
-        r"mx\.plan/1 mapping\..*\.(arguments|weights|fqn_to_config|config_groups)",
+        r"mx\.(plan|placement)/1 mapping\..*\.(arguments|weights|fqn_to_config|config_groups|"
+        r"block_sizes|cfg|tensor_types)",
         r"mx\.scores/1 results"]
 
 SMALL = "--elements 4096 --seconds 0.02 --threads 1"
@@ -117,6 +118,7 @@ COMMANDS = [
     ("report analyze.json --policy inference --json {json} -o r.html --quiet", "report"),
     ("plan analyze.json --json {json}", "plan"),
     ("plan analyze.json --bits 6 --json {json}", "plan"),
+    ("plan analyze.json --bits 16 -r mxfp8:scale=rceil --json {json}", "plan"),
     ("plan analyze.json --bits 6 --group layer,role --json {json}", "plan"),
     ("plan analyze.json --sqnr 20 -t *.weight --json {json}", "plan"),
     ("gate analyze.json --rule sqnr_db>40 --rule norm:rmse<1 --rule summary:nrmse<1 "

@@ -81,7 +81,7 @@ runner declare_compare(parser& cmd) {
         "SQNR, the best cell by role and layer, and how often the bytes of scale rules differ. "
         "Axes are comma-separated lists; combinations that a format or dialect does not support "
         "are left out with the reason. The default is five elements under the rules floor, ceil, "
-        "even and rceil, and the recipes of the policy, whose verdict comes first. CSV and "
+        "even and rceil, and the recipes of the policy, whose verdict --html has. CSV and "
         "'results' of JSON are the records of mx analyze.");
     cmd.examples(
         "mx compare model.safetensors\n"

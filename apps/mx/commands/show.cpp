@@ -135,7 +135,7 @@ int run(const options& o) {
     }
 
     report::document d;
-    d.head = pages::document_head("mx.show/1");
+    d.head = pages::document_head("mx.show/2");
     d.head.emplace_back("inputs", input_list(model.files()));
     std::vector<report::record> rows;
     for (const show::tensor_view& v : views) {
@@ -199,7 +199,7 @@ runner declare_show(parser& cmd) {
     declare_run(cmd, o->run);
     cmd.description(
         "Shows a tensor, its blocks and their elements. Draws a map of a tensor's blocks by error "
-        "and by the share lost, and lists the worst rows and blocks; for one block shows the "
+        "and by clamping, and lists the worst rows and blocks; for one block shows the "
         "scale, every value with its code, and the result of each scale rule. Figures, codes and "
         "scales are those of mx analyze and mx quantize.");
     cmd.examples(

@@ -182,7 +182,7 @@ std::vector<named_finding> worst_of(const cluster_report& report, bool all) {
     return worst;
 }
 
-// "2 tensors have blocks that saturate, collapse or die, all of them norms".
+// "2 tensors, all of them norms, have blocks that saturate, collapse or become zero".
 std::string danger_words(const cluster_report& report, const engine::role_finder& roles) {
     std::map<std::pair<const io::reader*, std::size_t>, bool> norms;
     for (const finding& f : report.findings) {
@@ -192,11 +192,11 @@ std::string danger_words(const cluster_report& report, const engine::role_finder
         std::ranges::count_if(norms, [](const auto& t) { return t.second; }));
     const std::string which = of_norms == 0 ? ""
                               : of_norms < norms.size()
-                                  ? fmt::format(", {} of them norms", of_norms)
-                              : norms.size() == 1 ? ", a norm"
-                                                  : ", all of them norms";
-    return fmt::format("{} {} blocks that saturate, collapse or become zero{}",
-                       plural(norms.size(), "tensor"), norms.size() == 1 ? "has" : "have", which);
+                                  ? fmt::format(", {} of them norms,", of_norms)
+                              : norms.size() == 1 ? ", a norm,"
+                                                  : ", all of them norms,";
+    return fmt::format("{}{} {} blocks that saturate, collapse or become zero",
+                       plural(norms.size(), "tensor"), which, norms.size() == 1 ? "has" : "have");
 }
 
 report::section findings_section(const cluster_report& report, const analysis_request& request,

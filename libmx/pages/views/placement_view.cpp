@@ -336,6 +336,7 @@ report::document placement_document(const measured_divergences& measured,
     d.tail.emplace_back("pairs",
                         report::written(pair_ratio_members, pair_ratios{measured.adds_up}));
     d.tail.emplace_back("check", check_of(x).text());
+    d.tail.emplace_back("mapping", plan::mapping_of(measured.from, p));
     d.sections.push_back(verdict_of_placement(x));
     return d;
 }
@@ -352,6 +353,7 @@ report::document_schema placement_schema() {
         .member({"curve", "[#mixture]", "the least divergence by bits, on the lower convex hull"})
         .member({"pairs", "#pairs", "parts that were quantized together"})
         .member({"check", "string", "the command that evaluates the plan"})
+        .member({"mapping", "@plan-1#mapping", "the plan in the words of other tools"})
         .define("result", placement_results)
         .define("place", place_members)
         .define("whole", whole_members)

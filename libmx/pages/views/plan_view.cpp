@@ -391,6 +391,7 @@ report::section verdict_section(const candidates& from, const plan_goal& goal, c
 report::record_list assignments_of(const candidates& from, const plan::plan& p) {
     std::vector<std::string> group_of(from.tensors.size());
     for (const plan::plan_group& g : from.groups) {
+        if (g.tensors.size() == 1) continue;
         for (const std::size_t t : g.tensors) group_of[t] = g.name;
     }
     report::record_list list;
@@ -411,10 +412,8 @@ report::record_list assignments_of(const candidates& from, const plan::plan& p) 
             {"sqnr_db", sqnr_db},
             {"error_share", p.totals.error > 0 ? real(error / p.totals.error) : undefined()},
             {"verdict", verdict},
-            {"reason", reason.empty() ? undefined() : text(reason)}};
-        if (!from.groups.empty()) {
-            r.emplace_back("group", group.empty() ? undefined() : text(group));
-        }
+            {"reason", reason.empty() ? undefined() : text(reason)},
+            {"group", group.empty() ? undefined() : text(group)}};
         list.push_back(r);
     };
     for (std::size_t i = 0; i < from.tensors.size(); ++i) {

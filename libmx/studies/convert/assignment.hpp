@@ -23,7 +23,7 @@ struct assignment {
     std::map<std::string, entry> tensors;  ///< by name
 };
 
-/// Reads JSON of mx plan (mx.plan/1) or mx report (mx.report/2): the members `tensor` and `recipe`
+/// Reads JSON of mx plan (mx.plan/1) or mx report (mx.report/3): the members `tensor` and `recipe`
 /// of each result, where "stored" and "keep" mean the stored precision and null means undecided;
 /// and `elements` if present. Throws base::error (input) for anything else, and for a tensor with
 /// two entries.

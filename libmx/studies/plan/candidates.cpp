@@ -17,6 +17,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/base/task.hpp"
 #include "libmx/base/text_tables.hpp"
+#include "libmx/engine/fused.hpp"
 #include "libmx/policy/commands.hpp"
 #include "libmx/policy/operands.hpp"
 #include "libmx/policy/recipe_verdicts.hpp"
@@ -104,25 +105,62 @@ class gatherer {
         for (gathered& g : tensors_) finish(g, stored);
         if (all_.tensors.empty()) refuse_nothing();
         share_storage();
-        if (!request_.groups.empty()) group(stored);
+        group(stored);
         return std::move(all_);
     }
 
   private:
+    // Tensors of one storage, of one fused matrix and of one --group get one recipe, and so do
+    // those that such tensors connect.
     void group(std::uint32_t stored) {
-        const analysis::grouping found = analysis::group_tensors(
-            all_.tensors.size(), [&](std::size_t t) { return *all_.tensors[t].of; },
-            request_.groups);
-        for (const auto& g : found.groups) all_.groups.push_back({g.of->tensor, {}});
-        for (std::size_t t = 0; t < all_.tensors.size(); ++t) {
-            all_.groups[found.group_of[t]].tensors.push_back(t);
+        const std::size_t count = all_.tensors.size();
+        std::vector<std::size_t> first(count);  // a tensor before it in its group, or itself
+        std::vector<std::string> names;         // by the first tensor of a group
+        const auto first_of = [&](std::size_t t) {
+            while (first[t] != t) t = first[t] = first[first[t]];
+            return t;
+        };
+        const auto join = [&](std::size_t a, std::size_t b) {
+            a = first_of(a), b = first_of(b);
+            first[std::max(a, b)] = std::min(a, b);
+        };
+        std::map<std::string, std::size_t> fused;
+        for (std::size_t t = 0; t < count; ++t) {
+            first[t] = t;
+            const std::string& name = all_.tensors[t].of->tensor;
+            // What the policy recommends is of each tensor for itself.
+            names.push_back(request_.separate || request_.follow ? name : engine::fused_name(name));
+            if (names[t] != name) join(t, fused.emplace(names[t], t).first->second);
         }
-        for (const plan_group& g : all_.groups) {
+        if (!request_.groups.empty()) {
+            const analysis::grouping found = analysis::group_tensors(
+                count, [&](std::size_t t) { return *all_.tensors[t].of; }, request_.groups);
+            std::vector<std::size_t> begins(found.groups.size(), count);
+            for (std::size_t t = 0; t < count; ++t) {
+                const std::size_t g = found.group_of[t];
+                begins[g] = std::min(begins[g], t);
+                if (found.groups[g].tensors == 1) continue;
+                join(t, begins[g]);
+                names[first_of(t)] = found.groups[g].of->tensor;
+            }
+        }
+        for (std::size_t t = 0; t < count; ++t) {
+            if (all_.tensors[t].shares) join(t, *all_.tensors[t].shares);
+        }
+        std::map<std::size_t, std::size_t> places;  // by first tensor
+        for (std::size_t t = 0; t < count; ++t) {
+            const std::size_t at = first_of(t);
+            const auto [place, is_new] = places.emplace(at, all_.groups.size());
+            if (is_new) all_.groups.push_back({names[at], {}});
+            all_.groups[place->second].tensors.push_back(t);
+        }
+        for (plan_group& g : all_.groups) {
+            if (g.tensors.size() == 1) g.name = all_.tensors[g.tensors.front()].of->tensor;
             if (all_.options_of(g).empty()) keep_stored(g, stored);
         }
     }
 
-    // Tensors with one storage are one choice, whose bits the first of them takes.
+    // The first of the tensors with one storage takes its bits.
     void share_storage() {
         std::map<std::size_t, std::size_t> places;  // by index in the judged model
         for (std::size_t i = 0; i < all_.tensors.size(); ++i) {
@@ -151,13 +189,15 @@ class gatherer {
     void keep_stored(const plan_group& g, std::uint32_t stored) {
         for (const std::size_t i : g.tensors) {
             plan_tensor& t = all_.tensors[i];
-            const auto bits = stored_bits_of(*t.of, t.elements);
+            auto bits = stored_bits_of(*t.of, t.elements);
             if (!bits || !request_.rules.empty()) {
                 base::refuse(
                     "group '{}': no recipe is a choice for all of its {} tensors; give more "
-                    "recipes, or --keep to leave tensors as they are stored",
+                    "recipes, --keep to leave tensors as they are stored, or --separate to plan "
+                    "fused matrices apart",
                     base::printable(g.name), g.tensors.size());
             }
+            if (t.shares) bits = 0;
             t.options = {{stored, *bits, 0, policy::verdict::safe}};
             if (t.reason.empty()) t.reason = "no recipe is a choice for all of its group";
         }
@@ -423,8 +463,8 @@ std::vector<plan_option> candidates::options_of(const plan_group& g) const {
     for (const plan_option& o : tensors[g.tensors.front()].options) {
         plan_option sum{o.recipe, 0, 0, o.is};
         const bool all = std::ranges::all_of(g.tensors, [&](std::size_t t) {
-            const auto at = std::ranges::find(tensors[t].options, o.recipe, &plan_option::recipe);
-            if (at == tensors[t].options.end()) return false;
+            const plan_option* const at = option_of(t, o.recipe);
+            if (at == nullptr) return false;
             sum.bits += at->bits;
             sum.error += at->error;
             return true;
@@ -432,6 +472,12 @@ std::vector<plan_option> candidates::options_of(const plan_group& g) const {
         if (all) common.push_back(sum);
     }
     return common;
+}
+
+const plan_option* candidates::option_of(std::size_t tensor, std::uint32_t recipe) const {
+    const std::vector<plan_option>& options = tensors[tensor].options;
+    const auto at = std::ranges::find(options, recipe, &plan_option::recipe);
+    return at == options.end() ? nullptr : &*at;
 }
 
 std::uint64_t candidates::elements() const {

@@ -65,7 +65,9 @@ struct candidates {
     std::vector<left_out_choice> left_out;
     std::uint64_t forbidden = 0;     ///< choices that a rule forbids
     std::uint64_t vetoed = 0;        ///< choices that the policy rules out on their tensor
-    std::vector<plan_group> groups;  ///< with request.groups: every tensor is in one; else empty
+    std::vector<plan_group> groups;  ///< every tensor is in one, many alone
+    /// That recipe as a choice for a tensor; nullptr if it is none.
+    const plan_option* option_of(std::size_t tensor, std::uint32_t recipe) const;
     /// The recipes that are a choice for all tensors of a group, with the sums of bits and errors,
     /// in the order of the first tensor.
     std::vector<plan_option> options_of(const plan_group& g) const;
@@ -78,6 +80,7 @@ struct candidate_request {
     std::vector<analysis::gate_rule> rules;  ///< choices that break one are forbidden
     std::vector<std::string> recipes;        ///< as --recipe; none: those that the policy names
     std::vector<std::string> groups;         ///< as in analysis::group_tensors
+    bool separate = false;                   ///< parts of a fused matrix may differ
     bool keep = false;                       ///< offer `stored` too
     bool follow = false;  ///< what the policy recommends is each tensor's only choice
 };
@@ -90,10 +93,12 @@ report::read_options plan_members();
 /// policy names for their role (with request.recipes: any) unless it rules them out on the tensor;
 /// if it rules out all of them, only stored_choice remains. Leaves out choices without a measured
 /// error, choices that poison elements that another choice does not, and tensors without a choice.
-/// In a group without a recipe that is a choice for all its tensors, only stored_choice remains.
-/// Throws base::error: usage if a tensor is in two files, a rule leaves a tensor or a group no
-/// choice, the policy is undecided (with request.follow), or nothing can be planned; input if two
-/// results of the same tensor and recipe differ, or a result has impossible figures.
+/// Tensors of a fused matrix (engine::fused_name), of one of request.groups and of one storage are
+/// a group; with request.follow only the last. In a group without a recipe that is a choice for all
+/// its tensors, only stored_choice remains. Throws base::error: usage if a tensor is in two files,
+/// a rule leaves a tensor or a group no choice, the policy is undecided (with request.follow), or
+/// nothing can be planned; input if two results of the same tensor and recipe differ, or a result
+/// has impossible figures.
 candidates gather_candidates(const std::vector<analysis::results_input>& inputs,
                              const candidate_request& request, const policy::judged_model& judged);
 

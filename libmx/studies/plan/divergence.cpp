@@ -160,7 +160,7 @@ class divergence_reader {
         for (const record& r : tensors) {
             const std::string name = text_of(r, "tensor");
             const std::uint64_t elements = count_of(r, "elements"), bits = count_of(r, "bits");
-            const std::size_t t = tensor_of(part, name, elements, count_of(r, "stored_bits"));
+            const std::size_t t = tensor_of(part, r, elements, count_of(r, "stored_bits"));
             std::vector<plan_option>& options = all_.from.tensors[t].options;
             if (std::ranges::find(options, recipe, &plan_option::recipe) != options.end()) {
                 fail(path_, fmt::format("'{}' is in two parts", base::printable(name)));
@@ -169,9 +169,10 @@ class divergence_reader {
         }
     }
 
-    std::size_t tensor_of(const std::string& part, const std::string& name, std::uint64_t elements,
+    std::size_t tensor_of(const std::string& part, const record& r, std::uint64_t elements,
                           std::uint64_t stored) {
         candidates& from = all_.from;
+        const std::string name = text_of(r, "tensor");
         const auto known = tensors_.find(name);
         if (known != tensors_.end()) {
             const auto& [t, of] = known->second;
@@ -186,7 +187,15 @@ class divergence_reader {
         analysis::tensor_identity of;
         of.file = text_of(all_.model, "model");
         of.tensor = name;
+        of.dtype = text_of(r, "dtype");
         of.role = "weight";
+        of.stored_bytes = static_cast<std::int64_t>(stored / 8);
+        if (const auto* const extents = report::member<report::list>(r, "shape")) {
+            for (const report::value& n : *extents) {
+                of.shape.push_back(static_cast<std::uint64_t>(
+                    std::max<std::int64_t>(report::whole(report::number_of(n).value_or(0)), 0)));
+            }
+        }
         plan_tensor tensor;
         tensor.of = std::make_shared<const analysis::tensor_identity>(std::move(of));
         tensor.elements = elements;

@@ -5,11 +5,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <optional>
 #include <utility>
 
+#include "libmx/base/joined.hpp"
+#include "libmx/base/status.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/llm/model_weights.hpp"
 #include "libmx/policy/targets.hpp"
+#include "libmx/report/json_line.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/studies/plan/ecosystems.hpp"
 
@@ -38,14 +43,16 @@ struct counterpart {
 
 counterpart none(std::string_view why) { return {value(), value(), text(why)}; }
 
-// Why a recipe differs from its preset by more than the scale rule; empty if it does not.
-std::string beyond_preset(const codec::recipe& r) {
-    const codec::recipe plain = codec::parse_block_recipe(r.preset);
+// Why a recipe differs from its preset, under the dialect of the tool if that is its own, by more
+// than the scale rule; empty if it does not.
+std::string beyond_preset(const codec::recipe& r, codec::dialect_id tool) {
+    const codec::recipe plain = codec::parse_block_recipe(
+        r.by->id == tool ? fmt::format("{}:dialect={}", r.preset, r.by->name) : r.preset);
     if (r.element != plain.element) return "another element format than its preset";
     if (r.scale_format != plain.scale_format) return "another scale format than its preset";
     if (!(r.block == plain.block)) return "other blocks than its preset";
     if (!(r.axis == plain.axis)) return "blocks along another axis";
-    if (r.round != format::rounding::rtne) return "a rounding other than to nearest even";
+    if (r.round != plain.round) return "another rounding than its preset";
     if (r.offset != codec::offset_kind::none) return "an offset";
     if (!(r.rotate == plain.rotate)) return "a transform";
     return {};
@@ -63,7 +70,7 @@ counterpart in_torchao(const codec::recipe& r) {
     if (known == nullptr) return none(there.note);
     const torchao_words& words = *known;
     const bool emulated = there.is == policy::support::emulated;
-    const std::string beyond = beyond_preset(r);
+    const std::string beyond = beyond_preset(r, codec::dialect_id::torchao);
     if (!beyond.empty()) return none("the recipe has " + beyond);
     if (r.select != codec::four_over_six::none) return none("the recipe chooses between scales");
     const std::string rule(r.rule->name);
@@ -106,7 +113,7 @@ counterpart in_compressed_tensors(const codec::recipe& r) {
         return none(policy::support_of(policy::find_target("compressed-tensors"), r.preset).note);
     }
     const compressed_words& words = *known;
-    const std::string beyond = beyond_preset(r);
+    const std::string beyond = beyond_preset(r, codec::dialect_id::compressed_tensors);
     if (!beyond.empty()) return none("the recipe has " + beyond);
     std::string scheme(words.scheme);
     record weights = weights_of(words);
@@ -132,12 +139,74 @@ counterpart in_compressed_tensors(const codec::recipe& r) {
             same, std::move(note)};
 }
 
-record described(const std::string& recipe, const counterpart& c) {
-    return {{"recipe", recipe},
-            {"words", c.words},
-            {"same_scale_rule", c.same_scales},
-            {"note", c.note.empty() ? value() : value(c.note)}};
+// Why a tool that computes a few scale rules does not have a recipe; empty if it does.
+template <typename Words>
+std::string not_expressible(const Words* known, const codec::recipe& r, codec::dialect_id tool) {
+    if (known == nullptr) return "it has no such format";
+    if (const std::string beyond = beyond_preset(r, tool); !beyond.empty()) {
+        return "the recipe has " + beyond;
+    }
+    if (r.select != codec::four_over_six::none) return "the recipe chooses between scales";
+    const std::string rule(r.rule->name);
+    return codec::lists(known->rules, rule) ? "" : fmt::format("it has no scale rule {}", rule);
 }
+
+counterpart in_modelopt(const codec::recipe& r) {
+    const modelopt_words* const known = find_words(modelopt_list, r.preset);
+    const std::string why = not_expressible(known, r, codec::dialect_id::modelopt);
+    if (!why.empty()) return none(why);
+    const auto pair = [](int exponent, int mantissa) {
+        return report::list{std::int64_t{exponent}, std::int64_t{mantissa}};
+    };
+    record blocks{{"-1", std::int64_t{known->cols}}};
+    if (known->rows > 1) blocks.emplace_back("-2", std::int64_t{known->rows});
+    if (known->scale_exponent_bits > 0) {
+        blocks.emplace_back("type", text("dynamic"));
+        blocks.emplace_back("scale_bits",
+                            pair(known->scale_exponent_bits, known->scale_mantissa_bits));
+    }
+    const bool own = r.by->id == codec::dialect_id::modelopt;
+    return {record{{"num_bits", pair(known->exponent_bits, known->mantissa_bits)},
+                   {"block_sizes", std::move(blocks)}},
+            true, own ? std::string() : text(known->note)};
+}
+
+counterpart in_ggml(const codec::recipe& r) {
+    const ggml_words* const known = find_words(ggml_list, r.preset);
+    const std::string why = not_expressible(known, r, codec::dialect_id::ggml);
+    if (!why.empty()) return none(why);
+    const bool own = r.by->id == codec::dialect_id::ggml;
+    return {record{{"type", text(known->type)}}, true, own ? std::string() : text(known->note)};
+}
+
+// What a tool calls the recipes of a plan.
+struct vocabulary {
+    std::vector<std::optional<counterpart>> of;  // by recipe; none for those that no tensor has
+
+    vocabulary(const candidates& from, const plan& p, counterpart (*in_tool)(const codec::recipe&))
+        : of(from.recipes.size()) {
+        for (std::size_t t = 0; t < from.tensors.size(); ++t) {
+            const std::uint32_t r = from.tensors[t].options[p.chosen[t]].recipe;
+            if (of[r]) continue;
+            const auto& [name, parsed] = from.recipes[r];
+            of[r] = name == engine::stored_choice ? none("left as it is stored") : in_tool(parsed);
+        }
+    }
+    const record* words(std::size_t recipe) const {
+        return of[recipe] ? std::get_if<record>(&of[recipe]->words) : nullptr;
+    }
+    report::list described(const candidates& from) const {
+        report::list all;
+        for (std::size_t r = 0; r < of.size(); ++r) {
+            if (!of[r]) continue;
+            all.emplace_back(record{{"recipe", from.recipes[r].name},
+                                    {"words", of[r]->words},
+                                    {"same_scale_rule", of[r]->same_scales},
+                                    {"note", of[r]->note.empty() ? value() : value(of[r]->note)}});
+        }
+        return all;
+    }
+};
 
 // Why a tensor is not the matrix of a module; empty if it is.
 std::string not_a_module(const analysis::tensor_identity& t) {
@@ -152,79 +221,251 @@ std::string module_of(const analysis::tensor_identity& t) {
     return t.tensor.substr(0, t.tensor.size() - weight_suffix.size());
 }
 
-}  // namespace
+// A matrix of a module.
+struct planned_module {
+    std::string name;
+    std::optional<std::size_t> recipe;  // none: kept
+};
 
-report::record mapping_of(const candidates& from, const plan& p) {
-    std::vector<std::optional<counterpart>> torchao(from.recipes.size());
-    std::vector<std::optional<counterpart>> compressed(from.recipes.size());
-    std::vector<bool> used(from.recipes.size(), false);
-    std::vector<report::list> targets(from.recipes.size());
+record in_words_of_torchao(const candidates& from, const vocabulary& words,
+                           const std::vector<planned_module>& modules) {
     record fqns;
-    report::list left, ignore;
-    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
-        const plan_tensor& t = from.tensors[i];
-        const std::uint32_t r = t.options[p.chosen[i]].recipe;
-        const auto& [recipe, parsed] = from.recipes[r];
-        const std::string why = not_a_module(*t.of);
-        if (!why.empty()) {
-            left.emplace_back(
-                record{{"tensor", t.of->tensor}, {"recipe", recipe}, {"reason", why}});
-            continue;
-        }
-        if (!used[r]) {
-            used[r] = true;
-            const bool stored = recipe == engine::stored_choice;
-            torchao[r] = stored ? none("left as it is stored") : in_torchao(parsed);
-            compressed[r] = stored ? none("left as it is stored") : in_compressed_tensors(parsed);
-        }
-        std::string module = module_of(*t.of);
-        const bool has_torchao = !std::holds_alternative<std::monostate>(torchao[r]->words);
-        const bool has_compressed = !std::holds_alternative<std::monostate>(compressed[r]->words);
-        fqns.emplace_back(module, has_torchao ? value(recipe) : value());
-        (has_compressed ? targets[r] : ignore).emplace_back(std::move(module));
+    for (const planned_module& m : modules) {
+        const bool known = m.recipe && words.words(*m.recipe) != nullptr;
+        fqns.emplace_back(m.name, known ? value(from.recipes[*m.recipe].name) : value());
     }
+    return {{"entry", text("torchao.quantization.FqnToConfig")},
+            {"recipes", words.described(from)},
+            {"fqn_to_config", std::move(fqns)}};
+}
 
-    for (const kept_tensor& t : from.kept) {
-        const std::string why = not_a_module(*t.of);
-        if (why.empty()) {
-            fqns.emplace_back(module_of(*t.of), value());
-            ignore.emplace_back(module_of(*t.of));
-        } else {
-            left.emplace_back(record{{"tensor", t.of->tensor},
-                                     {"recipe", text(engine::stored_choice)},
-                                     {"reason", why}});
-        }
+record in_words_of_compressed_tensors(const candidates& from, const vocabulary& words,
+                                      const std::vector<planned_module>& modules) {
+    std::vector<report::list> targets(from.recipes.size());
+    report::list ignore;
+    for (const planned_module& m : modules) {
+        const bool known = m.recipe && words.words(*m.recipe) != nullptr;
+        (known ? targets[*m.recipe] : ignore).emplace_back(m.name);
     }
-
-    report::list torchao_recipes, compressed_recipes;
     record groups;
     std::vector<std::string> formats;
     for (std::size_t r = 0; r < from.recipes.size(); ++r) {
-        if (!used[r]) continue;
-        torchao_recipes.emplace_back(described(from.recipes[r].name, *torchao[r]));
-        compressed_recipes.emplace_back(described(from.recipes[r].name, *compressed[r]));
-        const auto* words = std::get_if<record>(&compressed[r]->words);
-        if (words == nullptr) continue;
-        const std::string format = report::text_of(*words, "format");
+        const record* const of = words.words(r);
+        if (of == nullptr) continue;
+        const std::string format = report::text_of(*of, "format");
         if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
         groups.emplace_back(fmt::format("group_{}", groups.size()),
                             record{{"targets", std::move(targets[r])},
-                                   {"weights", *report::find(*words, "weights")},
+                                   {"weights", *report::find(*of, "weights")},
                                    {"format", format}});
     }
     const value format = formats.empty()       ? value()
                          : formats.size() == 1 ? value(formats.front())
                                                : value(text("mixed-precision"));
+    return {{"recipes", words.described(from)},
+            {"quantization_config", record{{"quant_method", text("compressed-tensors")},
+                                           {"format", format},
+                                           {"config_groups", std::move(groups)},
+                                           {"ignore", std::move(ignore)}}}};
+}
+
+record in_words_of_modelopt(const candidates& from, const vocabulary& words,
+                            const std::vector<planned_module>& modules) {
+    // Later entries override earlier ones: everything is off but what the plan quantizes.
+    report::list entries{record{{"quantizer_name", text("*")}, {"enable", false}}};
+    for (const planned_module& m : modules) {
+        const record* const cfg = m.recipe ? words.words(*m.recipe) : nullptr;
+        if (cfg == nullptr) continue;
+        entries.emplace_back(
+            record{{"quantizer_name", m.name + ".weight_quantizer"}, {"cfg", *cfg}});
+    }
+    return {{"recipes", words.described(from)},
+            {"config", record{{"quant_cfg", std::move(entries)}, {"algorithm", text("max")}}}};
+}
+
+// A matrix in llama.cpp.
+struct ggml_tensor {
+    std::string tensor, recipe;
+    std::string name;  // empty: mx does not know one
+    std::string type;  // empty: there is none
+    std::string why;   // of what is empty
+};
+
+// The type of ggml with the tensor's dtype, empty if its file has another encoding of it.
+std::string stored_type(const analysis::tensor_identity& t, std::uint64_t elements) {
+    for (const auto& [dtype, type] :
+         {std::pair("F32", "f32"), std::pair("F16", "f16"), std::pair("BF16", "bf16")}) {
+        if (t.dtype != dtype) continue;
+        const auto bits = static_cast<std::uint64_t>(*engine::bits_of_dtype(dtype)) * elements;
+        const bool decoded =
+            t.stored_bytes && 8 * static_cast<std::uint64_t>(*t.stored_bytes) != bits;
+        return decoded ? "" : type;
+    }
+    return {};
+}
+
+std::vector<ggml_tensor> ggml_tensors(const candidates& from, const plan& p,
+                                      const vocabulary& words) {
+    std::vector<ggml_tensor> all;
+    std::map<std::string, std::size_t> stacks;  // by name
+    const auto add = [&](const analysis::tensor_identity& of, std::uint64_t elements,
+                         const std::string& recipe, const counterpart* known) {
+        ggml_tensor t{of.tensor, recipe, llm::gguf_name(of.tensor), {}, {}};
+        if (known == nullptr) {
+            t.type = stored_type(of, elements);
+            if (t.type.empty()) t.why = fmt::format("it has no type for {} as stored", of.dtype);
+        } else if (const auto* const found = std::get_if<record>(&known->words)) {
+            t.type = report::text_of(*found, "type");
+            const auto row = std::ranges::find(ggml_list, t.type, &ggml_words::type);
+            const std::uint64_t columns = of.shape.empty() ? 0 : of.shape.back();
+            if (columns % row->block != 0) {
+                t.type.clear();
+                t.why = fmt::format("its rows of {} are no multiple of {}", columns, row->block);
+            }
+        } else {
+            t.why = known->note;
+        }
+        if (t.name.empty()) t.why = "mx does not know its name there";
+        const auto [at, is_new] = stacks.emplace(t.name, all.size());
+        if (!is_new && !t.name.empty()) {  // a further expert
+            ggml_tensor& stack = all[at->second];
+            if (stack.type != t.type && stack.why.empty()) {
+                stack.type.clear();
+                stack.why = "experts of its stack have different types";
+            }
+            return;
+        }
+        all.push_back(std::move(t));
+    };
+    for (std::size_t i = 0; i < from.tensors.size(); ++i) {
+        const plan_tensor& t = from.tensors[i];
+        const std::uint32_t r = t.options[p.chosen[i]].recipe;
+        const std::string& recipe = from.recipes[r].name;
+        add(*t.of, t.elements, recipe, recipe == engine::stored_choice ? nullptr : &*words.of[r]);
+    }
+    for (const kept_tensor& t : from.kept) {
+        // llama-quantize does not touch others, such as norms and routers.
+        const std::string name = llm::gguf_name(t.of->tensor);
+        if (t.of->shape.size() < 2 || name.empty() || name.find("ffn_gate_inp") != name.npos)
+            continue;
+        add(*t.of, t.elements, text(engine::stored_choice), nullptr);
+    }
+    return all;
+}
+
+// Every tool with what it is called, and the recipes that it has.
+struct tool {
+    std::string_view name;
+    counterpart (*in)(const codec::recipe&);
+    std::string recipes;
+};
+
+template <typename List>
+std::string recipes_of(const List& list) {
+    std::vector<std::string> all;
+    for (const auto& row : list) {
+        all.push_back(row.rules.empty() ? text(row.preset)
+                                        : fmt::format("{} (scale={})", row.preset, row.rules));
+    }
+    return base::joined(all, ", ");
+}
+
+std::vector<tool> all_tools() {
+    return {{"torchao", in_torchao, recipes_of(torchao_list)},
+            {"compressed-tensors", in_compressed_tensors, recipes_of(compressed_list)},
+            {"modelopt", in_modelopt, recipes_of(modelopt_list)},
+            {"llama.cpp", in_ggml, recipes_of(ggml_list)}};
+}
+
+[[noreturn]] void refuse_export(const tool& to, const std::string& tensor,
+                                const std::string& recipe, const std::string& why) {
+    base::refuse("--export {}: '{}' has {}: {}; {} has {}", to.name, base::printable(tensor),
+                 recipe, base::printable(why), to.name, to.recipes);
+}
+
+std::string arguments_of(const tool& to, const std::vector<ggml_tensor>& tensors) {
+    std::string all;
+    for (const ggml_tensor& t : tensors) {
+        if (!t.why.empty()) refuse_export(to, t.tensor, t.recipe, t.why);
+        // The name is searched for: ^ tells output.weight from blk.0.attn_output.weight.
+        all += fmt::format("--tensor-type ^{}={}\n", t.name, t.type);
+    }
+    return all;
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& export_tools() {
+    static const std::vector<std::string_view> names = [] {
+        std::vector<std::string_view> all;
+        for (const tool& t : all_tools()) all.push_back(t.name);
+        return all;
+    }();
+    return names;
+}
+
+report::record mapping_of(const candidates& from, const plan& p) {
+    std::vector<planned_module> modules;
+    report::list left;
+    const auto add = [&](const analysis::tensor_identity& of, std::optional<std::size_t> recipe) {
+        const std::string why = not_a_module(of);
+        if (why.empty()) {
+            modules.push_back({module_of(of), recipe});
+            return;
+        }
+        left.emplace_back(
+            record{{"tensor", of.tensor},
+                   {"recipe", recipe ? from.recipes[*recipe].name : text(engine::stored_choice)},
+                   {"reason", why}});
+    };
+    for (std::size_t t = 0; t < from.tensors.size(); ++t) {
+        add(*from.tensors[t].of, from.tensors[t].options[p.chosen[t]].recipe);
+    }
+    for (const kept_tensor& t : from.kept) add(*t.of, {});
+
+    const vocabulary ggml(from, p, in_ggml);
+    record types;
+    for (const ggml_tensor& t : ggml_tensors(from, p, ggml)) {
+        if (!t.name.empty()) types.emplace_back(t.name, t.type.empty() ? value() : value(t.type));
+    }
     return {{"not_mapped", std::move(left)},
-            {"torchao", record{{"entry", text("torchao.quantization.FqnToConfig")},
-                               {"recipes", std::move(torchao_recipes)},
-                               {"fqn_to_config", std::move(fqns)}}},
-            {"compressed_tensors",
-             record{{"recipes", std::move(compressed_recipes)},
-                    {"quantization_config", record{{"quant_method", text("compressed-tensors")},
-                                                   {"format", format},
-                                                   {"config_groups", std::move(groups)},
-                                                   {"ignore", std::move(ignore)}}}}}};
+            {"torchao", in_words_of_torchao(from, vocabulary(from, p, in_torchao), modules)},
+            {"compressed_tensors", in_words_of_compressed_tensors(
+                                       from, vocabulary(from, p, in_compressed_tensors), modules)},
+            {"modelopt", in_words_of_modelopt(from, vocabulary(from, p, in_modelopt), modules)},
+            {"llama_cpp",
+             record{{"recipes", ggml.described(from)}, {"tensor_types", std::move(types)}}}};
+}
+
+export_text exported(const candidates& from, const plan& p, std::string_view tool_name) {
+    const std::vector<tool> tools = all_tools();
+    const tool& to = *std::ranges::find(tools, tool_name, &tool::name);
+    const vocabulary words(from, p, to.in);
+    if (to.in == in_ggml) return {arguments_of(to, ggml_tensors(from, p, words)), {}};
+    export_text done;
+    for (std::size_t t = 0; t < from.tensors.size(); ++t) {
+        const std::uint32_t r = from.tensors[t].options[p.chosen[t]].recipe;
+        const auto& [recipe, parsed] = from.recipes[r];
+        if (recipe == engine::stored_choice) continue;
+        const analysis::tensor_identity& of = *from.tensors[t].of;
+        std::string why = not_a_module(of);
+        if (why.empty() && words.words(r) == nullptr) why = words.of[r]->note;
+        if (!why.empty()) refuse_export(to, of.tensor, recipe, why);
+    }
+    for (std::size_t r = 0; r < words.of.size(); ++r) {
+        if (words.words(r) == nullptr || words.of[r]->same_scales != value(false)) continue;
+        done.remarks.push_back(
+            fmt::format("--export {}: {}: {}", to.name, from.recipes[r].name, words.of[r]->note));
+    }
+    const record all = mapping_of(from, p);
+    const auto part = [&](const record& r, const char* name) {
+        return std::get<record>(report::value_of(r, name));
+    };
+    done.text = report::json_indented(
+        to.in == in_torchao    ? part(all, "torchao")
+        : to.in == in_modelopt ? part(part(all, "modelopt"), "config")
+                               : part(part(all, "compressed_tensors"), "quantization_config"));
+    return done;
 }
 
 }  // namespace mx::plan

@@ -47,33 +47,32 @@ std::optional<double> decibels(double signal, double error) {
 
 // The tensors of each choice, and what it is among.
 struct joint_choice {
-    std::vector<std::size_t> tensors;
+    const plan_group& of;
     std::vector<plan_option> options;
+
+    std::uint64_t least_bits() const {
+        return std::ranges::min(options, {}, &plan_option::bits).bits;
+    }
 };
 
 std::vector<joint_choice> choices_of(const candidates& from) {
     std::vector<joint_choice> choices;
-    for (const plan_group& g : from.groups) choices.push_back({g.tensors, from.options_of(g)});
-    if (!choices.empty()) return choices;
-    std::vector<plan_group> alike;
-    std::vector<std::size_t> place;  // by tensor
-    for (std::size_t t = 0; t < from.tensors.size(); ++t) {
-        const auto owner = from.tensors[t].shares;
-        place.push_back(owner && *owner < t ? place[*owner] : alike.size());
-        if (place[t] == alike.size()) alike.emplace_back();
-        alike[place[t]].tensors.push_back(t);
-    }
-    for (const plan_group& g : alike) choices.push_back({g.tensors, from.options_of(g)});
+    for (const plan_group& g : from.groups) choices.push_back({g, from.options_of(g)});
     return choices;
 }
 
-std::vector<knapsack_class> classes_of(const std::vector<joint_choice>& choices,
+// Errors of a group are summed as integers, as the search sums those of groups.
+std::vector<knapsack_class> classes_of(const candidates& from,
+                                       const std::vector<joint_choice>& choices,
                                        const error_scale& scale, bool bits_are_cost) {
     std::vector<knapsack_class> classes;
     for (const joint_choice& j : choices) {
         knapsack_class c;
         for (const plan_option& o : j.options) {
-            const std::uint64_t error = scale.units(o.error);
+            std::uint64_t error = 0;
+            for (const std::size_t t : j.of.tensors) {
+                error += scale.units(from.option_of(t, o.recipe)->error);
+            }
             c.push_back(bits_are_cost ? knapsack_choice{o.bits, error}
                                       : knapsack_choice{error, o.bits});
         }
@@ -100,7 +99,7 @@ class planner {
           states_(states),
           scale_(from),
           signal_(from.signal()) {
-        by_bits_ = classes_of(choices_, scale_, false);
+        by_bits_ = classes_of(from, choices_, scale_, false);
     }
 
     plan run() {
@@ -118,8 +117,8 @@ class planner {
         } else {
             // A minimum SQNR that only an exact result reaches is an error of zero.
             error_limit_ = signal_ > 0 ? signal_ / std::pow(10.0, *goal_.sqnr_db / 10) : 0;
-            const auto fewest =
-                least_cost(classes_of(choices_, scale_, true), scale_.limit(error_limit_), states_);
+            const auto fewest = least_cost(classes_of(from_, choices_, scale_, true),
+                                           scale_.limit(error_limit_), states_);
             if (!fewest) refuse_floor();
             // The choice with the least error among those with that number of bits.
             const auto s = solve_knapsack(by_bits_, fewest->cost, states_);
@@ -142,10 +141,9 @@ class planner {
         p.optimal = s.optimal;
         for (std::size_t i = 0; i < s.chosen.size(); ++i) {
             const std::uint32_t recipe = choices_[i].options[s.chosen[i]].recipe;
-            for (const std::size_t t : choices_[i].tensors) {
-                const std::vector<plan_option>& of = from_.tensors[t].options;
-                const auto at = std::ranges::find(of, recipe, &plan_option::recipe);
-                p.chosen[t] = static_cast<std::uint32_t>(at - of.begin());
+            for (const std::size_t t : choices_[i].of.tensors) {
+                p.chosen[t] = static_cast<std::uint32_t>(from_.option_of(t, recipe) -
+                                                         from_.tensors[t].options.data());
             }
         }
         for (std::size_t t = 0; t < p.chosen.size(); ++t) {
@@ -161,12 +159,12 @@ class planner {
             uniform_plan u;
             u.recipe = r;
             bool everywhere = true;
-            for (const plan_tensor& t : from_.tensors) {
-                const auto at = std::ranges::find(t.options, r, &plan_option::recipe);
-                everywhere = everywhere && at != t.options.end();
+            for (std::size_t t = 0; t < from_.tensors.size(); ++t) {
+                const plan_option* const o = from_.option_of(t, r);
+                everywhere = o != nullptr;
                 if (!everywhere) break;
-                u.totals.bits += at->bits;
-                u.totals.error += at->error;
+                u.totals.bits += o->bits;
+                u.totals.error += o->error;
             }
             if (!everywhere) continue;
             u.totals.sqnr_db = decibels(signal_, u.totals.error);
@@ -186,25 +184,51 @@ class planner {
         return a.bits != b.bits ? a.bits < b.bits : a.error < b.error;
     }
 
+    // The groups that exceed the budget per element with their fewest bits, largest excess first.
+    // If all groups together exceed it, at least one does.
+    std::string above_budget() const {
+        std::vector<std::pair<double, std::string>> above;
+        for (const joint_choice& j : choices_) {
+            std::uint64_t elements = 0;
+            for (const std::size_t t : j.of.tensors) elements += from_.tensors[t].elements;
+            const auto least = static_cast<double>(j.least_bits());
+            const double beyond = least - *goal_.bits * static_cast<double>(elements);
+            if (beyond <= 0) continue;
+            above.emplace_back(beyond,
+                               fmt::format("'{}' ({:.6g})", base::printable(j.of.name),
+                                           rounded_up(least / static_cast<double>(elements))));
+        }
+        std::ranges::stable_sort(above, std::greater{}, &std::pair<double, std::string>::first);
+        std::string words;
+        for (std::size_t i = 0; i < std::min(above.size(), groups_named); ++i) {
+            words += (i == 0 ? "" : ", ") + above[i].second;
+        }
+        if (above.size() > groups_named) {
+            words += fmt::format(" and {} more", above.size() - groups_named);
+        }
+        return words;
+    }
+
+    // So that the printed figure is sufficient.
+    static double rounded_up(double bits) { return std::ceil(bits * 1e5) / 1e5; }
+
     [[noreturn]] void refuse_budget() const {
         std::uint64_t least = 0, kept = 0;
         for (const joint_choice& j : choices_) {
-            std::uint64_t here = j.options.front().bits;
-            for (const plan_option& o : j.options) here = std::min(here, o.bits);
-            least += here;
-            if (!from_.tensors[j.tensors.front()].reason.empty()) kept += here;
+            least += j.least_bits();
+            if (!from_.tensors[j.of.tensors.front()].reason.empty()) kept += j.least_bits();
         }
-        // Rounded up, so that the printed figure is sufficient.
         const double per_element =
             static_cast<double>(least) / static_cast<double>(from_.elements());
         base::refuse(
             "--bits {}: the recipes to choose from take at least {:.6g} bits "
-            "per element ({} bits for {} elements{})",
-            *goal_.bits, std::ceil(per_element * 1e5) / 1e5, least, from_.elements(),
+            "per element ({} bits for {} elements{}); most above the budget: {}",
+            *goal_.bits, rounded_up(per_element), least, from_.elements(),
             kept == 0 ? ""
                       : fmt::format(", of them {} bits of tensors that the policy "
                                     "lets have no recipe",
-                                    kept));
+                                    kept),
+            above_budget());
     }
 
     [[noreturn]] void refuse_floor() const {
@@ -219,6 +243,8 @@ class planner {
             "recipes, or --keep to leave tensors as they are stored",
             *goal_.sqnr_db, std::floor(decibels(signal_, least).value_or(0) * 100) / 100);
     }
+
+    static constexpr std::size_t groups_named = 3;  // in a message
 
     const candidates& from_;
     const std::vector<joint_choice> choices_;

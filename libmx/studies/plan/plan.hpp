@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/report/record.hpp"
@@ -52,10 +53,22 @@ struct plan {
 /// the goal cannot be reached, with the best value that can.
 plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states = knapsack_states);
 
-/// A plan as configurations of torchao and of compressed-tensors (llm-compressor): {"not_mapped",
-/// "torchao", "compressed_tensors"}: per recipe the arguments that give it there, or null and the
-/// reason, and the recipe of each module. Modules are the matrices named MODULE.weight with the
-/// role weight; other tensors are not mapped.
+/// A plan in the words of other tools: {"not_mapped", "torchao", "compressed_tensors", "modelopt",
+/// "llama_cpp"}: per recipe the arguments that give it there, or null and the reason, and the
+/// recipe of each module, or of each tensor by its name in GGUF. Modules are the matrices named
+/// MODULE.weight with the role weight or head; other tensors are not mapped. Inputs of layers are
+/// not.
 report::record mapping_of(const candidates& from, const plan& p);
+
+/// The tools that a plan can be exported to.
+const std::vector<std::string_view>& export_tools();
+
+struct export_text {
+    std::string text;                  ///< JSON, or arguments of llama-quantize, one in a line
+    std::vector<std::string> remarks;  ///< how the tool computes a recipe otherwise
+};
+/// What one of them reads. Throws base::error (usage) that names the first tensor whose recipe it
+/// does not have.
+export_text exported(const candidates& from, const plan& p, std::string_view tool);
 
 }  // namespace mx::plan

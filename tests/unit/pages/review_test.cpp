@@ -385,7 +385,7 @@ TEST_CASE("an explorer of very many tensors keeps the worst and says so") {
     std::vector<made_up> all;
     for (int i = 0; i < 140'000; ++i) {
         all.push_back(
-            {"w" + std::to_string(i), "mxfp8:scale=rceil", 40.0, 6.25, i % 7 == 0 ? 0.1 : 0.0});
+            {"w" + std::to_string(i), "mxfp8:scale=rceil", i % 7 == 0 ? 20.0 : 31.5, 8.25});
     }
     const report::document page = page_of(document(all));
     const report::section& s = *section_of(page, "All tensors");

@@ -66,8 +66,8 @@ const policy::decision& decision_on(const policy::judged_model& m, const std::st
     return m.says.decisions.front();
 }
 
-// No operand is given a recipe with twice the squared error of normal data, or that saturates a
-// hundredth of its blocks.
+// No operand is given a recipe that saturates a hundredth of its blocks, and no weight one with
+// twice the squared error of normal data: in gradients that can be the rounding of one element.
 void check_recommended(const policy::judged_model& m) {
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         const policy::decision& d = m.says.decisions[i];
@@ -75,7 +75,7 @@ void check_recommended(const policy::judged_model& m) {
         if (d.figures == nullptr) continue;
         CHECK(d.operand);
         const analysis::result r = d.figures->result();
-        CHECK_FALSE(d.over_normal >= 2);
+        if (d.role == "weight") CHECK_FALSE(d.over_normal >= 2);
         CHECK_FALSE(r.saturated_block_rate >= 0.01);
         CHECK_FALSE(r.clamp_rate >= 0.01);
     }
@@ -143,10 +143,10 @@ TEST_CASE("a planted projection leads the risks; norms, biases, routers and buff
         const std::string at = "model.layers." + std::to_string(layer);
         for (const char* name : {"q_proj", "up_proj", "down_proj"}) {
             std::vector<float> x = normal(128 * 64, 16 * layer + static_cast<std::uint32_t>(*name));
-            // One large element in each block of 32, under which the other 31 become zero: 96.9 %.
+            // From 433 to 434: e4m3 makes 448 of all, and every block saturates.
             const bool planted = layer == 3 && std::string(name) == "down_proj";
             for (std::size_t i = 0; i < x.size() && planted; ++i) {
-                x[i] = i % 32 == 5 ? 1000.0F : 1e-4F * x[i];
+                x[i] = 433 + static_cast<float>(i % 32) / 32;
             }
             model.add(at + ".mlp." + name + ".weight", f32, {128, 64}, x);
         }
@@ -162,7 +162,7 @@ TEST_CASE("a planted projection leads the risks; norms, biases, routers and buff
     const std::string planted = "model.layers.3.mlp.down_proj.weight";
     REQUIRE_FALSE(m.says.risks.empty());
     CHECK(m.tensors[m.says.risks.front().tensor].name == planted);
-    CHECK(m.says.risks.front().over_normal > 2);
+    CHECK(m.says.risks.front().over_normal > 1.5);
     CHECK(decision_on(m, planted).recipe == policy::keep_choice);
     check_recommended(m);
     std::uint64_t kept = 128 * 64 * 4;
@@ -177,7 +177,8 @@ TEST_CASE("a planted projection leads the risks; norms, biases, routers and buff
     CHECK(pages::verdict_line(m).find("worst: " + planted) != std::string::npos);
     const auto sections = pages::verdict_sections(m, {});
     REQUIRE(sections.size() >= 3);
-    CHECK(sections[2].notes.front().rfind("- " + planted + " loses 96.88 %", 0) == 0);
+    CHECK(sections[2].notes.front().rfind("- " + planted + " has 100 % of its blocks saturated",
+                                          0) == 0);
 }
 
 TEST_CASE("tensors without whole blocks are kept, and the page says what padding would change") {

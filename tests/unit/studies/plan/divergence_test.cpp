@@ -39,7 +39,8 @@ results_input evaluated(const std::string& weights, const std::vector<part>& par
         const part& p = parts[i];
         text += fmt::format(
             R"({}{{"recipe":"r {}","level":"layer","part":"{}","only_kld":{},"all_kld":0.5,)"
-            R"("tensors":[{{"tensor":"{}","elements":100,"bits":{},"stored_bits":3200}}]}})",
+            R"("tensors":[{{"tensor":"{}","dtype":"F32","shape":[10,10],"elements":100,"bits":{},)"
+            R"("stored_bits":3200}}]}})",
             i == 0 ? "" : ",", weights, p.name, p.divergence,
             p.tensor.empty() ? p.name + ".weight" : p.tensor, p.bits);
     }
@@ -111,6 +112,8 @@ TEST_CASE("Stored weights are a choice of a plan by divergence if they may be ke
     const plan p = make_plan(m.from, {32.0, {}});
     CHECK(p.totals.error == 0);
     CHECK(p.totals.bits == 12800);
+    CHECK(m.from.tensors[0].of->dtype == "F32");
+    CHECK(m.from.tensors[0].of->shape == mx::tensor::shape{10, 10});
 }
 
 TEST_CASE("Pairs say how far effects add up") {

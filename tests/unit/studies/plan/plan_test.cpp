@@ -116,7 +116,8 @@ candidates random_candidates(std::mt19937_64& draw) {
         plan_tensor t;
         t.elements = 32 * (1 + draw() % 5);
         t.signal = static_cast<double>(t.elements);
-        double error = 1.0 / static_cast<double>(1 + draw() % 50);
+        // Sums of different tensors are not equal: their order would be that of rounding.
+        double error = static_cast<double>(draw() >> 11) * 0x1p-53;
         for (std::uint32_t r = 0; r < 3; ++r) {
             if (r > 0 && draw() % 8 == 0) continue;  // not measured
             t.options.push_back(
@@ -124,6 +125,13 @@ candidates random_candidates(std::mt19937_64& draw) {
             error *= 1 + static_cast<double>(draw() % 8);  // ties too
         }
         from.tensors.push_back(std::move(t));
+        // Alone, or with the tensor before it.
+        if (i == 0 || draw() % 3 != 0) from.groups.emplace_back();
+        from.groups.back().tensors.push_back(i);
+        if (from.options_of(from.groups.back()).empty()) {
+            from.groups.back().tensors.pop_back();
+            from.groups.push_back({{}, {i}});
+        }
     }
     return from;
 }
@@ -132,16 +140,18 @@ candidates random_candidates(std::mt19937_64& draw) {
 template <typename Allowed, typename Before>
 std::optional<plan_totals> brute_force(const candidates& from, Allowed allowed, Before before) {
     std::optional<plan_totals> best;
-    std::vector<std::size_t> at(from.tensors.size(), 0);
+    std::vector<std::vector<plan_option>> options;  // by group
+    for (const plan_group& g : from.groups) options.push_back(from.options_of(g));
+    std::vector<std::size_t> at(options.size(), 0);
     while (true) {
         plan_totals t;
         for (std::size_t i = 0; i < at.size(); ++i) {
-            t.bits += from.tensors[i].options[at[i]].bits;
-            t.error += from.tensors[i].options[at[i]].error;
+            t.bits += options[i][at[i]].bits;
+            t.error += options[i][at[i]].error;
         }
         if (allowed(t) && (!best || before(t, *best))) best = t;
         std::size_t k = 0;
-        while (k < at.size() && ++at[k] == from.tensors[k].options.size()) at[k++] = 0;
+        while (k < at.size() && ++at[k] == options[k].size()) at[k++] = 0;
         if (k == at.size()) return best;
     }
 }
@@ -239,10 +249,10 @@ TEST_CASE("a plan that was not searched to the end says so") {
 
 TEST_CASE("goals out of reach name what can be reached") {
     const candidates from = gathered(two);
-    CHECK_THROWS_WITH(
-        make_plan(from, {4.0, {}}),
-        "--bits 4: the recipes to choose from take at least 4.25 bits per element (544 "
-        "bits for 128 elements)");
+    CHECK_THROWS_WITH(make_plan(from, {4.0, {}}),
+                      "--bits 4: the recipes to choose from take at least 4.25 bits per element "
+                      "(544 bits for 128 "
+                      "elements); most above the budget: 'a.weight' (4.25), 'b.weight' (4.25)");
     CHECK_THROWS_AS(make_plan(from, {-1.0, {}}), base::error);
     CHECK(make_plan(from, {1e300, {}}).totals.bits == 1056);
     CHECK(make_plan(from, {{}, -1e9}).totals.bits == 544);
@@ -251,6 +261,79 @@ TEST_CASE("goals out of reach name what can be reached") {
         make_plan(from, {{}, 60.0}),
         "--sqnr 60: the recipes to choose from reach at most 36.02 dB; give more recipes, "
         "or --keep to leave tensors as they are stored");
+}
+
+TEST_CASE("a budget that is too small names the tensors that exceed it most") {
+    // In bits beyond 9 an element: e 64 * 7, and d 32 * 7.
+    std::vector<measurement> all = two;
+    all.push_back({"c.weight", "mxfp8", 64, 8.25, "0.01"});
+    all.push_back({"d.weight", "mxfp8", 32, 16.0, "0.01"});
+    all.push_back({"e.weight", "mxfp8", 64, 16.0, "0.01"});
+    const candidates from = gathered(all);
+    CHECK_THROWS_WITH(make_plan(from, {9.0, {}}),
+                      "--bits 9: the recipes to choose from take at least 9.05556 bits per element "
+                      "(2608 bits for "
+                      "288 elements); most above the budget: 'e.weight' (16), 'd.weight' (16)");
+    CHECK_THROWS_WITH(
+        make_plan(from, {4.0, {}}),
+        "--bits 4: the recipes to choose from take at least 9.05556 bits per element (2608 bits "
+        "for "
+        "288 elements); most above the budget: 'e.weight' (16), 'd.weight' (16), 'c.weight' (8.25) "
+        "and 2 more");
+}
+
+TEST_CASE("parts of a fused matrix get one recipe") {
+    const std::vector<measurement> all = {
+        {"l.q_proj.weight", "mxfp8", 64, 8.25, "0.01"},
+        {"l.q_proj.weight", "mxfp4", 64, 4.25, "0.5"},
+        {"l.o_proj.weight", "mxfp8", 64, 8.25, "0.02"},
+        {"l.o_proj.weight", "mxfp4", 64, 4.25, "0.4"},
+        {"l.v_proj.weight", "mxfp8", 32, 8.25, "0.01"},
+        {"l.v_proj.weight", "mxfp4", 32, 4.25, "0.1"},
+    };
+    const candidates from = gathered(all);
+    REQUIRE(from.groups.size() == 2);
+    CHECK(from.groups[0].name == "l.{q,k,v}_proj.weight");
+    CHECK(from.groups[0].tensors == std::vector<std::size_t>{0, 2});
+    CHECK(from.groups[1].name == "l.o_proj.weight");
+    const std::vector<plan_option> joint = from.options_of(from.groups[0]);
+    REQUIRE(joint.size() == 2);
+    CHECK(joint[0].bits == 96 * 4 + 24);
+    CHECK(joint[0].error == Approx(64 * 0.25 + 32 * 0.01));
+    // 256 bits more: q alone fits and saves most, q and v need 384, and o saves 10.2144.
+    const double bits = (160 * 4.25 + 256) / 160;
+    CHECK(recipes_of(from, make_plan(from, {bits, {}})) ==
+          std::vector<std::string>{"mxfp4", "mxfp8", "mxfp4"});
+    candidate_request request;
+    request.separate = true;
+    const candidates apart = gathered(all, request);
+    CHECK(apart.groups.size() == 3);
+    CHECK(recipes_of(apart, make_plan(apart, {bits, {}})) ==
+          std::vector<std::string>{"mxfp8", "mxfp4", "mxfp4"});
+    // A further group connects fused matrices, and takes their names' place.
+    request.separate = false;
+    request.groups = {"role"};
+    const candidates one = gathered(all, request);
+    REQUIRE(one.groups.size() == 1);
+    CHECK(one.groups[0].tensors.size() == 3);
+    CHECK(one.groups[0].name.find("weight") != std::string::npos);
+    CHECK(one.groups[0].name != "l.{q,k,v}_proj.weight");
+}
+
+TEST_CASE("a fused matrix without a common recipe keeps its stored precision") {
+    const std::vector<measurement> all = {{"l.gate_proj.weight", "mxfp8", 64, 8.25, "0.01"},
+                                          {"l.up_proj.weight", "mxfp4", 64, 4.25, "0.1"}};
+    const candidates from = gathered(all);
+    REQUIRE(from.groups.size() == 1);
+    CHECK(recipes_of(from, make_plan(from, {16.0, {}})) ==
+          std::vector<std::string>{"stored", "stored"});
+    CHECK(from.tensors[0].reason == "no recipe is a choice for all of its group");
+    candidate_request request;
+    request.rules = {parse_gate_rule("rmse<1")};
+    CHECK_THROWS_WITH(gathered(all, request),
+                      "group 'l.{gate,up}_proj.weight': no recipe is a choice for all of its 2 "
+                      "tensors; give more recipes, --keep to leave tensors as they are stored, or "
+                      "--separate to plan fused matrices apart");
 }
 
 TEST_CASE("a tensor may be left as it is stored") {
@@ -309,7 +392,8 @@ TEST_CASE("what the policy rules out on a tensor is no choice there") {
     CHECK_THROWS_WITH(make_plan(from, {8.0, {}}),
                       "--bits 8: the recipes to choose from take at least 12.125 bits per element "
                       "(1552 bits for 128 elements, of them 1024 bits of tensors that the policy "
-                      "lets have no recipe)");
+                      "lets have no recipe); most above the budget: 'b.weight' (16), 'a.weight' "
+                      "(8.25)");
     // Without a goal the plan follows the policy's recommendation, which is the same here.
     request.recipes.clear();
     request.follow = true;
@@ -325,7 +409,8 @@ TEST_CASE("without --recipe a plan chooses among what the policy names") {
           std::vector<std::string>{"mxfp8", "mxfp8"});
     CHECK_THROWS_WITH(make_plan(from, {6.25, {}}),
                       "--bits 6.25: the recipes to choose from take at least 8.25 bits per element "
-                      "(1056 bits for 128 elements)");
+                      "(1056 bits for 128 elements); most above the budget: 'a.weight' (8.25), "
+                      "'b.weight' (8.25)");
     // Missing measurements are not replaced by others.
     const std::vector<measurement> four = {two[1], two[3]};
     CHECK_THROWS_WITH(gathered_by("", request, one_file(four)),
@@ -472,4 +557,130 @@ TEST_CASE("a plan is told in the words of other tools") {
     const auto left = std::get<report::list>(*report::find(m, "not_mapped"));
     REQUIRE(left.size() == 1);
     CHECK(report::text_of(std::get<report::record>(left[0]), "tensor") == "e.bias");
+}
+
+namespace {
+
+std::string refusal(const candidates& from, const plan& p, const char* tool) {
+    try {
+        return "exported: " + exported(from, p, tool).text;
+    } catch (const base::error& e) {
+        return e.what();
+    }
+}
+
+report::record part_of(const report::record& r, const char* name) {
+    return std::get<report::record>(*report::find(r, name));
+}
+
+}  // namespace
+
+TEST_CASE("a plan is told in the names of llama.cpp") {
+    candidate_request request;
+    request.separate = true;
+    const candidates from = gathered(
+        {{"model.layers.0.self_attn.q_proj.weight", "mxfp4:dialect=ggml", 128, 4.25, "0.1"},
+         {"model.layers.0.self_attn.k_proj.weight", "nvfp4:scale=single-level", 128, 4.5, "0.1"},
+         {"model.embed_tokens.weight", "mxfp4", 128, 4.25, "0.1", "", "norm"},
+         {"model.norm.weight", "mxfp4", 128, 4.25, "0.1", "", "norm"}},
+        request);
+    const plan p = make_plan(from, {16.0, {}});
+    CHECK(exported(from, p, "llama.cpp").text ==
+          "--tensor-type ^blk.0.attn_q.weight=mxfp4\n--tensor-type ^blk.0.attn_k.weight=nvfp4\n"
+          "--tensor-type ^token_embd.weight=bf16\n");
+    const report::record there = part_of(mapping_of(from, p), "llama_cpp");
+    CHECK(*report::find(there, "tensor_types") ==
+          report::value(report::record{{"blk.0.attn_q.weight", std::string("mxfp4")},
+                                       {"blk.0.attn_k.weight", std::string("nvfp4")},
+                                       {"token_embd.weight", std::string("bf16")}}));
+}
+
+TEST_CASE("llama.cpp refuses by name what it does not have") {
+    const std::string has = "; llama.cpp has mxfp4 (scale=floor), nvfp4 (scale=single-level)";
+    const auto of_one = [](const measurement& m) {
+        const candidates from = gathered({m});
+        return refusal(from, make_plan(from, {32.0, {}}), "llama.cpp");
+    };
+    const std::string q = "model.layers.0.self_attn.q_proj.weight";
+    CHECK(of_one({q, "mxfp8", 64, 8.25, "0.1"}) ==
+          "--export llama.cpp: '" + q + "' has mxfp8: it has no such format" + has);
+    CHECK(of_one({q, "mxfp4:scale=even", 64, 4.25, "0.1"}) ==
+          "--export llama.cpp: '" + q + "' has mxfp4:scale=even: it has no scale rule even" + has);
+    // Rows of 32.
+    CHECK(of_one({q, "nvfp4:scale=single-level", 64, 4.5, "0.1"}) ==
+          "--export llama.cpp: '" + q +
+              "' has nvfp4:scale=single-level: its rows of 32 are no multiple of 64" + has);
+    CHECK(of_one({"h.0.attn.weight", "mxfp4", 64, 4.25, "0.1"}) ==
+          "--export llama.cpp: 'h.0.attn.weight' has mxfp4: mx does not know its name there" + has);
+    // As stored, in FP8.
+    const candidates kept =
+        gathered({{"lm_head.weight", "mxfp4", 64, 4.25, "0.1", "", "norm", "F8_E4M3"},
+                  {q, "mxfp4", 64, 4.25, "0.1"}});
+    CHECK(refusal(kept, make_plan(kept, {32.0, {}}), "llama.cpp") ==
+          "--export llama.cpp: 'lm_head.weight' has stored: it has no type for F8_E4M3 as stored" +
+              has);
+    // Two experts of a stack.
+    candidate_request request;
+    request.separate = true;
+    const candidates experts =
+        gathered({{"model.layers.0.mlp.experts.0.up_proj.weight", "mxfp4", 128, 4.25, "0.1"},
+                  {"model.layers.0.mlp.experts.1.up_proj.weight", "nvfp4:scale=single-level", 128,
+                   4.5, "0.1"}},
+                 request);
+    CHECK(refusal(experts, make_plan(experts, {32.0, {}}), "llama.cpp") ==
+          "--export llama.cpp: 'model.layers.0.mlp.experts.0.up_proj.weight' has mxfp4: experts of "
+          "its stack have different types" +
+              has);
+}
+
+TEST_CASE("a plan is told in the words of ModelOpt") {
+    const candidates from = gathered({{"a.weight", "mxfp6:scale=rceil", 64, 6.25, "0.1"},
+                                      {"b.weight", "nvfp4:dialect=modelopt", 64, 4.5, "0.1"},
+                                      {"c.weight", "fp8_128x128", 64, 8.0, "0.1"},
+                                      {"d.weight", "mxfp4:scale=even", 64, 4.25, "0.1"}});
+    const plan p = make_plan(from, {16.0, {}});
+    const report::record config = part_of(part_of(mapping_of(from, p), "modelopt"), "config");
+    const auto pair = [](std::int64_t a, std::int64_t b) { return report::list{a, b}; };
+    const auto entry = [](const char* name, report::value bits, report::record blocks) {
+        return report::record{{"quantizer_name", std::string(name)},
+                              {"cfg", report::record{{"num_bits", std::move(bits)},
+                                                     {"block_sizes", std::move(blocks)}}}};
+    };
+    CHECK(*report::find(config, "quant_cfg") ==
+          report::value(
+              report::list{report::record{{"quantizer_name", std::string("*")}, {"enable", false}},
+                           entry("a.weight_quantizer", pair(2, 3),
+                                 {{"-1", std::int64_t{32}},
+                                  {"type", std::string("dynamic")},
+                                  {"scale_bits", pair(8, 0)}}),
+                           entry("b.weight_quantizer", pair(2, 1),
+                                 {{"-1", std::int64_t{16}},
+                                  {"type", std::string("dynamic")},
+                                  {"scale_bits", pair(4, 3)}}),
+                           entry("c.weight_quantizer", pair(4, 3),
+                                 {{"-1", std::int64_t{128}}, {"-2", std::int64_t{128}}})}));
+    CHECK(refusal(from, p, "modelopt")
+              .rfind("--export modelopt: 'd.weight' has mxfp4:scale=even: it "
+                     "has no scale rule even; modelopt has mxfp8 "
+                     "(scale=rceil), ",
+                     0) == 0);
+    CHECK(refusal(from, p, "torchao").rfind("--export torchao: 'c.weight' has fp8_128x128: ", 0) ==
+          0);
+    CHECK(
+        refusal(from, p, "compressed-tensors")
+            .rfind("--export compressed-tensors: 'a.weight' has mxfp6:scale=rceil: it has no 6-bit "
+                   "floats",
+                   0) == 0);
+}
+
+TEST_CASE("an export says where the tool computes other scales") {
+    const candidates from = gathered({{"a.weight", "mxfp8:scale=rceil", 64, 8.25, "0.1"},
+                                      {"b.weight", "mxfp4:scale=even", 64, 4.25, "0.1"}});
+    const plan p = make_plan(from, {16.0, {}});
+    const export_text e = exported(from, p, "compressed-tensors");
+    REQUIRE(e.remarks.size() == 1);
+    CHECK(e.remarks[0].rfind("--export compressed-tensors: mxfp8:scale=rceil: its scales are even",
+                             0) == 0);
+    CHECK(e.text.find("mixed-precision") != std::string::npos);
+    CHECK(exported(from, p, "torchao").remarks.empty());
 }
