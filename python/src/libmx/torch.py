@@ -110,16 +110,49 @@ def _beyond(x: torch.Tensor, r: str, name: str) -> torch.Tensor:
 
 class _FakeQuantize(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, r: str, name: str, ste: str) -> torch.Tensor:
-        if ste == "clip":
-            ctx.save_for_backward(_run(_beyond, x, r, name))
+    def forward(x: torch.Tensor, r: str, name: str, ste: str) -> torch.Tensor:
         return _run(_round_trip, x, r, name)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Tuple[Any, ...], output: torch.Tensor) -> None:
+        x, r, name, ste = inputs
+        if ste == "clip":
+            beyond = _run(_beyond, x, r, name)
+            ctx.save_for_backward(beyond)
+            if hasattr(ctx, "save_for_forward"):
+                ctx.save_for_forward(beyond)
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> Tuple[Any, ...]:
         for beyond in ctx.saved_tensors:
             dy = dy.masked_fill(beyond, 0)
         return dy, None, None, None
+
+
+class _Transformed(_FakeQuantize):
+    """What torch.func takes as well, and torch.compile does not."""
+
+    @staticmethod
+    def jvp(ctx: Any, dx: torch.Tensor, *_: Any) -> torch.Tensor:
+        for beyond in ctx.saved_tensors:
+            dx = dx.masked_fill(beyond, 0)
+        return dx.view_as(dx)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Tuple[Any, ...], x: torch.Tensor, *rest: Any) -> Tuple[torch.Tensor, int]:
+        """Each tensor by itself: it may have a tensor scale."""
+        return torch.stack([_Transformed.apply(one, *rest) for one in x.unbind(in_dims[0])]), 0
+
+
+if not hasattr(torch.autograd.Function, "setup_context"):  # before PyTorch 2.0
+    def _forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        y = _run(_round_trip, *inputs[:3])
+        _FakeQuantize.setup_context(ctx, inputs, y)
+        return y
+
+    setattr(_Transformed, "apply", type(
+        "_FakeQuantize", (torch.autograd.Function,),
+        {"forward": staticmethod(_forward), "backward": staticmethod(_FakeQuantize.backward)}).apply)
 
 
 def _require_numbers(*operands: Optional[torch.Tensor]) -> None:
@@ -147,7 +180,8 @@ def fake_quantize(x: torch.Tensor, recipe: RecipeLike, name: str = "",
     text = recipe if _compiling() and isinstance(recipe, str) else str(_recipe_of(recipe))
     if ste == "clip" and "transform=" in text:
         raise Error(f"ste='clip' with {text}: a rotated block does not clamp single elements")
-    y: torch.Tensor = _FakeQuantize.apply(x, text, name, ste)
+    function: Any = _FakeQuantize if _compiling() else _Transformed
+    y: torch.Tensor = function.apply(x, text, name, ste)
     return y
 
 
