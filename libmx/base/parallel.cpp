@@ -3,15 +3,19 @@
 
 #include <fmt/format.h>
 
-#ifndef MX_THREADS_STD
+#ifdef MX_THREADS_STD
+#include <pthread.h>
+#else
 #include <omp.h>
 #endif
 
 #include <algorithm>
 #include <cctype>
+#include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -32,6 +36,103 @@ void run_member(const std::function<void(int)>& body, int thread) {
     body(thread);
 }
 
+[[noreturn]] void refuse_threads(std::size_t started, int wanted, const std::string& why) {
+    throw error(
+        error_kind::unavailable,
+        fmt::format("the system grants {} of {} threads ({}); ask for fewer (--threads), or "
+                    "raise its limits (ulimit -u, ulimit -v)",
+                    started, wanted, why));
+}
+
+}  // namespace
+
+#ifdef MX_THREADS_STD
+
+namespace {
+
+struct team {
+    const std::function<void(int)>& body;
+    int next, end;  // members that no thread has begun
+    int running = 0;
+};
+
+// Threads that stay for later teams. Nothing waits for them when the program ends.
+class waiting_threads {
+  public:
+    void run(int threads, const std::function<void(int)>& body) {
+        team t{body, 1, threads};
+        {
+            const std::lock_guard lock(guard_);
+            grow_to(threads - 1);
+            teams_.push_back(&t);
+        }
+        begun_.notify_all();
+        run_member(body, 0);
+        std::unique_lock lock(guard_);
+        while (t.next < t.end) run_next(t, lock);  // teams in teams do not wait for one another
+        ended_.wait(lock, [&] { return t.running == 0; });
+    }
+
+  private:
+    void grow_to(int threads) {
+        try {
+            for (; threads_ < threads; ++threads_) std::thread([this] { serve(); }).detach();
+        } catch (const std::system_error& e) {
+            refuse_threads(static_cast<std::size_t>(threads_) + 1, threads + 1, e.code().message());
+        }
+    }
+    void serve() {
+        std::unique_lock lock(guard_);
+        for (;;) {
+            begun_.wait(lock, [&] { return !teams_.empty(); });
+            run_next(*teams_.front(), lock);
+        }
+    }
+    void run_next(team& t, std::unique_lock<std::mutex>& lock) {
+        const int member = t.next++;
+        if (t.next == t.end) std::erase(teams_, &t);
+        ++t.running;
+        lock.unlock();
+        run_member(t.body, member);
+        lock.lock();
+        if (--t.running == 0) ended_.notify_all();
+    }
+
+    std::mutex guard_;
+    std::condition_variable begun_, ended_;
+    std::vector<team*> teams_;
+    int threads_ = 0;
+};
+
+std::atomic<waiting_threads*> pool{nullptr};
+
+// A child made by fork has none of the threads, and perhaps a locked mutex: it makes others.
+[[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr); });
+
+}  // namespace
+
+int thread_count(int requested) {
+    if (requested > 0) return requested;
+    const char* const text = std::getenv("OMP_NUM_THREADS");
+    const long named = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+    if (named > 0 && named <= std::numeric_limits<int>::max()) return static_cast<int>(named);
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void run_team(int threads, const std::function<void(int)>& body) {
+    if (threads <= 1) return run_member(body, 0);
+    waiting_threads* known = pool.load();
+    if (known == nullptr) {
+        auto made = std::make_unique<waiting_threads>();
+        if (pool.compare_exchange_strong(known, made.get())) known = made.release();
+    }
+    known->run(threads, body);
+}
+
+#else
+
+namespace {
+
 // The system may grant fewer threads, and then OpenMP ends the program. Numbers of threads that
 // were not granted before are therefore tried first.
 void require_threads(int threads) {
@@ -51,34 +152,9 @@ void require_threads(int threads) {
     release.notify_all();
     const std::size_t started = tried.size() + 1;
     for (std::thread& t : tried) t.join();
-    if (!refused.empty()) {
-        throw error(error_kind::unavailable,
-                    fmt::format("the system grants {} of {} threads ({}); ask for fewer "
-                                "(--threads), or raise its limits (ulimit -u, ulimit -v)",
-                                started, threads, refused));
-    }
+    if (!refused.empty()) refuse_threads(started, threads, refused);
     had.store(threads);
 }
-
-}  // namespace
-
-#ifdef MX_THREADS_STD
-
-int thread_count(int requested) {
-    return requested > 0 ? requested
-                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-void run_team(int threads, const std::function<void(int)>& body) {
-    require_threads(threads);
-    std::vector<std::jthread> others;  // joined on the way out
-    for (int i = 1; i < threads; ++i) others.emplace_back(run_member, std::cref(body), i);
-    run_member(body, 0);
-}
-
-#else
-
-namespace {
 
 // OpenMP gives its threads the stack that the user names. On one that is too small they crash.
 void require_stack() {

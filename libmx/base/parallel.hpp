@@ -9,13 +9,14 @@
 
 namespace mx::base {
 
-/// Number of threads that `requested` means: itself, or as many as the machine offers if it is 0
-/// (OMP_NUM_THREADS counts if OpenMP makes the threads).
+/// Number of threads that `requested` means: itself, or if it is 0 OMP_NUM_THREADS, or as many as
+/// the machine offers.
 int thread_count(int requested);
 
-/// Calls body(0) to body(threads - 1), each on its own thread. The threads of loops start here:
-/// from OpenMP, or with the build option MX_THREADS=std from std::thread; these end before the call
-/// returns. Each has a floating_point_environment. `body` must not throw.
+/// Calls body(0) to body(threads - 1), each on its own thread unless others are late. The threads
+/// of loops are those of OpenMP, or with the build option MX_THREADS=std those of std::thread;
+/// either stay for later teams, and with std::thread a child made by fork makes its own. Each has a
+/// floating_point_environment. `body` must not throw.
 void run_team(int threads, const std::function<void(int thread)>& body);
 
 /// Calls body(index, thread) for every index in [0, count) on up to `threads` threads (0: as many

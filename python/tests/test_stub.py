@@ -19,6 +19,10 @@ class Error(ValueError):
     tensor: str | None
     offset: int | None
 
+class MissingFileError(Error, FileNotFoundError): ...
+
+class ForbiddenFileError(Error, PermissionError): ...
+
 """
 
 
@@ -31,7 +35,7 @@ def generated():
     # What nanobind cannot derive: the class of errors, which is Python's, and the contents of
     # containers.
     text = text.replace("from typing import Annotated\n", "from typing import Annotated, Any\n")
-    text = re.sub(r"\nfrom libmx import Error as Error\n\n\nthreads: str = .*\n",
+    text = re.sub(r"\nfrom libmx import \([^)]*\)\n\n\nthreads: str = .*\n",
                   "\nthreads: str\n" + ERROR, text)
     for bare, full in (("dict", "dict[str, Any]"), ("tuple", "tuple[Any, ...]"),
                        ("list", "list[Any]")):

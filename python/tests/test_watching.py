@@ -163,8 +163,82 @@ def test_what_is_not_measured_is_logged(caplog):
     mxt.watch(m, "mxfp8", layers="linear*")
     assert not caplog.records
     mxt.watch(m, "mxfp8")
-    assert [r.getMessage() for r in caplog.records] == [
-        "not measured, because they are no linear layers: layer.self_attn, layer.self_attn.out_proj, conv"]
+    (said,) = [r.getMessage() for r in caplog.records]
+    assert said.startswith("not measured: layer.self_attn, layer.self_attn.out_proj, conv: of attention")
+
+
+class Experts(nn.Module):
+    """Four stacked matrices as (E, K, N), and their transposes as (E, N, K)."""
+
+    def __init__(self, loop):
+        super().__init__()
+        self.loop = loop
+        self.up = nn.Parameter(torch.randn(4, 64, 32) / 8)
+        self.down = nn.Parameter(torch.randn(4, 64, 32) / 8)
+
+    def forward(self, x):
+        if self.loop:
+            x = torch.stack([x[e] @ self.up[e] for e in range(4)])
+            return torch.stack([nn.functional.linear(x[e], self.down[e]) for e in range(4)])
+        return torch.bmm(torch.bmm(x, self.up), self.down.transpose(-2, -1))
+
+
+@pytest.mark.parametrize("config", [mxt.LinearConfig(), mxt.LinearConfig("mxfp8")])
+@pytest.mark.parametrize("loop", [True, False])
+def test_products_of_experts(loop, config, tmp_path):
+    torch.manual_seed(0)
+    m = nn.ModuleDict({"experts": Experts(loop)})
+    x = torch.randn(4, 8, 64)
+    before = m["experts"](x)
+    mxt.convert_(m, config)
+    with mxt.watch(m, "mxfp4", every=1) as w, mxt.capture(m, tmp_path, [0]) as c:
+        y = m["experts"](x)
+        assert torch.equal(y, before) or config.fprop[0]
+        y.square().sum().backward()
+        list(w.scalars())
+        c.step()
+        expected = {
+            "experts.up": m["experts"]._parameters["up"].transpose(-2, -1),
+            "experts.up.input": x, "experts.down": m["experts"]._parameters["down"]}
+        found = {r["tensor"]: r for r in w.records}
+        assert set(found) == set(expected) | {"experts.up.output.grad", "experts.down.input",
+                                              "experts.down.output.grad"}
+        for name, tensor in expected.items():
+            s = libmx.statistics("mxfp4", name)
+            s.update(tensor)
+            figures = ("elements", "sqnr_db", "underflow_rate")
+            assert [found[name][f] for f in figures] == [s.record()[f] for f in figures]
+        assert found["experts.down.output.grad"]["elements"] == y.numel()
+        for other in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+            assert torch.equal(other["experts"](x), y) and not w.statistics
+    with libmx.open(tmp_path / "step-0.safetensors") as dump:
+        assert set(dump) == set(found)
+        assert np.array_equal(dump["experts.up"], expected["experts.up"].detach().numpy())
+    m["experts"](x)
+    assert not w.statistics
+
+
+def test_projections_of_attention():
+    torch.manual_seed(0)
+    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.)
+    mxt.convert_(m, mxt.LinearConfig())
+    x = torch.randn(2, 8, 64)
+    with mxt.watch(m, "mxfp8", every=1) as w:
+        m(x).square().sum().backward()
+        list(w.scalars())
+    elements = {r["tensor"]: r["elements"] for r in w.records if "attn" in r["tensor"]}
+    assert elements == {
+        "self_attn.in_proj_weight": 3 * 64 * 64, "self_attn.in_proj_weight.input": x.numel(),
+        "self_attn.in_proj_weight.output.grad": 3 * x.numel(), "self_attn.out_proj.weight": 64 * 64,
+        "self_attn.out_proj.input": x.numel(), "self_attn.out_proj.output.grad": x.numel()}
+    gradients = [p.grad.clone() for p in m.parameters()]
+    m.zero_grad()
+    if hasattr(torch, "compile"):
+        with mxt.watch(m, "mxfp8", every=1) as w:
+            torch.compile(m, backend="aot_eager")(x).square().sum().backward()
+            list(w.scalars())
+        assert {r["tensor"]: r["elements"] for r in w.records if "attn" in r["tensor"]} == elements
+        assert all(torch.equal(p.grad, g) for p, g in zip(m.parameters(), gradients))
 
 
 def test_a_failed_save_leaves_nothing(tmp_path, monkeypatch):

@@ -8,9 +8,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libmx/base/status.hpp"
@@ -29,15 +31,6 @@ std::size_t threads_of_process() {
     while (const dirent* entry = readdir(folder)) count += entry->d_name[0] != '.' ? 1u : 0u;
     closedir(folder);
     return count;
-}
-
-// The kernel lists a thread for a moment after it was joined.
-bool only_one_is_left() {
-    for (int round = 0; round < 60000; ++round) {
-        if (threads_of_process() == 1) return true;
-        usleep(1000);
-    }
-    return false;
 }
 #endif
 
@@ -136,21 +129,34 @@ TEST_CASE("an index that was taken ahead is the next of its thread, whatever els
 }
 
 #ifdef MX_THREADS_STD
-TEST_CASE("no thread outlives the call, and a child made by fork works on") {
+TEST_CASE("threads stay for the next call, teams in teams end, and a child made by fork works on") {
+    const auto sum_of_teams = [] {
+        std::atomic<int> sum{0};
+        parallel_for(10, 4, nullptr, [&](std::uint64_t, int) {
+            parallel_for(10, 4, nullptr, [&](std::uint64_t i, int) { sum += static_cast<int>(i); });
+        });
+        return sum.load();
+    };
     for (int round = 0; round < 20; ++round) {
-        parallel_for(100, 4, nullptr, [](std::uint64_t, int) {});
-        REQUIRE(only_one_is_left());
+        CHECK(sum_of_teams() == 450);
+        CHECK(threads_of_process() <= 7);  // 4 of this test; 7 of the first one
         const pid_t child = fork();
         REQUIRE(child >= 0);
-        if (child == 0) {
-            std::atomic<int> sum{0};
-            parallel_for(100, 4, nullptr,
-                         [&](std::uint64_t i, int) { sum += static_cast<int>(i); });
-            _exit(sum == 4950 ? 0 : 1);
-        }
+        if (child == 0) _exit(sum_of_teams() == 450 && threads_of_process() <= 4 ? 0 : 1);
         int status = -1;
         REQUIRE(waitpid(child, &status, 0) == child);
         CHECK(status == 0);
     }
+}
+
+TEST_CASE("OMP_NUM_THREADS is the number of threads if none is named") {
+    for (const auto& [text, count] : {std::pair("3", 3), std::pair("2,1", 2)}) {
+        setenv("OMP_NUM_THREADS", text, 1);
+        CHECK(mx::base::thread_count(0) == count);
+        CHECK(mx::base::thread_count(5) == 5);
+    }
+    setenv("OMP_NUM_THREADS", "none", 1);
+    CHECK(mx::base::thread_count(0) >= 1);
+    unsetenv("OMP_NUM_THREADS");
 }
 #endif

@@ -4,32 +4,53 @@
 Arrays are NumPy arrays (ml_dtypes types too), PyTorch tensors on the CPU, or anything with DLPack
 or the buffer protocol, with any strides. None is copied. Other objects raise an Error. Every result
 is the same bytes as that of the command `mx`, whatever the number of threads.
+
+>>> import numpy as np, libmx
+>>> x = np.linspace(-3, 3, 64, dtype=np.float32).reshape(2, 32)
+>>> codes, scales = libmx.quantize(x, "mxfp4:scale=even")
+>>> libmx.fake_quantize(x, "mxfp4:scale=even")[0, :4]
+array([-3., -3., -3., -3.], dtype=float32)
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union,
+                    overload)
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from . import _libmx
-from ._arrays import (as_view, bits_of, converted, is_torch, like, narrow_type, of_bits,
-                      require_memory)
-from ._documents import (Analysis, Document, Gate, Model, Texts, dumps_of, gate, name_of, open,
-                         reading_options, report, results_of, sha256_of, source_of, texts)
+from ._arrays import (Array, Like, WithoutLibrary, as_view, bits_of, converted, is_torch, like, narrow_type,
+                      of_bits, require_memory, set_num_threads, threads_of)
+from ._documents import (Analysis, Document, Gate, Model, Source, Texts, arrays_of, dumps_of, gate, name_of,
+                         open as open, page_of, reading_options, report, results_of, sha256_of, source_of, texts)
 
 Error = _libmx.Error
+MissingFileError = _libmx.MissingFileError
+ForbiddenFileError = _libmx.ForbiddenFileError
 __version__ = "0.1.0"
-__all__ = ["Analysis", "Blocks", "Document", "Error", "Gate", "Model", "Recipe", "Statistics",
-           "analyze", "cast", "cluster", "compare", "dequantize", "dialects", "diff", "evaluate",
-           "explain", "fake_quantize", "formats", "gate", "matmul", "open", "quantize", "recipe", "report",
-           "statistics"]
+# Without `open`, which Python has: `import *` leaves that.
+__all__ = ["Analysis", "Blocks", "Document", "Error", "ForbiddenFileError", "Gate", "MissingFileError",
+           "Model", "Recipe", "Statistics", "analyze", "cast", "cluster", "compare", "dequantize",
+           "dialects", "diff", "evaluate", "explain", "fake_quantize", "formats", "gate", "matmul",
+           "quantize", "recipe", "report", "set_num_threads", "statistics"]
+
+
+def __dir__() -> List[str]:
+    return sorted([*__all__, "open", "torch", "__doc__", "__version__"])
 
 
 class Recipe:
     """How values become codes and scales. `str()` gives the canonical spelling, by which recipes
-    are compared, hashed and pickled. Raises Error naming the part that is wrong."""
+    are compared, hashed and pickled. A notebook shows what libmx.explain() says of it.
+
+    Raises
+    ------
+    Error
+        Naming the part that is wrong.
+    """
 
     __slots__ = ("_core", "_text")
 
@@ -43,6 +64,9 @@ class Recipe:
     def __repr__(self) -> str:
         return f"libmx.recipe({self._text!r})"
 
+    def _repr_html_(self) -> str:
+        return explain(self)._repr_html_()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Recipe) and self._text == other._text
 
@@ -54,13 +78,53 @@ class Recipe:
 
 
 RecipeLike = Union[str, Recipe]
+Recipes = Union[RecipeLike, Iterable[RecipeLike]]
+RecipeValue = Union[str, int, bool, Tuple[int, int]]
 
 
-def recipe(r: RecipeLike) -> Recipe:
-    """Parses `PRESET[:key=value,...]`, such as "mxfp4:scale=even". Raises Error for what is none."""
-    if not isinstance(r, (str, Recipe)):
-        raise Error(f"a {type(r).__name__} is no recipe: a string such as 'mxfp4:scale=even' is expected")
-    return r if isinstance(r, Recipe) else Recipe(r)
+def recipe(recipe: RecipeLike, **keys: RecipeValue) -> Recipe:
+    """Parses `PRESET[:key=value,...]`.
+
+    Parameters
+    ----------
+    recipe
+        Such as "mxfp4:scale=even", or a Recipe.
+    **keys
+        Keys of the recipe, in place of those in the text: block=16 or block=(16, 16), axis=,
+        round=, scale=, dialect= and the others of `mx help recipes`.
+
+    Returns
+    -------
+    Recipe
+
+    Raises
+    ------
+    Error
+        For what is no recipe, naming the part that is wrong.
+
+    Examples
+    --------
+    >>> libmx.recipe("mxfp4", block=16, round="stochastic")
+    libmx.recipe('mxfp4:round=stochastic,block=1x16')
+    """
+    if not isinstance(recipe, (str, Recipe)):
+        raise Error(f"a {type(recipe).__name__} is no recipe: a string such as 'mxfp4:scale=even' is expected")
+    if keys:
+        preset, _, rest = str(recipe).partition(":")
+        parts = [part for part in rest.split(",") if part and part.partition("=")[0] not in keys]
+        recipe = f"{preset}:{','.join(parts + [f'{k}={_spelled(k, v)}' for k, v in keys.items()])}"
+    return recipe if isinstance(recipe, Recipe) else Recipe(recipe)
+
+
+_recipe_of = recipe
+
+
+def _spelled(key: str, value: RecipeValue) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))
+    return f"1x{value}" if key == "block" and isinstance(value, int) else str(value)
 
 
 class Blocks:
@@ -76,24 +140,42 @@ class Blocks:
 
     __slots__ = ("recipe", "shape", "codes", "scales", "offsets", "tensor_scale", "_elements")
 
-    def __init__(self, by: RecipeLike, shape: Sequence[int], codes: Any, scales: Any,
-                 offsets: Any = None, tensor_scale: Any = None) -> None:
-        self.recipe = recipe(by)
+    def __init__(self, recipe: RecipeLike, shape: Sequence[int], codes: Array, scales: Array,
+                 offsets: Optional[Array] = None,
+                 tensor_scale: Union[None, float, Array] = None) -> None:
+        self.recipe = _recipe_of(recipe)
         self.shape = tuple(int(n) for n in shape)
-        self.codes, self.scales = codes, scales
-        self.offsets, self.tensor_scale = offsets, tensor_scale
-        self._elements: Optional[np.ndarray[Any, Any]] = None
+        # Parts stay as they are given: dequantize() converts those of other libraries.
+        parts: Any = codes, scales, offsets, tensor_scale
+        self.codes: NDArray[Any] = parts[0]
+        self.scales: NDArray[Any] = parts[1]
+        self.offsets: Optional[NDArray[np.uint16]] = parts[2]
+        self.tensor_scale: Union[None, float, NDArray[np.float32]] = parts[3]
+        self._elements: Optional[NDArray[np.uint8]] = None
 
     @property
-    def elements(self) -> np.ndarray[Any, Any]:
+    def elements(self) -> NDArray[np.uint8]:
         if self._elements is None:
             count = int(np.prod(self.shape, dtype=np.int64))
             self._elements = _libmx.unpack(self.recipe._core.bits(), _flat(self.codes, np.uint8),
                                            count).reshape(self.shape)
         return self._elements
 
-    def __iter__(self) -> Iterator[Any]:
+    @property
+    def nbytes(self) -> int:
+        """The bytes of codes, scales and offsets."""
+        return sum(_array(part).nbytes for part in (self.codes, self.scales, self.offsets)
+                   if part is not None)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
         return iter((self.codes, self.scales))
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray[Any]:
+        return self.dequantize(dtype)
+
+    def _repr_html_(self) -> str:
+        return page_of({"recipe": self.recipe, "shape": self.shape, "scales": _array(self.scales).shape,
+                        "tensor scale": self.tensor_scale, "bytes": f"{self.nbytes:,}"})
 
     def __repr__(self) -> str:
         return f"<libmx.Blocks {self.shape} {self.recipe}>"
@@ -106,57 +188,162 @@ class Blocks:
         for name, value in zip(self.__slots__, state):
             setattr(self, name, value)
 
-    def dequantize(self, dtype: Any = None, threads: int = 0) -> Any:
-        """The values in float32, or rounded once to `dtype`, a type of NumPy or ml_dtypes: offset +
-        tensor_scale * scale * value, rotated back if the recipe rotates. Raises Error if the parts
-        do not fit the shape."""
+    def dequantize(self, dtype: Optional[DTypeLike] = None, threads: int = 0) -> NDArray[Any]:
+        """The values: offset + tensor_scale * scale * value, rotated back if the recipe rotates.
+
+        Parameters
+        ----------
+        dtype
+            A type of NumPy or ml_dtypes, to which they are rounded once; float32 by default.
+        threads
+            See set_num_threads().
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the shape `shape`.
+
+        Raises
+        ------
+        Error
+            If the parts do not fit the shape.
+        """
         packed = self.codes if self._elements is None else _libmx.pack(
             self.recipe._core.bits(), _flat(self._elements, np.uint8))
         scales = _array(self.scales)
         coded = scales.dtype == np.uint8
-        one = self.tensor_scale is None or np.ndim(self.tensor_scale) == 0
+        outer: Any = self.tensor_scale
+        one = outer is None or np.ndim(outer) == 0
         y = _libmx.dequantize(
             self.recipe._core, list(self.shape), _flat(packed, np.uint8),
             _flat(scales if coded else (), np.uint8), _flat(() if coded else scales, np.float32),
             _flat(() if self.offsets is None else self.offsets, np.uint16),
-            self.tensor_scale if one else None,
-            _flat(() if one else self.tensor_scale, np.float32), threads)
+            outer if one else None, _flat(() if one else outer, np.float32), threads_of(threads))
         return y if dtype is None else converted(y, dtype)
 
 
-def _array(x: Any) -> np.ndarray[Any, Any]:
+def _array(x: Any) -> NDArray[Any]:
     if is_torch(x):
         require_memory(x)
         x = x.detach().resolve_neg()
     return np.asarray(x)
 
 
-def _flat(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
+def _flat(x: Any, dtype: Any) -> NDArray[Any]:
     return np.ascontiguousarray(converted(_array(x), dtype)).reshape(-1)
 
 
-def quantize(x: Any, r: RecipeLike, name: str = "", threads: int = 0) -> Blocks:
-    """Codes and scales of an array under a recipe, of any shape that has the recipe's axis: the
-    bytes of `mx quantize --packed`. Stochastic rounding draws by `name` and index, as the command
-    does by the tensor's name. A block with NaN or Inf has the scale NaN. Raises Error for types
-    that are not real numbers, for arrays without the recipe's axis, and for recipes whose scales
-    differ inside a block."""
-    by = recipe(r)
+def quantize(x: Array, recipe: RecipeLike, name: str = "", threads: int = 0,
+             **keys: RecipeValue) -> Blocks:
+    """Codes and scales of an array under a recipe: the bytes of `mx quantize --packed`. A block with
+    NaN or Inf has the scale NaN.
+
+    Parameters
+    ----------
+    x
+        Of any shape that has the recipe's axis.
+    recipe, **keys
+        As of libmx.recipe().
+    name
+        Stochastic rounding draws by it and the index, as the command does by the tensor's name.
+    threads
+        See set_num_threads().
+
+    Returns
+    -------
+    Blocks
+        Unpacks into codes and scales.
+
+    Raises
+    ------
+    Error
+        For types that are not real numbers, for arrays without the recipe's axis, and for recipes
+        whose scales differ inside a block.
+
+    Examples
+    --------
+    >>> codes, scales = libmx.quantize(np.ones((2, 64), np.float32), "mxfp8")
+    >>> codes.shape, scales.shape, scales.dtype.name
+    ((128,), (2, 2), 'uint8')
+    """
+    by = _recipe_of(recipe, **keys)
     v = as_view(x, name)
-    return Blocks(by, v.shape, *_libmx.quantize(v, by._core, threads))
+    return Blocks(by, v.shape, *_libmx.quantize(v, by._core, threads_of(threads)))
 
 
-def dequantize(q: Blocks, dtype: Any = None, threads: int = 0) -> Any:
-    """The values of codes and scales; see Blocks.dequantize."""
+def dequantize(q: Blocks, dtype: Optional[DTypeLike] = None, threads: int = 0) -> NDArray[Any]:
+    """The values of codes and scales: q.dequantize().
+
+    Parameters
+    ----------
+    q
+        What quantize() returns.
+    dtype, threads
+        As of Blocks.dequantize().
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Raises
+    ------
+    Error
+        If the parts do not fit the shape.
+
+    Examples
+    --------
+    >>> libmx.dequantize(libmx.quantize(np.array([1, 1.05, 100], np.float32), "mxfp8"))
+    array([  1.,   1.,  96.], dtype=float32)
+    """
     return q.dequantize(dtype, threads)
 
 
-def fake_quantize(x: Any, r: RecipeLike, name: str = "", out: Any = None, threads: int = 0) -> Any:
-    """The values after quantizing and dequantizing, in x's shape, type and library; float32 for
-    integers. bfloat16 and float16 get the float32 result rounded once to nearest even. Accepts
-    every recipe; blocks with NaN or Inf become NaN. `out`, of x's shape and any type, gets the
-    result; it may be x. Raises Error as quantize does, and if `out` has another shape."""
-    by = recipe(r)
+@overload
+def fake_quantize(x: NDArray[Any], recipe: RecipeLike, name: str = "", *, threads: int = 0,
+                  **keys: RecipeValue) -> NDArray[Any]: ...
+@overload
+def fake_quantize(x: Like, recipe: RecipeLike, name: str = "", *, threads: int = 0,
+                  **keys: RecipeValue) -> Like: ...
+@overload
+def fake_quantize(x: WithoutLibrary, recipe: RecipeLike, name: str = "", *, threads: int = 0,
+                  **keys: RecipeValue) -> NDArray[Any]: ...
+@overload
+def fake_quantize(x: Array, recipe: RecipeLike, name: str = "", *, out: Like, threads: int = 0,
+                  **keys: RecipeValue) -> Like: ...
+def fake_quantize(x: Array, recipe: RecipeLike, name: str = "", out: Any = None, threads: int = 0,
+                  **keys: RecipeValue) -> Any:
+    """The values after quantizing and dequantizing. Accepts every recipe; blocks with NaN or Inf
+    become NaN. bfloat16 and float16 get the float32 result rounded once to nearest even.
+
+    Parameters
+    ----------
+    x
+        Of any shape that has the recipe's axis.
+    recipe, **keys
+        As of libmx.recipe().
+    name
+        Stochastic rounding draws by it and the index.
+    out
+        Of x's shape and any type: gets the result; it may be x.
+    threads
+        See set_num_threads().
+
+    Returns
+    -------
+    array
+        In x's shape, type and library; float32 for integers. `out` if given.
+
+    Raises
+    ------
+    Error
+        As quantize does, and if `out` has another shape.
+
+    Examples
+    --------
+    >>> libmx.fake_quantize(np.array([1, 1.3, 5], np.float32), "mxfp4")
+    array([1. , 1.5, 4. ], dtype=float32)
+    """
+    by = _recipe_of(recipe, **keys)
     v = as_view(x, name)
     if is_torch(out):
         require_memory(out)
@@ -164,44 +351,100 @@ def fake_quantize(x: Any, r: RecipeLike, name: str = "", out: Any = None, thread
         raise Error(f"out has the shape {tuple(out.shape)}; {v.shape} is expected")
     target = bits_of(out, x)
     if target is not None:
-        _libmx.fake_quantize_into(v, by._core, target, narrow_type(out), threads)
+        _libmx.fake_quantize_into(v, by._core, target, narrow_type(out), threads_of(threads))
         return out
     to = x if out is None else out
     kind = narrow_type(to)
-    y = like(to, of_bits(_libmx.fake_quantize(v, by._core, kind, threads), kind))
+    values = _libmx.fake_quantize(v, by._core, kind, threads_of(threads))
+    y = like(to, of_bits(values, kind))
     if out is None:
         return y
     out[...] = y
     return out
 
 
-def cast(x: Any, element: str, round: str = "rtne", saturate: bool = True, seed: int = 0,
-         name: str = "", threads: int = 0) -> Any:
-    """Values cast to an element or scale format ("e4m3", "e2m1", "ue4m3", ...) without a scale, as
-    float32 in x's shape. round: a row of `mx explain rules`; stochastic rounding draws by seed, name and
-    index. saturate=False: NaN or Inf beyond the largest value, if the format has them. Raises Error
-    for unknown names."""
-    return _libmx.cast(as_view(x, name), element, round, saturate, seed, threads)
+def cast(x: Array, element: str, round: str = "rtne", saturate: bool = True, seed: int = 0,
+         name: str = "", threads: int = 0) -> NDArray[np.float32]:
+    """Values cast to an element or scale format without a scale.
+
+    Parameters
+    ----------
+    x
+        Of any shape.
+    element
+        "e4m3", "e2m1", "ue4m3", ...: a name of formats().
+    round
+        A row of `mx explain rules`; stochastic rounding draws by seed, name and index.
+    saturate
+        Beyond the largest value its value; if False NaN or Inf, if the format has them.
+    seed, name
+        Of stochastic rounding.
+    threads
+        See set_num_threads().
+
+    Returns
+    -------
+    numpy.ndarray
+        float32, in x's shape.
+
+    Raises
+    ------
+    Error
+        For unknown names, and arrays as quantize.
+
+    Examples
+    --------
+    >>> libmx.cast(np.array([1.1, 500], np.float32), "e4m3")
+    array([  1.125, 448.   ], dtype=float32)
+    """
+    return _libmx.cast(as_view(x, name), element, round, saturate, seed, threads_of(threads))
 
 
-def matmul(a: Any, b: Any, r: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
-           accumulate: str = "exact", threads: int = 0) -> Any:
-    """a @ b as a matrix unit computes it, in float32: a (M, K) and b (K, N), both quantized along
-    K, by one recipe or by one each, summed under the model `accumulate` ("exact", "sm100.mxf8f6f4",
-    ...; `mx explain accumulators` lists them): the bytes of `mx gemm -m`. Random roundings draw by the
-    names "a" and "b". Blocks of several rows (block=16x16, 32x1) lie over a and over the transpose
-    of b. Raises Error for other shapes, for recipes with axis=, and for operands that the model
-    does not support."""
-    ra, rb = r if isinstance(r, tuple) else (r, r)
-    ra, rb = recipe(ra), recipe(rb)
+def matmul(a: Array, b: Array, recipe: Union[RecipeLike, Tuple[RecipeLike, RecipeLike]],
+           accumulate: str = "exact", threads: int = 0) -> NDArray[np.float32]:
+    """a @ b as a matrix unit computes it: the bytes of `mx gemm -m`. Both are quantized along K.
+    Random roundings draw by the names "a" and "b". Blocks of several rows (block=16x16, 32x1) lie
+    over a and over the transpose of b.
+
+    Parameters
+    ----------
+    a, b
+        (M, K) and (K, N).
+    recipe
+        One for both, or one each.
+    accumulate
+        The model of sums: "exact", "sm100.mxf8f6f4", ...; `mx explain accumulators` lists them.
+    threads
+        See set_num_threads().
+
+    Returns
+    -------
+    numpy.ndarray
+        (M, N), float32.
+
+    Raises
+    ------
+    Error
+        For other shapes, for recipes with axis=, and for operands that the model does not support.
+
+    Examples
+    --------
+    >>> x = np.eye(3, 32, dtype=np.float32)
+    >>> libmx.matmul(x, x.T, ("mxfp8", "mxfp4"))
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    ra, rb = recipe if isinstance(recipe, tuple) else (recipe, recipe)
+    ra, rb = _recipe_of(ra), _recipe_of(rb)
     for x in (a, b):
         if is_torch(x):
             require_memory(x)
     if len(getattr(b, "shape", ())) != 2 or len(getattr(a, "shape", ())) != 2:
         raise Error("matmul: both operands have to have two axes")
-    columns = b.values().T if isinstance(b, _libmx.View) else b.T
+    columns = b.values().T if isinstance(b, _libmx.View) else b.T  # type: ignore[union-attr]
     return _libmx.multiply(as_view(a, "a"), ra._core, as_view(columns, "b"), rb._core, accumulate,
-                           threads)
+                           threads_of(threads))
 
 
 class Statistics:
@@ -210,22 +453,23 @@ class Statistics:
 
     __slots__ = ("recipe", "name", "_core")
 
-    def __init__(self, r: RecipeLike, name: str = "") -> None:
-        self.recipe, self.name = recipe(r), name
+    def __init__(self, recipe: RecipeLike, name: str = "") -> None:
+        self.recipe, self.name = _recipe_of(recipe), name
         self._core = _libmx.Statistics(self.recipe._core, name)
 
-    def update(self, x: Any, threads: int = 0) -> None:
+    def update(self, x: Array, threads: int = 0) -> None:
         """Adds an array. Blocks do not span arrays, and each array has its own tensor scale, if the
         recipe has one. Raises Error as quantize does, without adding anything."""
-        self._core.update(as_view(x, self.name), threads)
+        self._core.update(as_view(x, self.name), threads_of(threads))
 
     @staticmethod
-    def update_all(each: Iterable["Statistics"], x: Any, threads: int = 0) -> None:
+    def update_all(each: Iterable["Statistics"], x: Array, threads: int = 0) -> None:
         """Adds an array to each of several statistics of one tensor, under different recipes, in one
         pass over the array. Raises Error as update does, without adding anything to any of them."""
         every = list(each)
         if every:
-            _libmx.Statistics.update_all([s._core for s in every], as_view(x, every[0].name), threads)
+            _libmx.Statistics.update_all([s._core for s in every], as_view(x, every[0].name),
+                                         threads_of(threads))
 
     def merge(self, other: "Statistics") -> None:
         """Adds the statistics of another one. Raises Error if the recipes differ."""
@@ -237,7 +481,13 @@ class Statistics:
         record: Dict[str, Any] = self._core.record()
         return record
 
-    def to_sum_max(self) -> Tuple[Any, Any]:
+    def __repr__(self) -> str:
+        return f"<libmx.Statistics of {self.name or 'no name'} under {self.recipe}>"
+
+    def _repr_html_(self) -> str:
+        return page_of(self.record())
+
+    def to_sum_max(self) -> Tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Two arrays of float64 for processes to reduce: the first by SUM, the second by MAX, both
         in float64. from_sum_max of the result equals that of merge, bit for bit, for up to 2**20
         processes and 2**53 elements. The reduction is exact in any order, because the sums are
@@ -245,9 +495,10 @@ class Statistics:
         return self._core.sums(), self._core.maxima()
 
     @classmethod
-    def from_sum_max(cls, r: RecipeLike, sums: Any, maxima: Any, name: str = "") -> "Statistics":
+    def from_sum_max(cls, recipe: RecipeLike, sums: Array, maxima: Array,
+                     name: str = "") -> "Statistics":
         """The inverse of to_sum_max. Raises Error for arrays that to_sum_max does not give."""
-        s = cls(r, name)
+        s = cls(recipe, name)
         s._core = _libmx.Statistics.with_numbers(s.recipe._core, name, _flat(sums, np.float64),
                                                  _flat(maxima, np.float64))
         return s
@@ -262,9 +513,34 @@ class Statistics:
         self._core.shape = shape
 
 
-def statistics(r: RecipeLike, name: str = "") -> Statistics:
-    """Statistics of no array yet. Results call the tensor `name`; random roundings draw by it."""
-    return Statistics(r, name)
+def statistics(recipe: RecipeLike, name: str = "") -> Statistics:
+    """Statistics of no array yet.
+
+    Parameters
+    ----------
+    recipe
+        A string or a Recipe.
+    name
+        What results call the tensor; random roundings draw by it.
+
+    Returns
+    -------
+    Statistics
+
+    Raises
+    ------
+    Error
+        For what is no recipe.
+
+    Examples
+    --------
+    >>> s = libmx.statistics("mxfp8", "w")
+    >>> for part in np.split(np.ones((4, 64), np.float32), 2):
+    ...     s.update(part)
+    >>> s.record()["elements"], s.record()["exact"]
+    (256, True)
+    """
+    return Statistics(recipe, name)
 
 
 def _measuring(recipes: Any, tensors: Texts, roles: Texts, role_patterns: Texts, norm_bias: float,
@@ -288,7 +564,7 @@ def _parts(command: str, source: Any, options: Dict[str, Any], shard: Any,
         return options
     if shard and merged:
         raise Error(f"{command}: shard makes a part and parts merges all; give one of them")
-    if isinstance(source, (Mapping, Model)):
+    if isinstance(arrays_of(source), (Mapping, Model)):
         raise Error(f"{command}: parts are of files: give a path as the source")
     given: List[Tuple[str, Optional[str]]] = []
     for key, value in options.items():
@@ -319,7 +595,7 @@ def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> D
     return options
 
 
-def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts = (),
+def analyze(source: Source, recipes: Recipes = (), *, tensors: Texts = (), roles: Texts = (),
             role_patterns: Texts = (), norm_bias: float = 0.0, histograms: bool = False,
             decompose: bool = False, regret: bool = False, groups: Texts = (), page: bool = False,
             policy: str = "", target: str = "", eval: str = "", sha256: bool = False,
@@ -327,20 +603,51 @@ def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
     """Every metric of every tensor under every recipe, with one read: `mx analyze`, whose JSON
     save() writes byte for byte.
 
-    source: a path, directory or pattern, several of them, an opened Model, or a mapping from names
-    to arrays, none of which is copied. recipes: one or several; by default those of the policy.
-    tensors, roles: patterns of names, and roles, of the tensors to measure (--tensor, --role).
-    histograms, decompose, regret, role_patterns, norm_bias, sha256: as the command's options. page:
-    also measure what the page shows. groups: as --group. policy, target, eval: the basis of the
-    verdict. shard: "3/7" or (3, 7) measures a part, which save() writes; parts: the files of all parts,
-    made by calls that differ in shard and threads only, for the result of one call; `mx merge` does
-    the same. Other keyword arguments are those of open(). Raises Error, also if there is nothing to
-    measure."""
+    Parameters
+    ----------
+    source
+        A path, directory or pattern, several of them, or an opened Model; or arrays, none of which
+        is copied: one, a list of them (named 0, 1, ...), a mapping by name such as a state_dict(),
+        a torch.nn.Module, or pairs of names and arrays.
+    recipes
+        One or several; by default those of the policy.
+    tensors, roles
+        Patterns of names, and roles, of the tensors to measure (--tensor, --role).
+    histograms, decompose, regret, role_patterns, norm_bias, sha256, groups
+        As the command's options (--group).
+    page
+        Also measure what the page shows.
+    policy, target, eval
+        The basis of the verdict.
+    shard, parts
+        "3/7" or (3, 7) measures a part, which save() writes. parts: the files of all parts, made by
+        calls that differ in shard and threads only, for the result of one call; `mx merge` does the
+        same.
+    threads
+        See set_num_threads().
+    **reading
+        As of open().
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    Error
+        Also if there is nothing to measure.
+
+    Examples
+    --------
+    >>> a = libmx.analyze(np.ones((4, 64), np.float32), ["mxfp8", "mxfp4"])
+    >>> [(r["tensor"], r["recipe"], r["exact"]) for r in a]
+    [('0', 'mxfp8', True), ('0', 'mxfp4', True)]
+    """
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page),
                "histograms": histograms, "decompose": decompose, "regret": regret}
     options = _parts("analyze", source, options, shard, parts)
-    return Analysis(*_libmx.analyze(source_of(source), options, threads))
+    return Analysis(*_libmx.analyze(source_of(source), options, threads_of(threads)))
 
 
 def evaluate(model: Any, tokens: Any = (), recipes: Any = (), *, weights: Any = (),
@@ -348,18 +655,54 @@ def evaluate(model: Any, tokens: Any = (), recipes: Any = (), *, weights: Any = 
              accumulate: str = "", sample: int = 0, seed: int = 1, context: int = 0, stride: int = 0,
              heads: int = 0, precision: str = "float32", each: str = "", pairs: int = 0,
              layers: bool = False, per_token: bool = False, threads: int = 0) -> Document:
-    """What recipes do to a language model: `mx eval`. records has cross_entropy, perplexity,
-    kld_mean and more for each recipe.
+    """What recipes do to a language model: `mx eval`.
 
-    model: a folder with config.json and safetensors, an index, or a GGUF file. tokens: ids in any
-    sequence or array of one axis; or sample: so many are drawn from the model itself, by seed.
-    recipes: for weights and inputs of linear layers, or settings ("weights=mxfp4
-    activations=mxfp8"); weights, activations: for one of them; kv: cached keys and values;
-    attention: operands of its products; at: settings of some layers ("*.down_proj:x=mxfp8").
-    accumulate: a model of sums. context, stride: tokens of a window, and from one to the next.
-    heads: of a model of llama2.c. each: layer, block, kind or tensor, quantized alone and left
-    alone; pairs: pairs of these. layers: errors of the outputs of layers. per_token: every token's
-    figures. Raises Error."""
+    Parameters
+    ----------
+    model
+        A folder with config.json and safetensors, an index, or a GGUF file.
+    tokens, sample, seed
+        Ids in any sequence or array of one axis; or `sample`: so many are drawn from the model
+        itself, by seed.
+    recipes
+        For weights and inputs of linear layers, or settings ("weights=mxfp4 activations=mxfp8").
+    weights, activations, kv, attention
+        Recipes for one of them: kv are cached keys and values, attention the operands of its products.
+    at
+        Settings of some layers ("*.down_proj:x=mxfp8").
+    accumulate
+        A model of sums.
+    context, stride
+        Tokens of a window, and from one to the next.
+    heads
+        Of a model of llama2.c.
+    precision
+        "float32" or "float64".
+    each, pairs
+        layer, block, kind or tensor, quantized alone and left alone; pairs: pairs of these.
+    layers, per_token
+        Errors of the outputs of layers; every token's figures.
+    threads
+        See set_num_threads().
+
+    Returns
+    -------
+    Document
+        Its records have cross_entropy, perplexity, kld_mean and more for each recipe.
+
+    Raises
+    ------
+    Error
+        MissingFileError if there is no such model.
+
+    Examples
+    --------
+    >>> try:
+    ...     libmx.evaluate("llama", sample=2000, recipes=["mxfp8", "mxfp4"])
+    ... except FileNotFoundError as e:
+    ...     print(e)
+    llama: cannot open: No such file or directory
+    """
     if is_torch(tokens):
         require_memory(tokens)
     ids = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
@@ -369,21 +712,53 @@ def evaluate(model: Any, tokens: Any = (), recipes: Any = (), *, weights: Any = 
                "sample": sample, "seed": seed, "context": context, "stride": stride, "heads": heads,
                "precision": precision, "each": each, "pairs": pairs, "layers": layers,
                "per_token": per_token}
-    return Document(*_libmx.evaluate(os.fspath(model), options, threads))
+    return Document(*_libmx.evaluate(os.fspath(model), options, threads_of(threads)))
 
 
-def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]] = None,
+def compare(source: Source, recipes: Recipes = (), *, axes: Optional[Mapping[str, Any]] = None,
             baseline: Any = "", seeds: int = 5, phase_sweep: bool = False,
             regret: Optional[bool] = None, tensors: Texts = (), roles: Texts = (),
             role_patterns: Texts = (), norm_bias: float = 0.0, groups: Texts = (),
             page: bool = False, policy: str = "", target: str = "", eval: str = "",
             sha256: bool = False, shard: Any = "", parts: Texts = (), threads: int = 0,
             **reading: Any) -> Analysis:
-    """Ranks every combination of axes of recipes: `mx compare`. axes: from keys of recipes
-    ("element", "scale_format", "dialect", "transform", "transform_size", "offset", "axis", "block",
-    "round", "scale") to the values to try; recipes: the recipes to apply them to. regret: whether
-    to measure it, like --regret and --no-regret; None: if that is cheap. The other arguments are
-    those of analyze and of the command."""
+    """Ranks every combination of axes of recipes: `mx compare`.
+
+    Parameters
+    ----------
+    source
+        As of analyze().
+    recipes, axes
+        axes: from keys of recipes ("element", "scale_format", "dialect", "transform",
+        "transform_size", "offset", "axis", "block", "round", "scale") to the values to try;
+        recipes: those to apply them to.
+    baseline, seeds, phase_sweep
+        As the command's options (--draws).
+    regret
+        Whether to measure it, like --regret and --no-regret; None: if that is cheap.
+    tensors, roles, role_patterns, norm_bias, groups, page, policy, target, eval, sha256, shard, parts
+        As of analyze().
+    threads
+        See set_num_threads().
+    **reading
+        As of open().
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    Error
+        For unknown axes, and as analyze().
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 256, dtype=np.float32)
+    >>> c = libmx.compare(x, "mxfp4", axes={"scale": ["floor", "even"]})
+    >>> [r["recipe"] for r in c]
+    ['mxfp4', 'mxfp4:scale=even']
+    """
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page), "baseline": str(baseline),
                "seeds": seeds, "phase_sweep": phase_sweep}
@@ -394,36 +769,94 @@ def compare(source: Any, recipes: Any = (), *, axes: Optional[Mapping[str, Any]]
             raise Error(f"compare: unknown axis {key!r}; there are {', '.join(_sweep_keys)}")
         options[key + "_axis"] = texts(values)
     options = _parts("compare", source, options, shard, parts)
-    return Analysis(*_libmx.compare(source_of(source), options, threads))
+    return Analysis(*_libmx.compare(source_of(source), options, threads_of(threads)))
 
 
 _sweep_keys = ("element", "scale_format", "dialect", "transform", "transform_size", "offset",
                "axis", "block", "round", "scale")
 
 
-def cluster(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts = (),
+def cluster(source: Source, recipes: Recipes = (), *, tensors: Texts = (), roles: Texts = (),
             role_patterns: Texts = (), norm_bias: float = 0.0, groups: Texts = (),
             page: bool = False, policy: str = "", target: str = "", eval: str = "",
             sha256: bool = False, shard: Any = "", parts: Texts = (), threads: int = 0,
             **reading: Any) -> Analysis:
     """Finds blocks that lose all information, gives the reason, and measures remedies: `mx
-    cluster`, with the arguments of analyze. content["findings"] lists them."""
+    cluster`.
+
+    Parameters
+    ----------
+    source, recipes
+        As of analyze().
+    tensors, roles, role_patterns, norm_bias, groups, page, policy, target, eval, sha256, shard, parts
+        As of analyze().
+    threads
+        See set_num_threads().
+    **reading
+        As of open().
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    Error
+        As analyze().
+
+    Examples
+    --------
+    >>> gains = np.full(256, 0.96, np.float32)
+    >>> k = libmx.cluster({"norm.weight": gains}, "mxfp8")
+    >>> [(f["tensor"], f["recipe"]) for f in k.content["findings"]]
+    [('norm.weight', 'mxfp8')]
+    """
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page)}
     options = _parts("cluster", source, options, shard, parts)
-    return Analysis(*_libmx.cluster(source_of(source), options, threads))
+    return Analysis(*_libmx.cluster(source_of(source), options, threads_of(threads)))
 
 
-def diff(dumps: Sequence[Any], recipes: Any = (), *, labels: Texts = (), as_given: bool = False,
+def diff(dumps: Sequence[Source], recipes: Recipes = (), *, labels: Texts = (), as_given: bool = False,
          tensors: Texts = (), roles: Texts = (), role_patterns: Texts = (), norm_bias: float = 0.0,
          groups: Texts = (), transposed_first: Texts = (), transposed_second: Texts = (),
          threads: int = 0, **reading: Any) -> Analysis:
-    """Compares dumps of one model, each with the next: `mx diff`. dumps: paths, opened Models or
-    mappings from names to arrays; the latter two are named by their index (0, 1, ...) and keep the
-    given order. transposed_first, transposed_second: patterns of tensors whose last two axes are
-    swapped in the first, or the second, of two dumps. Two results (Analysis, or paths of results
-    files) are compared by tensor and recipe instead. The other arguments are those of analyze and
-    of the command."""
+    """Compares dumps of one model, each with the next: `mx diff`; or two results by tensor and recipe.
+
+    Parameters
+    ----------
+    dumps
+        Paths, opened Models or arrays as analyze() takes them; the latter two are named by their
+        index (0, 1, ...) and keep the given order. Or two results: Analysis, or paths of files.
+    recipes
+        One or several; none compares values alone.
+    labels, as_given
+        As the command's options.
+    transposed_first, transposed_second
+        Patterns of tensors whose last two axes are swapped in the first, or the second, of two dumps.
+    tensors, roles, role_patterns, norm_bias, groups
+        As of analyze().
+    threads
+        See set_num_threads().
+    **reading
+        As of open().
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    Error
+        As analyze(), and for results beside dumps.
+
+    Examples
+    --------
+    >>> x = np.ones((4, 64), np.float32)
+    >>> d = libmx.diff([{"w": x}, {"w": 2 * x}], "mxfp8")
+    >>> d[0]["tensor"]
+    'w'
+    """
     options = _measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading)
     options.update(labels=texts(labels), as_given=as_given, transposed_first=texts(transposed_first),
                    transposed_second=texts(transposed_second))
@@ -431,7 +864,7 @@ def diff(dumps: Sequence[Any], recipes: Any = (), *, labels: Texts = (), as_give
     if results is not None:
         return Analysis(*_libmx.changes(results, options))
     names = [name_of(d, at) for at, d in enumerate(dumps)]
-    return Analysis(*_libmx.diff(names, dumps_of(dumps), options, threads))
+    return Analysis(*_libmx.diff(names, dumps_of(dumps), options, threads_of(threads)))
 
 
 def _by_name(texts_of: Tuple[bytes, str]) -> Dict[str, Dict[str, Any]]:
@@ -439,19 +872,63 @@ def _by_name(texts_of: Tuple[bytes, str]) -> Dict[str, Dict[str, Any]]:
 
 
 def formats() -> Dict[str, Dict[str, Any]]:
-    """Element, scale and block formats by name, with their exact limits: the records of
-    `mx explain formats`."""
+    """Element, scale and block formats, with their exact limits: `mx explain formats`.
+
+    Returns
+    -------
+    dict
+        Records by name.
+
+    Examples
+    --------
+    >>> libmx.formats()["e4m3"]["max"]
+    448.0
+    """
     return _by_name(_libmx.formats())
 
 
 def dialects() -> Dict[str, Dict[str, Any]]:
-    """The implementations that a recipe can reproduce exactly (dialect=NAME), by name: the records
-    of `mx explain dialects`."""
+    """The implementations that a recipe can reproduce exactly (dialect=NAME): `mx explain
+    dialects`.
+
+    Returns
+    -------
+    dict
+        Records by name.
+
+    Examples
+    --------
+    >>> "torchao" in libmx.dialects()
+    True
+    """
     return _by_name(_libmx.dialects([]))
 
 
 def explain(what: Any, *which: Any, target: str = "") -> Document:
     """Says what a recipe does, what the codes of a format mean, or with "policy" by which rules
-    recipes are recommended: `mx explain`. which: codes of the format, or the name of a policy.
-    Raises Error for unknown names."""
+    recipes are recommended: `mx explain`.
+
+    Parameters
+    ----------
+    what
+        A recipe, a name of formats(), or "policy".
+    *which
+        Codes of the format, or the name of a policy.
+    target
+        As --target.
+
+    Returns
+    -------
+    Document
+
+    Raises
+    ------
+    Error
+        For unknown names.
+
+    Examples
+    --------
+    >>> libmx.explain("e2m1", "0x7")[0]["value"]
+    6.0
+    """
     return Document(*_libmx.explain(str(what), texts(which), target))

@@ -3,12 +3,27 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Tuple, TypeVar, Union
 
 import numpy as np
 
 from . import _libmx
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class DLPack(Protocol):
+    """An array of NumPy, PyTorch, JAX and others."""
+
+    def __dlpack__(self) -> Any: ...
+
+
+WithoutLibrary = Union["Buffer", _libmx.View]
+Array = Union[DLPack, WithoutLibrary]
+Like = TypeVar("Like", bound=DLPack)
 
 # Names of types in NumPy, ml_dtypes and PyTorch, by their names in files.
 _names = {
@@ -27,6 +42,48 @@ def _fail(message: str) -> NoReturn:
 
 def _torch() -> Any:
     return sys.modules.get("torch")
+
+
+_set_threads = 0
+
+
+def set_num_threads(threads: int) -> None:
+    """Sets how many threads a call uses that does not say `threads=`. Calls of few elements use the
+    caller's thread only. Results do not depend on it.
+
+    Parameters
+    ----------
+    threads
+        0 as before any call of this: torch.get_num_threads() where torch is imported, otherwise
+        OMP_NUM_THREADS, otherwise those of the machine.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    Error
+        For a number below 0 or above 32767.
+
+    Examples
+    --------
+    >>> libmx.set_num_threads(0)
+    """
+    global _set_threads
+    _set_threads = _counted(threads)
+
+
+def _counted(threads: int) -> int:
+    if not 0 <= threads < 2 ** 15:
+        _fail(f"threads={threads}: a number up to 32767 is expected, or 0")
+    return threads
+
+
+def threads_of(threads: int) -> int:
+    """The number of threads for the compiled part, 0 if the environment decides."""
+    return _counted(threads) or _set_threads or int(
+        getattr(_torch(), "get_num_threads", int)())
 
 
 def is_torch(x: Any) -> bool:
@@ -62,24 +119,30 @@ def _without_memory(x: Any) -> str:
             "of it")
 
 
-def require_memory(x: Any) -> None:
-    """Raises Error unless a tensor of PyTorch is numbers in memory of its own, on any device."""
-    torch = _torch()
-    if getattr(x, "is_nested", False):
+def require_numbers(x: Any) -> None:
+    """Raises Error unless a tensor of PyTorch is real numbers, one for each element."""
+    if x.is_nested:
         _fail("the tensor is nested: x.unbind() gives its parts")
-    if x.layout != torch.strided:
+    if x.layout != _torch().strided:
         _fail(f"the tensor is {x.layout}: x.to_dense() makes it strided")
     if x.dtype.is_complex:
         _fail(f"{x.dtype} is no type of real numbers: torch.view_as_real(x.resolve_conj()) gives its "
               "parts")
     if x.is_quantized:
         _fail(f"{x.dtype} has scales of its own: x.dequantize() gives its values, x.int_repr() its codes")
+
+
+def require_memory(x: Any) -> None:
+    """Raises Error unless a tensor of PyTorch is numbers in memory of its own, on any device."""
+    require_numbers(x)
     try:
-        if x.numel() == 0:
+        count = x.numel()
+        if count == 0:
             return
         has_memory = x.data_ptr() != 0
         storage = x.untyped_storage() if hasattr(x, "untyped_storage") else x.storage()
-        last = x.storage_offset() + sum((n - 1) * step for n, step in zip(x.shape, x.stride()))
+        last = x.storage_offset() + (count - 1 if x.is_contiguous() else sum(
+            (n - 1) * step for n, step in zip(x.shape, x.stride())))
         held, needed = storage.nbytes(), (last + 1) * x.element_size()
     except (RuntimeError, ValueError):  # PyTorch's answer where there is nothing to point at
         has_memory, held, needed = False, 0, 0
@@ -88,6 +151,29 @@ def require_memory(x: Any) -> None:
               "FSDP by unshard() or summon_full_params()")
     if not has_memory:
         _fail(f"the tensor {_without_memory(x)}")
+
+
+@functools.lru_cache(maxsize=None)
+def _torch_type(dtype: Any) -> Tuple[str, Any]:
+    """The name of a type in files, and the type of its bits if DLPack lacks it."""
+    spelled = str(dtype).rpartition(".")[2]
+    if spelled not in _names:
+        _fail(f"{dtype} is no type of numbers that libmx reads")
+    known = spelled in ("float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64")
+    return _names[spelled], None if known else getattr(
+        _torch(), _carriers[_torch().empty(0, dtype=dtype).element_size()])
+
+
+@functools.lru_cache(maxsize=None)
+def _numpy_type(dtype: Any) -> Tuple[str, Any]:
+    spelled = dtype.name
+    if spelled not in _names:
+        _fail(f"dtype {spelled} is no type of numbers that libmx reads: "
+              "x.astype(numpy.float32) converts it")
+    if not dtype.isnative:
+        _fail(f"dtype {dtype} is of the other byte order: x.astype({spelled!r}) converts it")
+    extended = dtype.kind == "V" or spelled == "bfloat16" or spelled.startswith("float8")
+    return _names[spelled], _carriers[dtype.itemsize] if extended else None
 
 
 def as_view(x: Any, name: str) -> Any:
@@ -102,24 +188,12 @@ def as_view(x: Any, name: str) -> Any:
         x = x.detach().resolve_neg()  # a negative view is negated in a copy
         if type(x) is not torch.Tensor:
             x = x.as_subclass(torch.Tensor)
-        spelled = str(x.dtype).rpartition(".")[2]
-        if spelled not in _names:
-            _fail(f"{x.dtype} is no type of numbers that libmx reads")
-        if spelled not in ("float32", "float64", "float16", "int8", "uint8", "int16", "int32",
-                           "int64"):
-            x = x.view(getattr(torch, _carriers[x.element_size()]))
-        return _libmx.View.of(x, _names[spelled], name)
-    if isinstance(x, np.ndarray) or isinstance(x, np.generic):
+        stored, carrier = _torch_type(x.dtype)
+        return _libmx.View.of(x if carrier is None else x.view(carrier), stored, name)
+    if isinstance(x, (np.ndarray, np.generic)):
         x = np.asarray(x)
-        spelled = x.dtype.name
-        if spelled not in _names:
-            _fail(f"dtype {spelled} is no type of numbers that libmx reads: "
-                  "x.astype(numpy.float32) converts it")
-        if not x.dtype.isnative:
-            _fail(f"dtype {x.dtype} is of the other byte order: x.astype({spelled!r}) converts it")
-        if x.dtype.kind == "V" or spelled in ("bfloat16",) or spelled.startswith("float8"):
-            x = x.view(_carriers[x.dtype.itemsize])
-        return _libmx.View.of(x, _names[spelled], name)
+        stored, carrier = _numpy_type(x.dtype)
+        return _libmx.View.of(x if carrier is None else x.view(carrier), stored, name)
     if hasattr(x, "__dlpack__"):
         spelled = str(getattr(x, "dtype", "")).rpartition(".")[2]
         if spelled not in _names:
@@ -136,17 +210,21 @@ def as_view(x: Any, name: str) -> Any:
         _fail(f"{type(x).__name__} is no array: it has neither DLPack nor the buffer protocol")
 
 
+@functools.lru_cache(maxsize=None)
+def _stored_name(dtype: Any) -> str:
+    return _names.get(getattr(dtype, "name", None) or str(dtype).rpartition(".")[2], "")
+
+
 def dtype_name(x: Any) -> str:
     """The type of x by the names that files use; "" for others."""
-    spelled = str(x.dtype).rpartition(".")[2] if is_torch(x) else getattr(x, "dtype", None)
-    spelled = getattr(spelled, "name", str(spelled))
-    return _names.get(spelled, "")
+    return _stored_name(getattr(x, "dtype", None))
 
 
 def narrow_type(x: Any) -> str:
     """The type in which the compiled part returns results for x."""
     known = is_torch(x) or isinstance(x, (np.ndarray, np.generic))
-    return dtype_name(x) if known and dtype_name(x) in ("BF16", "F16") else "F32"
+    stored = dtype_name(x) if known else ""
+    return stored if stored in ("BF16", "F16") else "F32"
 
 
 def of_bits(y: Any, kind: str) -> Any:
@@ -180,6 +258,8 @@ def like(x: Any, y: Any) -> Any:
     float32, which stays for integers."""
     if is_torch(x):
         torch = _torch()
+        if x.dtype == torch.float32:
+            return torch.from_numpy(y)
         if y.dtype == np.int16:
             return torch.from_numpy(y).view(torch.bfloat16)
         if x.dtype == torch.float64:  # PyTorch's threads may have the caller's mode
@@ -187,7 +267,7 @@ def like(x: Any, y: Any) -> Any:
         t = torch.from_numpy(y)
         with _libmx.PlainArithmetic():
             return t.to(x.dtype) if x.dtype.is_floating_point else t
-    if isinstance(x, (np.ndarray, np.generic)):
+    if isinstance(x, (np.ndarray, np.generic)) and x.dtype != y.dtype:
         if y.dtype == np.int16:
             return y.view(x.dtype)
         if x.dtype.kind == "f" or _names.get(x.dtype.name, "").startswith(("BF", "F")):

@@ -5,14 +5,28 @@ from __future__ import annotations
 
 import builtins
 import hashlib
+import html
 import json
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol,
+                    Sequence, Tuple, Union)
 
 from . import _libmx
-from ._arrays import as_view
+from ._arrays import Array, as_view
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
 Texts = Union[str, Iterable[str]]
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Module(Protocol):
+    """A torch.nn.Module."""
+
+    def named_parameters(self) -> Iterable[Tuple[str, Any]]: ...
+
+
 
 
 def texts(x: Any) -> List[str]:
@@ -52,6 +66,13 @@ def reading_options(given: Mapping[str, Any]) -> Dict[str, Any]:
     return options
 
 
+def page_of(members: Mapping[str, object]) -> str:
+    """A table of two columns for a notebook."""
+    rows = (f"<tr><th>{html.escape(str(k))}</th><td>{html.escape(str(v))}</td></tr>"
+            for k, v in members.items() if v is not None)
+    return f"<table>{''.join(rows)}</table>"
+
+
 class Document:
     """A result of mx: `records` as dictionaries, undefined figures as None; `content` is the whole JSON
     object. Printing shows the table of the command. Documents can be pickled."""
@@ -69,12 +90,23 @@ class Document:
 
     @property
     def records(self) -> List[Dict[str, Any]]:
-        """The member `results`: pandas.DataFrame(a.records) makes a table of it."""
+        """The member `results`; to_pandas() makes a table of it."""
         records: List[Dict[str, Any]] = self.content["results"]
         return records
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        return iter(self.records)
+
+    def __getitem__(self, at: int) -> Dict[str, Any]:
+        return self.records[at]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The records as a table of pandas, which has to be installed."""
+        import pandas
+        return pandas.DataFrame(self.records)
 
     def table(self) -> str:
         """The output of the command, 100 columns wide."""
@@ -100,8 +132,7 @@ class Document:
             f.write(self._text)
 
     def _repr_html_(self) -> str:
-        from html import escape
-        return f"<pre>{escape(self._table)}</pre>"
+        return f"<pre>{html.escape(self._table)}</pre>"
 
 
 class Gate(Document):
@@ -161,6 +192,9 @@ class Analysis(Document):
         return fragment
 
 
+Results = Union[Path, Document, Iterable[Union[Path, Document]]]
+
+
 def _kept(results: Any) -> List[Tuple[str, Optional[bytes]]]:
     if isinstance(results, (Document, str, os.PathLike)):
         results = [results]
@@ -185,10 +219,34 @@ def results_of(sources: Sequence[Any]) -> Optional[List[Tuple[str, Optional[byte
     return _kept(sources) if documents or _libmx.are_results(paths) else None
 
 
-def report(results: Any, path: Any = None, *, title: str = "", policy: str = "",
+def report(results: Results, path: Optional[Path] = None, *, title: str = "", policy: str = "",
            target: str = "", eval: str = "") -> str:
-    """The page of a review of several results, documents or paths of files that the command wrote,
-    as `mx report`. Writes it to `path` and returns the verdict in one line."""
+    """The page of a review of several results: `mx report`.
+
+    Parameters
+    ----------
+    results
+        A document or several, or paths of files that the command or save() wrote.
+    path
+        Where the page is written, if given.
+    title, policy, target, eval
+        As --title, --policy, --target and --eval.
+
+    Returns
+    -------
+    str
+        The verdict in one line.
+
+    Raises
+    ------
+    Error
+        For what is no result.
+
+    Examples
+    --------
+    >>> a = libmx.analyze(np.ones((4, 64), np.float32), ["mxfp8", "mxfp4"])
+    >>> verdict = libmx.report([a], "page.html")
+    """
     options = {"policy": policy, "target": target, "eval": os.fspath(eval), "digest": sha256_of}
     page, _, summary = _libmx.report(_kept(results), options, title, "")
     if path is not None:
@@ -198,9 +256,37 @@ def report(results: Any, path: Any = None, *, title: str = "", policy: str = "",
     return said
 
 
-def gate(results: Any, rules: Texts, *, recipes: Any = (), policy: str = "", target: str = "",
+def gate(results: Results, rules: Texts, *, recipes: Any = (), policy: str = "", target: str = "",
          eval: str = "") -> Gate:
-    """Checks results, documents or paths, against rules, as `mx gate`."""
+    """Checks results against rules: `mx gate`.
+
+    Parameters
+    ----------
+    results
+        A document or several, or paths of files.
+    rules
+        Such as "clamp_rate<0.001" or "norm:saturated_block_rate==0 or null"; "policy".
+    recipes
+        Those that the rules are for; all by default.
+    policy, target, eval
+        As of report().
+
+    Returns
+    -------
+    Gate
+        True if all rules hold.
+
+    Raises
+    ------
+    Error
+        For what is no rule or no result.
+
+    Examples
+    --------
+    >>> a = libmx.analyze(np.ones((4, 64), np.float32), "mxfp8")
+    >>> bool(libmx.gate(a, "clamp_rate<0.001"))
+    True
+    """
     return Gate(*_libmx.gate(_kept(results), {
         "rules": texts(rules), "recipes": texts(recipes), "policy": policy, "target": target,
         "eval": os.fspath(eval)}))
@@ -269,12 +355,36 @@ class Model:
         return self.view(name).values(begin, end)
 
 
-def open(paths: Any, **reading: Any) -> Model:
-    """Opens safetensors, GGUF, NPY, NPZ, PyTorch or raw files; only headers are read. `paths`: a file, a
-    directory, a pattern, or several, which are one model then. Keyword arguments are those of the
-    command: as_ ("bf16"), raw, integers, swizzled, splits ("qkv=q:64,k:64,v:64"), transposed
-    and experts (patterns), heads ("cache_*=8"); of raw files shape ((64, 128)), dtype ("BF16") and offset (bytes). Quantized tensors
-    show what they decode to. Raises Error with `file`, `tensor` and `offset`."""
+def open(paths: Union[Path, Iterable[Path]], **reading: Any) -> Model:
+    """Opens safetensors, GGUF, NPY, NPZ, PyTorch or raw files; only headers are read. Quantized tensors
+    show what they decode to.
+
+    Parameters
+    ----------
+    paths
+        A file, a directory, a pattern, or several, which are one model then.
+    **reading
+        As of the command: as_ ("bf16"), raw, integers, swizzled, splits ("qkv=q:64,k:64,v:64"),
+        transposed and experts (patterns), heads ("cache_*=8"); of raw files shape ((64, 128)),
+        dtype ("BF16") and offset (bytes).
+
+    Returns
+    -------
+    Model
+        A mapping from names to tensors, and a context manager.
+
+    Raises
+    ------
+    Error
+        With `file`, `tensor` and `offset`; MissingFileError if there is no such file.
+
+    Examples
+    --------
+    >>> np.save("x.npy", np.ones((2, 3), np.float32))
+    >>> with libmx.open("x.npy") as m:
+    ...     [m[name].shape for name in m]
+    [(2, 3)]
+    """
     return Model(paths, **reading)
 
 
@@ -285,8 +395,42 @@ def _named_view(x: Any, name: str) -> Any:
         raise _libmx.Error(f"{name}: {e}") from None
 
 
+Source = Union[Path, "Model", Array, Module, Mapping[str, Array],
+               Iterable[Union[Path, Array, Tuple[str, Array]]]]
+
+
+def arrays_of(source: Any) -> Any:
+    """Arrays by name, if the source is arrays: one, several, pairs with names, or a module. Paths and
+    opened models stay."""
+    if isinstance(source, (str, os.PathLike, Mapping, Model)):
+        return source
+    if hasattr(source, "named_parameters"):
+        return {name: x.detach() for name, x in source.named_parameters()}
+    if _is_array(source):
+        return {"0": source}
+    if not isinstance(source, Iterable):
+        raise _libmx.Error(f"{type(source).__name__}: neither paths nor arrays")
+    items = list(source)
+    pairs = [x for x in items if isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], str)
+             and not isinstance(x[1], (str, os.PathLike))]
+    if items and len(pairs) == len(items):
+        return dict(pairs)
+    if all(isinstance(x, (str, os.PathLike)) for x in items):
+        return items
+    for at, x in enumerate(items):
+        if not _is_array(x):
+            raise _libmx.Error(f"item {at} is a {type(x).__name__}: paths, or arrays, are expected")
+    return {str(at): x for at, x in enumerate(items)}
+
+
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "__dlpack__") or hasattr(x, "__array_interface__") or isinstance(
+        x, (bytes, bytearray, memoryview, _libmx.View))
+
+
 def source_of(source: Any) -> Any:
     """Paths, an opened model or arrays, for the compiled part."""
+    source = arrays_of(source)
     if isinstance(source, Mapping):
         return [_named_view(x, str(name)) for name, x in source.items()]
     if isinstance(source, Model):
@@ -296,9 +440,9 @@ def source_of(source: Any) -> Any:
 
 def name_of(dump: Any, at: int) -> str:
     """The name of a dump."""
-    return str(at) if isinstance(dump, (Mapping, Model)) else os.fspath(dump)
+    return os.fspath(dump) if isinstance(dump, (str, os.PathLike)) else str(at)
 
 
 def dumps_of(dumps: Sequence[Any]) -> List[Any]:
     """Dumps for the compiled part: paths stay paths."""
-    return [source_of(d) if isinstance(d, (Mapping, Model)) else os.fspath(d) for d in dumps]
+    return [os.fspath(d) if isinstance(d, (str, os.PathLike)) else source_of(d) for d in dumps]

@@ -11,9 +11,12 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <memory>
@@ -63,7 +66,7 @@ const nb::call_guard<mx::base::floating_point_environment> plain;
 class plain_arithmetic {
   public:
     void enter() { ours_.emplace(); }
-    void exit(const nb::args&) { ours_.reset(); }
+    void exit(const nb::object&, const nb::object&, const nb::object&) { ours_.reset(); }
 
   private:
     std::optional<mx::base::floating_point_environment> ours_;
@@ -104,7 +107,7 @@ nb::str to_text(std::string_view s) {
 
 std::vector<std::size_t> extents_of(const mx::shape& s) { return {s.begin(), s.end()}; }
 
-// Below this a call is over before anybody could interrupt it.
+// Below this a call is over before anybody could interrupt it, or another thread could help.
 constexpr std::uint64_t short_work = 1 << 14;  // elements
 
 // body(how) without the GIL. Work that may take long has a thread of its own, so that this one can
@@ -113,7 +116,7 @@ template <typename Body>
 auto run(std::uint64_t elements, int threads, Body body) {
     std::atomic<bool> cancel{false};
     mx::run_options how;
-    how.threads = threads;
+    how.threads = elements <= short_work ? 1 : threads;
     how.cancel = &cancel;
     if (elements <= short_work) {
         const nb::gil_scoped_release release;
@@ -331,7 +334,8 @@ nb::object multiply(const mx::view& a, const mx::recipe& ra, const mx::view& b,
     if (!a.extents().empty() && !b.extents().empty()) {
         extents = {a.extents().front(), b.extents().front()};
     }
-    return to_numpy(run(a.elements() + b.elements(), threads,
+    const std::uint64_t products = extents.empty() ? 0 : a.elements() * b.extents().front();
+    return to_numpy(run(std::max(products, b.elements()), threads,
                         [&](const mx::run_options& how) {
                             return mx::multiply(a, ra, b, rb, accumulate, how);
                         }),
@@ -724,12 +728,24 @@ nb::dict metadata_of(const files& f) {
     return all;
 }
 
+// libmx.Error, also as Python's error of the system's reason.
+struct error_types {
+    PyObject *plain, *missing, *forbidden;
+    nb::handle of(const mx::error& e) const {
+        const std::string& what = e.message();
+        if (what == "no file matches this pattern") return missing;
+        if (what == fmt::format("cannot open: {}", std::strerror(ENOENT))) return missing;
+        if (what == fmt::format("cannot open: {}", std::strerror(EACCES))) return forbidden;
+        return plain;
+    }
+};
+
 // libmx.Error, and where it happened.
-void translate(const std::exception_ptr& failure, void* type) {
+void translate(const std::exception_ptr& failure, void* types) {
     try {
         std::rethrow_exception(failure);
     } catch (const mx::error& e) {
-        const nb::handle error(static_cast<PyObject*>(type));
+        const nb::handle error = static_cast<const error_types*>(types)->of(e);
         std::string what = e.what();
         if (e.kind() == mx::error_kind::unavailable && !e.place().file.empty()) {
             what +=
@@ -755,14 +771,24 @@ NB_MODULE(_libmx, m) {
     m.doc() = "The compiled part of libmx.";
     m.attr("threads") = MX_THREADS;  // "std": a child made by fork can go on
     // Never freed: errors can come until the interpreter ends.
-    PyObject* const error = PyErr_NewException("libmx.Error", PyExc_ValueError, nullptr);
-    m.attr("Error") = nb::borrow(error);
-    nb::register_exception_translator(translate, error);
+    static error_types errors;
+    errors.plain = PyErr_NewException("libmx.Error", PyExc_ValueError, nullptr);
+    const auto as_well = [&](const char* name, PyObject* base) {
+        const nb::tuple bases = nb::make_tuple(nb::handle(errors.plain), nb::handle(base));
+        return PyErr_NewException(name, bases.ptr(), nullptr);
+    };
+    errors.missing = as_well("libmx.MissingFileError", PyExc_FileNotFoundError);
+    errors.forbidden = as_well("libmx.ForbiddenFileError", PyExc_PermissionError);
+    m.attr("Error") = nb::borrow(errors.plain);
+    m.attr("MissingFileError") = nb::borrow(errors.missing);
+    m.attr("ForbiddenFileError") = nb::borrow(errors.forbidden);
+    nb::register_exception_translator(translate, &errors);
 
     nb::class_<plain_arithmetic>(m, "PlainArithmetic")
         .def(nb::init<>())
         .def("__enter__", &plain_arithmetic::enter)
-        .def("__exit__", &plain_arithmetic::exit);
+        .def("__exit__", &plain_arithmetic::exit, nb::arg().none(), nb::arg().none(),
+             nb::arg().none());
 
     nb::class_<mx::recipe>(m, "Recipe")
         .def(

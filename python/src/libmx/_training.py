@@ -129,6 +129,18 @@ class _Hook:
         return _Hook, ()
 
 
+class _Products:
+    """A hook of the products with the parameters of a converted module."""
+
+    def __init__(self, module: torch.nn.Module, hook: _Hook) -> None:
+        self._hooks, self._hook = vars(module).setdefault("mx_products", []), hook
+        self._hooks.append(hook)
+
+    def remove(self) -> None:
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+
 class _Hooks:
     """Passes weights, activations and gradients of linear layers, and the gains of norms, to
     `take(kind, name, tensor)` while `active()`. A forward pass that activation checkpointing repeats counts once,
@@ -141,19 +153,21 @@ class _Hooks:
         self._direct: Set[str] = set()  # layers seen outside of a backward pass
         for unknown in sorted(self._kinds - {"weight", "activation", "gradient"}):
             raise Error(f"{unknown!r} is none of weight, activation, gradient")
-        self._handles = []
+        self._handles: List[Any] = []
         left = []
         for name, module in model.named_modules():
-            # The output projection of MultiheadAttention is read, not called.
-            linear = isinstance(module, torch.nn.Linear) and not isinstance(
-                module, torch.nn.modules.linear.NonDynamicallyQuantizableLinear)
-            if not matches(name, layers):
+            if not matches(name, layers) or "parametrizations" in name.split("."):
                 continue
-            if linear or _is_norm(module):
+            # The output projection of MultiheadAttention is read, not called.
+            called = isinstance(module, torch.nn.Linear) and not isinstance(
+                module, torch.nn.modules.linear.NonDynamicallyQuantizableLinear)
+            if called or _is_norm(module):
                 self._handles.append(module.register_forward_hook(_Hook(functools.partial(
                     self._forward, name))))
-            elif "parametrizations" not in name.split(".") and not isinstance(
-                    module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and any(
+            elif getattr(type(module), "_mx_names", ()):
+                self._handles.append(_Products(module, _Hook(functools.partial(
+                    self._product, name, module))))
+            elif not isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and any(
                     p is not None and not torch.nn.parameter.is_lazy(p) and p.dim() > 1
                     for p in module._parameters.values()):
                 left.append(name or "the model")
@@ -162,25 +176,44 @@ class _Hooks:
                 "in the model" if patterns_of(layers) == ("*",)
                 else f"matches {', '.join(patterns_of(layers))}"))
         if left:
-            logger.warning("not measured, because they are no linear layers: %s", ", ".join(left))
+            logger.warning("not measured: %s: of attention and experts, convert_(model, LinearConfig()) "
+                           "makes the products known, and changes none", ", ".join(left))
         _forget_compiled_code()
 
-    def _forward(self, name: str, module: torch.nn.Module, inputs: Any, output: Any) -> None:
+    def _counted(self, name: str) -> bool:
+        """Whether values count, and are not those of a forward pass made again."""
         if not self._handles or not self._active() or not torch.is_grad_enabled():
-            return
+            return False
         if _in_backward():
-            if name in self._direct:
-                return  # a forward pass made again: its values were taken
-        else:
-            self._direct.add(name)
-        if "weight" in self._kinds:
-            self._take("weight", name + ".weight", _own_part(module.weight))
-        if not isinstance(module, torch.nn.Linear):
+            return name not in self._direct
+        self._direct.add(name)
+        return True
+
+    def _forward(self, name: str, module: torch.nn.Module, inputs: Any, output: Any) -> None:
+        if not self._counted(name):
             return
-        if "activation" in self._kinds and inputs:
-            self._take("activation", name + ".input", _own_part(inputs[0]))
-        if "gradient" in self._kinds and isinstance(output, torch.Tensor) and output.requires_grad:
-            hooked: Any = output  # register_hook has no types
+        self._weight(name + ".weight", module.weight)
+        if isinstance(module, torch.nn.Linear):
+            self._operands(name, inputs[0] if inputs else None, output)
+
+    def _product(self, name: str, module: torch.nn.Module, parameter: str, x: Any, w: Any,
+                 y: Any) -> None:
+        """Of x and the transpose of w, a part of the parameter, which is taken whole."""
+        name = (name + "." if name else "") + parameter
+        if self._counted(name):
+            whole: Any = module._parameters.get(parameter, w)
+            self._weight(name, whole if w.stride(-1) == 1 else whole.transpose(-2, -1))
+            self._operands(name.removesuffix(".weight"), x, y)
+
+    def _weight(self, name: str, w: Any) -> None:
+        if "weight" in self._kinds:
+            self._take("weight", name, _own_part(w))
+
+    def _operands(self, name: str, x: Any, y: Any) -> None:
+        if "activation" in self._kinds and x is not None:
+            self._take("activation", name + ".input", _own_part(x))
+        if "gradient" in self._kinds and isinstance(y, torch.Tensor) and y.requires_grad:
+            hooked: Any = y  # register_hook has no types
             hooked.register_hook(lambda dy: self._take("gradient", name + ".output.grad",
                                                        _own_part(dy)))
 

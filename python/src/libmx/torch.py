@@ -21,14 +21,19 @@ from torch import library
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from . import (Error, Recipe, RecipeLike, fake_quantize as _fake_quantize, matmul, quantize, recipe)
-from ._arrays import require_memory
+from . import (Error, Recipe, RecipeLike, fake_quantize as _fake_quantize, matmul, quantize,
+               recipe as _recipe_of)
+from ._arrays import require_memory, require_numbers
 from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, logger as _log,
                         matches as _matches, on_host as _on_host, patterns_of as _patterns_of, save,
                         watch, watch_norms)
 
 __all__ = ["Conversion", "Linear", "LinearConfig", "NormAlert", "NormWatch", "Watch", "capture",
            "convert_", "fake_quantize", "from_mx_specs", "save", "watch", "watch_norms"]
+
+
+def __dir__() -> List[str]:
+    return sorted([*__all__, "__doc__"])
 
 
 def _operation(schema: str, like: Callable[..., torch.Tensor]) -> Callable[[Any], Any]:
@@ -93,7 +98,7 @@ def _outermost(by: Recipe) -> Tuple[int, int]:
             lambda x, r, name: torch.empty(x.shape, dtype=torch.bool, device=x.device))
 def _beyond(x: torch.Tensor, r: str, name: str) -> torch.Tensor:
     """Where x is beyond the largest or smallest value of its block."""
-    by = recipe(r)
+    by = _recipe_of(r)
     host = _on_host(x)
     q = quantize(host, by, name)
     largest, smallest = _outermost(by)
@@ -105,10 +110,17 @@ def _beyond(x: torch.Tensor, r: str, name: str) -> torch.Tensor:
 
 class _FakeQuantize(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, r: str, name: str, ste: str) -> torch.Tensor:
-        if ste == "clip":
-            ctx.save_for_backward(_run(_beyond, x, r, name))
+    def forward(x: torch.Tensor, r: str, name: str, ste: str) -> torch.Tensor:
         return _run(_round_trip, x, r, name)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Tuple[Any, ...], output: torch.Tensor) -> None:
+        x, r, name, ste = inputs
+        if ste == "clip":
+            beyond = _run(_beyond, x, r, name)
+            ctx.save_for_backward(beyond)
+            if hasattr(ctx, "save_for_forward"):
+                ctx.save_for_forward(beyond)
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> Tuple[Any, ...]:
@@ -117,18 +129,59 @@ class _FakeQuantize(torch.autograd.Function):
         return dy, None, None, None
 
 
-def fake_quantize(x: torch.Tensor, r: RecipeLike, name: str = "",
+class _Transformed(_FakeQuantize):
+    """What torch.func takes as well, and torch.compile does not."""
+
+    @staticmethod
+    def jvp(ctx: Any, dx: torch.Tensor, *_: Any) -> torch.Tensor:
+        for beyond in ctx.saved_tensors:
+            dx = dx.masked_fill(beyond, 0)
+        return dx.view_as(dx)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Tuple[Any, ...], x: torch.Tensor, *rest: Any) -> Tuple[torch.Tensor, int]:
+        """Each tensor by itself: it may have a tensor scale."""
+        return torch.stack([_Transformed.apply(one, *rest) for one in x.unbind(in_dims[0])]), 0
+
+
+if not hasattr(torch.autograd.Function, "setup_context"):  # before PyTorch 2.0
+    def _forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        y = _run(_round_trip, *inputs[:3])
+        _FakeQuantize.setup_context(ctx, inputs, y)
+        return y
+
+    setattr(_Transformed, "apply", type(
+        "_FakeQuantize", (torch.autograd.Function,),
+        {"forward": staticmethod(_forward), "backward": staticmethod(_FakeQuantize.backward)}).apply)
+
+
+def _require_numbers(*operands: Optional[torch.Tensor]) -> None:
+    """Raises Error for tensors that PyTorch's own operations would refuse or take apart, in their words."""
+    for x in operands:
+        if x is None or type(x) is torch.nn.Parameter:
+            continue
+        require_numbers(x)
+        if hasattr(x, "get_mask"):
+            require_memory(x)
+        if not x.is_floating_point():
+            raise Error(f"{x.dtype} is no floating type: x.float() converts it")
+
+
+def fake_quantize(x: torch.Tensor, recipe: RecipeLike, name: str = "",
                   ste: str = "identity") -> torch.Tensor:
     """x quantized and dequantized, in x's type and on x's device. The gradient passes unchanged; with
     ste="clip" it is zero where |x| is beyond the largest value of its block. Stochastic rounding draws
     by `name` and index. Raises Error as libmx.fake_quantize does."""
     if ste not in ("identity", "clip"):
         raise Error(f"ste {ste!r} is neither 'identity' nor 'clip'")
+    if not _compiling():
+        _require_numbers(x)
     # A compiler cannot look into a Recipe: the operation parses a string when it runs.
-    text = r if _compiling() and isinstance(r, str) else str(recipe(r))
+    text = recipe if _compiling() and isinstance(recipe, str) else str(_recipe_of(recipe))
     if ste == "clip" and "transform=" in text:
         raise Error(f"ste='clip' with {text}: a rotated block does not clamp single elements")
-    y: torch.Tensor = _FakeQuantize.apply(x, text, name, ste)
+    function: Any = _FakeQuantize if _compiling() else _Transformed
+    y: torch.Tensor = function.apply(x, text, name, ste)
     return y
 
 
@@ -140,7 +193,7 @@ def _pair(p: Pair) -> _Recipes:
     if isinstance(p, (tuple, list)) and len(p) != 2:
         raise Error(f"{len(p)} recipes of a product: one for both operands or two are expected")
     a, b = p if isinstance(p, (tuple, list)) else (p, p)
-    return (None if a is None else str(recipe(a)), None if b is None else str(recipe(b)))
+    return (None if a is None else str(_recipe_of(a)), None if b is None else str(_recipe_of(b)))
 
 
 @dataclass(frozen=True)
@@ -283,6 +336,8 @@ def _linear(x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
     """torch.nn.functional.linear with the recipes of `config`."""
     if not config._changes():
         return F.linear(x, w, bias)
+    if not _compiling():
+        _require_numbers(x, w, bias)
     to = _autocast_type(x.device.type)
     y: torch.Tensor
     if to is None:
@@ -330,13 +385,23 @@ class _Weight(torch.Tensor):
 
     mx_config: LinearConfig
     mx_name: str
+    mx_module: torch.nn.Module
 
     @staticmethod
-    def of(x: torch.Tensor, config: LinearConfig, name: str) -> "_Weight":
+    def of(x: torch.Tensor, config: LinearConfig, name: str, module: torch.nn.Module) -> "_Weight":
         with _disabled():
             w: Any = x.as_subclass(_Weight)
-        w.mx_config, w.mx_name = config, name
+        w.mx_config, w.mx_name, w.mx_module = config, name, module
         return w  # type: ignore[no-any-return]
+
+    def _counts(self) -> bool:
+        """Whether products are computed or measured here."""
+        return self.mx_config._changes() or bool(vars(self.mx_module).get("mx_products"))
+
+    def _show(self, x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> None:
+        """Shows a product to watch() and capture(): of x and the transpose of w."""
+        for take in vars(self.mx_module).get("mx_products", ()):
+            take(self.mx_name.rpartition(".")[2], x, w, y)
 
     @classmethod
     def __torch_function__(cls, f: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -345,31 +410,36 @@ class _Weight(torch.Tensor):
         kwargs = kwargs or {}
         if f is F.multi_head_attention_forward:
             return _attention(*args, **kwargs)
-        w = next((a for a in (*args, *kwargs.values()) if isinstance(a, _Weight)), None)
+        w: Any = next((a for a in (*args, *kwargs.values()) if isinstance(a, _Weight)), None)
         name = getattr(f, "__name__", "")
         if name == "__get__":
             name = f.__self__.__name__
-        if w is not None and w.mx_config._changes():
+        if w is not None and w._counts():
             at = _products.get(name)
             if at is not None:
                 operands = list(args) + [kwargs.pop(k) for k in ("weight", "mat2", "other", "mat_b",
                                                                  "batch2") if k in kwargs]
                 if len(operands) > at[0] and operands[at[0]] is w:
-                    operands[at[0]] = _bare(w)
-                    return at[1](w, *operands, **kwargs)
+                    operands[at[0]] = bare = _bare(w)
+                    y = at[1](w, *operands, **kwargs)
+                    w._show(operands[at[0] - 1], bare if name == "linear" else bare.transpose(-2, -1), y)
+                    return y
                 if operands[0] is w and at[1] is _each and len(operands) == 2:  # W X = (X^T W^T)^T
                     a, b = (t.transpose(-2, -1) for t in (operands[1], _bare(w)))
-                    return _each(w, a, b).transpose(-2, -1)
+                    y = _each(w, a, b)
+                    w._show(a, b.transpose(-2, -1), y)
+                    return y.transpose(-2, -1)
         with _disabled():
             y = f(*args, **kwargs)
-        if w is None or not w.mx_config._changes():
+        if w is None or not w._counts():
             return y
         if name in _views:
             if isinstance(y, torch.Tensor):
-                return _Weight.of(y, w.mx_config, w.mx_name)
-            return type(y)(_Weight.of(part, w.mx_config, w.mx_name) for part in y)
+                return _Weight.of(y, w.mx_config, w.mx_name, w.mx_module)
+            return type(y)(_Weight.of(part, w.mx_config, w.mx_name, w.mx_module) for part in y)
         in_place = name.endswith("_") and not name.startswith("__")
-        if isinstance(y, torch.Tensor) and y.is_floating_point() and not in_place and name not in _inert:
+        if w.mx_config._changes() and isinstance(y, torch.Tensor) and y.is_floating_point() \
+                and not in_place and name not in _inert:
             _not_emulated(w.mx_name, name)
         return y
 
@@ -448,7 +518,7 @@ def _property(name: str) -> property:
         if name not in found:
             raise AttributeError(name)
         return found[name] if found[name] is None else _Weight.of(
-            found[name], module.mx_config, f"{type(module).__name__}.{name}")
+            found[name], module.mx_config, f"{type(module).__name__}.{name}", module)
 
     def write(module: Any, x: Any) -> None:
         vars(module)[name] = x
@@ -462,7 +532,7 @@ def _converted(cls: type, names: Tuple[str, ...]) -> type:
     if cls is torch.nn.Linear and not names:
         return Linear
     members: Dict[str, Any] = {name: _property(name) for name in names}
-    members.update(_mx_of=cls, __module__=cls.__module__, __reduce_ex__=lambda self, protocol: (
+    members.update(_mx_of=cls, _mx_names=names, __module__=cls.__module__, __reduce_ex__=lambda self, protocol: (
         _remade, (cls, names), self.__dict__))
     return type(cls.__name__, (cls,) if names else (Linear, cls), members)
 
@@ -543,7 +613,8 @@ def _names_of(name: str, module: torch.nn.Module, weights: Patterns) -> Union[st
         names = tuple(large)
     elif isinstance(module, torch.nn.Linear):
         # The output projection of MultiheadAttention is read, not called.
-        if cls.forward not in (torch.nn.Linear.forward, Linear.forward) or issubclass(
+        forward: Any = getattr(cls, "forward")
+        if forward not in (torch.nn.Linear.forward, Linear.forward) or issubclass(
                 cls, torch.nn.modules.linear.NonDynamicallyQuantizableLinear):
             names = ("weight",)
     else:
@@ -659,7 +730,7 @@ def from_mx_specs(specs: Mapping[str, Any]) -> LinearConfig:
             if how not in _rounds:
                 raise Error(f"mx_specs: {rounding}={how!r} has no counterpart")
             preset = _elements[element]
-            return str(recipe(f"{preset}{',' if ':' in preset else ':'}dialect=microxcaling,"
+            return str(_recipe_of(f"{preset}{',' if ':' in preset else ':'}dialect=microxcaling,"
                               f"block=1x{block},round={_rounds[how]}{flush}"))
         return None
 
