@@ -277,8 +277,8 @@ section predictions_of_evaluation(const document_parts& d) {
         for (const record* p : parts) sum += figure_of(*p, "predicted_kld");
         parts.resize(std::min(most_parts, parts.size()));
         for (const record* p : parts) {
-            s.add_to(fmt::format("{} by {}: sum of the predictions {}", recipe, text_of(*p, "level"),
-                                 significant_text(sum, 3)),
+            s.add_to(fmt::format("{} by {}: sum of the predictions {}", recipe,
+                                 text_of(*p, "level"), significant_text(sum, 3)),
                      text_of(*p, "part"), figure_of(*p, "predicted_kld"),
                      report::value_of(*p, "only_kld"));
         }
@@ -334,7 +334,7 @@ section changed_tokens_of(const document_parts& d) {
 }  // namespace
 
 std::vector<section> eval_sections(const document_parts& d) {
-    return {answer_of_evaluation(d), recipes_of_evaluation(d), parts_of_evaluation(d),
+    return {answer_of_evaluation(d), recipes_of_evaluation(d),     parts_of_evaluation(d),
             pairs_of_evaluation(d),  predictions_of_evaluation(d), layers_of_evaluation(d),
             changed_tokens_of(d)};
 }

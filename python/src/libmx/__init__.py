@@ -322,7 +322,7 @@ def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> D
 def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts = (),
             role_patterns: Texts = (), norm_bias: float = 0.0, histograms: bool = False,
             decompose: bool = False, regret: bool = False, groups: Texts = (), page: bool = False,
-            policy: str = "", target: str = "", eval: str = "", sha256: bool = False,
+            baselines: bool = False, policy: str = "", target: str = "", eval: str = "", sha256: bool = False,
             shard: Any = "", parts: Texts = (), threads: int = 0, **reading: Any) -> Analysis:
     """Every metric of every tensor under every recipe, with one read: `mx analyze`, whose JSON
     save() writes byte for byte.
@@ -330,7 +330,7 @@ def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
     source: a path, directory or pattern, several of them, an opened Model, or a mapping from names
     to arrays, none of which is copied. recipes: one or several; by default those of the policy.
     tensors, roles: patterns of names, and roles, of the tensors to measure (--tensor, --role).
-    histograms, decompose, regret, role_patterns, norm_bias, sha256: as the command's options. page:
+    histograms, decompose, regret, baselines, role_patterns, norm_bias, sha256: as the command's options. page:
     also measure what the page shows. groups: as --group. policy, target, eval: the basis of the
     verdict. shard: "3/7" or (3, 7) measures a part, which save() writes; parts: the files of all parts,
     made by calls that differ in shard and threads only, for the result of one call; `mx merge` does
@@ -338,7 +338,8 @@ def analyze(source: Any, recipes: Any = (), *, tensors: Texts = (), roles: Texts
     measure."""
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page),
-               "histograms": histograms, "decompose": decompose, "regret": regret}
+               "histograms": histograms, "decompose": decompose, "regret": regret,
+               "baselines": baselines}
     options = _parts("analyze", source, options, shard, parts)
     return Analysis(*_libmx.analyze(source_of(source), options, threads))
 

@@ -236,7 +236,8 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     CHECK(report::text_of(best[2], "verdict") == "safe");
     CHECK(r.summary ==
           "model: mxfp8:scale=rceil for 2 weight tensors; 5 tensors kept; 1.79 kB to 1.54 kB, 1.16 "
-          "times smaller; worst: a.weight under mxfp8:scale=rceil has 1.03 times the squared error of "
+          "times smaller; worst: a.weight under mxfp8:scale=rceil has 1.03 times the squared error "
+          "of "
           "normal data; tensor error only");
     const auto& totals = *report::member<report::record>(page.tail, "totals");
     CHECK(report::number_of(totals, "stored_bytes") == 1792.0);
@@ -401,8 +402,8 @@ TEST_CASE("several documents are one; of a tensor under a recipe the first resul
     const std::vector<result_set> sets{a.set(), b.set()};
     const report::document page = make_review(sets, {}).page;
     CHECK(report::text_of(decision_on(page, "w"), "recipe") == "mxfp8:scale=rceil");
-    CHECK(report::number_of(section_of(page, "Best format per width")->rows.front(), "sqnr_db").value() ==
-          Approx(18.9));
+    CHECK(report::number_of(section_of(page, "Best format per width")->rows.front(), "sqnr_db")
+              .value() == Approx(18.9));
     CHECK(says(page.sections.front(), "1 result is in more than one document; the first counts."));
     // The same file is listed once.
     CHECK(section_of(page, inputs_heading)->rows.size() == 1);
