@@ -11,12 +11,12 @@ namespace mx::documents {
 measured analyze(const analyze_options& o, const surroundings& around) {
     analysis::analysis_request request;
     if (!o.recipes.empty()) request.recipes = codec::parse_recipes(o.recipes);
-    if (o.recompute || !o.blocks.empty())
-        std::ranges::for_each(request.recipes, codec::require_blocks);
     request.histograms = o.histograms;
     request.distributions = o.histograms;
     request.blocks_path = o.blocks;
     const measured_model m("analyze", o, request, around);
+    if (o.recompute || !o.blocks.empty())
+        std::ranges::for_each(request.recipes, codec::require_blocks);
     request.decompose = o.decompose || o.page || o.parts.page_sums;
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
     if (!m.is_part()) engine::require_any(analysis::has_elements(a.results), a.skipped);

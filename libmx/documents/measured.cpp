@@ -10,6 +10,7 @@
 #include "libmx/documents/build_facts.hpp"
 #include "libmx/engine/remarks.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/policy/offers.hpp"
 #include "libmx/studies/show/tensor_view.hpp"
 
 namespace mx::documents {
@@ -38,6 +39,9 @@ const std::vector<codec::recipe>& with_recipes(std::vector<codec::recipe>& recip
                                                const std::vector<engine::tensor_ref>& tensors,
                                                const engine::role_finder& roles) {
     if (recipes.empty()) recipes = recipes_for(basis_of(o.judging), tensors, roles);
+    for (const codec::recipe& r : policy::baselines()) {
+        if (o.baselines && std::ranges::find(recipes, r) == recipes.end()) recipes.push_back(r);
+    }
     return recipes;
 }
 

@@ -20,7 +20,8 @@ struct measuring_options {
     input_options in;
     role_options roles;
     std::vector<std::string>
-        recipes;  ///< none: those that the policy judges, and more for some studies
+        recipes;             ///< none: those that the policy judges, and more for some studies
+    bool baselines = false;  ///< also policy::baselines()
     /// Which tensors share a record (analysis::group_tensors); none: each has its own. Of analyze
     /// and compare.
     std::vector<std::string> groups;

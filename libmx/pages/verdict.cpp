@@ -143,7 +143,10 @@ std::string measured_words(const judged_model& m, std::string_view role) {
         if (m.says.decisions[i].role != role) continue;
         for (const policy::measurement& of : m.tensors[i].measured) {
             const analysis::result r = of.result();
-            if (std::isnan(r.spread_error)) continue;
+            const codec::recipe& under = of.recipe();
+            const bool blocks =
+                codec::has_blocks(under) && under.block.cols < codec::max_block_elements;
+            if (std::isnan(r.spread_error) || !blocks) continue;
             figures& f = worst[of.text()];
             f.error = std::max(f.error, r.spread_error);
             ++f.tensors;
@@ -321,6 +324,32 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
     }
     s.notes = dominance(m);
     return s;
+}
+
+// The recommended recipe of each class beside what inference uses today and what the file stores.
+// Without rows if no baseline was measured.
+report::section baselines_section(const judged_model& m) {
+    const byte_unit unit = unit_of(m.says.totals.stored);
+    report::section s{.heading = "Beside today's formats",
+                      .columns = {{"role", "class"},
+                                  {"recipe", "recipe"},
+                                  {"bits", "bits per\nelement", cell::fixed, 2},
+                                  {"bytes", std::string(unit.name), cell::significant, 3},
+                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 1},
+                                  {"normal_db", "normal\ndata", cell::fixed, 1}}};
+    for (const class_judgement& c : m.says.classes) {
+        if (c.baselines.empty() || c.elements == 0) continue;
+        const auto add = [&](const class_recipe& r) {
+            s.add(c.role, r.recipe, r.bits, static_cast<double>(r.bytes) / unit.bytes,
+                  db_value(r.sqnr_db), db_value(r.normal_db));
+        };
+        if (const class_recipe* chosen = chosen_of(&c)) add(*chosen);
+        std::ranges::for_each(c.baselines, add);
+        const auto bytes = static_cast<double>(c.bytes);
+        s.add(c.role, "as stored", 8 * bytes / static_cast<double>(c.elements), bytes / unit.bytes,
+              "exact", "-");
+    }
+    return s.rows.empty() ? report::section{} : s;
 }
 
 std::size_t operands_of(const judged_model& m, const std::string& role) {
@@ -742,9 +771,10 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     if (auto assumed = assumption_words(m)) words.notes.push_back(std::move(*assumed));
     words.notes.push_back(confidence_words(m));
     std::vector<report::section> all{std::move(words)};
-    for (report::section& s : std::vector{
-             asked.empty() ? classes_section(m, groups) : asked_table(m, asked), risks_section(m),
-             kept_reasons_section(m, groups), widths_section(m), missing_section(m)}) {
+    for (report::section& s :
+         std::vector{asked.empty() ? classes_section(m, groups) : asked_table(m, asked),
+                     baselines_section(m), risks_section(m), kept_reasons_section(m, groups),
+                     widths_section(m), missing_section(m)}) {
         if (!s.heading.empty()) all.push_back(std::move(s));
     }
     if (const std::string command = evaluation_command(m, groups, asked); !command.empty()) {
@@ -936,6 +966,8 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
     for (const class_judgement& k : m.says.classes) {
         report::list candidates;
         for (const class_recipe& r : k.candidates) candidates.emplace_back(record_of(m, r));
+        report::list baselines;
+        for (const class_recipe& r : k.baselines) baselines.emplace_back(record_of(m, r));
         const auto best = [&](const std::optional<class_recipe>& r) {
             return r ? report::value(record_of(m, *r)) : report::value();
         };
@@ -953,7 +985,8 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
             {"candidates", std::move(candidates)},
             {"best_of_4_bits", best(k.four)},
             {"best_of_6_bits", best(k.six)},
-            {"best_of_8_bits", best(k.eight)}});
+            {"best_of_8_bits", best(k.eight)},
+            {"baselines", std::move(baselines)}});
     }
     for (const policy::risk& r : m.says.risks) {
         if (!noted(r)) continue;

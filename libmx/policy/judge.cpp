@@ -233,6 +233,10 @@ class judging {
             c.candidates.push_back(std::move(*r));
         }
         best_by_width(c);
+        for (const codec::recipe& r : baselines()) {
+            auto of = over(c, recipe_key(r), verdict::evaluate);
+            if (of) c.baselines.push_back(std::move(*of));
+        }
         choose(c);
         // Recipes that were not measured might have been chosen.
         for (const offer* o : unmeasured) {

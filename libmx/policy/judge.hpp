@@ -62,7 +62,8 @@ struct class_judgement {
     bool undecided = false;
     /// The best measured recipe of about 4, 6 and 8 bits, whatever the policy says about it.
     std::optional<class_recipe> four, six, eight;
-    std::string reason;  ///< a sentence
+    std::vector<class_recipe> baselines;  ///< those of policy::baselines() that were measured
+    std::string reason;                   ///< a sentence
 };
 
 struct decision {

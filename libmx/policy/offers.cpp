@@ -41,4 +41,8 @@ std::vector<offer> offers_of(const policy& by, std::string_view role, const targ
     return offers;
 }
 
+std::vector<codec::recipe> baselines() {
+    return codec::parse_recipes({"bf16", "e4m3:scale=tensor", "int8:scale=channel"});
+}
+
 }  // namespace mx::policy

@@ -31,4 +31,8 @@ codec::recipe on_target(const codec::recipe& r, const supported_format& f);
 std::vector<offer> offers_of(const policy& by, std::string_view role, const target& on,
                              std::span<const score> scores);
 
+/// What inference uses today, to compare recipes with: bf16, FP8 with a scale per tensor, INT8 with
+/// one per output channel. Without vector kernels, so a run measures them only if it is told to.
+std::vector<codec::recipe> baselines();
+
 }  // namespace mx::policy

@@ -598,8 +598,8 @@ def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> D
 def analyze(source: Source, recipes: Recipes = (), *, tensors: Texts = (), roles: Texts = (),
             role_patterns: Texts = (), norm_bias: float = 0.0, histograms: bool = False,
             decompose: bool = False, regret: bool = False, groups: Texts = (), page: bool = False,
-            policy: str = "", target: str = "", eval: str = "", sha256: bool = False,
-            shard: Any = "", parts: Texts = (), threads: int = 0, **reading: Any) -> Analysis:
+            baselines: bool = False, policy: str = "", target: str = "", eval: str = "",
+            sha256: bool = False, shard: Any = "", parts: Texts = (), threads: int = 0, **reading: Any) -> Analysis:
     """Every metric of every tensor under every recipe, with one read: `mx analyze`, whose JSON
     save() writes byte for byte.
 
@@ -617,6 +617,9 @@ def analyze(source: Source, recipes: Recipes = (), *, tensors: Texts = (), roles
         As the command's options (--group).
     page
         Also measure what the page shows.
+    baselines
+        Also measure bfloat16, FP8 with a scale per tensor and INT8 with a scale per row
+        (--baselines).
     policy, target, eval
         The basis of the verdict.
     shard, parts
@@ -645,7 +648,8 @@ def analyze(source: Source, recipes: Recipes = (), *, tensors: Texts = (), roles
     """
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page),
-               "histograms": histograms, "decompose": decompose, "regret": regret}
+               "histograms": histograms, "decompose": decompose, "regret": regret,
+               "baselines": baselines}
     options = _parts("analyze", source, options, shard, parts)
     return Analysis(*_libmx.analyze(source_of(source), options, threads_of(threads)))
 

@@ -523,6 +523,7 @@ nb::tuple analyze(const nb::object& from, const nb::dict& named, int threads) {
     take(named, "histograms", o.histograms);
     take(named, "decompose", o.decompose);
     take(named, "regret", o.regret);
+    take(named, "baselines", o.baselines);
     return study(from, named, threads, std::move(o), doc::analyze);
 }
 

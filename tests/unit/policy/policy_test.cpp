@@ -114,7 +114,7 @@ TEST_CASE("training takes the place of what it says itself, and keeps the rest")
         return 0.0;
     };
     CHECK(limit("weight") == 0);  // zeros in weights are errors like others
-    CHECK(limit("gradient") == 0.02);
+    CHECK(limit("gradient") == 0.002);
 }
 
 TEST_CASE("a file changes single rules of a policy") {
