@@ -599,7 +599,8 @@ def analyze(source: Source, recipes: Recipes = (), *, tensors: Texts = (), roles
             role_patterns: Texts = (), norm_bias: float = 0.0, histograms: bool = False,
             decompose: bool = False, regret: bool = False, groups: Texts = (), page: bool = False,
             baselines: bool = False, policy: str = "", target: str = "", eval: str = "",
-            sha256: bool = False, shard: Any = "", parts: Texts = (), threads: int = 0, **reading: Any) -> Analysis:
+            sha256: bool = False, shard: Any = "", parts: Texts = (), threads: int = 0,
+            **reading: Any) -> Analysis:
     """Every metric of every tensor under every recipe, with one read: `mx analyze`, whose JSON
     save() writes byte for byte.
 
