@@ -2,6 +2,7 @@
 #include "libmx/pages/eval_page.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
