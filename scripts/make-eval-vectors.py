@@ -58,6 +58,10 @@ MODELS = {
 }
 
 
+# Gemma 3 with images, of which a text reaches the text model alone: by the names of checkpoints on
+# the Hub, and by those of version 5 of transformers.
+VISION = {"gemma3-vision": "language_model.model.", "gemma3-vision5": "model.language_model."}
+
 GRADIENTS = ("llama", "llama3", "qwen2", "qwen3")
 
 
@@ -133,6 +137,42 @@ def make(name, out):
         write_gguf(out / f"{name}-gguf", name, config, arrays)
         save_file({k: reference[k] for k in ("ids", "nll")},
                   out / f"{name}-gguf" / "reference.safetensors",
+                  {"transformers": transformers.__version__, "torch": torch.__version__})
+
+
+def make_vision(out):
+    torch.manual_seed(11)
+    text = COMMON | MODELS["gemma3"][1] | dict(
+        num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"])
+    vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
+                  image_size=8, patch_size=4)
+    config = transformers.Gemma3Config(text_config=text, vision_config=vision,
+                                       mm_tokens_per_image=4, image_token_index=95,
+                                       boi_token_index=94, eoi_token_index=93)
+    model = transformers.Gemma3ForConditionalGeneration._from_config(
+        config, attn_implementation="eager")
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_((0.3 * torch.randn_like(p)).to(torch.bfloat16).to(p.dtype))
+    model = model.double().eval()
+    ids = np.random.default_rng(7).integers(3, 90, TOKENS).astype(np.int32)
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor(ids[None].astype(np.int64))).logits[0].numpy()
+    for name, prefix in VISION.items():
+        folder = out / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text(
+            json.dumps(config.to_dict(), indent=1, sort_keys=True) + "\n")
+        tensors = {}
+        for key, value in model.state_dict().items():
+            key = key.replace("model.language_model.", prefix)
+            if prefix.startswith("language_model"):
+                key = key.removeprefix("model.")
+            if not key.endswith("lm_head.weight"):  # tied
+                tensors[key] = value.float().numpy().astype(ml_dtypes.bfloat16)
+        save_file(tensors, folder / "model.safetensors")
+        save_file({"ids": ids, "nll": nll_of(log_softmax(logits), ids)},
+                  folder / "reference.safetensors",
                   {"transformers": transformers.__version__, "torch": torch.__version__})
 
 
@@ -322,5 +362,6 @@ if __name__ == "__main__":
     if sys.argv[2:] != ["gradients"]:
         for each in MODELS:
             make(each, pathlib.Path(sys.argv[1]))
+        make_vision(pathlib.Path(sys.argv[1]))
     for each in GRADIENTS:
         make_gradients(each, pathlib.Path(sys.argv[1]))

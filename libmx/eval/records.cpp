@@ -428,7 +428,7 @@ arm_words words_of_arm(const model_weights& model, const arm& a) {
         bits += 8 * static_cast<double>(info.occupied_bytes());
         count += static_cast<double>(info.elements);
     };
-    for (const io::tensor_info& info : model.files().reader().tensors()) add_stored(info);
+    for (const io::tensor_info& info : model.tensors()) add_stored(info);
     for (std::size_t i = 0; i < model.shape().depth; ++i) {
         for (const place& p : model.linears(i)) {
             const lab::precision& own = a.how.of(model.layer_name(p));
@@ -511,6 +511,7 @@ report::document document_of(const findings& f, report::record head) {
     for (const changed_token& c : changed_tokens(f)) {
         tokens.emplace_back(report::written(changed_members, c));
     }
+    if (!f.left_out.empty()) d.tail.emplace_back("left_out", report::to_list(f.left_out));
     d.tail.emplace_back("parts", std::move(parts));
     d.tail.emplace_back("pairs", std::move(pairs));
     if (!f.sensitivity.empty()) {
@@ -529,6 +530,7 @@ report::document_schema eval_schema() {
                               "and the divergence from the model as it is.");
     return s.members(head_members)
         .member({"results", "[#result]", "one for each recipe"})
+        .member({"left_out", "[string]", "parts of the file that text does not reach", false})
         .member({"parts", "[#part]", "parts quantized alone, and left alone"})
         .member({"pairs", "[#pair]", "pairs of parts"})
         .member({"sensitivity", "[#sensitivity]", "parts, by gradient", false})

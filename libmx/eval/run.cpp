@@ -319,10 +319,11 @@ findings run(const run_request& q, lab::machine& on) {
     f.model = q.model;
     f.architecture = std::string(model.shape().kind->name);
     f.precision = q.in == arithmetic::float64 ? "float64" : "float32";
+    f.left_out = model.left_out();
     f.tokens = r.tokens.size();
     f.per_token = q.per_token;
     double stored = 0;
-    for (const io::tensor_info& t : model.files().reader().tensors()) {
+    for (const io::tensor_info& t : model.tensors()) {
         f.parameters += static_cast<std::size_t>(t.elements);
         stored += 8 * static_cast<double>(t.occupied_bytes());
     }

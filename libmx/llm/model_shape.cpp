@@ -171,6 +171,25 @@ constexpr std::array ignored_keys{"_name_or_path",
                                   "id2label",
                                   "label2id"};
 
+// Keys of Gemma 3 with images that are about these.
+constexpr std::array keys_of_images{"boi_token_id",        "boi_token_index", "eoi_token_id",
+                                    "eoi_token_index",     "image_token_id",  "image_token_index",
+                                    "mm_tokens_per_image", "vision_config"};
+
+// What Gemma3TextConfig of transformers takes where text_config has no such key.
+constexpr std::array<std::pair<const char*, const char*>, 11> defaults_of_gemma3_text{
+    {{"model_type", "gemma3_text"},
+     {"vocab_size", "262208"},
+     {"hidden_size", "2304"},
+     {"intermediate_size", "9216"},
+     {"num_hidden_layers", "26"},
+     {"num_attention_heads", "8"},
+     {"num_key_value_heads", "4"},
+     {"head_dim", "256"},
+     {"rms_norm_eps", "1e-6"},
+     {"sliding_window", "4096"},
+     {"bos_token_id", "2"}}};
+
 // Keys that mx knows with one value only; "" for those that must be absent or null.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> fixed_keys{
     {{"is_encoder_decoder", "false"},
@@ -389,6 +408,27 @@ model_shape shape_of_config(const io::config_entries& entries, naming names,
                           ? fmt::format("'{}' is missing, which says what is computed", key)
                           : base::unknown(key, type, known),
                       {file, {}, {}});
+}
+
+io::config_entries text_config_of(io::config_entries entries, const std::string& file) {
+    constexpr std::string_view nested = "text_config.";
+    const auto type = entries.find("model_type");
+    if (type == entries.end() || type->second != "gemma3") return entries;
+    config around(entries, file, "", false);
+    for (const char* key : ignored_keys) around.ignore(key);
+    for (const char* key : keys_of_images) around.ignore(key);
+    for (const char* key : {"text_config", "tie_word_embeddings"}) around.ignore(key);
+    for (const auto& [key, value] : fixed_keys) around.only(key, value);
+    around.finish();
+    io::config_entries inner;
+    for (const auto& [key, text] : entries) {
+        if (key.starts_with(nested)) inner.emplace(key.substr(nested.size()), text);
+    }
+    for (const char* key : {"tie_word_embeddings", "bos_token_id"}) {
+        if (const auto at = entries.find(key); at != entries.end()) inner.insert(*at);
+    }
+    for (const auto& [key, text] : defaults_of_gemma3_text) inner.emplace(key, text);
+    return inner;
 }
 
 double scaled_frequency(const rope_scaling& scaling, double frequency) {

@@ -64,6 +64,11 @@ struct model_shape {
 model_shape shape_of_config(const io::config_entries& entries, naming names,
                             const std::string& file);
 
+/// The configuration of the text model within that of Gemma 3 with images (model_type gemma3):
+/// entries below text_config, and those that transformers takes by default. Others as they are.
+/// Throws base::error (input) for entries beside text_config that mx does not know.
+io::config_entries text_config_of(io::config_entries entries, const std::string& file);
+
 /// Entries of config.json that shape_of_config reads as `s`, for architectures with norms before
 /// attention and MLP, without experts, windows and frequencies of their own.
 io::config_entries config_of(const model_shape& s);

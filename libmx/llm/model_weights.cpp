@@ -87,6 +87,13 @@ constexpr std::array mixtral_names{
 
 constexpr std::string_view weight_ending = ".weight";
 
+// What Gemma 3 with images puts into the names of its text model, at the beginning or (since
+// version 5 of transformers) after "model."; and its other parts.
+constexpr std::string_view nested_model = "language_model.";
+constexpr std::array outer_names{std::string_view(), std::string_view("model.")};
+constexpr std::array parts_of_images{std::string_view("multi_modal_projector"),
+                                     std::string_view("vision_tower")};
+
 std::string filled(std::string_view pattern, const place& where) {
     std::string name;
     for (const char c : pattern) {
@@ -160,6 +167,11 @@ std::string hugging_face_name(const architecture& kind, const place& where) {
 
 std::string gguf_name(std::string_view matrix) {
     if (matrix.empty() || matrix.find_first_of("#@") != std::string_view::npos) return {};
+    for (const std::string_view outer : outer_names) {
+        if (!matrix.starts_with(fmt::format("{}{}", outer, nested_model))) continue;
+        return gguf_name(
+            fmt::format("{}{}", outer, matrix.substr(outer.size() + nested_model.size())));
+    }
     place where{};
     std::string pattern;  // its numbers replaced: the first by #, others by @
     std::size_t numbers = 0;
@@ -189,7 +201,11 @@ std::string gguf_name(std::string_view matrix) {
 }
 
 std::string model_weights::spelled(const place& where) const {
-    if (shape_.names == naming::hugging_face) return hugging_face_name(*shape_.kind, where);
+    if (shape_.names == naming::hugging_face) {
+        std::string own = hugging_face_name(*shape_.kind, where);
+        if (outer_ && own.starts_with(*outer_)) own.insert(outer_->size(), nested_model);
+        return own;
+    }
     const role_names& row = names_of_roles[static_cast<std::size_t>(where.what)];
     return filled(shape_.names == naming::gguf ? row.gguf : row.llama2c, where);
 }
@@ -332,9 +348,17 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
                                           io::model_config_path(path_)),
                               {path_, {}, {}});
         }
-        shape_ = shape_of_config(config, naming::hugging_face,
-                                 of_training_ ? path_ : io::model_config_path(path_));
-        if (shape_.tied && has_tensor("lm_head.weight")) shape_.tied = false;
+        const std::string config_file = of_training_ ? path_ : io::model_config_path(path_);
+        config = text_config_of(std::move(config), config_file);
+        shape_ = shape_of_config(config, naming::hugging_face, config_file);
+        if (shape_.kind->name == "gemma3_text") {
+            for (const std::string_view outer : outer_names) {
+                const std::string first = fmt::format("{}{}", outer, nested_model);
+                const auto at = by_name_.lower_bound(first);
+                if (at != by_name_.end() && at->first.starts_with(first)) outer_ = outer;
+            }
+        }
+        if (shape_.tied && has_tensor(spelled({role::head}))) shape_.tied = false;
     }
     const io::config_entries& entries = shape_.names == naming::hugging_face ? config : metadata;
     for (const char* key : {"bos_token_id", "tokenizer.ggml.bos_token_id"}) {
@@ -404,8 +428,18 @@ void model_weights::check() {
         if (s.experts != 0) expect({role::router, i});
         for (const place& p : linears(i)) expect(p);
     }
+    const auto of_images = [&](const std::string& name) {
+        return outer_ && std::ranges::any_of(parts_of_images, [&](std::string_view part) {
+                   const std::string begin = fmt::format("{}{}", *outer_, part);
+                   if (!name.starts_with(begin + ".")) return false;
+                   if (left_out_.empty() || left_out_.back() != begin) left_out_.push_back(begin);
+                   return true;
+               });
+    };
+    used_.assign(by_name_.size(), false);
     for (const auto& [name, at] : by_name_) {
-        if (known.contains(name) || may_be_superfluous(name, of_training_)) continue;
+        used_[at] = known.contains(name);
+        if (used_[at] || of_images(name) || may_be_superfluous(name, of_training_)) continue;
         fail(model_->reader().tensors()[at].file, name,
              fmt::format("is not a tensor of architecture {}: mx does not know what it does",
                          s.kind->name));
@@ -447,6 +481,14 @@ std::uint64_t model_weights::stored_bytes(const place& where) const {
     const std::optional<found> at = find(where);
     const std::uint64_t all = info(where).file_bytes();
     return at->part ? all / shape_.experts : all;
+}
+
+std::vector<io::tensor_info> model_weights::tensors() const {
+    std::vector<io::tensor_info> all;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+        if (used_[i]) all.push_back(model_->reader().tensors()[i]);
+    }
+    return all;
 }
 
 const io::tensor_info& model_weights::info(const place& where) const {

@@ -82,6 +82,13 @@ class model_weights {
     /// The token that texts begin with, if the configuration says so.
     std::optional<std::uint32_t> first_token() const { return first_token_; }
 
+    /// The tensors of the file that the model computes with: not those of a training beside its
+    /// parameters, nor those of left_out().
+    std::vector<io::tensor_info> tensors() const;
+    /// Parts of the file that are left out, by name: the vision tower of Gemma 3 and what projects
+    /// its features. Text alone does not reach them.
+    const std::vector<std::string>& left_out() const { return left_out_; }
+
     bool has(const place& where) const { return find(where).has_value(); }
     /// The tensor's name in the file; of an expert in a stack, that of the stack and its number.
     std::string name(const place& where) const;
@@ -119,6 +126,10 @@ class model_weights {
     model_shape shape_;
     std::optional<std::uint32_t> first_token_;
     bool of_training_ = false;
+    // Gemma 3 with images: names have "language_model." after this.
+    std::optional<std::string_view> outer_;
+    std::vector<std::string> left_out_;
+    std::vector<bool> used_;  // by tensor of the file
     std::map<std::string, std::size_t, std::less<>> by_name_;
 };
 

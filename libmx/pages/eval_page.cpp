@@ -2,6 +2,7 @@
 #include "libmx/pages/eval_page.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -123,6 +124,14 @@ section answer_of_evaluation(const document_parts& d) {
                                   significant_text(figure_of(d.head, "perplexity"), 5),
                                   report::whole(figure_of(d.head, "scored")),
                                   text_of(d.head, "text")));
+    if (const auto* parts = report::member<report::list>(d.tail, "left_out")) {
+        std::vector<std::string> names;
+        for (const report::value& v : *parts) {
+            if (const auto* name = std::get_if<std::string>(&v)) names.push_back(*name);
+        }
+        s.notes.push_back(
+            fmt::format("- Left out, because text does not reach it: {}.", fmt::join(names, ", ")));
+    }
     const std::vector<record> results(d.results.begin(), d.results.end());
     std::vector<const record*> order;
     for (const record& r : results) order.push_back(&r);

@@ -79,9 +79,9 @@ bool same(const token_scores& a, const token_scores& b) {
 }  // namespace
 
 TEST_CASE("every architecture gives the probabilities of transformers") {
-    const std::string name =
-        GENERATE("llama", "llama-gguf", "llama3", "mistral", "qwen2", "qwen3", "olmo2", "gemma3",
-                 "gemma3-gguf", "mixtral", "qwen3moe", "qwen3moe-gguf");
+    const std::string name = GENERATE("llama", "llama-gguf", "llama3", "mistral", "qwen2", "qwen3",
+                                      "olmo2", "gemma3", "gemma3-gguf", "gemma3-vision",
+                                      "gemma3-vision5", "mixtral", "qwen3moe", "qwen3moe-gguf");
     CAPTURE(name);
     const model_weights model(model_of(name));
     const reference known(name);
