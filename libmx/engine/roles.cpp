@@ -55,7 +55,8 @@ constexpr std::array role_rows{
              "*norm.* *norm *norm? *norm?.* *layernorm* *layer.norm* *.rms.* rms.* *.ln.* *.ln "
              "*.ln?.* *.ln? ln.* ln?.* *.ln ln *gamma *gamma.* *.bn?.* *.bn.* bn?.* bn.* "
              "*norm.weight* *normalization* "
-             "!*norm*.linear.* !*norm*.proj.* !*norm.attn.norm.attn.* !*running.* !*moving.* "
+             "!*norm*.residual !*norm*.linear.* !*norm*.proj.* !*norm.attn.norm.attn.* !*running.* "
+             "!*moving.* "
              "!*.batches.tracked !*.ls?.gamma !*layer.scale* !*.gamma.[12] !*blocks.0.gamma "
              "!*stages.0.0.gamma !*convnext*.gamma* "
              "!*norm*.weight.scale* !*norm*.input.scale* !*.global.scale",
@@ -115,7 +116,7 @@ constexpr std::array role_rows{
              "*.token *.tokens *cls.token* *class.emb* *mask.token* *.newline* *seperator* "
              "*separator* *image.sep *.boi* *.eoi* "
              "*image.begin* *image.end* *img.break* *.query.tokens* *resampler.query* *proj.query* "
-             "*.query *.probe *version *.mean *.std",
+             "*.query *.probe *version *.mean *.std *.residual",
              0},
     role_row{"weight", "matrices and convolution kernels",
              "*proj* *attn* *attention* *mlp* *ffn* *ffw* *.ff.* *ff? *fc* *dense* *conv* *linear* "

@@ -31,10 +31,6 @@ struct state {
     std::vector<T> h;
 };
 
-place head_of(const model_weights& model) {
-    return {model.shape().tied ? role::embedding : role::head};
-}
-
 void check(const model_weights& model, const evaluation_request& r) {
     const model_shape& s = model.shape();
     llm::require_ids_below(s.vocabulary, r.tokens, {});
@@ -90,10 +86,13 @@ class run {
         for (std::size_t layer = 0; layer < model_.shape().depth; ++layer) {
             base::stop_if(r_.cancel);
             if (r_.progress) r_.progress(layer, model_.shape().depth + 1);
+            show({model_.block_name(layer), "residual", rows, d, states_.front()->h.data()});
             net.load(layer);
             run_block(net, layer);
         }
         if (r_.progress) r_.progress(model_.shape().depth, model_.shape().depth + 1);
+        show(
+            {model_.layer_name({role::last_norm}), "residual", rows, d, states_.front()->h.data()});
         for (std::size_t i = 0; i < states_.size(); ++i) {
             const std::shared_ptr<state<T>>& s = states_[i];
             if (std::find(states_.begin(), states_.begin() + static_cast<std::ptrdiff_t>(i), s) ==
@@ -101,10 +100,17 @@ class run {
                 net.last_norm(s->h.data(), rows, s->h.data());
             }
         }
+        show({model_.layer_name(model_.head()), "x", rows, d, states_.front()->h.data()});
         return scores(net);
     }
 
   private:
+    void show(const seen_matrix<T>& m) const {
+        if (!r_.observer) return;
+        const std::vector<float> values(m.data, m.data + m.rows * m.cols);
+        r_.observer(m.layer, m.name, m.rows, m.cols, values.data());
+    }
+
     void run_block(transformer<T>& net, std::size_t layer) {
         // Arms with the same state that do the same have the same state afterwards.
         std::map<std::pair<state<T>*, std::string>, std::vector<std::size_t>> groups;
@@ -142,10 +148,7 @@ class run {
         if (!base) return;
         net.keeps_probabilities = r_.probabilities;
         if (r_.observer) {
-            net.observer = [this](const seen_matrix<T>& m) {
-                const std::vector<float> values(m.data, m.data + m.rows * m.cols);
-                r_.observer(m.layer, m.name, m.rows, m.cols, values.data());
-            };
+            net.observer = [this](const seen_matrix<T>& m) { show(m); };
         }
         if (!r_.layer_errors) return;
         net.on_product = [this, &net](const place& where, const token_batch& b, std::size_t rows,
@@ -283,7 +286,7 @@ class run {
             at += one.count;
         }
         // The states that differ, with the base first, and how they multiply by the head.
-        const place head = head_of(model_);
+        const place head = model_.head();
         std::vector<scored_state> distinct;
         std::vector<std::size_t> index(all_.size());
         for (std::size_t i = 0; i < all_.size(); ++i) {
@@ -383,7 +386,7 @@ std::vector<std::uint32_t> sampled(const model_weights& model, lab::machine& on,
         caches[i].keys.resize(sequences * length * s.key_width());
         caches[i].values.resize(caches[i].keys.size());
     }
-    const std::vector<float> read = read_by_threads(on, model, head_of(model), 0, s.vocabulary);
+    const std::vector<float> read = read_by_threads(on, model, model.head(), 0, s.vocabulary);
     lab::packed_operand<T> head;
     {
         const std::vector<T> values(read.begin(), read.end());
@@ -462,7 +465,7 @@ std::vector<lab::layer_name> layers_of(const model_weights& model) {
     for (std::size_t i = 0; i < s.depth; ++i) {
         for (const place& p : model.linears(i)) all.push_back({model.layer_name(p), false});
     }
-    all.push_back({model.layer_name(head_of(model)), true});
+    all.push_back({model.layer_name(model.head()), true});
     return all;
 }
 

@@ -64,9 +64,10 @@ struct evaluation_request {
     arithmetic in = arithmetic::float32;
     bool layer_errors = false;
     /// Called with the inputs of linear layers ("x"), and turned keys ("k_cache") and values
-    /// ("v_cache") by the name of their layer, of the model as it is, window by window. Rows are
-    /// tokens. With `probabilities`, those of attention too: "p" of the queries' layer, whose rows
-    /// are the window's tokens for each head.
+    /// ("v_cache") by the name of their layer, of the model as it is, window by window. Of all
+    /// windows together: the residual stream that enters a block or the last norm ("residual"), and
+    /// the input of the head ("x"). Rows are tokens. With `probabilities`, those of
+    /// attention too: "p" of the queries' layer, whose rows are the window's tokens for each head.
     std::function<void(std::string_view layer, std::string_view name, std::size_t rows,
                        std::size_t cols, const float* values)>
         observer;

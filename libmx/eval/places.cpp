@@ -128,9 +128,9 @@ activation_file::activation_file(const std::string& path, const model_weights& m
     std::vector<io::planned_array> plan;
     const bool trained = lab::not_trained(model.shape()).empty();
     std::vector<std::pair<std::size_t, place>> weights;  // by number in the plan
-    const auto offer = [&](const place& p, std::string_view name, std::size_t count,
+    const auto offer = [&](const std::string& layer, std::string_view name, std::size_t count,
                            std::size_t cols) {
-        const std::string whole = fmt::format("{}.{}", model.layer_name(p), name);
+        const std::string whole = fmt::format("{}.{}", layer, name);
         const bool wanted = std::ranges::any_of(patterns, [&](const std::string& g) {
             return base::glob_match(g, whole) && (name != "p" || g.ends_with(".p"));
         });
@@ -141,19 +141,25 @@ activation_file::activation_file(const std::string& path, const model_weights& m
     };
     const model_shape& s = model.shape();
     for (std::size_t i = 0; i < s.depth; ++i) {
+        offer(model.block_name(i), "residual", rows, s.width);
         for (const place& p : model.linears(i)) {
             if (p.what >= role::expert_gate) continue;
             const tensor::shape extents = model.extents(p);
             const auto out = static_cast<std::size_t>(extents[0]);
             const auto in = static_cast<std::size_t>(extents[1]);
-            offer(p, "x", rows, in);
-            if (offer(p, "weight", out, in)) weights.emplace_back(plan.size() - 1, p);
-            if (trained && offer(p, "dy", rows, out)) gradients_ = true;
+            const std::string layer = model.layer_name(p);
+            offer(layer, "x", rows, in);
+            if (offer(layer, "weight", out, in)) weights.emplace_back(plan.size() - 1, p);
+            if (trained && offer(layer, "dy", rows, out)) gradients_ = true;
         }
-        if (offer({role::query, i}, "p", rows * s.heads, longest)) probabilities_ = true;
-        offer({role::key, i}, "k_cache", rows, s.key_width());
-        offer({role::value, i}, "v_cache", rows, s.key_width());
+        if (offer(model.layer_name({role::query, i}), "p", rows * s.heads, longest)) {
+            probabilities_ = true;
+        }
+        offer(model.layer_name({role::key, i}), "k_cache", rows, s.key_width());
+        offer(model.layer_name({role::value, i}), "v_cache", rows, s.key_width());
     }
+    offer(model.layer_name({role::last_norm}), "residual", rows, s.width);
+    offer(model.layer_name(model.head()), "x", rows, s.width);
     constexpr double most_probabilities = 4e9;  // bytes of a window's
     const double square = static_cast<double>(longest) * static_cast<double>(longest);
     if (probabilities_ && 4 * square * static_cast<double>(s.heads) > most_probabilities) {

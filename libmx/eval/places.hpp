@@ -40,10 +40,11 @@ arm all_but(const arm& how, const model_part& part);
 /// Writes matrices of the model as it is to a safetensors file, as float32, if their names match:
 /// of linear layers the inputs, NAME.x, weights, NAME.weight, and gradients of the outputs, NAME.dy
 /// (of models that have them: lab::not_trained); keys and values, NAME.k_cache and NAME.v_cache of
-/// the layers that make them. Rows, but those of weights, are the tokens of all windows. Experts
-/// have inputs of their own tokens and are left out. Probabilities of attention, NAME.p of the
-/// queries' layer, are large and written only for patterns that end in ".p": of every window and
-/// head a row for each token and a column for each position of the longest window.
+/// the layers that make them; the residual stream NAME.residual that enters a block or the last
+/// norm; the input of the head, NAME.x. Rows, but those of weights, are the tokens of all windows.
+/// Experts have inputs of their own tokens and are left out. Probabilities of attention, NAME.p of
+/// the queries' layer, are large and written only for patterns that end in ".p": of every window
+/// and head a row for each token and a column for each position of the longest window.
 class activation_file {
   public:
     /// Writes the weights. Throws base::error (usage) if no pattern matches such a matrix.

@@ -234,6 +234,12 @@ std::string model_weights::layer_name(const place& where) const {
     return text;
 }
 
+std::string model_weights::block_name(std::size_t layer) const {
+    const std::string number = fmt::format(".{}", layer);
+    const std::string text = spelled({role::query, layer});
+    return text.substr(0, text.find(number + ".") + number.size());
+}
+
 std::vector<place> model_weights::linears(std::size_t layer) const {
     std::vector<place> all;
     for (const role r : {role::query, role::key, role::value, role::output}) {

@@ -94,6 +94,8 @@ class model_weights {
     std::string name(const place& where) const;
     /// The name without its ending ".weight", which patterns of --at match.
     std::string layer_name(const place& where) const;
+    /// The name that those of the block's tensors begin with, without its last dot.
+    std::string block_name(std::size_t layer) const;
     /// The values in C order, rounded to float32 once if they are wider. Throws base::error (input)
     /// for NaN and Inf, which make every result NaN.
     std::vector<float> read(const place& where) const;
@@ -104,6 +106,8 @@ class model_weights {
     /// The tensor in the file; of an expert in a stack, the stack.
     const io::tensor_info& info(const place& where) const;
 
+    /// The matrix of the head: the embedding if they are tied.
+    place head() const { return {shape_.tied ? role::embedding : role::head}; }
     /// Every linear layer of layer `i`, in the order of the forward pass, as roles; without the
     /// router.
     std::vector<place> linears(std::size_t layer) const;

@@ -205,7 +205,8 @@ runner declare_eval(parser& cmd) {
         "--dump PATTERN", o->request.dump,
         "matrices of the model as it is that match: of linear layers inputs NAME.x, weights "
         "NAME.weight and gradients of outputs NAME.dy; keys NAME.k_cache, values "
-        "NAME.v_cache and probabilities NAME.p of attention; repeatable");
+        "NAME.v_cache and probabilities NAME.p of attention; the residual stream NAME.residual "
+        "that enters a block and the last norm; the input NAME.x of the head; repeatable");
     cmd.add_option("-o,--output FILE", o->request.dump_file, "safetensors file of --dump")
         ->file_name();
     cmd.add_flag("--per-token", o->request.per_token, "every token's figures in JSON");
