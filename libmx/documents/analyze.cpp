@@ -17,7 +17,11 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     const measured_model m("analyze", o, request, around);
     if (o.recompute || !o.blocks.empty())
         std::ranges::for_each(request.recipes, codec::require_blocks);
-    request.decompose = o.decompose || o.page || o.parts.page_sums;
+    // Policies limit the part of a gradient's error that is underflow.
+    const bool gradients = std::ranges::any_of(m.opened.tensors, [&](const engine::tensor_ref& t) {
+        return request.roles.role_of(t.info()) == "gradient";
+    });
+    request.decompose = o.decompose || o.page || o.parts.page_sums || gradients;
     analysis::analysis a = analysis::analyze(m.opened.tensors, request, m.control);
     if (!m.is_part()) engine::require_any(analysis::has_elements(a.results), a.skipped);
     if (o.recompute) o.recompute(a, m.opened.tensors, request, m.control);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <functional>
@@ -302,10 +303,22 @@ std::vector<std::string> dominance(const judged_model& m) {
     return said;
 }
 
+// "gradient (Dgrad, Wgrad)": with the products of a training step, of an operand of one.
+std::string class_text(const judged_model& m, const group& g) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 3> products{
+        {{"weight", "Fprop, Dgrad"}, {"activation", "Fprop, Wgrad"}, {"gradient", "Dgrad, Wgrad"}}};
+    std::string text = roles_text(m, g);
+    if (!m.says.of_a_step || g.is == fate::no_operand || g.roles.size() != 1) return text;
+    for (const auto& [role, in] : products) {
+        if (role == g.roles.front()) text += fmt::format(" ({})", in);
+    }
+    return text;
+}
+
 report::section classes_section(const judged_model& m, const std::vector<group>& groups) {
     const byte_unit unit = unit_of(m.says.totals.stored);
     report::section s{
-        .heading = "What to ship",
+        .heading = m.says.of_a_step ? "Operands of the step's products" : "What to ship",
         .columns = {{"role", "class"},
                     {"tensors", "tensors", cell::integer},
                     {"recipe", "recipe"},
@@ -318,7 +331,7 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
         const double bits =
             g.elements == 0 ? 0
                             : 8 * static_cast<double>(g.bytes) / static_cast<double>(g.elements);
-        s.add(roles_text(m, g), g.tensors.size(), g.is == fate::undecided ? "-" : g.recipe,
+        s.add(class_text(m, g), g.tensors.size(), g.is == fate::undecided ? "-" : g.recipe,
               verdict_text(g), bits, static_cast<double>(g.stored) / unit.bytes,
               static_cast<double>(g.bytes) / unit.bytes, reason_of(m, g));
     }
@@ -554,7 +567,7 @@ std::string evaluation_command(const judged_model& m, const std::vector<group>& 
         if (g.is == fate::quantized && recipes.empty()) recipes.push_back(g.recipe);
     }
     for (const asked_recipe& r : asked) recipes.push_back(r.recipe);
-    if (!named || m.files.size() != 1 || recipes.empty() ||
+    if (!named || m.says.of_a_step || m.files.size() != 1 || recipes.empty() ||
         m.says.confidence != "tensor error only") {
         return {};
     }

@@ -53,13 +53,11 @@ constexpr std::array rows{
     figure{
         "underflow_energy", figure_unit::share,
         "share of the tensor's squares in elements that become zero; not judged under stochastic "
-        "rounding; without the parts of the error (--decompose) its upper bound nrmse^2",
+        "rounding, nor in results without the parts of the error (--decompose)",
         "loses {} of its energy in elements that become zero",
         [](const figure_input& in) -> std::optional<double> {
-            if (at_random(in) || std::isnan(in.under.nrmse)) return {};
-            const double error = in.under.nrmse * in.under.nrmse;
-            const double part = in.under.underflow_error_share;
-            return std::isnan(part) ? error : part * error;
+            if (at_random(in)) return {};
+            return defined(in.under.underflow_error_share * in.under.nrmse * in.under.nrmse);
         }},
     figure{"gain_error", figure_unit::share,
            "distance of the gain from the recipe's on normal data, beyond what the rounding of the "

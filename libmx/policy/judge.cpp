@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -71,8 +72,33 @@ class judging {
     }
 
   private:
+    // A dump of a training step has NAME.x, NAME.weight and NAME.dy of its layers, and gradients.
+    void find_step() {
+        constexpr std::string_view weight = ".weight";
+        for (const measured_tensor& t : tensors_) {
+            out_.of_a_step = out_.of_a_step || t.name.ends_with(output_gradient);
+            if (t.role != "norm" || !t.name.ends_with(weight)) continue;
+            norms_.insert(t.name.substr(0, t.name.size() - weight.size()));
+        }
+    }
+
+    // Empty for the operands of a training step, and outside of one.
+    std::string why_no_operand_of_step(const measured_tensor& t, const decision& d) const {
+        constexpr std::string_view input = ".x";
+        if (!out_.of_a_step) return {};
+        if (d.role == "gradient" && !t.name.ends_with(output_gradient)) {
+            return "a result of products, dW, not an operand of one";
+        }
+        if (t.name.ends_with(input) &&
+            norms_.contains(t.name.substr(0, t.name.size() - input.size()))) {
+            return "the input of a norm, not of a product";
+        }
+        return {};
+    }
+
     // Which tensors are operands, by class.
     void sort_out() {
+        find_step();
         std::map<std::pair<std::string, bool>, class_judgement> classes;
         for (std::size_t i = 0; i < tensors_.size(); ++i) {
             const measured_tensor& t = tensors_[i];
@@ -112,6 +138,7 @@ class judging {
             d.could_save = t.bytes > bytes ? t.bytes - bytes : 0;
         }
         if (std::string why = why_kept(t, d.role, by_); !why.empty()) return why;
+        if (std::string why = why_no_operand_of_step(t, d); !why.empty()) return why;
         auto at = offers_.find(d.role);
         if (at == offers_.end()) {
             at = offers_.emplace(d.role, offers_of(by_, d.role, on_, scores_)).first;
@@ -448,6 +475,8 @@ class judging {
         }
     }
 
+    static constexpr std::string_view output_gradient = ".dy";
+
     std::span<const measured_tensor> tensors_;
     const policy& by_;
     const target& on_;
@@ -456,6 +485,7 @@ class judging {
     measurements known_;
     judgement out_;
     std::map<std::string, std::vector<offer>> offers_;  // by role
+    std::set<std::string> norms_;                       // without ".weight"
     std::vector<const rule*> vetoes_;                   // of the class that is judged
     double dominated_ = 0;
 };

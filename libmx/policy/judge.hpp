@@ -115,6 +115,7 @@ struct judgement {
     std::vector<risk> risks;
     std::vector<missing_recipes> missing;
     judgement_totals totals;
+    bool of_a_step = false;  ///< the tensors are a dump of a training step: some are NAME.dy
     /// "tensor error only", or what the scores of a task say about a chosen recipe.
     std::string confidence;
 };

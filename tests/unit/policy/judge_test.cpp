@@ -448,11 +448,36 @@ TEST_CASE("gradients that lose energy in elements that become zero never get few
     CHECK(c.four->recipe == "mxfp4:scale=even,round=stochastic,transform=hadamard");
     CHECK(c.four->vetoed.empty());
     CHECK(c.four->is == verdict::evaluate);
-    // E4M3 as well, from 2 % of the energy on; without the parts of the error, all of it counts.
+    // E4M3 as well, from 0.2 % of the energy on; results without the parts of the error do not say.
     alter(tensors[0], "mxfp8:scale=rceil", [](analysis::result& f) { f.nrmse = 0.142; });
+    CHECK(chosen(judged(tensors, "training"), "gradient") == "mxfp8:scale=rceil");
+    alter(tensors[0], "mxfp8:scale=rceil",
+          [](analysis::result& f) { f.underflow_error_share = 0.1; });
     CHECK(chosen(judged(tensors, "training"), "gradient") == "keep");
     // Inference keeps gradients.
     CHECK(judged(tensors).classes.empty());
+}
+
+TEST_CASE(
+    "of a dump of a training step the operands of products are judged, not results and inputs of "
+    "norms") {
+    std::vector<measured_tensor> tensors{normal_tensor("q.x", "activation", {96, 64}),
+                                         normal_tensor("q.weight", "weight", {64, 64}),
+                                         normal_tensor("q.dy", "gradient", {96, 64}),
+                                         normal_tensor("norm.weight", "norm", {64}),
+                                         normal_tensor("norm.x", "activation", {96, 64}),
+                                         normal_tensor("grad.q.weight", "gradient", {64, 64})};
+    const judgement j = judged(tensors, "training");
+    CHECK(j.of_a_step);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        CAPTURE(tensors[i].name);
+        CHECK(j.decisions[i].operand == (i < 3));
+    }
+    tensors.erase(tensors.begin() + 2);  // without dy: activations and gradients of no known step
+    const judgement others = judged(tensors, "training");
+    CHECK_FALSE(others.of_a_step);
+    CHECK(others.decisions[3].operand);
+    CHECK(others.decisions[4].operand);
 }
 
 TEST_CASE("activations with outlier channels keep eight bits") {
