@@ -555,10 +555,12 @@ std::string confidence_words(const judged_model& m) {
                        m.says.policy_version, m.says.target_name, m.on->any() ? " (--target)" : "");
 }
 
-// The command whose scores answer "needs evaluation", of a model whose matrices are named like
-// those of language models; empty where no recipe is left, or a task was evaluated.
+// The command whose scores answer "needs evaluation", of a model that has an embedding and matrices
+// named like those of language models; empty where no recipe is left, or a task was evaluated.
 std::string evaluation_command(const judged_model& m, const std::vector<group>& groups,
                                const std::vector<asked_recipe>& asked) {
+    const bool embeds = std::ranges::any_of(
+        m.says.decisions, [](const decision& d) { return d.role == "embedding"; });
     const bool named = std::ranges::any_of(m.tensors, [](const policy::measured_tensor& t) {
         return engine::fused_name(t.name) != t.name;
     });
@@ -567,7 +569,7 @@ std::string evaluation_command(const judged_model& m, const std::vector<group>& 
         if (g.is == fate::quantized && recipes.empty()) recipes.push_back(g.recipe);
     }
     for (const asked_recipe& r : asked) recipes.push_back(r.recipe);
-    if (!named || m.says.of_a_step || m.files.size() != 1 || recipes.empty() ||
+    if (!embeds || !named || m.says.of_a_step || m.files.size() != 1 || recipes.empty() ||
         m.says.confidence != "tensor error only") {
         return {};
     }
