@@ -49,14 +49,13 @@ def figures(r, normal):
     nrmse, crest, n = number(r['nrmse']), number(r['crest_factor']), r['elements']
     dominated = crest * crest >= DOMINATED * n
     gain = abs(number(r['gain']) - normal['gain']) - nrmse * crest / math.sqrt(n)
-    share = number(r.get('underflow_error_share'))
     return {'saturated_block_rate': number(r['saturated_block_rate']),
             'collapsed_block_rate': number(r['collapsed_block_rate']),
             'clamp_rate': r['clamp_rate'],
             'gain_error': math.nan if dominated else max(gain, 0),
             'sqnr_below_normal': math.nan if dominated else normal['sqnr_db'] - number(r['sqnr_db']),
             'underflow_rate': r['underflow_rate'],
-            'underflow_energy': nrmse ** 2 * (1 if math.isnan(share) else share)}
+            'underflow_energy': nrmse ** 2 * number(r['underflow_error_share'])}
 
 
 def text(name, value):
