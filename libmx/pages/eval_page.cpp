@@ -222,6 +222,25 @@ void add_part_figures(section& to, const std::vector<record>& parts) {
     }
 }
 
+// The parts of a recipe, the most costly by `figure` first.
+struct ranked_parts {
+    std::vector<const record*> shown;  // at most most_parts
+    double sum = 0;                    // of all
+};
+
+std::map<std::string, ranked_parts> ranked_by(const std::vector<record>& all,
+                                              std::string_view figure) {
+    std::map<std::string, ranked_parts> by_recipe;
+    for (const record& p : all) by_recipe[text_of(p, "recipe")].shown.push_back(&p);
+    for (auto& [recipe, parts] : by_recipe) {
+        std::ranges::stable_sort(parts.shown, std::greater{},
+                                 [&](const record* p) { return figure_of(*p, figure); });
+        for (const record* p : parts.shown) parts.sum += figure_of(*p, figure);
+        parts.shown.resize(std::min(most_parts, parts.shown.size()));
+    }
+    return by_recipe;
+}
+
 section parts_of_evaluation(const document_parts& d) {
     section s{.heading = "Cost by part",
               .columns = {{"part", "part", cell::name},
@@ -230,20 +249,13 @@ section parts_of_evaluation(const document_parts& d) {
                           {"saved", "saved by\nleaving it", cell::significant, 3}},
               .group_field = "recipe"};
     const std::vector<record> all = records_in(d.tail, "parts");
-    std::map<std::string, std::vector<const record*>> by_recipe;
-    for (const record& p : all) by_recipe[text_of(p, "recipe")].push_back(&p);
-    for (auto& [recipe, parts] : by_recipe) {
-        std::ranges::stable_sort(parts, std::greater{},
-                                 [](const record* p) { return figure_of(*p, "only_kld"); });
-        double sum = 0;
-        for (const record* p : parts) sum += figure_of(*p, "only_kld");
-        parts.resize(std::min(most_parts, parts.size()));
-        for (const record* p : parts) {
+    for (const auto& [recipe, parts] : ranked_by(all, "only_kld")) {
+        for (const record* p : parts.shown) {
             const double everything = figure_of(*p, "all_kld");
             const double without = figure_of(*p, "without_kld");
             s.add_to(fmt::format("{} by {}: everything {}, sum of the parts alone {}", recipe,
                                  text_of(*p, "level"), significant_text(everything, 3),
-                                 significant_text(sum, 3)),
+                                 significant_text(parts.sum, 3)),
                      text_of(*p, "part"), figure_of(*p, "only_kld"), without, everything - without);
         }
     }
@@ -277,17 +289,10 @@ section predictions_of_evaluation(const document_parts& d) {
                           {"only_kld", "it alone\nquantized", cell::significant, 3}},
               .group_field = "recipe"};
     const std::vector<record> all = records_in(d.tail, "sensitivity");
-    std::map<std::string, std::vector<const record*>> by_recipe;
-    for (const record& p : all) by_recipe[text_of(p, "recipe")].push_back(&p);
-    for (auto& [recipe, parts] : by_recipe) {
-        std::ranges::stable_sort(parts, std::greater{},
-                                 [](const record* p) { return figure_of(*p, "predicted_kld"); });
-        double sum = 0;
-        for (const record* p : parts) sum += figure_of(*p, "predicted_kld");
-        parts.resize(std::min(most_parts, parts.size()));
-        for (const record* p : parts) {
+    for (const auto& [recipe, parts] : ranked_by(all, "predicted_kld")) {
+        for (const record* p : parts.shown) {
             s.add_to(fmt::format("{} by {}: sum of the predictions {}", recipe,
-                                 text_of(*p, "level"), significant_text(sum, 3)),
+                                 text_of(*p, "level"), significant_text(parts.sum, 3)),
                      text_of(*p, "part"), figure_of(*p, "predicted_kld"),
                      report::value_of(*p, "only_kld"));
         }

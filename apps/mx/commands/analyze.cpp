@@ -51,7 +51,8 @@ runner declare_analyze(parser& cmd) {
     cmd.add_flag("--histograms", o->options.histograms,
                  "also histograms of codes, scales, block maxima and block spread (JSON)");
     cmd.add_flag("--decompose", o->options.decompose,
-                 "also the squared error by cause: clamping, underflow, rounding on the grid");
+                 "also the squared error by cause: clamping, underflow, rounding on the grid; "
+                 "always of files with gradients");
     cmd.add_flag("--regret", o->options.regret,
                  "also the share of the error that the best scales would save: one more pass, "
                  "under scale=search");
