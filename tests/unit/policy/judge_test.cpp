@@ -92,6 +92,22 @@ TEST_CASE("results without the bits of an element are judged by those of whole b
     CHECK(judged(tensors).totals.recommended == whole.totals.recommended);
 }
 
+TEST_CASE("an error that is the rounding of one element is the last of the risks, and says so") {
+    auto tensors = projections();
+    for (const std::string& r : usual) {
+        alter(tensors[3], r, [](analysis::result& f) {
+            f.nrmse *= 2;
+            f.crest_factor = std::sqrt(0.5 * 4096);
+        });
+    }
+    const judgement j = judged(tensors);
+    REQUIRE(j.risks.size() == tensors.size());
+    CHECK(j.risks.back().tensor == 3);
+    CHECK(j.risks.back().one_element == Approx(0.5));
+    CHECK(j.risks.back().over_normal > j.risks.front().over_normal);
+    CHECK(j.risks.front().one_element == 0);
+}
+
 TEST_CASE("zeros without energy are no harm") {
     auto tensors = projections();
     for (const std::string& r : usual) {
