@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "libmx/base/status.hpp"
@@ -80,6 +82,21 @@ config_entries read_model_config(const std::string& path) {
     entry_listener listener;
     parse_json(file, 0, file->size(), "configuration", listener);
     return std::move(listener.found);
+}
+
+std::string config_quantized_by(const std::string& path, const std::string& quantization_config) {
+    const std::string config = model_config_path(path);
+    // Checks the size, the depth and the keys of what is then read as a whole.
+    if (read_model_config(path).empty()) {
+        input_error("engines need the model's config.json, which is not there", {config, {}, {}});
+    }
+    const shared_file file = input_file::open(config);
+    std::string text(static_cast<std::size_t>(file->size()), '\0');
+    file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+    auto json = nlohmann::ordered_json::parse(text);
+    json.erase("compression_config");
+    json["quantization_config"] = nlohmann::ordered_json::parse(quantization_config);
+    return json.dump(2) + "\n";
 }
 
 std::string model_type(const std::string& path) {

@@ -66,6 +66,23 @@ std::unique_ptr<array_writer> create_safetensors_shards(const std::string& path,
                                                         const std::vector<planned_array>& plan,
                                                         const metadata_map& metadata,
                                                         std::uint64_t most_bytes);
+/// A file that a model's folder has besides weights: a text, or the copy of a file.
+struct companion_file {
+    std::string name, text;
+    std::string copy_of{};  ///< a path; empty: `text`
+};
+/// The files of the folder of a model that are neither weights, nor their index, nor
+/// configurations: the tokenizer, chat templates, licences. Links are followed, subfolders left
+/// out. In order of names. Throws base::error (input) for a folder of more than 10,000 files.
+std::vector<companion_file> companions_in(const std::string& folder);
+/// A model in a folder of its own: model.safetensors.index.json with its shards, as above, and the
+/// `companions`. The folder appears with temporary files; these get their names at commit(), the
+/// index last. Shards state {"format": "pt"}. Throws base::error (output) if `path` is anything but
+/// an empty folder, or nothing yet.
+std::unique_ptr<array_writer> create_model_folder(const std::string& path,
+                                                  const std::vector<planned_array>& plan,
+                                                  const std::vector<companion_file>& companions,
+                                                  std::uint64_t most_bytes);
 /// One array as .npy version 1.0 (BF16 and FP8 as <V2 / |V1, which is what ml_dtypes writes).
 std::unique_ptr<array_writer> create_npy(const std::string& path, const planned_array& array);
 /// Arrays as HDF5 datasets of the same shape; a '/' in a name makes groups; metadata becomes

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/parts.hpp"
+#include "libmx/base/joined.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "libmx/documents/judging.hpp"
 #include "libmx/policy/judge.hpp"
 #include "libmx/policy/operands.hpp"
 #include "libmx/studies/convert/assignment.hpp"
+#include "libmx/studies/convert/engine_layouts.hpp"
 
 namespace mx::app {
 namespace {
@@ -21,6 +25,7 @@ struct quantize_options {
     bool all_tensors = false;
     bool keep_rest = false;
     bool packed = false;
+    std::string layout;
     std::optional<std::uint64_t> shard_bytes;
     part_options parts;
 };
@@ -77,6 +82,19 @@ convert::conversion cast(const quantize_options& o, const std::vector<engine::te
                          control_of(o.run));
 }
 
+void check_layout(const quantize_options& o) {
+    const std::vector<std::string_view>& known = convert::engine_layouts();
+    if (std::ranges::find(known, o.layout) == known.end()) {
+        unknown_name("--layout", "layout", o.layout, known);
+    }
+    if (o.packed || !o.parts.shard.empty() || !o.parts.merged.empty()) {
+        refuse("--layout excludes {}", o.packed ? "--packed" : "--shard");
+    }
+    if (engine::is_cast_recipe(o.recipe)) {
+        refuse("--layout: {} has no blocks; FORMAT:scale=channel has a scale per row", o.recipe);
+    }
+}
+
 int run_quantize(const quantize_options& o) {
     if (o.recipe.empty() == o.plan.empty()) {
         refuse("quantize: give a recipe for all tensors, --recipe R, or one for each, --plan FILE");
@@ -85,6 +103,7 @@ int run_quantize(const quantize_options& o) {
         refuse("quantize: --all-tensors excludes {}; give one of them",
                o.plan.empty() ? "--tensor" : "--plan");
     }
+    if (!o.layout.empty()) check_layout(o);
     std::vector<codec::recipe> recipes;
     const bool blocks = !engine::is_cast_recipe(o.recipe);
     if (!blocks) {
@@ -98,9 +117,9 @@ int run_quantize(const quantize_options& o) {
     const auto chosen = model.select(o.in.globs);
     // The only tensor of a file needs no role to be meant.
     const bool operands = o.plan.empty() && o.in.globs.empty() && !o.all_tensors && all.size() > 1;
-    const bool keep_rest = o.keep_rest || operands;
+    const bool keep_rest = o.keep_rest || operands || !o.layout.empty();
     engine::require_names_once(keep_rest ? all : chosen);
-    if (o.shard_bytes && !io::has_ending(o.out, io::shards_ending)) {
+    if (o.shard_bytes && o.layout.empty() && !io::has_ending(o.out, io::shards_ending)) {
         refuse("--max-shard-size: for an output NAME{}", io::shards_ending);
     }
     const convert::destination to =
@@ -116,6 +135,13 @@ int run_quantize(const quantize_options& o) {
     for (const convert::assigned_tensor& t : assigned) {
         const bool known = !t.recipe || std::ranges::find(recipes, *t.recipe) != recipes.end();
         if (!known) recipes.push_back(*t.recipe);
+    }
+    if (!o.layout.empty()) {
+        const auto done = convert::write_engine_layout(
+            o.layout, std::move(assigned), o.out, o.shard_bytes.value_or(io::usual_shard_bytes),
+            control_of(o.run, recipes));
+        report_conversion(done, "quantized", o.out, o.run.quiet);
+        return exit_code::fine;
     }
     convert::conversion_parts parts;
     std::vector<std::unique_ptr<io::reader>> merged;
@@ -166,6 +192,11 @@ runner declare_quantize(parser& cmd) {
     cmd.add_flag(
         "--packed", o->packed,
         "write codes and scales (w.codes, w.scales) instead of the dequantized F32 values");
+    cmd.add_option(
+        "--layout NAME", o->layout,
+        fmt::format("write a folder that inference engines load, with config.json and the "
+                    "tokenizer: {}",
+                    base::joined(convert::engine_layouts(), ", ")));
     declare_parts(cmd, o->parts, "quantize", false);
     declare_run(cmd, o->run);
     cmd.description(

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "libmx/base/bits.hpp"
@@ -17,7 +16,6 @@
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/packed_file.hpp"
-#include "libmx/engine/prologue.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/format/wide_formats.hpp"
@@ -64,19 +62,10 @@ target find_target(const cast_request& request) {
 std::vector<float> scales_of(const std::vector<engine::tensor_ref>& tensors,
                              const cast_request& request, const engine::run_control& control) {
     if (!request.tensor_scaled) return {};
-    std::vector<std::uint32_t> amax(tensors.size());
-    std::mutex guard;
-    engine::sweep_values(tensors, control, [&](std::size_t t, const engine::loaded_panel& p) {
-        const auto* x = reinterpret_cast<const float*>(p.values.data);
-        const std::uint32_t most =
-            engine::finite_amax({x, static_cast<std::size_t>(p.where.elements())});
-        const std::lock_guard lock(guard);
-        amax[t] = std::max(amax[t], most);
-    });
     std::vector<float> scales;
     const format::element_format& f = *format::find_element_format(request.element);
-    for (const std::uint32_t bits : amax) {
-        scales.push_back(codec::whole_scale(f, base::float_from_bits(bits)));
+    for (const float amax : largest_magnitudes(tensors, control)) {
+        scales.push_back(codec::whole_scale(f, amax));
     }
     return scales;
 }

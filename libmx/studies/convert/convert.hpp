@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,26 @@ enum class quantized_form : std::uint8_t {
     codes,   ///< the same with one code to a byte, whatever its bits
 };
 
+/// Consecutive codes of a row that are stored together with their scales, which are bytes.
+struct interleaved_blocks {
+    std::uint32_t elements = 0, bytes = 0;  ///< of one
+    /// Fills `out`, one of them.
+    void (*pack)(std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales,
+                 std::span<std::byte> out) = nullptr;
+};
+
+/// The arrays of a quantized tensor.
+struct stored_arrays {
+    io::planned_array codes;
+    int code_bits = 8;
+    const interleaved_blocks* interleaved = nullptr;  ///< `codes` has the scales, too
+    std::optional<io::planned_array> scales{}, offsets{}, tensor_scale{};
+    float scale_factor = 1;  ///< by which scales in float32 are multiplied
+};
+
+/// The arrays that a tensor becomes under a recipe that fits it.
+using storage = std::function<stored_arrays(const io::tensor_info&, const codec::recipe&)>;
+
 /// A tensor and its treatment.
 struct assigned_tensor {
     engine::tensor_ref tensor;
@@ -67,7 +88,7 @@ conversion cast(const std::vector<assigned_tensor>& tensors, const cast_request&
 conversion cast(const std::vector<engine::tensor_ref>& tensors, const cast_request& request,
                 const std::string& out, const engine::run_control& control);
 
-/// Options of a conversion in parts.
+/// Options of a conversion, in parts or into arrays of another layout.
 struct conversion_parts {
     /// For a part: a note in its metadata; a part may have no tensors. Empty for a whole
     /// conversion.
@@ -75,6 +96,8 @@ struct conversion_parts {
     /// For the whole: the files of all parts, from which quantized arrays are copied. Empty: they
     /// are computed.
     std::vector<const io::reader*> merged;
+    /// Other arrays than those of the form `packed`, without metadata about recipes.
+    storage arrays{};
 };
 
 /// The metadata key that marks a part.

@@ -7,10 +7,13 @@
 #include <functional>
 #include <set>
 
+#include "libmx/base/bits.hpp"
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/engine/contraction.hpp"
+#include "libmx/engine/prologue.hpp"
+#include "libmx/engine/sweep.hpp"
 #include "libmx/io/safetensors_header.hpp"
 
 namespace mx::convert {
@@ -57,6 +60,22 @@ destination to_file(const std::string& path, std::uint64_t shard_bytes) {
     return [=](const std::vector<io::planned_array>& plan, const io::metadata_map& metadata) {
         return create_destination(path, plan, metadata, shard_bytes);
     };
+}
+
+std::vector<float> largest_magnitudes(const std::vector<engine::tensor_ref>& tensors,
+                                      const engine::run_control& control) {
+    std::vector<std::uint32_t> amax(tensors.size());
+    std::mutex guard;
+    engine::sweep_values(tensors, control, [&](std::size_t t, const engine::loaded_panel& p) {
+        const auto* x = reinterpret_cast<const float*>(p.values.data);
+        const std::uint32_t most =
+            engine::finite_amax({x, static_cast<std::size_t>(p.where.elements())});
+        const std::lock_guard lock(guard);
+        amax[t] = std::max(amax[t], most);
+    });
+    std::vector<float> largest;
+    for (const std::uint32_t bits : amax) largest.push_back(base::float_from_bits(bits));
+    return largest;
 }
 
 bool output::converts(const engine::tensor_ref& t) {

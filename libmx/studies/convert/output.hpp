@@ -24,6 +24,10 @@ std::unique_ptr<io::array_writer> create_destination(const std::string& path,
                                                      const io::metadata_map& metadata,
                                                      std::uint64_t shard_bytes);
 
+/// The largest finite magnitude of each tensor; 0 where there is none.
+std::vector<float> largest_magnitudes(const std::vector<engine::tensor_ref>& tensors,
+                                      const engine::run_control& control);
+
 /// The arrays of a conversion, and its result. Kept tensors are copied bit for bit, the widest
 /// first and the narrowest last, so that each is aligned to its element size, which some libraries
 /// require.

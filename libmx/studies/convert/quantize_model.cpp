@@ -21,6 +21,9 @@ namespace {
 struct parts {
     std::size_t data = 0;  // values, or codes if packed
     std::size_t scales = 0, offsets = 0, tensor_scale = 0;
+    int code_bits = 8;
+    const interleaved_blocks* interleaved = nullptr;
+    float scale_factor = 1;
     std::unique_ptr<code_stream> codes;
 };
 
@@ -164,6 +167,9 @@ class panel_output final : public engine::panel_visitor {
           outer_(job.writer, to_.tensor_scale) {
         const auto elements = static_cast<std::size_t>(p.where.elements());
         (job.packed ? room().codes.resize(elements) : room().values.resize(elements));
+        if (to_.interleaved != nullptr) {
+            room().scales.resize(elements / p.job(0).layout.grid.block_cols);
+        }
     }
 
     void segment(const engine::quantized_segment& s, std::span<const std::size_t>) override {
@@ -178,7 +184,17 @@ class panel_output final : public engine::panel_visitor {
             outer_.put(grid.area_of(s.index_of(0)), std::span(&stored, 1));
         }
         const auto across = static_cast<std::size_t>(s.place.grid_cols());
-        for (std::size_t b = 0; b < d.blocks; b += across) put_scales(s.index_of(b), d, b, across);
+        for (std::size_t b = 0; b < d.blocks; b += across) {
+            if (to_.interleaved != nullptr) {
+                const std::size_t at =
+                    place_in_panel(s, panel_.where, codec::extent_of(s.place, b));
+                std::copy_n(
+                    d.scale_code + b, across,
+                    room().scales.begin() + static_cast<std::ptrdiff_t>(at / s.place.block_cols));
+                continue;
+            }
+            put_scales(s.index_of(b), d, b, across);
+        }
     }
 
     void end() override {
@@ -192,7 +208,9 @@ class panel_output final : public engine::panel_visitor {
         outer_.flush();
         for_each_run(panel_.where, grid.over,
                      [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
-                         if (job_.packed) {
+                         if (to_.interleaved != nullptr) {
+                             put_interleaved(first, at, count);
+                         } else if (job_.packed) {
                              to_.codes->put(first, std::span(room().codes).subspan(at, count));
                          } else {
                              const auto run = std::span(room().values).subspan(at, count);
@@ -213,9 +231,26 @@ class panel_output final : public engine::panel_visitor {
             return scales_.put(index, std::span(d.scale_code + first, count));
         }
         for (std::size_t b = 0; b < count; ++b) {
-            const float scale = codec::scale_of_block(params_, d, first + b);
+            const float scale = to_.scale_factor * codec::scale_of_block(params_, d, first + b);
             scales_.put(index + b, std::span(&scale, 1));
         }
+    }
+
+    // A run of whole blocks: rows have no others, and panels are cut at segments.
+    void put_interleaved(std::uint64_t first, std::uint64_t at, std::uint64_t count) {
+        const interleaved_blocks& kind = *to_.interleaved;
+        const auto cols = panel_.job(0).layout.grid.block_cols;
+        const std::span<const std::uint8_t> codes = std::span(room().codes).subspan(at, count);
+        const auto scales = std::span(room().scales).subspan(at / cols, count / cols);
+        std::vector<std::byte>& bytes = room().bytes;
+        bytes.resize(count / kind.elements * kind.bytes);
+        for (std::size_t b = 0; b < count / kind.elements; ++b) {
+            const std::size_t each = kind.elements / cols;
+            kind.pack(codes.subspan(b * kind.elements, kind.elements),
+                      scales.subspan(b * each, each),
+                      std::span(bytes).subspan(b * kind.bytes, kind.bytes));
+        }
+        job_.writer.write(to_.data, first / kind.elements * kind.bytes, bytes);
     }
 
     const quantize_job& job_;
@@ -226,8 +261,9 @@ class panel_output final : public engine::panel_visitor {
 
     // Kept from panel to panel; a thread processes one at a time.
     struct panel_values {
-        std::vector<std::uint8_t> codes;
+        std::vector<std::uint8_t> codes, scales;
         std::vector<float> values, block;
+        std::vector<std::byte> bytes;
     };
     static panel_values& room() {
         static thread_local panel_values kept;
@@ -281,34 +317,47 @@ void require_packable(const codec::recipe& r) {
         codec::to_string(r));
 }
 
-int code_bits(const codec::recipe& r, quantized_form form) {
-    return form == quantized_form::packed ? r.element->bits() : 8;
+// The arrays of the packed layout.
+stored_arrays packed_arrays(const io::tensor_info& info, const codec::recipe& r,
+                            quantized_form form) {
+    std::string reason;
+    const engine::geometry layout = *engine::lay_out(info, r, reason);
+    const tensor::shape& grid = layout.grid_shape;
+    stored_arrays a;
+    const bool bytes = form == quantized_form::codes;
+    a.code_bits = bytes ? 8 : r.element->bits();
+    a.codes = engine::codes_array(info.name, bytes ? "U8" : r.element->safetensors, a.code_bits,
+                                  info.shape);
+    a.scales = {info.name + ".scales", engine::scales_type(r), grid};
+    if (r.offset == codec::offset_kind::fp16) {
+        a.offsets = {info.name + ".offsets", tensor::dtype::f16, grid};
+    }
+    if (codec::has_tensor_scale(r) || codec::has_outer_areas(r)) {
+        const tensor::shape one{1};
+        a.tensor_scale = {info.name + engine::tensor_scale_suffix, tensor::dtype::f32,
+                          codec::has_outer_areas(r) ? layout.area_shape : one};
+    }
+    return a;
 }
 
-// The arrays for a tensor.
+// Plans the arrays of a tensor.
 parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
-                 quantized_form form) {
+                 quantized_form form, const storage& as) {
     parts p;
     if (form == quantized_form::values) {
         p.data = o.add({info.name, tensor::dtype::f32, info.shape});
         engine::put_axes(o.metadata, info);
         return p;
     }
-    std::string reason;
-    const engine::geometry layout = *engine::lay_out(info, r, reason);
-    const tensor::shape& grid = layout.grid_shape;
-    const bool bytes = form == quantized_form::codes;
-    p.data = o.add(engine::codes_array(info.name, bytes ? "U8" : r.element->safetensors,
-                                       code_bits(r, form), info.shape));
-    p.scales = o.add({info.name + ".scales", engine::scales_type(r), grid});
-    if (r.offset == codec::offset_kind::fp16) {
-        p.offsets = o.add({info.name + ".offsets", tensor::dtype::f16, grid});
-    }
-    if (codec::has_tensor_scale(r) || codec::has_outer_areas(r)) {
-        const tensor::shape one{1};
-        p.tensor_scale = o.add({info.name + engine::tensor_scale_suffix, tensor::dtype::f32,
-                                codec::has_outer_areas(r) ? layout.area_shape : one});
-    }
+    stored_arrays a = as ? as(info, r) : packed_arrays(info, r, form);
+    p.data = o.add(std::move(a.codes));
+    if (a.scales) p.scales = o.add(std::move(*a.scales));
+    if (a.offsets) p.offsets = o.add(std::move(*a.offsets));
+    if (a.tensor_scale) p.tensor_scale = o.add(std::move(*a.tensor_scale));
+    p.code_bits = a.code_bits;
+    p.interleaved = a.interleaved;
+    p.scale_factor = a.scale_factor;
+    if (as) return p;
     std::optional<engine::axis_range> along;
     if (r.axis.what == codec::axis_choice::kind::last) along = engine::axes_along_sums(info);
     o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info, along);
@@ -373,13 +422,13 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
         const io::tensor_info& info = t->tensor.info();
         recipe_group& g = group_of(groups, *t->recipe);
         g.tensors.push_back(t->tensor);
-        g.of.push_back(plan_parts(o, info, *t->recipe, form));
+        g.of.push_back(plan_parts(o, info, *t->recipe, form, parts_of.arrays));
         g.elements += info.elements;
         recipes.push_back({info.name, *t->recipe});
         o.result.elements += info.elements;
     }
     o.result.tensors = recipes.size();
-    engine::put_recipes(o.metadata, recipes, packed);
+    if (!parts_of.arrays) engine::put_recipes(o.metadata, recipes, packed);
     if (!parts_of.note.empty()) o.metadata[part_key] = parts_of.note;
     io::array_writer& writer = o.create(out);
     if (!parts_of.merged.empty()) {
@@ -391,7 +440,7 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
         quantize_job job{g.recipe, packed, writer, std::move(g.of)};
         for (std::size_t t = 0; t < g.tensors.size(); ++t) {
             job.of[t].codes = std::make_unique<code_stream>(
-                writer, job.of[t].data, code_bits(g.recipe, form), g.tensors[t].info().elements);
+                writer, job.of[t].data, job.of[t].code_bits, g.tensors[t].info().elements);
         }
         quantize_visitor study(job);
         engine::run_request request;

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libmx/studies/convert/engine_layouts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "libmx/base/bits.hpp"
+#include "libmx/base/joined.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/contraction.hpp"
+#include "libmx/engine/fused.hpp"
+#include "libmx/io/model_config.hpp"
+#include "libmx/io/remote.hpp"
+#include "libmx/report/json_line.hpp"
+#include "libmx/studies/convert/output.hpp"
+
+namespace mx::convert {
+namespace {
+
+using report::record;
+using report::value;
+using engine_kind = codec::two_level_kind;
+
+constexpr std::string_view weight_end = ".weight";
+
+outer_form outer_of(const codec::recipe& r) {
+    if (!codec::has_tensor_scale(r)) return outer_form::none;
+    const engine_kind kind = r.by->two_level.value;
+    return kind == engine_kind::te || kind == engine_kind::compressed_tensors
+               ? outer_form::divides
+               : outer_form::multiplies;
+}
+
+bool holds(const weight_form& f, const codec::recipe& r) {
+    const codec::recipe like = codec::parse_block_recipe(f.recipe);
+    return r.element == like.element && r.scale_format == like.scale_format &&
+           r.block == like.block && r.axis == like.axis && r.rotate == like.rotate &&
+           r.offset == codec::offset_kind::none && !codec::has_outer_areas(r) &&
+           !codec::bumps_positions(r) && outer_of(r) == f.outer &&
+           codec::scales_have_codes(r) == (tensor::row_of(f.scales_type).bits == 8);
+}
+
+const weight_form& form_of(std::string_view layout, const codec::recipe& r) {
+    std::vector<std::string_view> others;
+    for (const weight_form& f : weight_forms) {
+        if (f.layout != layout) continue;
+        if (holds(f, r)) return f;
+        others.push_back(f.recipe);
+    }
+    base::refuse("--layout {} cannot hold '{}'; it has {}, under any scale rule", layout,
+                 codec::to_string(r), base::joined(others, ", "));
+}
+
+bool is_stack(const weight_form& f) { return f.code_axes == axes_form::blocks; }
+
+// Why a layout has no place for a tensor; empty if it has.
+std::string misfit(const weight_form& f, const codec::recipe& r, const io::tensor_info& info) {
+    const tensor::shape& s = info.shape;
+    if (is_stack(f)) {
+        if (s.size() != 3) return fmt::format("{} has stacks of experts only", f.layout);
+    } else if (s.size() != 2 || !info.name.ends_with(weight_end)) {
+        return fmt::format("{} has matrices called MODULE.weight only", f.layout);
+    }
+    if (engine::axes_along_sums(info) != engine::last_axis(s)) {
+        return "products do not sum over its last axis; see --transpose";
+    }
+    const auto rows = static_cast<std::uint64_t>(r.block.rows);
+    const auto cols = static_cast<std::uint64_t>(r.block.cols);
+    if (f.whole_blocks && (s.back() % cols != 0 || s[s.size() - 2] % rows != 0)) {
+        return fmt::format("{} has whole blocks of {}x{} only", f.layout, rows, cols);
+    }
+    return {};
+}
+
+tensor::shape code_shape(const weight_form& f, const codec::recipe& r, tensor::shape s) {
+    const int bits = r.element->bits();
+    if (f.code_axes == axes_form::blocks) {
+        const auto cols = static_cast<std::uint64_t>(r.block.cols);
+        s.back() /= cols;
+        s.push_back(cols * static_cast<std::uint64_t>(bits) / 8);
+    } else {
+        s.back() = s.back() * static_cast<std::uint64_t>(bits) / 8;
+    }
+    return s;
+}
+
+tensor::shape scale_shape(const weight_form& f, const tensor::shape& grid) {
+    if (f.scale_axes == axes_form::rows) return {grid.begin(), grid.end() - 1};
+    if (f.scale_axes == axes_form::tile_grid) return {grid[0], 1, grid[1], 1};
+    return grid;
+}
+
+// What precedes the endings.
+std::string owner_of(const weight_form& f, const std::string& tensor) {
+    return is_stack(f) ? tensor : tensor.substr(0, tensor.size() - weight_end.size());
+}
+
+stored_arrays arrays_of(const weight_form& f, const io::tensor_info& info, const codec::recipe& r) {
+    std::string reason;
+    const engine::geometry layout = *engine::lay_out(info, r, reason);
+    const std::string owner = owner_of(f, info.name);
+    stored_arrays a;
+    a.codes = {owner + std::string(f.codes), f.codes_type, code_shape(f, r, info.shape)};
+    a.code_bits = r.element->bits();
+    a.scales = {owner + std::string(f.scales), f.scales_type, scale_shape(f, layout.grid_shape)};
+    if (f.outer != outer_form::none) {
+        a.tensor_scale = {owner + std::string(f.tensor_scale), tensor::dtype::f32, {1}};
+    }
+    a.scale_factor = f.scale_factor;
+    return a;
+}
+
+// What was written under one recipe.
+struct written {
+    const weight_form* form;
+    codec::recipe recipe;
+    std::vector<std::string> modules;
+};
+
+report::list names(const std::vector<std::string>& all) { return {all.begin(), all.end()}; }
+
+record compressed_weights(const weight_form& f, const codec::recipe& r) {
+    record w{{"num_bits", std::int64_t{r.element->bits()}},
+             {"type", f.codes_type == tensor::dtype::i8 ? "int" : "float"},
+             {"symmetric", true},
+             {"dynamic", false}};
+    if (r.block.rows > 1) {
+        w.emplace_back("strategy", "block");
+        w.emplace_back("block_structure",
+                       report::list{std::int64_t{r.block.rows}, std::int64_t{r.block.cols}});
+    } else if (f.scales_type == tensor::dtype::f32) {
+        w.emplace_back("strategy", "channel");
+    } else {
+        w.emplace_back("strategy", f.outer == outer_form::none ? "group" : "tensor_group");
+        w.emplace_back("group_size", std::int64_t{r.block.cols});
+        w.emplace_back("scale_dtype",
+                       f.scales_type == tensor::dtype::u8 ? "torch.uint8" : "torch.float8_e4m3fn");
+    }
+    return w;
+}
+
+value compressed_activations(const weight_form& f, const codec::recipe& r) {
+    if (f.activations == weights_only) return {};
+    record a{{"num_bits", std::int64_t{r.element->bits()}},
+             {"type", f.codes_type == tensor::dtype::i8 ? "int" : "float"},
+             {"symmetric", true},
+             {"dynamic", true}};
+    a.emplace_back("strategy", r.block.rows > 1 ? "group" : "token");
+    if (r.block.rows > 1) a.emplace_back("group_size", std::int64_t{r.block.cols});
+    return a;
+}
+
+record compressed_config(const std::vector<written>& all, const std::vector<std::string>& kept) {
+    record groups;
+    std::set<std::string_view> formats;
+    for (const written& w : all) {
+        formats.insert(w.form->config);
+        groups.emplace_back(
+            fmt::format("group_{}", groups.size()),
+            record{{"targets", all.size() == 1 ? report::list{"Linear"} : names(w.modules)},
+                   {"weights", compressed_weights(*w.form, w.recipe)},
+                   {"input_activations", compressed_activations(*w.form, w.recipe)},
+                   {"output_activations", value()},
+                   {"format", std::string(w.form->config)}});
+    }
+    return {{"quant_method", "compressed-tensors"},
+            {"format", formats.size() == 1 ? std::string(*formats.begin()) : "mixed-precision"},
+            {"quantization_status", "compressed"},
+            {"config_groups", std::move(groups)},
+            {"ignore", names(kept)}};
+}
+
+record modelopt_config(const std::vector<written>& all, const std::vector<std::string>& kept) {
+    return {{"quant_method", "modelopt"},
+            {"quant_algo", std::string(all.front().form->config)},
+            {"kv_cache_quant_algo", value()},
+            {"ignore", names(kept)}};
+}
+
+record deepseek_config(const std::vector<written>& all, const std::vector<std::string>& kept) {
+    const codec::block_shape& block = all.front().recipe.block;
+    return {{"quant_method", std::string(all.front().form->config)},
+            {"fmt", "e4m3"},
+            {"activation_scheme", "dynamic"},
+            {"weight_block_size", report::list{std::int64_t{block.rows}, std::int64_t{block.cols}}},
+            {"modules_to_not_convert", names(kept)}};
+}
+
+record gpt_oss_config(const std::vector<written>& all, const std::vector<std::string>& kept) {
+    return {{"quant_method", std::string(all.front().form->config)},
+            {"modules_to_not_convert", names(kept)}};
+}
+
+struct layout_config {
+    std::string_view layout;
+    record (*config)(const std::vector<written>& all, const std::vector<std::string>& kept);
+    bool mixes;  ///< recipes
+};
+constexpr std::array layout_configs{layout_config{"compressed-tensors", compressed_config, true},
+                                    layout_config{"modelopt", modelopt_config, false},
+                                    layout_config{"deepseek", deepseek_config, false},
+                                    layout_config{"gpt-oss", gpt_oss_config, false}};
+
+// A copy for programs that read only this file.
+record hf_quant_config(const record& config) {
+    return {{"producer", record{{"name", "mx"}}},
+            {"quantization", record{{"quant_algo", *report::find(config, "quant_algo")},
+                                    {"kv_cache_quant_algo", value()},
+                                    {"exclude_modules", *report::find(config, "ignore")}}}};
+}
+
+// The modules of matrices that are not quantized. A tied head is in the model, though in no file.
+std::vector<std::string> kept_modules(const std::vector<io::planned_array>& plan,
+                                      const std::vector<written>& all) {
+    std::set<std::string> quantized;
+    for (const written& w : all) quantized.insert(w.modules.begin(), w.modules.end());
+    std::set<std::string> kept{"lm_head"};
+    for (const io::planned_array& a : plan) {
+        if (a.shape.size() < 2 || !a.name.ends_with(weight_end)) continue;
+        kept.insert(a.name.substr(0, a.name.size() - weight_end.size()));
+    }
+    for (const std::string& module : quantized) kept.erase(module);
+    return {kept.begin(), kept.end()};
+}
+
+// Keeps what the layout has no place for, and the partners of what is kept.
+void settle(std::string_view layout, std::vector<assigned_tensor>& tensors) {
+    std::map<std::string, std::vector<assigned_tensor*>> fused;
+    const bool stacks = is_stack(*std::ranges::find(weight_forms, layout, &weight_form::layout));
+    for (assigned_tensor& t : tensors) {
+        const io::tensor_info& info = t.tensor.info();
+        if (t.recipe) {
+            t.kept = misfit(form_of(layout, *t.recipe), *t.recipe, info);
+            if (!t.kept.empty()) t.recipe.reset();
+        }
+        const bool matrix = info.shape.size() == 2 && info.name.ends_with(weight_end);
+        if (stacks ? t.recipe.has_value() : matrix) {
+            fused[engine::fused_name(info.name)].push_back(&t);
+        }
+    }
+    for (const auto& [name, partners] : fused) {
+        const auto kept = std::ranges::find_if(partners, [](auto* t) { return !t->recipe; });
+        for (assigned_tensor* t : partners) {
+            if (kept != partners.end()) {
+                if (!t->recipe) continue;
+                t->recipe.reset();
+                t->kept = fmt::format("engines load it and '{}', which is kept, as one matrix",
+                                      (*kept)->tensor.info().name);
+            } else if (*t->recipe != *partners.front()->recipe) {
+                base::refuse(
+                    "'{}' has {} and '{}' has {}, but engines load them as one matrix: give both "
+                    "one recipe",
+                    base::printable(partners.front()->tensor.info().name),
+                    codec::to_string(*partners.front()->recipe),
+                    base::printable(t->tensor.info().name), codec::to_string(*t->recipe));
+            }
+        }
+    }
+}
+
+// Gives partners the tensor scale of the largest value in any of them.
+void share_tensor_scales(std::vector<assigned_tensor>& tensors,
+                         const engine::run_control& control) {
+    std::map<std::string, std::vector<assigned_tensor*>> fused;
+    for (assigned_tensor& t : tensors) {
+        if (t.recipe && codec::needs_tensor_facts(*t.recipe)) {
+            fused[engine::fused_name(t.tensor.info().name)].push_back(&t);
+        }
+    }
+    std::erase_if(fused, [](const auto& group) { return group.second.size() < 2; });
+    std::vector<engine::tensor_ref> all;
+    for (const auto& group : fused) {
+        for (const assigned_tensor* t : group.second) all.push_back(t->tensor);
+    }
+    const std::vector<float> largest = largest_magnitudes(all, control);
+    auto next = largest.begin();
+    for (const auto& group : fused) {
+        const auto end = next + static_cast<std::ptrdiff_t>(group.second.size());
+        const float amax = *std::max_element(next, end);
+        next = end;
+        for (assigned_tensor* t : group.second) {
+            const codec::outer_rule how = codec::outer_rule_of(*t->recipe);
+            t->recipe->outer.what = codec::outer_choice::kind::given;
+            t->recipe->outer.value = codec::outer_scale(how, amax).stored;
+        }
+    }
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& engine_layouts() {
+    static const std::vector<std::string_view> all = [] {
+        std::vector<std::string_view> names;
+        for (const layout_config& c : layout_configs) names.push_back(c.layout);
+        return names;
+    }();
+    return all;
+}
+
+conversion write_engine_layout(std::string_view layout, std::vector<assigned_tensor> tensors,
+                               const std::string& folder, std::uint64_t shard_bytes,
+                               const engine::run_control& control) {
+    const layout_config& of = *std::ranges::find(layout_configs, layout, &layout_config::layout);
+    settle(layout, tensors);
+    std::vector<written> all;
+    std::string from;
+    for (const assigned_tensor& t : tensors) {
+        const io::tensor_info& info = t.tensor.info();
+        if (from.empty()) from = info.file;
+        if (!t.recipe) continue;
+        auto at = std::ranges::find(all, *t.recipe, &written::recipe);
+        if (at == all.end()) {
+            at = all.insert(at, written{&form_of(layout, *t.recipe), *t.recipe, {}});
+        }
+        at->modules.push_back(owner_of(*at->form, info.name));
+    }
+    if (all.size() > 1 && !of.mixes) {
+        base::refuse("--layout {}: its configuration has one recipe for all tensors, not {} and {}",
+                     layout, codec::to_string(all[0].recipe), codec::to_string(all[1].recipe));
+    }
+    if (io::is_remote(from)) {
+        base::refuse(
+            "--layout {}: the files beside a model at an address are not listed; download its "
+            "folder first",
+            layout);
+    }
+    share_tensor_scales(tensors, control);
+
+    conversion_parts parts;
+    parts.arrays = [layout](const io::tensor_info& info, const codec::recipe& r) {
+        return arrays_of(form_of(layout, r), info, r);
+    };
+    const destination to = [&](const std::vector<io::planned_array>& plan, const auto&) {
+        const record config = of.config(all, kept_modules(plan, all));
+        const std::string source = io::model_config_path(from);
+        std::vector<io::companion_file> beside = io::companions_in(
+            source.substr(0, source.size() - std::string_view("config.json").size()));
+        beside.push_back(
+            {"config.json", io::config_quantized_by(from, report::json_indented(config))});
+        if (layout == "modelopt") {
+            beside.push_back(
+                {"hf_quant_config.json", report::json_indented(hf_quant_config(config))});
+        }
+        return io::create_model_folder(folder, plan, beside, shard_bytes);
+    };
+    return quantize_model(tensors, quantized_form::packed, true, to, control, parts);
+}
+
+}  // namespace mx::convert
