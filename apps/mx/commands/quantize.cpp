@@ -137,9 +137,12 @@ int run_quantize(const quantize_options& o) {
         if (!known) recipes.push_back(*t.recipe);
     }
     if (!o.layout.empty()) {
-        const auto done = convert::write_engine_layout(
-            o.layout, std::move(assigned), o.out, o.shard_bytes.value_or(io::usual_shard_bytes),
-            control_of(o.run, recipes));
+        const auto control = control_of(o.run, recipes);
+        const auto done = o.layout == convert::gguf_layout
+                              ? convert::write_gguf_layout(assigned, o.out, control)
+                              : convert::write_engine_layout(
+                                    o.layout, std::move(assigned), o.out,
+                                    o.shard_bytes.value_or(io::usual_shard_bytes), control);
         report_conversion(done, "quantized", o.out, o.run.quiet);
         return exit_code::fine;
     }
@@ -194,8 +197,8 @@ runner declare_quantize(parser& cmd) {
         "write codes and scales (w.codes, w.scales) instead of the dequantized F32 values");
     cmd.add_option(
         "--layout NAME", o->layout,
-        fmt::format("write a folder that inference engines load, with config.json and the "
-                    "tokenizer: {}",
+        fmt::format("write what inference engines load: a folder with config.json and the "
+                    "tokenizer, or a GGUF file: {}",
                     base::joined(convert::engine_layouts(), ", ")));
     declare_parts(cmd, o->parts, "quantize", false);
     declare_run(cmd, o->run);

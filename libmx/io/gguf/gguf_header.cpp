@@ -271,13 +271,13 @@ void read_version(file_cursor& at, gguf_header& header) {
     }
 }
 
-// Returns the alignment of the data.
-std::uint64_t read_metadata(file_cursor& at, std::uint64_t count,
-                            std::span<const std::string_view> whole, gguf_header& header) {
+void read_metadata(file_cursor& at, std::uint64_t count,
+                   std::span<const std::string_view> whole, gguf_header& header) {
     if (count > std::min(entries_limit, at.remaining() / least_entry)) {
         at.fail(fmt::format("the header states {} metadata entries, which is impossible", count));
     }
-    std::uint64_t alignment = 32;
+    header.entries = count;
+    header.metadata_begin = at.position();
     std::uint64_t kept = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
         std::string key = read_text(at, key_limit, "a metadata key");
@@ -292,8 +292,9 @@ std::uint64_t read_metadata(file_cursor& at, std::uint64_t count,
             if (!value.number || *value.number == 0 || (*value.number & (*value.number - 1)) != 0) {
                 at.fail(fmt::format("general.alignment is '{}', not a power of two", value.text));
             }
-            alignment = *value.number;
+            header.alignment = *value.number;
         }
+        if (key == "general.file_type" && value.number) header.file_type_at = at.position() - 4;
         kept += key.size() + value.text.size();
         if (kept > metadata_limit) {
             at.fail(fmt::format("more than {} bytes of metadata, the limit of mx", metadata_limit));
@@ -301,7 +302,7 @@ std::uint64_t read_metadata(file_cursor& at, std::uint64_t count,
         const auto [entry, fresh] = header.metadata.emplace(std::move(key), std::move(value.text));
         if (!fresh) at.fail(fmt::format("two metadata entries named '{}'", entry->first));
     }
-    return alignment;
+    header.metadata_end = at.position();
 }
 
 gguf_tensor read_tensor(file_cursor& at, std::uint64_t alignment) {
@@ -361,7 +362,8 @@ gguf_header read_gguf_header(const shared_file& file, std::span<const std::strin
     read_version(at, header);
     const auto tensors = at.number<std::uint64_t>();
     const auto entries = at.number<std::uint64_t>();
-    const std::uint64_t alignment = read_metadata(at, entries, whole, header);
+    read_metadata(at, entries, whole, header);
+    const std::uint64_t alignment = header.alignment;
     if (tensors > std::min(gguf_tensors_limit, at.remaining() / least_tensor)) {
         at.fail(fmt::format("the header states {} tensors, which is impossible", tensors));
     }

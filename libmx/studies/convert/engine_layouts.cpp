@@ -296,6 +296,7 @@ const std::vector<std::string_view>& engine_layouts() {
     static const std::vector<std::string_view> all = [] {
         std::vector<std::string_view> names;
         for (const layout_config& c : layout_configs) names.push_back(c.layout);
+        names.push_back(gguf_layout);
         return names;
     }();
     return all;

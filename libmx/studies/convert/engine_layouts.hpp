@@ -80,7 +80,18 @@ inline constexpr std::array weight_forms{
                 "as the engine chooses"},
 };
 
-/// The layouts, in the order of the list.
+/// A recipe in ggml's blocks, in which codes and scales of a row alternate.
+struct gguf_form {
+    std::string_view recipe;  ///< as of a weight_form
+    std::uint32_t type_id;    ///< of io::gguf_types
+    std::uint32_t file_type;  ///< what general.file_type calls it (llama_ftype)
+    interleaved_blocks blocks;
+};
+
+/// GGUF, as it is called among the layouts.
+inline constexpr std::string_view gguf_layout = "gguf";
+
+/// The layouts, gguf last.
 const std::vector<std::string_view>& engine_layouts();
 
 /// Quantizes what has a recipe into a new folder that engines load: the weights in the layout, an
@@ -92,5 +103,12 @@ const std::vector<std::string_view>& engine_layouts();
 conversion write_engine_layout(std::string_view layout, std::vector<assigned_tensor> tensors,
                                const std::string& folder, std::uint64_t shard_bytes,
                                const engine::run_control& control);
+
+/// Quantizes what has a recipe into a GGUF file with the metadata and the tokenizer of the input,
+/// the only file of `tensors`. Other tensors have the bytes and the type of the input. Throws
+/// base::error: usage if the input is no GGUF file or was changed by a view, and for a recipe that
+/// ggml has no blocks for; input if nothing is quantized.
+conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const std::string& path,
+                             const engine::run_control& control);
 
 }  // namespace mx::convert

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "libmx/base/joined.hpp"
+#include "libmx/base/status.hpp"
+#include "libmx/codec/tensor_scale.hpp"
+#include "libmx/engine/contraction.hpp"
+#include "libmx/io/gguf/gguf_types.hpp"
+#include "libmx/io/gguf/gguf_writer.hpp"
+#include "libmx/io/remote.hpp"
+#include "libmx/studies/convert/engine_layouts.hpp"
+
+namespace mx::convert {
+namespace {
+
+using code_span = std::span<const std::uint8_t>;
+
+constexpr std::string_view gguf_weight = ".weight", gguf_outer = ".scale";
+
+// Two halves of `codes` as the low and the high nibbles of bytes.
+void pack_halves(code_span codes, std::span<std::byte> out) {
+    const std::size_t half = codes.size() / 2;
+    for (std::size_t i = 0; i < half; ++i) {
+        out[i] = static_cast<std::byte>(codes[i] | codes[half + i] << 4);
+    }
+}
+
+void pack_mxfp4(code_span codes, code_span scales, std::span<std::byte> out) {
+    out[0] = static_cast<std::byte>(scales[0]);
+    pack_halves(codes, out.subspan(1));
+}
+
+void pack_nvfp4(code_span codes, code_span scales, std::span<std::byte> out) {
+    constexpr std::size_t part = 16;
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+        out[i] = static_cast<std::byte>(scales[i]);
+        pack_halves(codes.subspan(part * i, part),
+                    out.subspan(scales.size() + part / 2 * i, part / 2));
+    }
+}
+
+constexpr std::array gguf_forms{
+    gguf_form{"mxfp4", 39, 38, {32, 17, pack_mxfp4}},
+    gguf_form{"nvfp4", 40, 39, {64, 36, pack_nvfp4}},
+};
+
+const gguf_form& gguf_form_of(const codec::recipe& r) {
+    std::vector<std::string_view> others;
+    for (const gguf_form& f : gguf_forms) {
+        const codec::recipe like = codec::parse_block_recipe(f.recipe);
+        const bool divided = r.by->two_level.value == codec::two_level_kind::te ||
+                             r.by->two_level.value == codec::two_level_kind::compressed_tensors;
+        if (r.element == like.element && r.scale_format == like.scale_format &&
+            r.block == like.block && r.axis == like.axis && r.rotate == like.rotate &&
+            r.offset == codec::offset_kind::none && !codec::has_outer_areas(r) &&
+            !codec::bumps_positions(r) && codec::scales_have_codes(r) &&
+            !(codec::has_tensor_scale(r) && divided)) {
+            return f;
+        }
+        others.push_back(f.recipe);
+    }
+    base::refuse("--layout gguf cannot hold '{}'; it has {}, under any scale rule",
+                 codec::to_string(r), base::joined(others, ", "));
+}
+
+std::string gguf_misfit(const gguf_form& f, const codec::recipe& r, const io::tensor_info& info) {
+    const tensor::shape& s = info.shape;
+    if (s.size() < 2 || s.back() % f.blocks.elements != 0) {
+        return fmt::format("ggml's blocks have {} elements of a row", f.blocks.elements);
+    }
+    if (engine::axes_along_sums(info) != engine::last_axis(s)) return "no product with it is known";
+    if (codec::has_tensor_scale(r) && (s.size() > 2 || !info.name.ends_with(gguf_weight))) {
+        return "only a matrix NAME.weight has a tensor scale; take scale=single-level";
+    }
+    return {};
+}
+
+// The name of a weight's tensor scale.
+std::string outer_name(const std::string& weight) {
+    return weight.substr(0, weight.size() - gguf_weight.size()) + std::string(gguf_outer);
+}
+
+}  // namespace
+
+conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const std::string& path,
+                             const engine::run_control& control) {
+    const std::string from = tensors.empty() ? std::string() : tensors.front().tensor.info().file;
+    const bool one = std::ranges::all_of(
+        tensors, [&](const assigned_tensor& t) { return t.tensor.info().file == from; });
+    const io::shared_file file =
+        one && !from.empty() && !io::is_remote(from) ? io::input_file::open(from) : nullptr;
+    std::string magic(4, '\0');
+    if (file && file->size() > magic.size()) {
+        file->read(0, std::as_writable_bytes(std::span(magic.data(), magic.size())));
+    }
+    if (magic != "GGUF") {
+        base::refuse(
+            "--layout gguf: needs one GGUF file as input, whose metadata and tokenizer it keeps; "
+            "convert_hf_to_gguf.py of llama.cpp makes one of a folder");
+    }
+    const std::vector<io::planned_gguf_tensor> stored = io::gguf_tensors(file);
+    std::map<std::string, const io::planned_gguf_tensor*> by_name;
+    for (const io::planned_gguf_tensor& t : stored) by_name.emplace(t.name, &t);
+
+    std::vector<assigned_tensor> all;
+    std::map<std::string, io::planned_gguf_tensor> written;  // what is quantized, and its scales
+    std::map<std::string, std::string> why;
+    std::uint32_t file_type = 0;
+    for (const assigned_tensor& t : tensors) {
+        const io::tensor_info& info = t.tensor.info();
+        const auto at = by_name.find(info.name);
+        if (at == by_name.end() || at->second->shape != info.shape) {
+            base::refuse("--layout gguf: tensors are written as the file has them, not as views");
+        }
+        why[info.name] = t.kept;
+        if (!t.recipe) continue;
+        const gguf_form& f = gguf_form_of(*t.recipe);
+        const std::string misfit = gguf_misfit(f, *t.recipe, info);
+        if (!misfit.empty()) {
+            why[info.name] = misfit;
+            continue;
+        }
+        file_type = f.file_type;
+        written[info.name] = {info.name, f.type_id, info.shape};
+        if (codec::has_tensor_scale(*t.recipe)) {
+            written[outer_name(info.name)] = {outer_name(info.name), 0, {1}};
+        }
+        all.push_back(t);
+    }
+    const std::unique_ptr<io::reader> as_stored = io::open_gguf_stored(file);
+    for (std::size_t i = 0; i < stored.size(); ++i) {
+        const std::string& name = stored[i].name;
+        // The tensor scale of a weight that is quantized anew.
+        const bool replaced =
+            name.ends_with(gguf_outer) &&
+            written.contains(name.substr(0, name.size() - gguf_outer.size()) +
+                             std::string(gguf_weight));
+        if (!written.contains(name) && !replaced) all.push_back({{as_stored.get(), i}, {}, why[name]});
+    }
+
+    conversion_parts parts;
+    parts.arrays = [](const io::tensor_info& info, const codec::recipe& r) {
+        const gguf_form& f = gguf_form_of(r);
+        stored_arrays a;
+        a.codes = {info.name, tensor::dtype::u8,
+                   {info.elements / f.blocks.elements * f.blocks.bytes}};
+        a.code_bits = r.element->bits();
+        a.interleaved = &f.blocks;
+        if (codec::has_tensor_scale(r)) {
+            a.tensor_scale = {outer_name(info.name), tensor::dtype::f32, {1}};
+        }
+        return a;
+    };
+    const destination to = [&](const std::vector<io::planned_array>& plan, const auto&) {
+        std::vector<io::planned_gguf_tensor> planned;
+        for (const io::planned_array& a : plan) {
+            const auto at = written.find(a.name);
+            planned.push_back(at != written.end() ? at->second : *by_name.at(a.name));
+        }
+        return io::create_gguf(path, planned, file, file_type);
+    };
+    return quantize_model(all, quantized_form::packed, true, to, control, parts);
+}
+
+}  // namespace mx::convert

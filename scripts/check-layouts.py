@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what `mx quantize --layout` writes with the libraries that read it, on a CPU.
+
+    pip install torch transformers compressed-tensors safetensors numpy psutil
+    scripts/check-layouts.py [--mx build/release/mx] [--model FOLDER --tokens ids.npy]
+
+compressed-tensors: each weight as its library decompresses it equals the values of `mx quantize` under
+the same recipe, and under the tensor scale that the file has, bit for bit; the library gives 4-bit and
+MXFP8 weights in bfloat16, so these are rounded likewise, and NVFP4 is also decoded in float32. Then
+transformers loads the folder in float32, and -ln p of every token is compared with `mx eval` of it: with
+decoded weights, where only NVFP4's differ (transformers has them in bfloat16), and with quantized
+activations where the configuration says so, whose codes follow from the last bits of float32 sums.
+Without --model, a random llama is made."""
+
+import argparse
+import importlib.metadata
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+from compressed_tensors.compressors import BaseCompressor
+from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
+from compressed_tensors.quantization import QuantizationScheme
+from compressed_tensors.quantization.lifecycle.forward import dequantize
+from safetensors.torch import load_file
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+
+# A recipe, the largest difference of -ln p, and its activations in `mx eval`. The library's INT8 scale of
+# a token is its largest magnitude over 127.5, not 127.
+RECIPES = (
+    ("nvfp4:dialect=compressed-tensors", 0.1, None),
+    ("mxfp4", 1e-4, None),
+    ("mxfp8", 1e-4, None),
+    ("e4m3:scale=channel", 1e-4, "e4m3:scale=channel"),
+    ("fp8_128x128", 1e-4, "fp8_1x128"),
+    ("int8:scale=channel", 1e-4, "int8:scale=channel"),
+)
+MOST_WITH_ACTIVATIONS = 0.3
+
+
+def random_llama(folder):
+    torch.manual_seed(1)
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        hidden_size=256, intermediate_size=384, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, vocab_size=320, max_position_embeddings=128, rms_norm_eps=1e-5,
+        bos_token_id=1, eos_token_id=2, pad_token_id=0))
+    for parameter in model.parameters():
+        if parameter.dim() == 2:
+            parameter.data.mul_(3)
+    model.save_pretrained(folder)
+
+
+def tensors_of(folder):
+    found = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        found.update(load_file(file))
+    return found
+
+
+def modules_of(stored):
+    return [name.removesuffix(".weight_scale") for name in stored if name.endswith(".weight_scale")]
+
+
+class Check:
+    def __init__(self, mx, model, tokens, work):
+        self.mx, self.model, self.tokens, self.work = mx, model, tokens, work
+        self.failed = False
+
+    def run(self, *words):
+        return subprocess.run([self.mx, *map(str, words)], check=True, capture_output=True, text=True).stdout
+
+    def quantized(self, recipe, *more):
+        out = self.work / "values.safetensors"
+        self.run("quantize", self.model, "-r", recipe, "-o", out, *more)
+        return load_file(out)
+
+    def values(self, folder, recipe):
+        """The number of weights, and of those that differ."""
+        stored = tensors_of(folder)
+        group = json.loads((folder / "config.json").read_text())["quantization_config"]["config_groups"]["group_0"]
+        scheme = QuantizationScheme(**group)
+        library = BaseCompressor.get_value_from_registry(group["format"])
+        mine = None if recipe.startswith("nvfp4") else self.quantized(recipe)
+        differ = 0
+        for module in modules_of(stored):
+            parts = {name.rpartition(".")[2]: t for name, t in stored.items() if name.startswith(module + ".")}
+            theirs = library.decompress(parts, scheme)["weight"]
+            name = module + ".weight"
+            if mine is not None:
+                want = mine[name]
+            else:
+                outer = parts["weight_global_scale"].item()
+                want = self.quantized(f"{recipe},outer=given:{outer!r}", "-t", name)[name]
+                packed = parts["weight_packed"]
+                codes = unpack_fp4_from_uint8(packed, packed.shape[0], 2 * packed.shape[1], torch.float32)
+                wide = dequantize(codes, parts["weight_scale"].float(), args=scheme.weights,
+                                  global_scale=parts["weight_global_scale"], dtype=torch.float32)
+                differ += not torch.equal(wide, want)
+            differ += not torch.equal(theirs, want.to(theirs.dtype))
+        return len(modules_of(stored)), differ
+
+    def likelihoods(self, folder, activations):
+        """-ln p of each token, by mx and by transformers."""
+        words = ["--activations", activations] if activations else []
+        result = json.loads(self.run("eval", folder, "--tokens", self.tokens, "--per-token", "--json", "-", *words))
+        per_token = result["per_token"]
+        mine = np.array(per_token["recipes"][0]["nll"] if activations else per_token["nll_base"])
+        # Weights that the library decompresses to bfloat16 at the first pass have no product with float32.
+        how = {} if activations else {"quantization_config": transformers.CompressedTensorsConfig(dequantize=True)}
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **how)
+        ids = torch.from_numpy(np.load(self.tokens).astype(np.int64))[None]
+        with torch.no_grad():
+            log_p = torch.log_softmax(model(ids).logits[0].double(), -1).numpy()
+        theirs = -log_p[np.arange(ids.shape[1] - 1), ids[0, 1:].numpy()]
+        return mine, theirs
+
+    def recipe(self, recipe, most, activations):
+        folder = self.work / recipe.replace(":", "-")
+        self.run("quantize", self.model, "-r", recipe, "--layout", "compressed-tensors", "-o", folder)
+        weights, differ = self.values(folder, recipe)
+        good, text = weights > 0 and differ == 0, f"{weights} weights, {differ} differ"
+        for quantized, limit in ((None, most), (activations, MOST_WITH_ACTIVATIONS)):
+            if limit != most and quantized is None:
+                continue
+            mine, theirs = self.likelihoods(folder, quantized)
+            largest = abs(mine - theirs).max()
+            good = good and largest <= limit
+            text += (f"; activations {quantized or 'as they are'}: mean -ln p {mine.mean():.6f} (mx), "
+                     f"{theirs.mean():.6f} (transformers), a token differs by {largest:.2g} at most")
+        self.failed |= not good
+        print(f"{'ok  ' if good else 'FAIL'} {recipe}: {text}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mx", type=pathlib.Path, default=SOURCE / "build/release/mx")
+    parser.add_argument("--model", type=pathlib.Path, help="a folder with config.json and safetensors")
+    parser.add_argument("--tokens", type=pathlib.Path, help="ids.npy, for --model")
+    options = parser.parse_args()
+    if (options.model is None) != (options.tokens is None):
+        sys.exit("give both of --model and --tokens, or neither")
+    print(", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("compressed-tensors", "transformers", "torch")))
+    with tempfile.TemporaryDirectory() as name:
+        work = pathlib.Path(name)
+        model, tokens = options.model, options.tokens
+        if model is None:
+            model, tokens = work / "llama", work / "ids.npy"
+            random_llama(model)
+            np.save(tokens, np.random.default_rng(3).integers(3, 320, 64).astype(np.int32))
+        check = Check(options.mx.resolve(), model, tokens, work)
+        for row in RECIPES:
+            check.recipe(*row)
+    sys.exit(check.failed)
+
+
+if __name__ == "__main__":
+    main()
