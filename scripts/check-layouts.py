@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks what `mx quantize --layout` writes with the libraries that read it, on a CPU.
 
-    pip install torch transformers compressed-tensors safetensors numpy psutil
-    scripts/check-layouts.py [--mx build/release/mx] [--model FOLDER --tokens ids.npy]
+    pip install torch transformers compressed-tensors accelerate safetensors numpy psutil
+    pip install gguf xllamacpp llama-cpp-py-sync       # for --gguf
+    scripts/check-layouts.py [--model FOLDER --tokens ids.npy] [--gguf model.gguf] [--mx MX]
 
 compressed-tensors: each weight as its library decompresses it equals the values of `mx quantize` under
 the same recipe, and under the tensor scale that the file has, bit for bit; the library gives 4-bit and
@@ -11,9 +12,16 @@ MXFP8 weights in bfloat16, so these are rounded likewise, and NVFP4 is also deco
 transformers loads the folder in float32, and -ln p of every token is compared with `mx eval` of it: with
 decoded weights, where only NVFP4's differ (transformers has them in bfloat16), and with quantized
 activations where the configuration says so, whose codes follow from the last bits of float32 sums.
-Without --model, a random llama is made."""
+Without --model, a random llama is made.
+
+deepseek and gpt-oss: transformers decodes the folder to the values of `mx quantize`, bit for bit.
+
+gguf: gguf-py decodes each tensor to the values of `mx quantize`, bit for bit, and llama.cpp computes -ln p
+of random tokens from the file, where it rounds activations to 8 bits, and from the file decoded to F32,
+where it does not; both are compared with `mx eval` of the file."""
 
 import argparse
+import importlib
 import importlib.metadata
 import json
 import pathlib
@@ -43,6 +51,7 @@ RECIPES = (
     ("int8:scale=channel", 1e-4, "int8:scale=channel"),
 )
 MOST_WITH_ACTIVATIONS = 0.3
+GGUF_RECIPES = ("mxfp4:dialect=ggml", "nvfp4:dialect=ggml", "nvfp4")
 
 
 def random_llama(folder):
@@ -55,6 +64,18 @@ def random_llama(folder):
         if parameter.dim() == 2:
             parameter.data.mul_(3)
     model.save_pretrained(folder)
+
+
+def random_gpt_oss(folder):
+    torch.manual_seed(2)
+    model = transformers.GptOssForCausalLM(transformers.GptOssConfig(
+        hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        head_dim=16, vocab_size=320, num_local_experts=4, num_experts_per_tok=2, max_position_embeddings=128,
+        sliding_window=32, pad_token_id=0))
+    for name, parameter in model.named_parameters():
+        if ".experts." in name:
+            parameter.data.normal_(0, 0.1)
+    model.to(torch.bfloat16).save_pretrained(folder)
 
 
 def tensors_of(folder):
@@ -134,8 +155,84 @@ class Check:
             good = good and largest <= limit
             text += (f"; activations {quantized or 'as they are'}: mean -ln p {mine.mean():.6f} (mx), "
                      f"{theirs.mean():.6f} (transformers), a token differs by {largest:.2g} at most")
+        self.report(good, f"compressed-tensors {recipe}: {text}")
+
+    def report(self, good, text):
         self.failed |= not good
-        print(f"{'ok  ' if good else 'FAIL'} {recipe}: {text}", flush=True)
+        print(f"{'ok  ' if good else 'FAIL'} {text}", flush=True)
+
+    def decoded(self, layout, recipe, config, *more):
+        """A folder against the values, of its weights [..., in, out] if `more` transposes them."""
+        folder = self.work / layout
+        self.run("quantize", self.model, "-r", recipe, "--layout", layout, "-o", folder, *more)
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, quantization_config=config,
+                                                                  dtype=torch.float32)
+        theirs = model.state_dict()
+        want = self.quantized(recipe, *more, *(["-t", more[1]] if more else []))
+        differ = sum(not torch.equal((theirs[n].transpose(-1, -2) if more else theirs[n]).float(), t.float())
+                     for n, t in want.items())
+        self.report(differ == 0 and want, f"{layout} {recipe}: {len(want)} tensors, {differ} differ")
+
+    def gguf(self, recipe, llama_cpp, gguf):
+        """A GGUF file by gguf-py and llama.cpp."""
+        out, decoded = self.work / "out.gguf", self.work / "decoded.gguf"
+        self.run("quantize", self.model, "-r", recipe, "--layout", "gguf", "-o", out)
+        want = {n: t.numpy() for n, t in self.quantized(recipe).items()}
+        tensors = {t.name: t for t in gguf.GGUFReader(out).tensors}
+        quantized = differ = 0
+        scaled = False
+        for name, t in tensors.items():
+            if t.tensor_type.name not in ("MXFP4", "NVFP4"):
+                continue
+            values = gguf.dequantize(t.data, t.tensor_type).reshape([int(n) for n in reversed(t.shape)])
+            outer = tensors.get(name.removesuffix(".weight") + ".scale")
+            if outer is not None:
+                values, scaled = values * outer.data[0], True
+            quantized += 1
+            differ += not np.array_equal(values, want[name])
+        mine = np.array(json.loads(self.run("eval", out, "--tokens", self.tokens, "--per-token", "--json", "-"))
+                        ["per_token"]["nll_base"])
+        ids = np.load(self.tokens)
+        _, theirs = llama_cpp.LlamaCpp(out, ids).run()
+        good = quantized > 0 and differ == 0 and abs(mine.mean() - theirs.mean()) < 0.1
+        text = (f"gguf {recipe}: {quantized} tensors, {differ} differ; mean -ln p {mine.mean():.6f} (mx), "
+                f"{theirs.mean():.6f} (llama.cpp), a token differs by {abs(mine - theirs).max():.2g} at most")
+        if not scaled:  # decoding leaves the scale's tensor, which llama.cpp would use again
+            llama_cpp.decode(out, decoded)
+            _, theirs = llama_cpp.LlamaCpp(decoded, ids).run()
+            good = good and abs(mine - theirs).max() < 1e-3
+            text += f", {abs(mine - theirs).max():.2g} from the decoded file"
+        self.report(good, text)
+
+
+def check_folders(options, work):
+    model, tokens = options.model, options.tokens
+    if model is None:
+        model, tokens = work / "llama", work / "ids.npy"
+        random_llama(model)
+        np.save(tokens, np.random.default_rng(3).integers(3, 320, 64).astype(np.int32))
+    check = Check(options.mx.resolve(), model, tokens, work)
+    for row in RECIPES:
+        check.recipe(*row)
+    check.decoded("deepseek", "fp8_128x128", transformers.FineGrainedFP8Config(dequantize=True))
+    random_gpt_oss(work / "experts")
+    experts = Check(options.mx.resolve(), work / "experts", None, work)
+    experts.decoded("gpt-oss", "mxfp4", transformers.Mxfp4Config(dequantize=True), "--transpose", "*.experts.*_proj")
+    return check.failed or experts.failed
+
+
+def check_gguf(options, work):
+    import gguf
+    llama_cpp = importlib.import_module("compare-llama-cpp")
+    model, tokens = work / "model.gguf", work / "ids.npy"
+    llama_cpp.decode(options.gguf, model)
+    size = min(len(gguf.GGUFReader(model).fields["tokenizer.ggml.tokens"].data), 40000)
+    np.save(tokens, np.random.default_rng(5).integers(100, size, 128).astype(np.int32))
+    print(", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("gguf", "xllamacpp")))
+    check = Check(options.mx.resolve(), model, tokens, work)
+    for recipe in GGUF_RECIPES:
+        check.gguf(recipe, llama_cpp, gguf)
+    return check.failed
 
 
 def main():
@@ -143,21 +240,17 @@ def main():
     parser.add_argument("--mx", type=pathlib.Path, default=SOURCE / "build/release/mx")
     parser.add_argument("--model", type=pathlib.Path, help="a folder with config.json and safetensors")
     parser.add_argument("--tokens", type=pathlib.Path, help="ids.npy, for --model")
+    parser.add_argument("--gguf", type=pathlib.Path, help="a GGUF file, for the layout gguf")
     options = parser.parse_args()
     if (options.model is None) != (options.tokens is None):
         sys.exit("give both of --model and --tokens, or neither")
     print(", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("compressed-tensors", "transformers", "torch")))
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
-        model, tokens = options.model, options.tokens
-        if model is None:
-            model, tokens = work / "llama", work / "ids.npy"
-            random_llama(model)
-            np.save(tokens, np.random.default_rng(3).integers(3, 320, 64).astype(np.int32))
-        check = Check(options.mx.resolve(), model, tokens, work)
-        for row in RECIPES:
-            check.recipe(*row)
-    sys.exit(check.failed)
+        failed = check_folders(options, work)
+        if options.gguf:
+            failed |= check_gguf(options, work)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":
