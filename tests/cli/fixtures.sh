@@ -132,6 +132,7 @@ cp "$here"/../io/data/deepseek_v4.safetensors "$here"/../io/data/layouts.safeten
 
 # A language model of random weights (datasets/vectors/README.md), and 40 token ids.
 mkdir lm
+cp "$here"/../../datasets/vectors/eval/llama-gguf/model.gguf lm.gguf
 cp "$here"/../../datasets/vectors/eval/llama/config.json \
     "$here"/../../datasets/vectors/eval/llama/model.safetensors lm/
 hex 0300 1300 2d00 5100 1f00 5700 3900 2500 1b00 1b00 2500 3900 5700 1f00 5100 2d00 1300 0300 5d00 \

@@ -87,8 +87,13 @@ void check_layout(const quantize_options& o) {
     if (std::ranges::find(known, o.layout) == known.end()) {
         unknown_name("--layout", "layout", o.layout, known);
     }
-    if (o.packed || !o.parts.shard.empty() || !o.parts.merged.empty()) {
-        refuse("--layout excludes {}", o.packed ? "--packed" : "--shard");
+    if (o.packed || o.all_tensors || !o.parts.shard.empty() || !o.parts.merged.empty()) {
+        refuse("--layout excludes {}", o.packed        ? "--packed"
+                                       : o.all_tensors ? "--all-tensors"
+                                                       : "--shard");
+    }
+    if (o.out == "-" && o.layout != convert::gguf_layout) {
+        refuse("--layout {}: writes a folder; name it with -o", o.layout);
     }
     if (engine::is_cast_recipe(o.recipe)) {
         refuse("--layout: {} has no blocks; FORMAT:scale=channel has a scale per row", o.recipe);
@@ -128,10 +133,10 @@ int run_quantize(const quantize_options& o) {
         report_conversion(cast(o, all, chosen, operands, to), "quantized", o.out, o.run.quiet);
         return exit_code::fine;
     }
-    auto assigned = operands         ? operands_in(all, recipes.front())
-                    : o.plan.empty() ? convert::assign(recipes.front(), all, chosen, o.keep_rest)
-                                     : convert::assign(convert::read_assignment(o.plan), all,
-                                                       chosen, o.keep_rest);
+    auto assigned = operands ? operands_in(all, recipes.front())
+                    : o.plan.empty()
+                        ? convert::assign(recipes.front(), all, chosen, keep_rest)
+                        : convert::assign(convert::read_assignment(o.plan), all, chosen, keep_rest);
     for (const convert::assigned_tensor& t : assigned) {
         const bool known = !t.recipe || std::ranges::find(recipes, *t.recipe) != recipes.end();
         if (!known) recipes.push_back(*t.recipe);

@@ -271,8 +271,8 @@ void read_version(file_cursor& at, gguf_header& header) {
     }
 }
 
-void read_metadata(file_cursor& at, std::uint64_t count,
-                   std::span<const std::string_view> whole, gguf_header& header) {
+void read_metadata(file_cursor& at, std::uint64_t count, std::span<const std::string_view> whole,
+                   gguf_header& header) {
     if (count > std::min(entries_limit, at.remaining() / least_entry)) {
         at.fail(fmt::format("the header states {} metadata entries, which is impossible", count));
     }

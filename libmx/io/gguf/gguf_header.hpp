@@ -38,8 +38,8 @@ struct gguf_header {
     bool big_endian = false;  ///< header and data; version 3 can be either
     std::vector<gguf_tensor> tensors;
     std::uint64_t alignment = 32;
-    std::uint64_t entries = 0;                            ///< of the metadata
-    std::uint64_t metadata_begin = 0, metadata_end = 0;   ///< its bytes in the file
+    std::uint64_t entries = 0;                           ///< of the metadata
+    std::uint64_t metadata_begin = 0, metadata_end = 0;  ///< its bytes in the file
     std::optional<std::uint64_t> file_type_at;  ///< the byte of the UINT32 general.file_type
     /// Scalars and texts in words; of an array the first elements and the count.
     std::map<std::string, std::string> metadata;

@@ -227,20 +227,31 @@ std::vector<std::string> kept_modules(const std::vector<io::planned_array>& plan
     return {kept.begin(), kept.end()};
 }
 
-// Keeps what the layout has no place for, and the partners of what is kept.
+// Keeps what the layout has no place for, and the partners of what is kept. Throws base::error if
+// no recipe remains.
 void settle(std::string_view layout, std::vector<assigned_tensor>& tensors) {
     std::map<std::string, std::vector<assigned_tensor*>> fused;
+    const assigned_tensor* first = nullptr;  // that has no place
     const bool stacks = is_stack(*std::ranges::find(weight_forms, layout, &weight_form::layout));
     for (assigned_tensor& t : tensors) {
         const io::tensor_info& info = t.tensor.info();
         if (t.recipe) {
             t.kept = misfit(form_of(layout, *t.recipe), *t.recipe, info);
-            if (!t.kept.empty()) t.recipe.reset();
+            if (!t.kept.empty()) {
+                t.recipe.reset();
+                if (first == nullptr) first = &t;
+            }
         }
         const bool matrix = info.shape.size() == 2 && info.name.ends_with(weight_end);
         if (stacks ? t.recipe.has_value() : matrix) {
             fused[engine::fused_name(info.name)].push_back(&t);
         }
+    }
+    if (first != nullptr &&
+        std::ranges::none_of(tensors, [](const auto& t) { return t.recipe.has_value(); })) {
+        const io::tensor_info& info = first->tensor.info();
+        throw base::error(base::error_kind::input, "nothing can be quantized: " + first->kept,
+                          {info.file, info.name, {}});
     }
     for (const auto& [name, partners] : fused) {
         const auto kept = std::ranges::find_if(partners, [](auto* t) { return !t->recipe; });

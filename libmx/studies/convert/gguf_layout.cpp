@@ -109,6 +109,7 @@ conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const 
     std::vector<assigned_tensor> all;
     std::map<std::string, io::planned_gguf_tensor> written;  // what is quantized, and its scales
     std::map<std::string, std::string> why;
+    std::pair<std::string, std::string> unfit;  // the first one, and why
     std::uint32_t file_type = 0;
     for (const assigned_tensor& t : tensors) {
         const io::tensor_info& info = t.tensor.info();
@@ -122,6 +123,7 @@ conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const 
         const std::string misfit = gguf_misfit(f, *t.recipe, info);
         if (!misfit.empty()) {
             why[info.name] = misfit;
+            if (unfit.first.empty()) unfit = {info.name, misfit};
             continue;
         }
         file_type = f.file_type;
@@ -131,23 +133,27 @@ conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const 
         }
         all.push_back(t);
     }
+    if (written.empty() && !unfit.first.empty()) {
+        throw base::error(base::error_kind::input, "nothing can be quantized: " + unfit.second,
+                          {from, unfit.first, {}});
+    }
     const std::unique_ptr<io::reader> as_stored = io::open_gguf_stored(file);
     for (std::size_t i = 0; i < stored.size(); ++i) {
         const std::string& name = stored[i].name;
         // The tensor scale of a weight that is quantized anew.
-        const bool replaced =
-            name.ends_with(gguf_outer) &&
-            written.contains(name.substr(0, name.size() - gguf_outer.size()) +
-                             std::string(gguf_weight));
-        if (!written.contains(name) && !replaced) all.push_back({{as_stored.get(), i}, {}, why[name]});
+        const bool replaced = name.ends_with(gguf_outer) &&
+                              written.contains(name.substr(0, name.size() - gguf_outer.size()) +
+                                               std::string(gguf_weight));
+        if (!written.contains(name) && !replaced)
+            all.push_back({{as_stored.get(), i}, {}, why[name]});
     }
 
     conversion_parts parts;
     parts.arrays = [](const io::tensor_info& info, const codec::recipe& r) {
         const gguf_form& f = gguf_form_of(r);
         stored_arrays a;
-        a.codes = {info.name, tensor::dtype::u8,
-                   {info.elements / f.blocks.elements * f.blocks.bytes}};
+        a.codes = {
+            info.name, tensor::dtype::u8, {info.elements / f.blocks.elements * f.blocks.bytes}};
         a.code_bits = r.element->bits();
         a.interleaved = &f.blocks;
         if (codec::has_tensor_scale(r)) {
