@@ -181,7 +181,7 @@ runner declare_quantize(parser& cmd) {
     declare_inputs(cmd, o->in);
     declare_destination(cmd, o->out,
                         "a .safetensors, .h5 or, of one tensor, .npy file, or the "
-                        "NAME.safetensors.index.json of several files");
+                        "NAME.safetensors.index.json of several files; with --layout a folder");
     declare_shard_size(cmd, o->shard_bytes);
     cmd.group("Conversion");
     cmd.add_option(
@@ -216,13 +216,16 @@ runner declare_quantize(parser& cmd) {
         "and values are rotated back. A plan of another model is refused. Recipes without a scale "
         "name a wide, an element or a scale format, and take the keys round, ties, random_bits, "
         "seed, int_min, dialect, saturate and scale=tensor; with --packed, bf16 and f16 are stored "
-        "as such.");
+        "as such. With --layout, matrices that engines load as one share their tensor scale, and "
+        "-o names a new folder; gguf takes a GGUF file and writes one.");
     cmd.examples(
         "mx quantize model.safetensors -o mxfp4.safetensors --recipe mxfp4 --packed\n"
         "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n"
         "mx quantize model.safetensors -o mixed.safetensors --plan plan.json --keep-rest "
         "--packed\n"
         "mx quantize model.safetensors.index.json -o q/model.safetensors.index.json -r mxfp8\n"
+        "mx quantize folder -o engine -r mxfp4:scale=even --layout compressed-tensors\n"
+        "mx quantize model.gguf -o fp4.gguf -r nvfp4 --layout gguf\n"
         "mx quantize w.npy -o jax.npy -r e5m2:dialect=ml_dtypes\n");
     return [o] { return run_quantize(*o); };
 }
