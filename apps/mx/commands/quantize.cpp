@@ -25,7 +25,7 @@ struct quantize_options {
     bool all_tensors = false;
     bool keep_rest = false;
     bool packed = false;
-    std::string layout;
+    std::string layout, activations;
     std::optional<std::uint64_t> shard_bytes;
     part_options parts;
 };
@@ -92,6 +92,9 @@ void check_layout(const quantize_options& o) {
                                        : o.all_tensors ? "--all-tensors"
                                                        : "--shard");
     }
+    if (!o.activations.empty() && o.layout == convert::gguf_layout) {
+        refuse("--activations: gguf has no static scales of activations");
+    }
     if (o.out == "-" && o.layout != convert::gguf_layout) {
         refuse("--layout {}: writes a folder; name it with -o", o.layout);
     }
@@ -108,7 +111,11 @@ int run_quantize(const quantize_options& o) {
         refuse("quantize: --all-tensors excludes {}; give one of them",
                o.plan.empty() ? "--tensor" : "--plan");
     }
-    if (!o.layout.empty()) check_layout(o);
+    if (!o.layout.empty()) {
+        check_layout(o);
+    } else if (!o.activations.empty()) {
+        refuse("--activations: scales of activations are for a --layout");
+    }
     std::vector<codec::recipe> recipes;
     const bool blocks = !engine::is_cast_recipe(o.recipe);
     if (!blocks) {
@@ -116,7 +123,7 @@ int run_quantize(const quantize_options& o) {
     } else if (!o.recipe.empty()) {
         recipes.push_back(codec::parse_block_recipe(o.recipe));
     }
-    require_distinct({o.plan}, {o.out});
+    require_distinct({o.plan, o.activations}, {o.out});
     const engine::model model = open_inputs(o.in, {o.out});
     const auto all = model.tensors();
     const auto chosen = model.select(o.in.globs);
@@ -146,7 +153,7 @@ int run_quantize(const quantize_options& o) {
         const auto done = o.layout == convert::gguf_layout
                               ? convert::write_gguf_layout(assigned, o.out, control)
                               : convert::write_engine_layout(
-                                    o.layout, std::move(assigned), o.out,
+                                    o.layout, std::move(assigned), o.out, o.activations,
                                     o.shard_bytes.value_or(io::usual_shard_bytes), control);
         report_conversion(done, "quantized", o.out, o.run.quiet);
         return exit_code::fine;
@@ -205,6 +212,9 @@ runner declare_quantize(parser& cmd) {
         fmt::format("write what inference engines load: a folder with config.json and the "
                     "tokenizer, or a GGUF file: {}",
                     base::joined(convert::engine_layouts(), ", ")));
+    cmd.add_option(
+        "--activations DUMP", o->activations,
+        "with --layout: inputs of modules, of 'mx eval --dump', for their static scales");
     declare_parts(cmd, o->parts, "quantize", false);
     declare_run(cmd, o->run);
     cmd.description(

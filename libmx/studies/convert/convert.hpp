@@ -58,6 +58,8 @@ struct stored_arrays {
     int code_bits = 8;
     const interleaved_blocks* interleaved = nullptr;  ///< `codes` has the scales, too
     std::optional<io::planned_array> scales{}, offsets{}, tensor_scale{};
+    std::optional<io::planned_array> input_scale{};  ///< of the activations: one F32
+    float input_scale_value = 1;
     float scale_factor = 1;  ///< by which scales in float32 are multiplied
 };
 

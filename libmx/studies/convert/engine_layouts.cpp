@@ -14,6 +14,7 @@
 #include "libmx/engine/contraction.hpp"
 #include "libmx/engine/fused.hpp"
 #include "libmx/io/model_config.hpp"
+#include "libmx/io/reader.hpp"
 #include "libmx/io/remote.hpp"
 #include "libmx/report/json_line.hpp"
 #include "libmx/studies/convert/output.hpp"
@@ -99,7 +100,11 @@ std::string owner_of(const weight_form& f, const std::string& tensor) {
     return is_stack(f) ? tensor : tensor.substr(0, tensor.size() - weight_end.size());
 }
 
-stored_arrays arrays_of(const weight_form& f, const io::tensor_info& info, const codec::recipe& r) {
+// The scales of inputs, by module.
+using input_scales = std::map<std::string, float>;
+
+stored_arrays arrays_of(const weight_form& f, const io::tensor_info& info, const codec::recipe& r,
+                        const input_scales& inputs) {
     std::string reason;
     const engine::geometry layout = *engine::lay_out(info, r, reason);
     const std::string owner = owner_of(f, info.name);
@@ -108,7 +113,14 @@ stored_arrays arrays_of(const weight_form& f, const io::tensor_info& info, const
     a.code_bits = r.element->bits();
     a.scales = {owner + std::string(f.scales), f.scales_type, scale_shape(f, layout.grid_shape)};
     if (f.outer != outer_form::none) {
-        a.tensor_scale = {owner + std::string(f.tensor_scale), tensor::dtype::f32, {1}};
+        // compressed-tensors has one number, modelopt a scalar.
+        const tensor::shape one =
+            f.outer == outer_form::divides ? tensor::shape{1} : tensor::shape{};
+        a.tensor_scale = {owner + std::string(f.tensor_scale), tensor::dtype::f32, one};
+        if (const auto at = inputs.find(owner); at != inputs.end()) {
+            a.input_scale = {owner + std::string(f.input_scale), tensor::dtype::f32, one};
+            a.input_scale_value = at->second;
+        }
     }
     a.scale_factor = f.scale_factor;
     return a;
@@ -119,6 +131,7 @@ struct written {
     const weight_form* form;
     codec::recipe recipe;
     std::vector<std::string> modules;
+    bool static_inputs;  ///< their scales are in the file
 };
 
 report::list names(const std::vector<std::string>& all) { return {all.begin(), all.end()}; }
@@ -143,7 +156,14 @@ record compressed_weights(const weight_form& f, const codec::recipe& r) {
     return w;
 }
 
-value compressed_activations(const weight_form& f, const codec::recipe& r) {
+value compressed_activations(const weight_form& f, const codec::recipe& r, bool static_inputs) {
+    if (static_inputs) {  // the tensor scale is in the file, scales of blocks are computed
+        record a = compressed_weights(f, r);
+        for (auto& [name, of] : a) {
+            if (name == "dynamic") of = "local";
+        }
+        return a;
+    }
     if (f.activations == weights_only) return {};
     record a{{"num_bits", std::int64_t{r.element->bits()}},
              {"type", f.codes_type == tensor::dtype::i8 ? "int" : "float"},
@@ -161,11 +181,12 @@ record compressed_config(const std::vector<written>& all, const std::vector<std:
         formats.insert(w.form->config);
         groups.emplace_back(
             fmt::format("group_{}", groups.size()),
-            record{{"targets", all.size() == 1 ? report::list{"Linear"} : names(w.modules)},
-                   {"weights", compressed_weights(*w.form, w.recipe)},
-                   {"input_activations", compressed_activations(*w.form, w.recipe)},
-                   {"output_activations", value()},
-                   {"format", std::string(w.form->config)}});
+            record{
+                {"targets", all.size() == 1 ? report::list{"Linear"} : names(w.modules)},
+                {"weights", compressed_weights(*w.form, w.recipe)},
+                {"input_activations", compressed_activations(*w.form, w.recipe, w.static_inputs)},
+                {"output_activations", value()},
+                {"format", std::string(w.form->config)}});
     }
     return {{"quant_method", "compressed-tensors"},
             {"format", formats.size() == 1 ? std::string(*formats.begin()) : "mixed-precision"},
@@ -175,10 +196,14 @@ record compressed_config(const std::vector<written>& all, const std::vector<std:
 }
 
 record modelopt_config(const std::vector<written>& all, const std::vector<std::string>& kept) {
-    return {{"quant_method", "modelopt"},
-            {"quant_algo", std::string(all.front().form->config)},
-            {"kv_cache_quant_algo", value()},
-            {"ignore", names(kept)}};
+    record config{{"quant_method", "modelopt"},
+                  {"quant_algo", std::string(all.front().form->config)},
+                  {"kv_cache_quant_algo", value()},
+                  {"ignore", names(kept)}};
+    if (all.front().static_inputs) {
+        config.emplace_back("group_size", std::int64_t{all.front().recipe.block.cols});
+    }
+    return config;
 }
 
 record deepseek_config(const std::vector<written>& all, const std::vector<std::string>& kept) {
@@ -207,10 +232,13 @@ constexpr std::array layout_configs{layout_config{"compressed-tensors", compress
 
 // A copy for programs that read only this file.
 record hf_quant_config(const record& config) {
-    return {{"producer", record{{"name", "mx"}}},
-            {"quantization", record{{"quant_algo", *report::find(config, "quant_algo")},
-                                    {"kv_cache_quant_algo", value()},
-                                    {"exclude_modules", *report::find(config, "ignore")}}}};
+    record quantization{{"quant_algo", *report::find(config, "quant_algo")},
+                        {"kv_cache_quant_algo", value()},
+                        {"exclude_modules", *report::find(config, "ignore")}};
+    if (const value* const size = report::find(config, "group_size")) {
+        quantization.emplace_back("group_size", *size);
+    }
+    return {{"producer", record{{"name", "mx"}}}, {"quantization", std::move(quantization)}};
 }
 
 // The modules of matrices that are not quantized. A tied head is in the model, though in no file.
@@ -301,6 +329,60 @@ void share_tensor_scales(std::vector<assigned_tensor>& tensors,
     }
 }
 
+// The scales of the inputs of all modules, from a dump of them; partners have those of the largest.
+input_scales scales_of_inputs(const std::vector<written>& all, const std::string& dump,
+                              const engine::run_control& control) {
+    const std::unique_ptr<io::reader> file = io::open_model(dump);
+    std::map<std::string, std::size_t> arrays;
+    for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+        arrays.emplace(file->tensors()[i].name, i);
+    }
+    std::vector<engine::tensor_ref> inputs;
+    for (const written& w : all) {
+        for (const std::string& module : w.modules) {
+            const auto at = arrays.find(module + ".x");
+            if (at == arrays.end()) {
+                throw base::error(base::error_kind::input,
+                                  "has no such array, the inputs of a module: make the dump with "
+                                  "mx eval MODEL --dump '*.x'",
+                                  {dump, module + ".x", {}});
+            }
+            inputs.push_back({file.get(), at->second});
+        }
+    }
+    const std::vector<float> largest = largest_magnitudes(inputs, control);
+    std::map<std::string, float> by_partners;
+    const auto next_of = [&](auto&& use) {
+        auto next = largest.begin();
+        for (const written& w : all) {
+            for (const std::string& module : w.modules) use(w, module, *next++);
+        }
+    };
+    next_of([&](const written&, const std::string& module, float amax) {
+        float& most = by_partners[engine::fused_name(module)];
+        most = std::max(most, amax);
+    });
+    input_scales scales;
+    next_of([&](const written& w, const std::string& module, float) {
+        const float amax = by_partners[engine::fused_name(module)];
+        scales[module] = codec::outer_scale(codec::outer_rule_of(w.recipe), amax).stored;
+    });
+    return scales;
+}
+
+void check_inputs(const written& w, std::string_view layout, const std::string& dump) {
+    if (w.form->input_scale.empty() && !dump.empty()) {
+        base::refuse("--activations: {} has no static scales of activations for '{}'", layout,
+                     codec::to_string(w.recipe));
+    }
+    if (!w.form->input_scale.empty() && dump.empty() && w.form->activations != weights_only) {
+        base::refuse(
+            "--layout {}: '{}' needs the scale of each module's input: make a dump with mx eval "
+            "MODEL --dump '*.x' -o x.safetensors, and add --activations x.safetensors",
+            layout, codec::to_string(w.recipe));
+    }
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& engine_layouts() {
@@ -314,8 +396,8 @@ const std::vector<std::string_view>& engine_layouts() {
 }
 
 conversion write_engine_layout(std::string_view layout, std::vector<assigned_tensor> tensors,
-                               const std::string& folder, std::uint64_t shard_bytes,
-                               const engine::run_control& control) {
+                               const std::string& folder, const std::string& activations,
+                               std::uint64_t shard_bytes, const engine::run_control& control) {
     const layout_config& of = *std::ranges::find(layout_configs, layout, &layout_config::layout);
     settle(layout, tensors);
     std::vector<written> all;
@@ -326,7 +408,9 @@ conversion write_engine_layout(std::string_view layout, std::vector<assigned_ten
         if (!t.recipe) continue;
         auto at = std::ranges::find(all, *t.recipe, &written::recipe);
         if (at == all.end()) {
-            at = all.insert(at, written{&form_of(layout, *t.recipe), *t.recipe, {}});
+            at = all.insert(
+                at, written{&form_of(layout, *t.recipe), *t.recipe, {}, !activations.empty()});
+            check_inputs(*at, layout, activations);
         }
         at->modules.push_back(owner_of(*at->form, info.name));
     }
@@ -340,11 +424,13 @@ conversion write_engine_layout(std::string_view layout, std::vector<assigned_ten
             "folder first",
             layout);
     }
+    const input_scales inputs =
+        activations.empty() ? input_scales() : scales_of_inputs(all, activations, control);
     share_tensor_scales(tensors, control);
 
     conversion_parts parts;
-    parts.arrays = [layout](const io::tensor_info& info, const codec::recipe& r) {
-        return arrays_of(form_of(layout, r), info, r);
+    parts.arrays = [&](const io::tensor_info& info, const codec::recipe& r) {
+        return arrays_of(form_of(layout, r), info, r, inputs);
     };
     const destination to = [&](const std::vector<io::planned_array>& plan, const auto&) {
         const record config = of.config(all, kept_modules(plan, all));

@@ -40,7 +40,10 @@ struct weight_form {
     axes_form code_axes, scale_axes;
     std::string_view config;       ///< what the configuration calls it
     std::string_view activations;  ///< what engines do with them
-    float scale_factor = 1;        ///< by which scales in float32 are multiplied
+    /// Ending of the static scale of a module's input; empty: there is none. It may be missing if
+    /// activations are not quantized without it.
+    std::string_view input_scale{};
+    float scale_factor = 1;  ///< by which scales in float32 are multiplied
 };
 
 inline constexpr std::string_view weights_only = "not quantized";
@@ -49,7 +52,7 @@ inline constexpr std::array weight_forms{
     weight_form{"compressed-tensors", "nvfp4:dialect=compressed-tensors", outer_form::divides, true,
                 ".weight_packed", ".weight_scale", ".weight_global_scale", tensor::dtype::u8,
                 tensor::dtype::f8_e4m3, axes_form::plain, axes_form::plain, "nvfp4-pack-quantized",
-                weights_only},
+                weights_only, ".input_global_scale"},
     weight_form{"compressed-tensors", "mxfp4", outer_form::none, true, ".weight_packed",
                 ".weight_scale", "", tensor::dtype::u8, tensor::dtype::u8, axes_form::plain,
                 axes_form::plain, "mxfp4-pack-quantized", weights_only},
@@ -65,7 +68,10 @@ inline constexpr std::array weight_forms{
     // mx's int8 are integers over 64.
     weight_form{"compressed-tensors", "int8:scale=channel", outer_form::none, false, ".weight",
                 ".weight_scale", "", tensor::dtype::i8, tensor::dtype::f32, axes_form::plain,
-                axes_form::plain, "int-quantized", "a scale per token", 0x1p-6f},
+                axes_form::plain, "int-quantized", "a scale per token", "", 0x1p-6f},
+    weight_form{"modelopt", "nvfp4", outer_form::multiplies, true, ".weight", ".weight_scale",
+                ".weight_scale_2", tensor::dtype::u8, tensor::dtype::f8_e4m3, axes_form::plain,
+                axes_form::plain, "NVFP4", "NVFP4", ".input_scale"},
     weight_form{"modelopt", "e4m3:scale=channel", outer_form::none, false, ".weight",
                 ".weight_scale", "", tensor::dtype::f8_e4m3, tensor::dtype::f32, axes_form::plain,
                 axes_form::rows, "FP8_PER_CHANNEL_PER_TOKEN", "a scale per token"},
@@ -97,12 +103,15 @@ const std::vector<std::string_view>& engine_layouts();
 /// Quantizes what has a recipe into a new folder that engines load: the weights in the layout, an
 /// index, config.json with its quantization_config, and the files beside the input. Matrices that
 /// engines load as one (engine::fused_name) share their tensor scale, and are kept if one of them
-/// is. Throws base::error: usage for a recipe that the layout cannot hold, with those that it can,
-/// and for partners under different recipes; input if nothing is quantized, or no config.json is
-/// beside the input; output if `folder` is neither new nor empty.
+/// is. `activations`: a file with inputs of modules, MODULE.x, as `mx eval --dump` writes it, for
+/// their static scales; empty: there are none. Throws base::error: usage for a recipe that the
+/// layout cannot hold, with those that it can, for partners under different recipes, and for
+/// activations where the layout has no static scales, or needs them; input if nothing is quantized,
+/// the activations lack a module, or no config.json is beside the input; output if `folder` is
+/// neither new nor empty.
 conversion write_engine_layout(std::string_view layout, std::vector<assigned_tensor> tensors,
-                               const std::string& folder, std::uint64_t shard_bytes,
-                               const engine::run_control& control);
+                               const std::string& folder, const std::string& activations,
+                               std::uint64_t shard_bytes, const engine::run_control& control);
 
 /// Quantizes what has a recipe into a GGUF file with the metadata and the tokenizer of the input,
 /// the only file of `tensors`. Other tensors have the bytes and the type of the input. Throws

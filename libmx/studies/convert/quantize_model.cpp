@@ -24,6 +24,8 @@ struct parts {
     int code_bits = 8;
     const interleaved_blocks* interleaved = nullptr;
     float scale_factor = 1;
+    std::optional<std::size_t> input_scale;
+    float input_scale_value = 1;
     std::unique_ptr<code_stream> codes;
 };
 
@@ -354,6 +356,8 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
     if (a.scales) p.scales = o.add(std::move(*a.scales));
     if (a.offsets) p.offsets = o.add(std::move(*a.offsets));
     if (a.tensor_scale) p.tensor_scale = o.add(std::move(*a.tensor_scale));
+    if (a.input_scale) p.input_scale = o.add(std::move(*a.input_scale));
+    p.input_scale_value = a.input_scale_value;
     p.code_bits = a.code_bits;
     p.interleaved = a.interleaved;
     p.scale_factor = a.scale_factor;
@@ -439,6 +443,9 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
     for (recipe_group& g : groups) {
         quantize_job job{g.recipe, packed, writer, std::move(g.of)};
         for (std::size_t t = 0; t < g.tensors.size(); ++t) {
+            if (const auto scale = job.of[t].input_scale) {
+                writer.write(*scale, 0, std::as_bytes(std::span(&job.of[t].input_scale_value, 1)));
+            }
             job.of[t].codes = std::make_unique<code_stream>(
                 writer, job.of[t].data, job.of[t].code_bits, g.tensors[t].info().elements);
         }
