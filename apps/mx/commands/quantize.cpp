@@ -44,9 +44,11 @@ std::vector<convert::assigned_tensor> part_of(const std::vector<convert::assigne
     return some;
 }
 
-// What mx analyze calls operands, under the recipe (none: one without blocks); the rest is copied.
+// What mx analyze calls operands, under the recipe (none: one without blocks); the rest is copied,
+// and so is what is quantized already, unless it is `anew`.
 std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tensor_ref>& all,
-                                                  const std::optional<codec::recipe>& recipe) {
+                                                  const std::optional<codec::recipe>& recipe,
+                                                  bool anew = false) {
     const auto described = documents::described(all, engine::role_finder());
     const policy::policy by = policy::find_policy(policy::default_policy(described));
     std::vector<convert::assigned_tensor> assigned;
@@ -54,7 +56,7 @@ std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tens
         const policy::measured_tensor& t = described[i];
         assigned.push_back({all[i], {}, policy::why_kept(t, by.role_of(t.role, t.name), by)});
         convert::assigned_tensor& a = assigned.back();
-        if (a.kept.empty()) a.kept = policy::why_quantized(t, by);
+        if (a.kept.empty() && !anew) a.kept = policy::why_quantized(t, by);
         if (a.kept.empty() && recipe && !policy::holds_whole_blocks(t, *recipe)) {
             a.kept = policy::padding_words(t, *recipe);
         }
@@ -140,7 +142,7 @@ int run_quantize(const quantize_options& o) {
         report_conversion(cast(o, all, chosen, operands, to), "quantized", o.out, o.run.quiet);
         return exit_code::fine;
     }
-    auto assigned = operands ? operands_in(all, recipes.front())
+    auto assigned = operands ? operands_in(all, recipes.front(), !o.layout.empty())
                     : o.plan.empty()
                         ? convert::assign(recipes.front(), all, chosen, keep_rest)
                         : convert::assign(convert::read_assignment(o.plan), all, chosen, keep_rest);

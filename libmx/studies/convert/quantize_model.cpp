@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -27,6 +29,7 @@ struct parts {
     std::optional<std::size_t> input_scale;
     float input_scale_value = 1;
     std::unique_ptr<code_stream> codes;
+    std::unique_ptr<std::atomic<bool>> changed;  // whether a value is; null: that is not asked
 };
 
 // Collects the bytes of one array in order of position, to write them in a few long writes.
@@ -176,6 +179,7 @@ class panel_output final : public engine::panel_visitor {
 
     void segment(const engine::quantized_segment& s, std::span<const std::size_t>) override {
         const codec::block_results& d = s.by_recipe.front().of_blocks;
+        if (to_.changed && s.by_recipe.front().stats->max_error != 0) *to_.changed = true;
         if (!job_.packed) {
             return put_values(s, panel_.where, params_, d, room().block, room().values);
         }
@@ -277,8 +281,9 @@ class quantize_visitor final : public engine::visitor {
   public:
     explicit quantize_visitor(const quantize_job& job) : job_(job) {}
 
-    codec::recipe_request wanted(const engine::run_job&) const override {
-        return {nullptr, codec::detail::codes, false, !job_.packed, false, false};
+    codec::recipe_request wanted(const engine::run_job& j) const override {
+        const bool sums = job_.of[j.tensor].changed != nullptr;
+        return {nullptr, codec::detail::codes, false, !job_.packed, false, sums};
     }
     void begin(const engine::run_batch& b) override {
         if (!job_.packed || !codec::has_tensor_scale(job_.recipe)) return;
@@ -368,6 +373,31 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
     return p;
 }
 
+// What became of the values of tensors that the input has quantized already; empty if it has none.
+std::string exactness(const std::vector<engine::tensor_ref>& tensors,
+                      const std::vector<parts>& parts_of) {
+    std::size_t asked = 0, same = 0;
+    const std::string* first = nullptr;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+        if (!parts_of[t].changed) continue;
+        ++asked;
+        if (!*parts_of[t].changed) {
+            ++same;
+        } else if (first == nullptr) {
+            first = &tensors[t].info().name;
+        }
+    }
+    if (asked == 0) return {};
+    if (first == nullptr) {
+        return fmt::format("exact: all {} tensors that the input has quantized keep their values",
+                           asked);
+    }
+    return fmt::format(
+        "not exact: {} of {} tensors that the input has quantized keep their values, '{}' is the "
+        "first that does not",
+        same, asked, *first);
+}
+
 // Whether `r` fits the tensor; if not, sets `reason`. `files` holds the files of outer scales that
 // were read, by path.
 bool fits(const engine::tensor_ref& tensor, const codec::recipe& r,
@@ -427,6 +457,9 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
         recipe_group& g = group_of(groups, *t->recipe);
         g.tensors.push_back(t->tensor);
         g.of.push_back(plan_parts(o, info, *t->recipe, form, parts_of.arrays));
+        if (parts_of.arrays && !info.layout.empty()) {
+            g.of.back().changed = std::make_unique<std::atomic<bool>>(false);
+        }
         g.elements += info.elements;
         recipes.push_back({info.name, *t->recipe});
         o.result.elements += info.elements;
@@ -440,6 +473,8 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
         return o.finish(control);
     }
     std::uint64_t done = 0;
+    std::vector<parts> written;
+    std::vector<engine::tensor_ref> tensors_written;
     for (recipe_group& g : groups) {
         quantize_job job{g.recipe, packed, writer, std::move(g.of)};
         for (std::size_t t = 0; t < g.tensors.size(); ++t) {
@@ -455,7 +490,11 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
         engine::run(g.tensors, request, study,
                     engine::part_of(control, done, g.elements, o.result.elements));
         done += g.elements;
+        std::ranges::move(job.of, std::back_inserter(written));
+        tensors_written.insert(tensors_written.end(), g.tensors.begin(), g.tensors.end());
     }
+    const std::string exact = exactness(tensors_written, written);
+    if (!exact.empty()) o.result.remarks.push_back(exact);
     return o.finish(control);
 }
 
