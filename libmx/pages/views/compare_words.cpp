@@ -126,6 +126,12 @@ void add_phase_warnings(const sweep_plan& plan, const comparison& c,
 void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::string>& notes) {
     const common_tensors& over = c.overall.over;
     const bool one = over.not_everywhere == 1;
+    if (const std::size_t others = c.table.tensors.size() - c.tensors.size(); others > 0) {
+        notes.push_back(fmt::format(
+            "- Not ranked: {}, not operands of products; see 'Best cell by role' (--role, "
+            "--tensor: rank those chosen).",
+            plural(others, "tensor")));
+    }
     if (over.not_everywhere > 0) {
         notes.push_back(fmt::format(
             "- {} {} no figure under some of the cells and {} left out of the ranking, which is "
