@@ -50,7 +50,9 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
     const bool several = names.size() > 1;
     std::string text = fmt::format("{} {}", base::joined(names, " and "), several ? "have" : "has");
     if (first.exact) {
-        text += fmt::format(" no error in any of {}.", plural(first.tensors, "tensor"));
+        text += first.tensors == 1
+                    ? std::string(" no error.")
+                    : fmt::format(" no error in any of {}.", plural(first.tensors, "tensor"));
         return text + " " + cost_words(first, baseline_of(plan, c));
     }
     const bool is_baseline = std::ranges::find(names, plan.baseline.name) != names.end();
