@@ -19,6 +19,8 @@ namespace {
 
 // Remarks on tensors after the table.
 constexpr std::size_t remarks_shown = 12;
+// Entries of the files' metadata in the table.
+constexpr std::size_t entries_shown = 1000;
 
 struct tensors_options {
     input_options in;
@@ -52,15 +54,17 @@ report::record tensor_record(const engine::tensor_ref& t, const engine::found_ro
             {"tensor_scales", engine::tensor_scales_of(t)}};
 }
 
-// Text metadata of the files, one record per entry.
-std::vector<report::record> metadata_records(const engine::model& model) {
-    std::vector<report::record> rows;
+// Text metadata of the files, one record per entry, made when it is read: a header may have
+// millions.
+report::record_list metadata_records(const engine::model& model) {
+    std::vector<const std::pair<const std::string, std::string>*> entries;
     for (const auto& file : model.readers()) {
-        for (const auto& [key, value] : file->metadata()) {
-            rows.push_back({{"key", key}, {"value", value}});
-        }
+        for (const auto& entry : file->metadata()) entries.push_back(&entry);
     }
-    return rows;
+    const std::size_t count = entries.size();
+    return {count, [entries = std::move(entries)](std::size_t i) {
+                return report::record{{"key", entries[i]->first}, {"value", entries[i]->second}};
+            }};
 }
 
 std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& tensors,
@@ -255,8 +259,8 @@ int run_tensors(const tensors_options& o) {
     }
     const std::vector<std::string> remarks = engine::remarks_on(tensors);
     if (!remarks.empty()) d.tail.emplace_back("remarks", report::to_list(remarks));
-    std::vector<report::record> metadata = metadata_records(model);
-    d.tail.emplace_back("metadata", report::list(metadata.begin(), metadata.end()));
+    d.tail.emplace_back("metadata", report::list());
+    d.long_members.emplace_back("metadata", metadata_records(model));
 
     report::section listing{{},
                             {{"tensor", "tensor", cell::name},
@@ -281,9 +285,17 @@ int run_tensors(const tensors_options& o) {
                            {"elements", "elements", cell::integer},
                            {"bytes", "bytes on disk", cell::integer}},
                           file_records(tensors, model)});
-    if (!metadata.empty()) {
-        d.sections.push_back(
-            {"Metadata", {{"key", "key"}, {"value", "value"}}, std::move(metadata)});
+    if (const report::record_list metadata = metadata_records(model); !metadata.empty()) {
+        report::section s{.heading = "Metadata", .columns = {{"key", "key"}, {"value", "value"}}};
+        for (std::size_t i = 0; i < std::min(metadata.size(), entries_shown); ++i) {
+            s.rows.push_back(metadata[i]);
+        }
+        if (s.rows.size() < metadata.size()) {
+            s.notes.push_back(fmt::format(
+                "and {} more; --json has all",
+                report::grouped(static_cast<std::int64_t>(metadata.size() - s.rows.size()))));
+        }
+        d.sections.push_back(std::move(s));
     }
     to.finish(d, o.quiet);
     return exit_code::fine;
