@@ -7,6 +7,7 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "libmx/base/joined.hpp"
@@ -269,6 +270,22 @@ record in_words_of_compressed_tensors(const candidates& from, const vocabulary& 
                                            {"ignore", std::move(ignore)}}}};
 }
 
+// The recipe of the inputs of layers whose weights have that recipe; empty for none.
+std::string inputs_of(const candidates& from, std::size_t recipe) {
+    const std::string given = recipe < from.inputs.size() ? from.inputs[recipe] : "none";
+    return given == "none" ? "" : given;
+}
+
+// The attributes of ModelOpt's quantizer of these inputs; null if it has none. Blocks of inputs
+// have dynamic scales, which its blocks without a format of scales do not.
+value modelopt_inputs(const std::string& recipe) {
+    if (recipe.empty() || recipe == "mixed") return {};
+    const codec::recipe parsed = codec::parse_recipe(recipe);
+    const modelopt_words* const known = find_words(modelopt_list, parsed.preset);
+    if (known == nullptr || known->scale_exponent_bits == 0) return {};
+    return in_modelopt(parsed).words;
+}
+
 record in_words_of_modelopt(const candidates& from, const vocabulary& words,
                             const std::vector<planned_module>& modules) {
     // Later entries override earlier ones: everything is off but what the plan quantizes.
@@ -278,6 +295,10 @@ record in_words_of_modelopt(const candidates& from, const vocabulary& words,
         if (cfg == nullptr) continue;
         entries.emplace_back(
             record{{"quantizer_name", m.name + ".weight_quantizer"}, {"cfg", *cfg}});
+        value inputs = modelopt_inputs(inputs_of(from, *m.recipe));
+        if (std::get_if<record>(&inputs) == nullptr) continue;
+        entries.emplace_back(
+            record{{"quantizer_name", m.name + ".input_quantizer"}, {"cfg", std::move(inputs)}});
     }
     return {{"recipes", words.described(from)},
             {"config", record{{"quant_cfg", std::move(entries)}, {"algorithm", text("max")}}}};
@@ -383,6 +404,16 @@ std::vector<tool> all_tools() {
                  recipe, base::printable(why), to.name, to.recipes);
 }
 
+// Whether an export says how the inputs of layers with that recipe are quantized.
+bool carries_inputs(const tool& to, const candidates& from, std::size_t recipe) {
+    const std::string inputs = inputs_of(from, recipe);
+    if (inputs.empty()) return true;
+    if (to.in == in_modelopt) return modelopt_inputs(inputs) != value();
+    if (to.in != in_torchao || inputs != from.recipes[recipe].name) return false;
+    const torchao_words* const known = find_words(torchao_list, codec::parse_recipe(inputs).preset);
+    return known != nullptr && known->config == mx_config;
+}
+
 std::string arguments_of(const tool& to, const std::vector<ggml_tensor>& tensors) {
     std::string all;
     for (const ggml_tensor& t : tensors) {
@@ -441,8 +472,21 @@ export_text exported(const candidates& from, const plan& p, std::string_view too
     const std::vector<tool> tools = all_tools();
     const tool& to = *std::ranges::find(tools, tool_name, &tool::name);
     const vocabulary words(from, p, to.in);
-    if (to.in == in_ggml) return {arguments_of(to, ggml_tensors(from, p, words)), {}};
     export_text done;
+    std::set<std::string> lost;
+    for (std::size_t r = 0; r < words.of.size(); ++r) {
+        if (words.of[r] && !carries_inputs(to, from, r)) lost.insert(inputs_of(from, r));
+    }
+    for (const std::string& recipe : lost) {
+        done.remarks.push_back(
+            fmt::format("--export {}: inputs of layers in {} are not carried: set "
+                        "them there",
+                        to.name, recipe));
+    }
+    if (to.in == in_ggml) {
+        done.text = arguments_of(to, ggml_tensors(from, p, words));
+        return done;
+    }
     for (std::size_t t = 0; t < from.tensors.size(); ++t) {
         const std::uint32_t r = from.tensors[t].options[p.chosen[t]].recipe;
         const auto& [recipe, parsed] = from.recipes[r];
