@@ -228,6 +228,39 @@ struct planned_module {
     std::optional<std::size_t> recipe;  // none: kept
 };
 
+// The recipe of the inputs of layers whose weights have that recipe; empty for none.
+std::string inputs_of(const candidates& from, std::size_t recipe) {
+    const std::string given = recipe < from.inputs.size() ? from.inputs[recipe] : "none";
+    return given == "none" ? "" : given;
+}
+
+// The attributes of a tool's quantizer of these inputs, whose scales are computed when the model
+// runs; null if it has none. torchao has no other than that of the weights.
+counterpart inputs_in(counterpart (*in_tool)(const codec::recipe&), const candidates& from,
+                      std::size_t recipe) {
+    const std::string inputs = inputs_of(from, recipe);
+    if (inputs.empty() || inputs == "mixed") return none("");
+    const codec::recipe parsed = codec::parse_recipe(inputs);
+    counterpart there = in_tool(parsed);
+    const auto* const words = std::get_if<record>(&there.words);
+    if (words == nullptr || in_tool == in_ggml) return none("");
+    if (in_tool == in_torchao) {
+        const bool of_weights = inputs == from.recipes[recipe].name;
+        return of_weights && report::text_of(*words, "config") == mx_config ? there : none("");
+    }
+    if (parsed.block.rows > 1) return none("");
+    if (in_tool == in_compressed_tensors) {
+        auto quantizer = std::get<record>(*report::find(*words, "weights"));
+        const bool two_level = report::text_of(quantizer, "strategy") == "tensor_group";
+        for (auto& [name, of] : quantizer) {
+            if (name == "dynamic") of = two_level ? value(text("local")) : value(true);
+        }
+        if (two_level) quantizer.emplace_back("observer", text("static_minmax"));
+        there.words = std::move(quantizer);
+    }
+    return there;
+}
+
 record in_words_of_torchao(const candidates& from, const vocabulary& words,
                            const std::vector<planned_module>& modules) {
     record fqns;
@@ -255,10 +288,12 @@ record in_words_of_compressed_tensors(const candidates& from, const vocabulary& 
         if (of == nullptr) continue;
         const std::string format = report::text_of(*of, "format");
         if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
-        groups.emplace_back(fmt::format("group_{}", groups.size()),
-                            record{{"targets", std::move(targets[r])},
-                                   {"weights", *report::find(*of, "weights")},
-                                   {"format", format}});
+        record group{{"targets", std::move(targets[r])},
+                     {"weights", *report::find(*of, "weights")},
+                     {"format", format}};
+        value inputs = inputs_in(in_compressed_tensors, from, r).words;
+        if (inputs != value()) group.emplace_back("input_activations", std::move(inputs));
+        groups.emplace_back(fmt::format("group_{}", groups.size()), std::move(group));
     }
     const value format = formats.empty()       ? value()
                          : formats.size() == 1 ? value(formats.front())
@@ -270,22 +305,6 @@ record in_words_of_compressed_tensors(const candidates& from, const vocabulary& 
                                            {"ignore", std::move(ignore)}}}};
 }
 
-// The recipe of the inputs of layers whose weights have that recipe; empty for none.
-std::string inputs_of(const candidates& from, std::size_t recipe) {
-    const std::string given = recipe < from.inputs.size() ? from.inputs[recipe] : "none";
-    return given == "none" ? "" : given;
-}
-
-// The attributes of ModelOpt's quantizer of these inputs; null if it has none. Blocks of inputs
-// have dynamic scales, which its blocks without a format of scales do not.
-value modelopt_inputs(const std::string& recipe) {
-    if (recipe.empty() || recipe == "mixed") return {};
-    const codec::recipe parsed = codec::parse_recipe(recipe);
-    const modelopt_words* const known = find_words(modelopt_list, parsed.preset);
-    if (known == nullptr || known->scale_exponent_bits == 0) return {};
-    return in_modelopt(parsed).words;
-}
-
 record in_words_of_modelopt(const candidates& from, const vocabulary& words,
                             const std::vector<planned_module>& modules) {
     // Later entries override earlier ones: everything is off but what the plan quantizes.
@@ -295,8 +314,8 @@ record in_words_of_modelopt(const candidates& from, const vocabulary& words,
         if (cfg == nullptr) continue;
         entries.emplace_back(
             record{{"quantizer_name", m.name + ".weight_quantizer"}, {"cfg", *cfg}});
-        value inputs = modelopt_inputs(inputs_of(from, *m.recipe));
-        if (std::get_if<record>(&inputs) == nullptr) continue;
+        value inputs = inputs_in(in_modelopt, from, *m.recipe).words;
+        if (inputs == value()) continue;
         entries.emplace_back(
             record{{"quantizer_name", m.name + ".input_quantizer"}, {"cfg", std::move(inputs)}});
     }
@@ -404,16 +423,6 @@ std::vector<tool> all_tools() {
                  recipe, base::printable(why), to.name, to.recipes);
 }
 
-// Whether an export says how the inputs of layers with that recipe are quantized.
-bool carries_inputs(const tool& to, const candidates& from, std::size_t recipe) {
-    const std::string inputs = inputs_of(from, recipe);
-    if (inputs.empty()) return true;
-    if (to.in == in_modelopt) return modelopt_inputs(inputs) != value();
-    if (to.in != in_torchao || inputs != from.recipes[recipe].name) return false;
-    const torchao_words* const known = find_words(torchao_list, codec::parse_recipe(inputs).preset);
-    return known != nullptr && known->config == mx_config;
-}
-
 std::string arguments_of(const tool& to, const std::vector<ggml_tensor>& tensors) {
     std::string all;
     for (const ggml_tensor& t : tensors) {
@@ -473,15 +482,16 @@ export_text exported(const candidates& from, const plan& p, std::string_view too
     const tool& to = *std::ranges::find(tools, tool_name, &tool::name);
     const vocabulary words(from, p, to.in);
     export_text done;
-    std::set<std::string> lost;
+    std::set<std::string> inputs;  // of which there are remarks
     for (std::size_t r = 0; r < words.of.size(); ++r) {
-        if (words.of[r] && !carries_inputs(to, from, r)) lost.insert(inputs_of(from, r));
-    }
-    for (const std::string& recipe : lost) {
+        const std::string recipe = words.of[r] ? inputs_of(from, r) : std::string();
+        const counterpart there = inputs_in(to.in, from, r);
+        const bool told = there.words != value();
+        if (recipe.empty() || (told && there.same_scales != value(false))) continue;
+        if (!inputs.insert(recipe).second) continue;
         done.remarks.push_back(
-            fmt::format("--export {}: inputs of layers in {} are not carried: set "
-                        "them there",
-                        to.name, recipe));
+            fmt::format("--export {}: inputs of layers in {}{}", to.name, recipe,
+                        told ? ": " + there.note : " are not carried: set them there"));
     }
     if (to.in == in_ggml) {
         done.text = arguments_of(to, ggml_tensors(from, p, words));

@@ -57,7 +57,7 @@ plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states
 /// "llama_cpp"}: per recipe the arguments that give it there, or null and the reason, and the
 /// recipe of each module, or of each tensor by its name in GGUF. Modules are the matrices named
 /// MODULE.weight with the role weight or head; other tensors are not mapped. Inputs of layers are,
-/// where plans by divergence quantize them, in the words of ModelOpt.
+/// where plans by divergence quantize them and the tool has words for it.
 report::record mapping_of(const candidates& from, const plan& p);
 
 /// The tools that a plan can be exported to.

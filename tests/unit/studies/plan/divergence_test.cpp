@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -169,31 +170,52 @@ TEST_CASE("Evaluations that cannot be planned with are refused by name") {
 
 TEST_CASE("Exports carry recipes of inputs where the tool can, and say where not") {
     const std::vector<part> one{{"model.layers.0.mlp.down_proj", "0.01", 800}};
-    const auto remarks = [&](const std::string& inputs, const char* tool) {
+    const auto of = [&](const std::string& inputs, const char* tool) {
         const measured_divergences m =
             gather_divergences(all_of(evaluated(wide, one, {}, {}, inputs)), {});
         const plan p = make_plan(m.from, {8.0, {}});
         return exported(m.from, p, tool);
     };
     const std::string entry = R"("model.layers.0.mlp.down_proj.input_quantizer")";
-    const export_text done = remarks("nvfp4", "modelopt");
+    const auto has = [](const std::string& all, const std::string& what) {
+        return all.find(what) != std::string::npos;
+    };
+    const export_text done = of("nvfp4", "modelopt");
     CHECK(done.remarks.empty());
     const std::string after = done.text.substr(done.text.find(entry));
-    CHECK(after.find(R"("-1": 16)") != std::string::npos);
-    CHECK(remarks("none", "modelopt").text.find("input_quantizer") == std::string::npos);
-    CHECK(remarks("none", "compressed-tensors").remarks.size() == 1);  // of its scales
+    CHECK(has(after, R"("-1": 16)"));
+    CHECK_FALSE(has(of("none", "modelopt").text, "input_quantizer"));
     const auto lost = [](const std::string& tool, const std::string& inputs) {
         return "--export " + tool + ": inputs of layers in " + inputs +
                " are not carried: set them there";
     };
     for (const char* const inputs : {"mixed", "mxfp4:scale=even", "fp8_128x128", "mxint8"}) {
-        const export_text e = remarks(inputs, "modelopt");
-        CHECK(e.text.find("input_quantizer") == std::string::npos);
+        const export_text e = of(inputs, "modelopt");
+        CHECK_FALSE(has(e.text, "input_quantizer"));
         CHECK(e.remarks == std::vector{lost("modelopt", inputs)});
     }
-    CHECK(remarks(wide, "compressed-tensors").remarks.front() == lost("compressed-tensors", wide));
-    CHECK(remarks(wide, "torchao").remarks.empty());  // of its own accord
-    CHECK(remarks(narrow, "torchao").remarks == std::vector{lost("torchao", narrow)});
+    CHECK(of(wide, "torchao").remarks.empty());  // of its own accord
+    CHECK(of(narrow, "torchao").remarks == std::vector{lost("torchao", narrow)});
+
+    const auto compressed = [&](const std::string& inputs) {
+        const export_text e = of(inputs, "compressed-tensors");
+        CHECK(has(e.text, "input_activations") == (inputs == "nvfp4" || inputs == narrow));
+        return std::pair(e.text.substr(std::min(e.text.find("input_act"), e.text.size())),
+                         e.remarks);
+    };
+    CHECK(compressed("none").second.size() == 1);  // of the weights' scales
+    const auto [block, of_weights] = compressed(narrow);
+    CHECK(of_weights.size() == 1);
+    CHECK(has(block, "\"dynamic\": true"));
+    CHECK(has(block, "\"group_size\": 32"));
+    const std::string two_level = compressed("nvfp4").first;
+    CHECK(has(two_level, "\"dynamic\": \"local\""));
+    CHECK(has(two_level, "\"observer\": \"static_minmax\""));
+    CHECK(compressed("fp8_128x128").second.front() == lost("compressed-tensors", "fp8_128x128"));
+    const std::vector<std::string> other = of(wide, "compressed-tensors").remarks;
+    REQUIRE(other.size() == 2);
+    CHECK(other[0].starts_with("--export compressed-tensors: inputs of layers in " + wide +
+                               ": its scales are even"));
 }
 
 TEST_CASE("Exports to llama.cpp name the embedding and the head") {
