@@ -151,6 +151,11 @@ constexpr std::array part_tensor_members{
     declared<part_tensor>{"stored_bits", "count", "in the file",
                           [](const part_tensor& t) { return t.stored_bits; }},
 };
+report::list written_tensors(const std::vector<part_tensor>& all) {
+    return report::to_list(
+        all, [](const part_tensor& t) { return report::written(part_tensor_members, t); });
+}
+
 struct part_row {
     const part_result& p;
 };
@@ -172,11 +177,7 @@ constexpr std::array part_members{
     declared<part_row>{"all_kld", "number", "mean divergence with everything quantized",
                        [](const part_row& r) { return r.p.all_kld; }},
     declared<part_row>{"tensors", "[#part_tensor]", "whose weights it quantizes",
-                       [](const part_row& r) {
-                           return report::to_list(r.p.tensors, [](const part_tensor& t) {
-                               return report::written(part_tensor_members, t);
-                           });
-                       }},
+                       [](const part_row& r) { return written_tensors(r.p.tensors); }},
 };
 
 struct sensitivity_row {
@@ -481,6 +482,19 @@ std::vector<part_tensor> tensors_of(const model_weights& model, const arm& a,
     return all;
 }
 
+std::vector<part_tensor> outer_matrices(const model_weights& model) {
+    std::vector<part_tensor> all;
+    for (const llm::role what : {llm::role::embedding, llm::role::head}) {
+        const place p{what};
+        if (!model.has(p)) continue;
+        const io::tensor_info& info = model.info(p);
+        const std::uint64_t bits = 8 * model.stored_bytes(p);
+        all.push_back({model.name(p), std::string(tensor::row_of(info.type).name), info.shape,
+                       info.elements, bits, bits});
+    }
+    return all;
+}
+
 report::document document_of(const findings& f, report::record head) {
     report::document d;
     d.title = "A model under recipes";
@@ -513,6 +527,7 @@ report::document document_of(const findings& f, report::record head) {
     }
     if (!f.left_out.empty()) d.tail.emplace_back("left_out", report::to_list(f.left_out));
     d.tail.emplace_back("parts", std::move(parts));
+    if (!f.kept.empty()) d.tail.emplace_back("kept", written_tensors(f.kept));
     d.tail.emplace_back("pairs", std::move(pairs));
     if (!f.sensitivity.empty()) {
         d.tail.emplace_back("sensitivity", std::move(sensitivity));
@@ -532,6 +547,8 @@ report::document_schema eval_schema() {
         .member({"results", "[#result]", "one for each recipe"})
         .member({"left_out", "[string]", "parts of the file that text does not reach", false})
         .member({"parts", "[#part]", "parts quantized alone, and left alone"})
+        .member(
+            {"kept", "[#part_tensor]", "the embedding and the head, which are in no part", false})
         .member({"pairs", "[#pair]", "pairs of parts"})
         .member({"sensitivity", "[#sensitivity]", "parts, by gradient", false})
         .member({"rank_correlations", "[#rank_correlation]",

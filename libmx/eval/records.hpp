@@ -49,6 +49,9 @@ struct part_tensor {
 /// The tensors that `part` quantizes under `a`, in the order of the forward pass.
 std::vector<part_tensor> tensors_of(const model_weights& model, const arm& a,
                                     const model_part& part);
+/// The embedding, and the head if it is another tensor: matrices that are in no part. `bits` are
+/// those in the file.
+std::vector<part_tensor> outer_matrices(const model_weights& model);
 
 /// A part quantized alone, or left alone.
 struct part_result {
@@ -84,6 +87,7 @@ struct findings {
     std::vector<arm_words> arms;
     evaluation of;
     std::vector<part_result> parts;
+    std::vector<part_tensor> kept;  ///< outer_matrices, with parts
     std::vector<pair_result> pairs;
     std::vector<sensitivity_result> sensitivity;
     std::vector<std::string> pieces;  ///< of the scored tokens' ids, to be shown; may be empty

@@ -329,7 +329,10 @@ findings run(const run_request& q, lab::machine& on) {
     }
     f.stored_bits = stored / static_cast<double>(f.parameters);
     for (const arm& a : arms) f.arms.push_back(words_of_arm(model, a));
-    if (q.each && q.measured) find_parts(q, model, on, arms, r, f);
+    if (q.each && q.measured) {
+        find_parts(q, model, on, arms, r, f);
+        f.kept = outer_matrices(model);
+    }
     if (q.by_gradient) predict_parts(q, model, on, arms, r, f);
     return f;
 }

@@ -119,10 +119,11 @@ class bpe_tokenizer final : public tokenizer {
             refuse_text(fmt::format("has {} bytes, more than {}; use a part of it", utf8.size(),
                                     most_text));
         }
-        const std::string text(utf8);
+        std::string text(utf8);
         if (const std::size_t end = utf8_end(text); end != text.size()) {
             refuse_text(fmt::format("is not UTF-8 at byte {}; convert it to UTF-8", end));
         }
+        if (t_.prepared_first && !text.empty()) text = prepared(std::move(text), true);
         std::vector<std::uint32_t> ids;
         std::size_t begin = 0;
         std::size_t at = 0;
@@ -164,12 +165,18 @@ class bpe_tokenizer final : public tokenizer {
 
     // A stretch without added tokens.
     void encode_section(std::string text, bool first, std::vector<std::uint32_t>& ids) const {
+        if (!t_.prepared_first) text = prepared(std::move(text), first);
+        for (const std::string_view word : split_(text)) encode_word(word, ids);
+    }
+
+    // `text`, which is not empty, as it is encoded; `first`: it begins the whole.
+    std::string prepared(std::string text, bool first) const {
         if (t_.nfc) text = to_nfc(text);
         if (t_.escaped_spaces) text = with_spaces(text);
         const bool prefixed =
             t_.prefix == space_prefix::always || (t_.prefix == space_prefix::first && first);
         if (prefixed && !(t_.single_prefix && text.front() == ' ')) text.insert(0, 1, ' ');
-        for (const std::string_view word : split_(text)) encode_word(word, ids);
+        return text;
     }
 
     std::uint32_t word_id(std::string_view text) const {

@@ -55,7 +55,8 @@ struct tables {
     std::vector<std::string_view> splits;  ///< patterns that divide text, in this order
     bool escaped_spaces = false;           ///< U+2581 in a text stands for a space
     space_prefix prefix = space_prefix::never;
-    bool single_prefix = false;  ///< and not before a text that begins with one
+    bool single_prefix = false;   ///< and not before a text that begins with one
+    bool prepared_first = false;  ///< both before added tokens are found, as SentencePiece does
     std::optional<std::uint32_t> bos;
 
     tables() { bytes.fill(no_token); }
@@ -67,10 +68,11 @@ constexpr std::string_view escaped_space = "\xe2\x96\x81";
 /// Throws base::error (input): what is not known, and that the ids can be given instead.
 [[noreturn]] void refuse_tokenizer(const std::string& path, const std::string& what);
 
-/// The readers; `file` is a GGUF file, a tokenizer.json, a tokenizer of llama2.c. They throw
-/// base::error (input), and check all ids.
+/// The readers; `file` is a GGUF file, a tokenizer.json, a tokenizer.model, a tokenizer of
+/// llama2.c. They throw base::error (input), and check all ids.
 tables gguf_tables(const io::shared_file& file);
 tables json_tables(const io::shared_file& file);
+tables sentencepiece_tables(const io::shared_file& file);
 tables llama2c_tables(const io::shared_file& file);
 
 /// A pair of tokens as they are spelled: the first `left` bytes of `text`, and the others.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/tokens/tokenizer.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <string>
 
@@ -22,19 +24,18 @@ tables tables_of(const std::string& path) {
         if (is_json) return json_tables(file);
         const std::string name = fs::path(path).filename().string();
         if (name.starts_with("tok") && name.ends_with(".bin")) return llama2c_tables(file);
-        if (path.ends_with(".model")) {
-            refuse_tokenizer(path,
-                             "a SentencePiece model is not read; AutoTokenizer of the "
-                             "transformers package saves it as tokenizer.json");
-        }
+        if (path.ends_with(".model")) return sentencepiece_tables(file);
     }
     const std::string parent = folder ? path : fs::path(path).parent_path().string();
+    std::string model;
     for (const std::string& file : io::paths_in(parent.empty() ? "." : parent)) {
-        if (fs::path(file).filename() == "tokenizer.json") {
-            return json_tables(io::input_file::open(file));
-        }
+        const fs::path name = fs::path(file).filename();
+        if (name == "tokenizer.json") return json_tables(io::input_file::open(file));
+        if (name == "tokenizer.model") model = file;
     }
-    refuse_tokenizer(path, folder ? "has no tokenizer.json" : "has no tokenizer.json beside it");
+    if (!model.empty()) return sentencepiece_tables(io::input_file::open(model));
+    refuse_tokenizer(path, fmt::format("has no tokenizer.json or tokenizer.model{}",
+                                       folder ? "" : " beside it"));
 }
 
 }  // namespace

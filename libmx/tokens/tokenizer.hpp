@@ -19,9 +19,10 @@ class tokenizer {
 
     /// The ids of `utf8`, without a token at the beginning or the end that is not in the text.
     /// Tokens that the model's file declares as added or special, as <|im_start|>, are recognised
-    /// in the text. The same text gives the same ids on any machine. Time grows with n log n.
-    /// Throws base::error (input) with the byte if the text is not UTF-8, if a part of it has no
-    /// token, or if it contains an added token whose options mx does not follow.
+    /// in the text; of tokenizer.model the user-defined ones only, as its library does. The same
+    /// text gives the same ids on any machine. Time grows with n log n. Throws base::error (input)
+    /// with the byte if the text is not UTF-8, if a part of it has no token, or if it contains an
+    /// added token whose options mx does not follow.
     virtual std::vector<std::uint32_t> encode(std::string_view utf8) const = 0;
     /// The number of ids: each is less.
     virtual std::size_t vocabulary() const = 0;
@@ -34,11 +35,12 @@ class tokenizer {
     virtual std::optional<std::uint32_t> bos() const = 0;
 };
 
-/// The tokenizer of a model: `path` is a GGUF file, a folder with tokenizer.json, a file of a model
-/// in such a folder, a tokenizer.json, or a tokenizer of llama2.c (tok*.bin). Limits on length and
-/// padding in tokenizer.json, which are for batches, are ignored. Throws base::error: input if
-/// there is no tokenizer, or if it has a part that could change ids and that mx does not know;
-/// unavailable for byte-level BPE in a build without PCRE2 and utf8proc.
+/// The tokenizer of a model: `path` is a GGUF file, a folder with tokenizer.json or else
+/// tokenizer.model (SentencePiece), a file of a model in such a folder, one of these two files, or
+/// a tokenizer of llama2.c (tok*.bin). Limits on length and padding in tokenizer.json, which are
+/// for batches, are ignored. Throws base::error: input if there is no tokenizer, or if it has a
+/// part that could change ids and that mx does not know; unavailable for byte-level BPE in a build
+/// without PCRE2 and utf8proc.
 std::unique_ptr<tokenizer> tokenizer_of(const std::string& path);
 
 /// The versions of the libraries that byte-level BPE needs; empty in a build without them.

@@ -227,7 +227,8 @@ void try_checkpoints(const given& in) {
 // As each kind of file, and a text encoded.
 void try_tokenizers(const given& in) {
     const std::string text = "ab abc\n  19'd a\xcc\x81\xc3\xa9<|e|> " + std::string(20, 'a');
-    for (const auto read : {tokens::gguf_tables, tokens::json_tables, tokens::llama2c_tables}) {
+    for (const auto read : {tokens::gguf_tables, tokens::json_tables, tokens::sentencepiece_tables,
+                            tokens::llama2c_tables}) {
         attempt([&] {
             const auto t = tokens::make_bpe_tokenizer(read(io::input_file::open(in.path)));
             require(!t->bos() || *t->bos() < t->vocabulary(), "BOS is a token");

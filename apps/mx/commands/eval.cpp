@@ -160,8 +160,9 @@ runner declare_eval(parser& cmd) {
                    "ids of the text's tokens: one array of U16, U32, I32 or I64");
     cmd.add_option("--text FILE", o->text,
                    "a text ('-': standard input), by the tokenizer that comes with the model");
-    cmd.add_option("--tokenizer FILE", o->tokenizer,
-                   "another tokenizer: tokenizer.json, a GGUF file, or one of llama2.c");
+    cmd.add_option(
+        "--tokenizer FILE", o->tokenizer,
+        "another tokenizer: tokenizer.json, tokenizer.model, a GGUF file, or one of llama2.c");
     cmd.add_option("--sample N", o->sample, "N tokens drawn from the model itself instead")
         ->in_range(std::uint64_t{2}, std::uint64_t{1} << 24);
     cmd.add_option("--seed N", o->request.seed, "of --sample and --pairs (1)")->not_negative();

@@ -210,7 +210,7 @@ report::command_line check_of(const placement& x) {
     const std::uint32_t most = most_common_recipe(x);
     const std::vector<plan::plan_group>& groups = x.of.from.groups;
     add("weights", x.of.from.recipes[most].name);
-    if (x.of.activations[most] != "none") add("activations", x.of.activations[most]);
+    if (x.of.from.inputs[most] != "none") add("activations", x.of.from.inputs[most]);
     std::string others;
     for (std::size_t g = 0; g < groups.size(); ++g) {
         const std::uint32_t r = x.option_of(groups[g].tensors.front()).recipe;
@@ -219,8 +219,8 @@ report::command_line check_of(const placement& x) {
         const std::string weights = stored ? "none" : x.of.from.recipes[r].name;
         for (const std::string& layer : x.of.places[g].layers) {
             others += fmt::format("{}{}:w={}", others.empty() ? "" : " ", layer, weights);
-            if (x.of.activations[r] != x.of.activations[most]) {
-                others += fmt::format(" {}:x={}", layer, x.of.activations[r]);
+            if (x.of.from.inputs[r] != x.of.from.inputs[most]) {
+                others += fmt::format(" {}:x={}", layer, x.of.from.inputs[r]);
             }
         }
     }

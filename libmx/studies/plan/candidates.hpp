@@ -60,6 +60,9 @@ struct left_out_choice {
 struct candidates {
     /// In the order of the results, then `stored` if it is a choice.
     std::vector<analysis::named_recipe> recipes;
+    /// By recipe: that of the inputs of the layers, or none, mixed. Empty if only tensors were
+    /// measured.
+    std::vector<std::string> inputs;
     std::vector<plan_tensor> tensors;  ///< those that are chosen for
     std::vector<kept_tensor> kept;
     std::vector<left_out_choice> left_out;

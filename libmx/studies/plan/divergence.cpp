@@ -11,6 +11,7 @@
 
 #include "libmx/base/status.hpp"
 #include "libmx/engine/fused.hpp"
+#include "libmx/llm/model_weights.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::plan {
@@ -48,7 +49,11 @@ class divergence_reader {
         if (parts.empty()) {
             fail(path_, "has no parts: evaluate with --each layer, block, kind or tensor");
         }
+        const bool first = all_.level.empty();
         compare(file.head, text_of(parts.front(), "level"));
+        if (first) {
+            for (const record& r : records_in(file.tail, "kept")) keep(r);
+        }
         std::vector<std::pair<std::string, std::uint32_t>> taken;  // recipe of mx eval, its index
         for (const record& r : file.results) {
             const std::string weights = text_of(r, "weights");
@@ -73,7 +78,7 @@ class divergence_reader {
         candidates& from = all_.from;
         const auto stored = static_cast<std::uint32_t>(from.recipes.size());
         from.recipes.push_back({std::string(engine::stored_choice), {}});
-        all_.activations.emplace_back("none");
+        from.inputs.emplace_back("none");
         if (request_.keep) {
             for (std::size_t t = 0; t < from.tensors.size(); ++t) {
                 from.tensors[t].options.push_back(
@@ -126,7 +131,7 @@ class divergence_reader {
                 path_, base::printable(text_of(r, "recipe")), base::printable(weights));
         }
         recipes.push_back({weights, codec::parse_recipe(weights)});
-        all_.activations.push_back(text_of(r, "activations"));
+        all_.from.inputs.push_back(text_of(r, "activations"));
         all_.adds_up.recipes.push_back({weights});
         return static_cast<std::uint32_t>(recipes.size() - 1);
     }
@@ -138,6 +143,32 @@ class divergence_reader {
         total_ += x;
         if (total_ > most_bits) fail(path_, "has tensors of more bits than mx adds up");
         return static_cast<std::uint64_t>(x);
+    }
+
+    analysis::tensor_identity identity_of(const record& r, std::string role,
+                                          std::uint64_t stored) const {
+        analysis::tensor_identity of;
+        of.file = text_of(all_.model, "model");
+        of.tensor = text_of(r, "tensor");
+        of.dtype = text_of(r, "dtype");
+        of.role = std::move(role);
+        of.stored_bytes = static_cast<std::int64_t>(stored / 8);
+        if (const auto* const extents = report::member<report::list>(r, "shape")) {
+            for (const report::value& n : *extents) {
+                of.shape.push_back(static_cast<std::uint64_t>(
+                    std::max<std::int64_t>(report::whole(report::number_of(n).value_or(0)), 0)));
+            }
+        }
+        return of;
+    }
+
+    // The embedding or the head.
+    void keep(const record& r) {
+        const bool head = llm::gguf_name(text_of(r, "tensor")) == "output.weight";
+        const std::uint64_t elements = count_of(r, "elements"), bits = count_of(r, "stored_bits");
+        all_.from.kept.push_back({std::make_shared<const analysis::tensor_identity>(
+                                      identity_of(r, head ? "head" : "embedding", bits)),
+                                  elements, bits, "no part of an evaluation"});
     }
 
     void add_part(const record& p, std::uint32_t recipe) {
@@ -184,20 +215,9 @@ class divergence_reader {
         }
         const std::size_t t = from.tensors.size();
         tensors_.emplace(name, std::pair(t, part));
-        analysis::tensor_identity of;
-        of.file = text_of(all_.model, "model");
-        of.tensor = name;
-        of.dtype = text_of(r, "dtype");
-        of.role = "weight";
-        of.stored_bytes = static_cast<std::int64_t>(stored / 8);
-        if (const auto* const extents = report::member<report::list>(r, "shape")) {
-            for (const report::value& n : *extents) {
-                of.shape.push_back(static_cast<std::uint64_t>(
-                    std::max<std::int64_t>(report::whole(report::number_of(n).value_or(0)), 0)));
-            }
-        }
         plan_tensor tensor;
-        tensor.of = std::make_shared<const analysis::tensor_identity>(std::move(of));
+        tensor.of =
+            std::make_shared<const analysis::tensor_identity>(identity_of(r, "weight", stored));
         tensor.elements = elements;
         from.tensors.push_back(std::move(tensor));
         stored_bits_.push_back(stored);

@@ -35,7 +35,6 @@ struct measured_divergences {
     /// token; it is on the first tensor of a part, and the others have none. Signals are 0.
     candidates from;
     std::vector<divergence_place> places;  ///< by group
-    std::vector<std::string> activations;  ///< by recipe: that of the inputs of linear layers
     additivity adds_up;
     report::record model;  ///< the head of the first evaluation
     std::string level;     ///< of --each

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "libmx/base/joined.hpp"
@@ -227,6 +228,39 @@ struct planned_module {
     std::optional<std::size_t> recipe;  // none: kept
 };
 
+// The recipe of the inputs of layers whose weights have that recipe; empty for none.
+std::string inputs_of(const candidates& from, std::size_t recipe) {
+    const std::string given = recipe < from.inputs.size() ? from.inputs[recipe] : "none";
+    return given == "none" ? "" : given;
+}
+
+// The attributes of a tool's quantizer of these inputs, whose scales are computed when the model
+// runs; null if it has none. torchao has no other than that of the weights.
+counterpart inputs_in(counterpart (*in_tool)(const codec::recipe&), const candidates& from,
+                      std::size_t recipe) {
+    const std::string inputs = inputs_of(from, recipe);
+    if (inputs.empty() || inputs == "mixed") return none("");
+    const codec::recipe parsed = codec::parse_recipe(inputs);
+    counterpart there = in_tool(parsed);
+    const auto* const words = std::get_if<record>(&there.words);
+    if (words == nullptr || in_tool == in_ggml) return none("");
+    if (in_tool == in_torchao) {
+        const bool of_weights = inputs == from.recipes[recipe].name;
+        return of_weights && report::text_of(*words, "config") == mx_config ? there : none("");
+    }
+    if (parsed.block.rows > 1) return none("");
+    if (in_tool == in_compressed_tensors) {
+        auto quantizer = std::get<record>(*report::find(*words, "weights"));
+        const bool two_level = report::text_of(quantizer, "strategy") == "tensor_group";
+        for (auto& [name, of] : quantizer) {
+            if (name == "dynamic") of = two_level ? value(text("local")) : value(true);
+        }
+        if (two_level) quantizer.emplace_back("observer", text("static_minmax"));
+        there.words = std::move(quantizer);
+    }
+    return there;
+}
+
 record in_words_of_torchao(const candidates& from, const vocabulary& words,
                            const std::vector<planned_module>& modules) {
     record fqns;
@@ -254,10 +288,12 @@ record in_words_of_compressed_tensors(const candidates& from, const vocabulary& 
         if (of == nullptr) continue;
         const std::string format = report::text_of(*of, "format");
         if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
-        groups.emplace_back(fmt::format("group_{}", groups.size()),
-                            record{{"targets", std::move(targets[r])},
-                                   {"weights", *report::find(*of, "weights")},
-                                   {"format", format}});
+        record group{{"targets", std::move(targets[r])},
+                     {"weights", *report::find(*of, "weights")},
+                     {"format", format}};
+        value inputs = inputs_in(in_compressed_tensors, from, r).words;
+        if (inputs != value()) group.emplace_back("input_activations", std::move(inputs));
+        groups.emplace_back(fmt::format("group_{}", groups.size()), std::move(group));
     }
     const value format = formats.empty()       ? value()
                          : formats.size() == 1 ? value(formats.front())
@@ -278,6 +314,10 @@ record in_words_of_modelopt(const candidates& from, const vocabulary& words,
         if (cfg == nullptr) continue;
         entries.emplace_back(
             record{{"quantizer_name", m.name + ".weight_quantizer"}, {"cfg", *cfg}});
+        value inputs = inputs_in(in_modelopt, from, *m.recipe).words;
+        if (inputs == value()) continue;
+        entries.emplace_back(
+            record{{"quantizer_name", m.name + ".input_quantizer"}, {"cfg", std::move(inputs)}});
     }
     return {{"recipes", words.described(from)},
             {"config", record{{"quant_cfg", std::move(entries)}, {"algorithm", text("max")}}}};
@@ -441,8 +481,22 @@ export_text exported(const candidates& from, const plan& p, std::string_view too
     const std::vector<tool> tools = all_tools();
     const tool& to = *std::ranges::find(tools, tool_name, &tool::name);
     const vocabulary words(from, p, to.in);
-    if (to.in == in_ggml) return {arguments_of(to, ggml_tensors(from, p, words)), {}};
     export_text done;
+    std::set<std::string> inputs;  // of which there are remarks
+    for (std::size_t r = 0; r < words.of.size(); ++r) {
+        const std::string recipe = words.of[r] ? inputs_of(from, r) : std::string();
+        const counterpart there = inputs_in(to.in, from, r);
+        const bool told = there.words != value();
+        if (recipe.empty() || (told && there.same_scales != value(false))) continue;
+        if (!inputs.insert(recipe).second) continue;
+        done.remarks.push_back(
+            fmt::format("--export {}: inputs of layers in {}{}", to.name, recipe,
+                        told ? ": " + there.note : " are not carried: set them there"));
+    }
+    if (to.in == in_ggml) {
+        done.text = arguments_of(to, ggml_tensors(from, p, words));
+        return done;
+    }
     for (std::size_t t = 0; t < from.tensors.size(); ++t) {
         const std::uint32_t r = from.tensors[t].options[p.chosen[t]].recipe;
         const auto& [recipe, parsed] = from.recipes[r];

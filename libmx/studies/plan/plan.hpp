@@ -56,8 +56,8 @@ plan make_plan(const candidates& from, const plan_goal& goal, std::size_t states
 /// A plan in the words of other tools: {"not_mapped", "torchao", "compressed_tensors", "modelopt",
 /// "llama_cpp"}: per recipe the arguments that give it there, or null and the reason, and the
 /// recipe of each module, or of each tensor by its name in GGUF. Modules are the matrices named
-/// MODULE.weight with the role weight or head; other tensors are not mapped. Inputs of layers are
-/// not.
+/// MODULE.weight with the role weight or head; other tensors are not mapped. Inputs of layers are,
+/// where plans by divergence quantize them and the tool has words for it.
 report::record mapping_of(const candidates& from, const plan& p);
 
 /// The tools that a plan can be exported to.
@@ -65,7 +65,7 @@ const std::vector<std::string_view>& export_tools();
 
 struct export_text {
     std::string text;                  ///< JSON, or arguments of llama-quantize, one in a line
-    std::vector<std::string> remarks;  ///< how the tool computes a recipe otherwise
+    std::vector<std::string> remarks;  ///< what the tool computes otherwise, or is not told
 };
 /// What one of them reads. Throws base::error (usage) that names the first tensor whose recipe it
 /// does not have.

@@ -2,6 +2,7 @@
 // Ids of datasets/vectors/tokenizers, made by other libraries, and files that are refused.
 #include "libmx/tokens/tokenizer.hpp"
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -109,6 +110,36 @@ std::string llama2c_bytes(const json& table) {
     return out;
 }
 
+// Fields of a protobuf message: numbers below 128, and runs of bytes.
+std::string field(char number, char value) { return {static_cast<char>(number << 3), value}; }
+std::string field(char number, const std::string& bytes) {
+    std::string length;
+    std::size_t left = bytes.size();
+    for (; left > 127; left >>= 7) length += static_cast<char>((left & 127) | 128);
+    return static_cast<char>(number << 3 | 2) + length + static_cast<char>(left) + bytes;
+}
+
+std::string piece_bytes(const std::string& text, float score, char type) {
+    const std::string stored = char{2 << 3 | 5} + little(base::bits_of(score), 4);
+    return field(1, field(1, text) + stored + field(3, type));
+}
+
+// As the library of SentencePiece writes it; its numbers of fields above 15 take two bytes.
+const std::string is_bpe = field(3, '\2');
+const std::string falls_back = "\x98\x02\x01";
+const std::string no_stripping = field(4, '\0');
+
+std::string sentencepiece_bytes(const json& table, const json& user_defined,
+                                const std::string& trainer = is_bpe + falls_back,
+                                const std::string& normalizer = no_stripping) {
+    std::string out;
+    for (std::size_t i = 0; i < table["pieces"].size(); ++i) {
+        out += piece_bytes(table["pieces"][i], table["scores"][i], table["types"][i].get<char>());
+    }
+    for (const json& text : user_defined) out += piece_bytes(text, 0, 4);
+    return out + field(2, trainer) + field(3, normalizer);
+}
+
 void check_ids(const tokens::tokenizer& t, const json& each) {
     const json lines = vectors("texts");
     CHECK(each["ids"].size() == lines.size());
@@ -138,7 +169,11 @@ TEST_CASE("ids are those of other libraries", "[tokens]") {
         INFO(name);
         std::vector<std::string> paths;
         if (name == "sentencepiece") {
-            paths = {dir.file("sp.gguf", sentencepiece_parts(tables["sentencepiece"]).bytes())};
+            paths = {dir.file("sp.gguf", sentencepiece_parts(tables["sentencepiece"]).bytes()),
+                     dir.file("a.model", sentencepiece_bytes(tables["sentencepiece"], {}))};
+        } else if (name == "user-defined") {
+            paths = {dir.file("b.model",
+                              sentencepiece_bytes(tables["sentencepiece"], each["user_defined"]))};
         } else if (name == "llama2.c") {
             paths = {dir.file("tok.bin", llama2c_bytes(tables["sentencepiece"]))};
         } else {
@@ -162,7 +197,7 @@ TEST_CASE("ids are those of other libraries", "[tokens]") {
                                                              each["bos"].get<std::uint32_t>())));
         }
     }
-    CHECK(compared == (with_libraries() ? 22 : 5));
+    CHECK(compared == (with_libraries() ? 24 : 7));
 }
 
 TEST_CASE("the pieces of the ids are the text", "[tokens]") {
@@ -199,11 +234,16 @@ TEST_CASE("a model's folder or a file in it leads to its tokenizer", "[tokens]")
         CHECK(tokenizer_of(dir.file(name, "PK\3\4"))->vocabulary() == count);
     }
     CHECK(tokenizer_of(dir.path())->kind() == "SentencePiece BPE");
-    has(refused(dir.file("tokenizer.model", "x")), "a SentencePiece model is not read");
     has(refused(dir.file("a.gguf", gguf::model({}, {}, 0))), "has no tokenizer in its metadata");
+    const json table = vectors("tables")["sentencepiece"];
+    const std::string model = dir.file("tokenizer.model", sentencepiece_bytes(table, {"new"}));
+    CHECK(tokenizer_of(dir.path())->vocabulary() == count);
     std::filesystem::remove(path);
-    has(refused(dir.path()), "has no tokenizer.json; encode the text with the model's own");
-    has(refused(dir / "model.safetensors"), "has no tokenizer.json beside it");
+    CHECK(tokenizer_of(dir.path())->vocabulary() == 641);
+    CHECK(tokenizer_of(dir / "model.safetensors")->vocabulary() == 641);
+    std::filesystem::remove(model);
+    has(refused(dir.path()), "has no tokenizer.json or tokenizer.model; encode the text with");
+    has(refused(dir / "model.safetensors"), "has no tokenizer.json or tokenizer.model beside it");
     has(refused(dir / "missing"), "missing");
 }
 
@@ -298,6 +338,49 @@ TEST_CASE("parts of tokenizer.json that change ids are refused by name", "[token
     for (const std::string& text : {std::string("[]"), std::string("{"), deep + deep}) {
         has(refused(dir.file("tokenizer.json", text)), "--tokens ids.npy");
     }
+}
+
+TEST_CASE("parts of tokenizer.model that change ids are refused by name", "[tokens]") {
+    const scratch_dir dir;
+    const json table = vectors("tables")["sentencepiece"];
+    const std::string sound = sentencepiece_bytes(table, {});
+    const auto refused_bytes = [&](const std::string& bytes) {
+        return refused(dir.file("tokenizer.model", bytes));
+    };
+    const auto with = [&](const std::string& trainer, const std::string& normalizer) {
+        return refused_bytes(sentencepiece_bytes(table, {}, trainer, normalizer));
+    };
+    has(with(falls_back, no_stripping), "its model is unigram, not BPE");
+    has(with(field(3, '\3'), no_stripping), "its model is not BPE");
+    for (const std::string& normalizer :
+         {std::string(), no_stripping + field(5, '\0'), no_stripping + field(2, "map")}) {
+        has(with(is_bpe, normalizer), "it normalizes text or treats spaces in a way");
+    }
+    has(with(is_bpe + "\xc0\x01\x01", no_stripping), "treats spaces in a way");
+    has(refused_bytes(sound + piece_bytes("new", 0, 5)), "its piece 'new' is of the type unused");
+    for (const std::string& piece : {piece_bytes("", 0, 1), piece_bytes("new", NAN, 1),
+                                     piece_bytes("new", 0, 0), piece_bytes("new", 0, 7)}) {
+        has(refused_bytes(sound + piece), "its piece 640 is damaged");
+    }
+    has(refused_bytes(sound + piece_bytes("th", 0, 1)), "two tokens are 'th'");
+    for (const std::string& bytes : {sound + "\x0a", sound + "\x0a\x7f", sound + "\x0b",
+                                     sound + "\x08" + std::string(10, '\xff'), std::string()}) {
+        has(refused_bytes(bytes), "is no model of SentencePiece; encode the text with");
+    }
+    const std::string other_bos = is_bpe + "\xf2\x02\x04</s>";
+    CHECK(tokenizer_of(dir.file("a.model", sentencepiece_bytes(table, {}, other_bos)))->bos() == 2);
+    CHECK_FALSE(
+        tokenizer_of(dir.file("b.model", sentencepiece_bytes(table, {}, is_bpe + "\xf2\x02\x02th")))
+            ->bos());
+    // Without bytes for characters that are no piece, and without a space before the text.
+    const auto plain = tokenizer_of(
+        dir.file("c.model", sentencepiece_bytes(table, {}, is_bpe, no_stripping + field(3, '\0'))));
+    CHECK(plain->encode("lighthouse").size() == 1);
+    has(error_of(base::error_kind::input, [&] { plain->encode("\u2603"); }), "no token for byte");
+    CHECK(plain->encode("").empty());
+    // Numbers of eight bytes, and fields of later versions, are passed over.
+    const std::string later = "\x79" + std::string(8, '\1') + field(14, "new");
+    CHECK(tokenizer_of(dir.file("d.model", sound + later))->vocabulary() == 640);
 }
 
 TEST_CASE("text is normalized to NFC, Hangul that composes with nothing as well", "[tokens]") {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,12 +30,13 @@ struct part {
 
 // An evaluation of one recipe; every tensor has 100 elements of 32 bits in the file.
 results_input evaluated(const std::string& weights, const std::vector<part>& parts,
-                        const std::string& head = {}, const std::string& pairs = {}) {
+                        const std::string& head = {}, const std::string& pairs = {},
+                        const std::string& inputs = "none", const std::string& tail = {}) {
     std::string text = fmt::format(
         R"({{"schema":"mx.eval/1","model":"m","text":"t.npy","source":"tokens","tokens":9,"context":9,"stride":9,)"
         R"("precision":"float32","scored":8,"cross_entropy":2.5{},"results":[{{"recipe":"r {}",)"
-        R"("weights":"{}","activations":"none"}}],"parts":[)",
-        head, weights, weights);
+        R"("weights":"{}","activations":"{}"}}],"parts":[)",
+        head, weights, weights, inputs);
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const part& p = parts[i];
         text += fmt::format(
@@ -44,7 +46,7 @@ results_input evaluated(const std::string& weights, const std::vector<part>& par
             i == 0 ? "" : ",", weights, p.name, p.divergence,
             p.tensor.empty() ? p.name + ".weight" : p.tensor, p.bits);
     }
-    text += fmt::format(R"(],"pairs":[{}]}})", pairs);
+    text += fmt::format(R"(],"pairs":[{}]{}}})", pairs, tail);
     return {"e.json", text.size(), report::read_results(text, "e.json")};
 }
 
@@ -164,4 +166,72 @@ TEST_CASE("Evaluations that cannot be planned with are refused by name") {
     results_input analysis = evaluated(narrow, small);
     analysis.content.kind = "analysis";
     refused(all_of(std::move(analysis)), "is mx.analysis");
+}
+
+TEST_CASE("Exports carry recipes of inputs where the tool can, and say where not") {
+    const std::vector<part> one{{"model.layers.0.mlp.down_proj", "0.01", 800}};
+    const auto of = [&](const std::string& inputs, const char* tool) {
+        const measured_divergences m =
+            gather_divergences(all_of(evaluated(wide, one, {}, {}, inputs)), {});
+        const plan p = make_plan(m.from, {8.0, {}});
+        return exported(m.from, p, tool);
+    };
+    const std::string entry = R"("model.layers.0.mlp.down_proj.input_quantizer")";
+    const auto has = [](const std::string& all, const std::string& what) {
+        return all.find(what) != std::string::npos;
+    };
+    const export_text done = of("nvfp4", "modelopt");
+    CHECK(done.remarks.empty());
+    const std::string after = done.text.substr(done.text.find(entry));
+    CHECK(has(after, R"("-1": 16)"));
+    CHECK_FALSE(has(of("none", "modelopt").text, "input_quantizer"));
+    const auto lost = [](const std::string& tool, const std::string& inputs) {
+        return "--export " + tool + ": inputs of layers in " + inputs +
+               " are not carried: set them there";
+    };
+    for (const char* const inputs : {"mixed", "mxfp4:scale=even", "fp8_128x128", "mxint8"}) {
+        const export_text e = of(inputs, "modelopt");
+        CHECK_FALSE(has(e.text, "input_quantizer"));
+        CHECK(e.remarks == std::vector{lost("modelopt", inputs)});
+    }
+    CHECK(of(wide, "torchao").remarks.empty());  // of its own accord
+    CHECK(of(narrow, "torchao").remarks == std::vector{lost("torchao", narrow)});
+
+    const auto compressed = [&](const std::string& inputs) {
+        const export_text e = of(inputs, "compressed-tensors");
+        CHECK(has(e.text, "input_activations") == (inputs == "nvfp4" || inputs == narrow));
+        return std::pair(e.text.substr(std::min(e.text.find("input_act"), e.text.size())),
+                         e.remarks);
+    };
+    CHECK(compressed("none").second.size() == 1);  // of the weights' scales
+    const auto [block, of_weights] = compressed(narrow);
+    CHECK(of_weights.size() == 1);
+    CHECK(has(block, "\"dynamic\": true"));
+    CHECK(has(block, "\"group_size\": 32"));
+    const std::string two_level = compressed("nvfp4").first;
+    CHECK(has(two_level, "\"dynamic\": \"local\""));
+    CHECK(has(two_level, "\"observer\": \"static_minmax\""));
+    CHECK(compressed("fp8_128x128").second.front() == lost("compressed-tensors", "fp8_128x128"));
+    const std::vector<std::string> other = of(wide, "compressed-tensors").remarks;
+    REQUIRE(other.size() == 2);
+    CHECK(other[0].starts_with("--export compressed-tensors: inputs of layers in " + wide +
+                               ": its scales are even"));
+}
+
+TEST_CASE("Exports to llama.cpp name the embedding and the head") {
+    const std::vector<part> one{{"model.layers.0.mlp.down_proj", "0.01", 800}};
+    const std::string kept =
+        R"(,"kept":[{"tensor":"model.embed_tokens.weight","dtype":"BF16","shape":[20,10],)"
+        R"("elements":200,"bits":3200,"stored_bits":3200},{"tensor":"lm_head.weight",)"
+        R"("dtype":"F32","shape":[20,10],"elements":200,"bits":6400,"stored_bits":6400}])";
+    // Those of the first file only: the others are of the same model.
+    const measured_divergences m =
+        gather_divergences(all_of(evaluated(wide, one, {}, {}, "none", kept),
+                                  evaluated(narrow, one, {}, {}, "none", kept)),
+                           {{}, true, false});
+    CHECK(m.from.elements() == 100);
+    const plan p = make_plan(m.from, {32.0, {}});
+    CHECK(exported(m.from, p, "llama.cpp").text ==
+          "--tensor-type ^blk.0.ffn_down.weight=f32\n--tensor-type ^token_embd.weight=bf16\n"
+          "--tensor-type ^output.weight=f32\n");
 }
