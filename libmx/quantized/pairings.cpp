@@ -377,7 +377,8 @@ class search {
         std::string ignored;
         const auto mark = index_.beside(codes, stem + std::string(u.mark), ignored);
         if (!mark || taken_[*mark]) return false;
-        refused_pairing r{codes, std::nullopt,
+        refused_pairing r{codes,
+                          std::nullopt,
                           fmt::format("{} next to {}: {}, which mx does not decode",
                                       described(info(codes)), described(info(*mark)), u.name),
                           {},

@@ -28,7 +28,8 @@ int run_lint(const lint_command& o) {
     if (!o.annotations.empty()) {
         require_one_of("--annotations", "kind", o.annotations, {"github"});
     }
-    outputs to(o.out, {o.path}, o.junit.empty() ? std::vector<std::string>() : std::vector{o.junit});
+    outputs to(o.out, {o.path},
+               o.junit.empty() ? std::vector<std::string>() : std::vector{o.junit});
     std::optional<io::output_file> junit;
     if (!o.junit.empty()) junit.emplace(o.junit);
     const lint::checkpoint c = lint::open_checkpoint(o.path);

@@ -71,12 +71,12 @@ std::vector<std::string> ci_annotations(std::string_view tool, const std::vector
         if (!c.failed) continue;
         std::string message = base::printable(c.problem);
         for (const std::string& line : c.found) message += "\n" + line;
-        lines.push_back(fmt::format(
-            "::{} file={}{},title={}::{}", c.error ? "error" : "warning",
-            property_of(base::printable(c.file)),
-            c.line == 0 ? "" : fmt::format(",line={}", c.line),
-            property_of(fmt::format("{}: {}", tool, base::printable(c.name))),
-            message_of(message)));
+        lines.push_back(
+            fmt::format("::{} file={}{},title={}::{}", c.error ? "error" : "warning",
+                        property_of(base::printable(c.file)),
+                        c.line == 0 ? "" : fmt::format(",line={}", c.line),
+                        property_of(fmt::format("{}: {}", tool, base::printable(c.name))),
+                        message_of(message)));
     }
     return lines;
 }

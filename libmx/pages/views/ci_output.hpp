@@ -12,9 +12,9 @@ namespace mx::pages {
 /// A check and what it found.
 struct ci_case {
     std::string name;
-    std::string file;                ///< where it is annotated
-    std::size_t line = 0;            ///< of that file; 0: none
-    bool in_file = false;            ///< whether JUnit names the place, too
+    std::string file;      ///< where it is annotated
+    std::size_t line = 0;  ///< of that file; 0: none
+    bool in_file = false;  ///< whether JUnit names the place, too
     bool failed = false;
     std::string kind, problem;       ///< if it failed: one word or two, and a sentence
     std::vector<std::string> found;  ///< findings, one per line

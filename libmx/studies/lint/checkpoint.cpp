@@ -98,10 +98,10 @@ std::set<std::string> files_of(const std::string& path, checkpoint& c) {
         if (io::is_remote(shard) || fs::is_regular_file(shard, ignored)) {
             files.insert(shard);
         } else if (missing.insert(shard).second) {
-            c.broken.push_back({"index", severity::error, index, tensor,
-                                fmt::format("its shard '{}' is missing",
-                                            fs::path(shard).filename().string()),
-                                "engines refuse the checkpoint", "add the file"});
+            c.broken.push_back(
+                {"index", severity::error, index, tensor,
+                 fmt::format("its shard '{}' is missing", fs::path(shard).filename().string()),
+                 "engines refuse the checkpoint", "add the file"});
         }
     }
     return files;
@@ -121,10 +121,12 @@ checkpoint open_checkpoint(const std::string& path) {
     const std::set<std::string> files = files_of(path, c);
     for (const std::string& file : files) c.files.push_back(io::open_model(file));
     for (const auto& file : c.files) {
-        for (std::size_t i = 0; i < file->tensors().size(); ++i) c.arrays.push_back({file.get(), i});
+        for (std::size_t i = 0; i < file->tensors().size(); ++i)
+            c.arrays.push_back({file.get(), i});
     }
-    if (c.folder.empty()) c.folder = io::is_remote(path) ? path.substr(0, path.rfind('/'))
-                                                         : fs::path(path).parent_path().string();
+    if (c.folder.empty())
+        c.folder = io::is_remote(path) ? path.substr(0, path.rfind('/'))
+                                       : fs::path(path).parent_path().string();
     const bool remote = io::is_remote(path);
     const auto beside = [&](const char* name) {
         return remote ? c.folder + "/" + name : (fs::path(c.folder) / name).string();

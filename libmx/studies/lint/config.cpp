@@ -35,7 +35,7 @@ constexpr std::array stated_formats{
     stated_format{"FP8", "fp8-"},
     stated_format{"FP8_PB_WO", "fp8-"},
     stated_format{"FP8_PER_CHANNEL_PER_TOKEN", "fp8-"},
-    stated_format{"fp8", "fp8-"},
+    stated_format{"fp8", "fp8- mxfp4"},  // DeepSeek-V4: experts in MXFP4
     stated_format{"naive-quantized", "fp8- int8-"},
     stated_format{"int-quantized", "int8-"},
     stated_format{"pack-quantized", "pack-quantized"},
@@ -63,11 +63,10 @@ struct statements {
 };
 
 // Lists of modules that keep their precision, by writer.
-constexpr std::array ignoring_lists{std::string_view("ignore."),
-                                    std::string_view("exclude_modules."),
-                                    std::string_view("modules_to_not_convert."),
-                                    std::string_view("llm_int8_skip_modules."),
-                                    std::string_view("ignored_layers.")};
+constexpr std::array ignoring_lists{
+    std::string_view("ignore."), std::string_view("exclude_modules."),
+    std::string_view("modules_to_not_convert."), std::string_view("llm_int8_skip_modules."),
+    std::string_view("ignored_layers.")};
 constexpr std::array sections{std::string_view("quantization_config."),
                               std::string_view("compression_config."),
                               std::string_view("quantization.")};
@@ -99,7 +98,8 @@ statements statements_in(const checkpoint& c) {
     for (const auto& [key, value] : c.config) {
         for (const std::string_view section : sections) {
             // The configuration of a text model within another.
-            const std::size_t at = key.starts_with(section) ? 0 : key.find(fmt::format(".{}", section));
+            const std::size_t at =
+                key.starts_with(section) ? 0 : key.find(fmt::format(".{}", section));
             if (at == std::string::npos) continue;
             take(std::string_view(key).substr(at + section.size() + (at == 0 ? 0 : 1)), value);
             break;
@@ -108,8 +108,9 @@ statements statements_in(const checkpoint& c) {
     if (!s.any) {
         for (const auto& [key, value] : c.other_config) {
             const std::string_view all = key;
-            take(all.starts_with("quantization.") ? all.substr(std::string_view("quantization.").size())
-                                                  : all,
+            take(all.starts_with("quantization.")
+                     ? all.substr(std::string_view("quantization.").size())
+                     : all,
                  value);
         }
     }
@@ -162,10 +163,15 @@ void formats_and_sizes(inspection& at, const statements& s) {
         }
         if (has_runs(p) && !s.groups.empty()) {
             const std::uint64_t extent = p.shape.empty() ? 1 : p.shape.back();
-            const std::string have = std::to_string(p.grid.block_cols);
-            const bool whole = p.grid.block_cols == extent && s.groups.contains("-1");
+            // With a group for each column, the number of scales tells their size.
+            const tensor::shape& scales = at.info(p.scales).shape;
+            const std::uint64_t size = p.groups && !scales.empty() && scales.front() != 0
+                                           ? extent / scales.front()
+                                           : p.grid.block_cols;
+            const std::string have = std::to_string(size);
+            const bool whole = size == extent && s.groups.contains("-1");
             const bool fp8_rows = p.layout->block_cols == io::whole_axis;
-            if (!whole && !fp8_rows && !p.groups && !s.groups.contains(have)) {
+            if (!whole && !fp8_rows && !s.groups.contains(have)) {
                 at.add("config", severity::error, p.codes,
                        fmt::format("{} codes share a scale, and the configuration states groups of "
                                    "{}",
@@ -180,7 +186,8 @@ void formats_and_sizes(inspection& at, const statements& s) {
                                p.code_bits, listed(s.bits)),
                    "engines refuse it, or read other codes", "state the bits of its codes");
         }
-        const bool tiles = p.grid.block_rows > 1 && !p.down && p.layout->block_cols != io::whole_matrix;
+        const bool tiles =
+            p.grid.block_rows > 1 && !p.down && p.layout->block_cols != io::whole_matrix;
         if (tiles && !s.tile[0].empty() &&
             (s.tile[0] != std::to_string(p.grid.block_rows) ||
              s.tile[1] != std::to_string(p.grid.block_cols))) {
@@ -193,15 +200,27 @@ void formats_and_sizes(inspection& at, const statements& s) {
     }
 }
 
-std::string_view leaf_of(std::string_view module) { return module.substr(module.rfind('.') + 1); }
+// "model.layers.*.self_attn.q_proj": one name for the same module of all layers and experts.
+std::string kind_of(std::string_view module) {
+    std::string kind;
+    for (std::size_t begin = 0; begin <= module.size();) {
+        const std::size_t end = std::min(module.find('.', begin), module.size());
+        const std::string_view word = module.substr(begin, end - begin);
+        const bool number =
+            !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+        kind += (begin > 0 ? "." : "") + (number ? std::string("*") : std::string(word));
+        begin = end + 1;
+    }
+    return kind;
+}
 
 void lists_of_modules(inspection& at, const statements& s) {
-    std::map<std::string, std::size_t, std::less<>> leaves;  // of quantized modules
+    std::map<std::string, std::size_t> kinds;  // of quantized modules
     base::view_set parts;
     for (const pairing& p : at.of.pairs.found) {
         for (const std::size_t part : p.parts()) parts.insert(at.info(part).name);
         const std::string module = module_of(p);
-        ++leaves[std::string(leaf_of(module))];
+        ++kinds[kind_of(module)];
         const std::string_view by = s.ignored.entry_of(module);
         if (by.empty()) continue;
         at.add("config", severity::error, p.codes,
@@ -223,32 +242,40 @@ void lists_of_modules(inspection& at, const statements& s) {
             continue;
         }
         const std::string module = t.name.substr(0, t.name.size() - end.size());
-        const auto like = leaves.find(leaf_of(module));
-        if (like == leaves.end() || s.ignored.may_have(module)) continue;
-        at.add("config", severity::error, i,
-               fmt::format("it is {}, {} called {} are quantized, and the configuration does not "
-                           "ignore it",
-                           tensor::row_of(t.type).name, like->second, leaf_of(module)),
-               "engines look for its codes, and refuse it or leave it as it was initialized",
-               "add it to the list of ignored modules, or quantize it");
+        const auto like = kinds.find(kind_of(module));
+        if (like == kinds.end() || s.ignored.may_have(module)) continue;
+        at.add(
+            "config", severity::error, i,
+            fmt::format("it is {}, {} of {} {} quantized, and the configuration does not ignore it",
+                        tensor::row_of(t.type).name, like->second, like->first,
+                        like->second == 1 ? "is" : "are"),
+            "engines look for its codes, and refuse it or leave it as it was initialized",
+            "add it to the list of ignored modules, or quantize it");
     }
     for (const std::string& name : s.ignored.names()) {
         const bool numbered = name.find_first_of("0123456789") != std::string::npos;
         if (!numbered || modules.contains(name)) continue;
-        at.found.push_back({"config", severity::warning, {}, name,
+        at.found.push_back({"config",
+                            severity::warning,
+                            {},
+                            name,
                             "the configuration ignores it, and no tensor has that module",
-                            "none, unless another was meant", "correct the name"});
+                            "none, unless another was meant",
+                            "correct the name"});
     }
 }
 
 void whole_configuration(inspection& at, const statements& s) {
-    const bool model = at.of.config.contains("model_type") ||
-                       at.of.config.contains("architectures.0");
+    const bool model =
+        at.of.config.contains("model_type") || at.of.config.contains("architectures.0");
     const auto& found = at.of.pairs.found;
     const bool original = !found.empty() && found.front().naming->codes == ".blocks";
     if (!s.any && model && !found.empty() && !original &&
         at.info(found.front().codes).layout.empty()) {
-        at.found.push_back({"config", severity::error, {}, {},
+        at.found.push_back({"config",
+                            severity::error,
+                            {},
+                            {},
                             fmt::format("config.json has no quantization_config, and {} tensors "
                                         "are quantized ('{}')",
                                         found.size(), found.front().name),
@@ -257,7 +284,10 @@ void whole_configuration(inspection& at, const statements& s) {
     }
     if (s.any && !s.formats.empty() && found.empty() && at.of.pairs.refused.empty() &&
         !layouts_of(s).empty() && !at.of.arrays.empty()) {
-        at.found.push_back({"config", severity::error, {}, {},
+        at.found.push_back({"config",
+                            severity::error,
+                            {},
+                            {},
                             fmt::format("the configuration states {}, and no tensor is quantized",
                                         s.formats.front()),
                             "engines look for codes and scales, and refuse the checkpoint",
@@ -269,7 +299,9 @@ bool same_bytes(inspection& at, std::size_t a, std::size_t b) {
     const io::tensor_info &x = at.info(a), &y = at.info(b);
     if (x.type != y.type || x.shape != y.shape) return false;
     constexpr std::uint64_t piece = 1 << 20;
-    const auto from = [&](std::size_t i) { return at.of.arrays[i].file->open(at.of.arrays[i].index); };
+    const auto from = [&](std::size_t i) {
+        return at.of.arrays[i].file->open(at.of.arrays[i].index);
+    };
     const auto one = from(a), other = from(b);
     const std::uint64_t bytes = at.request.values ? x.bytes : std::min(x.bytes, piece);
     std::vector<std::byte> left, right;
@@ -296,11 +328,11 @@ void tied_head(inspection& at) {
         if (name.ends_with("embed_tokens.weight") || name.ends_with("wte.weight")) embedding = i;
     }
     if (!head || !embedding || same_bytes(at, *head, *embedding)) return;
-    at.add("tied", severity::error, *head,
-           fmt::format("config.json calls it tied to '{}', and they differ",
-                       at.info(*embedding).name),
-           "engines use one of the two for both",
-           "state tie_word_embeddings false, or delete the one that is not meant");
+    at.add(
+        "tied", severity::error, *head,
+        fmt::format("config.json calls it tied to '{}', and they differ", at.info(*embedding).name),
+        "engines use one of the two for both",
+        "state tie_word_embeddings false, or delete the one that is not meant");
 }
 
 }  // namespace

@@ -35,13 +35,12 @@ void against_index(inspection& at) {
         if (!there.contains(shard)) continue;  // told once for the shard
         at.found.push_back(
             {"index", severity::error, shard, tensor,
-             found == in.end() ? fmt::format("the index lists it, and '{}' does not have it",
-                                             last_part(shard))
-                               : fmt::format("it is in '{}', not in '{}', as the index states",
-                                             last_part(std::string(*found->second.begin())),
-                                             last_part(shard)),
+             found == in.end()
+                 ? fmt::format("the index lists it, and '{}' does not have it", last_part(shard))
+                 : fmt::format("it is in '{}', not in '{}', as the index states",
+                               last_part(std::string(*found->second.begin())), last_part(shard)),
              "engines refuse the checkpoint, or leave the weight as it was initialized",
-             "write the index again: mx lint --fix"});
+             "write the index again"});
     }
     std::uint64_t total = 0;
     for (std::size_t i = 0; i < at.of.arrays.size(); ++i) {
@@ -54,7 +53,10 @@ void against_index(inspection& at) {
     }
     if (!at.of.total_size.empty() && at.of.total_size != std::to_string(total) &&
         at.of.broken.empty()) {
-        at.found.push_back({"index", severity::warning, {}, {},
+        at.found.push_back({"index",
+                            severity::warning,
+                            {},
+                            {},
                             fmt::format("the index states {} bytes of tensors, the files hold {}",
                                         at.of.total_size, total),
                             "programs that plan memory by it are misled",
@@ -63,13 +65,24 @@ void against_index(inspection& at) {
 }
 
 void stored_twice(inspection& at) {
+    struct copies {
+        std::size_t first, count = 0;
+    };
     std::map<std::string_view, std::size_t> first;
+    std::map<std::pair<std::string_view, std::string_view>, copies> of_files;
     for (std::size_t i = 0; i < at.of.arrays.size(); ++i) {
         const auto [place, added] = first.emplace(at.info(i).name, i);
         if (added) continue;
-        at.add("index", severity::error, i,
-               fmt::format("'{}' has it, too", last_part(at.info(place->second).file)),
-               "which of the two counts depends on the engine", "delete one of the files' copies");
+        copies& c = of_files[{at.info(i).file, at.info(place->second).file}];
+        if (c.count++ == 0) c.first = i;
+    }
+    for (const auto& [files, c] : of_files) {
+        at.add("index", severity::error, c.first,
+               fmt::format(
+                   "it{} in '{}', too",
+                   c.count == 1 ? std::string(" is") : fmt::format(" and {} more are", c.count - 1),
+                   last_part(std::string(files.second))),
+               "which of the two counts depends on the engine", "delete one of the copies");
     }
 }
 
@@ -105,7 +118,8 @@ contents contents_of(inspection& at, std::size_t array) {
         bytes.resize(std::min(piece, t.bytes - first));
         source->read(first, bytes);
         c.print.add(bytes);
-        c.zero = c.zero && std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+        c.zero =
+            c.zero && std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
     }
     if (row.to_f32 == tensor::widening::none || row.bits < 8) return c;
     for (std::uint64_t first = 0; first < t.elements; first += piece) {

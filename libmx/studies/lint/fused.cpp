@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -39,13 +40,15 @@ std::string effect_words(const std::vector<partner>& all, bool divides, bool exa
     // vllm-project/vllm: compressed_tensors_w4a4_nvfp4.py and modelopt.py take the maximum of the
     // partners' global scales; fp8 layers are requantized under the largest scale.
     if (!exact) {
-        return fmt::format("engines requantize the others under the largest scale, up to {:.3g} "
-                           "times their own",
-                           1 + worst);
+        return fmt::format(
+            "engines requantize the others under the largest scale, up to {:.3g} "
+            "times their own",
+            1 + worst);
     }
-    return fmt::format("an engine that takes the largest for all multiplies {} by {:.4g}: an R-MSE "
-                       "of {:.3g} % of its RMS",
-                       at->of->name, ratio_under_largest(*at, largest, divides), 100 * worst);
+    return fmt::format(
+        "an engine that takes the largest for all multiplies {} by {:.4g}: an R-MSE "
+        "of {:.3g} % of its RMS",
+        at->of->name, ratio_under_largest(*at, largest, divides), 100 * worst);
 }
 
 bool differ(const std::vector<partner>& all) {
@@ -66,12 +69,11 @@ void report_group(inspection& at, const std::string& name, const std::vector<par
     std::string effect =
         input ? std::string("engines take the largest of them for all: the others lose range")
               : effect_words(all, first.divides, exact);
-    at.add("fused-scales", input || !exact ? severity::warning : severity::error,
-           all.front().scale,
-           fmt::format("{} of {} differ: {}", input ? "input scales" : "tensor scales", name,
-                       values),
-           std::move(effect),
-           input ? "calibrate them together" : "quantize them under one tensor scale");
+    at.add(
+        "fused-scales", input || !exact ? severity::warning : severity::error, all.front().scale,
+        fmt::format("{} of {} differ: {}", input ? "input scales" : "tensor scales", name, values),
+        std::move(effect),
+        input ? "calibrate them together" : "quantize them under one tensor scale");
 }
 
 void fused_scales(inspection& at) {
@@ -95,13 +97,21 @@ void fused_scales(inspection& at) {
     for (const auto& [name, all] : inputs) report_group(at, name, all, true);
 }
 
-// Scales of several modules that are all one number.
+// What scales are where nothing was measured: 1, or those of a largest magnitude of 1 under FP8,
+// FP4 and NVFP4, as factors and as divisors.
+bool is_default(float x) {
+    constexpr std::array largest{1.0, 448.0, 6.0, 2688.0};
+    return std::ranges::any_of(largest, [&](double m) {
+        return x == static_cast<float>(m) || x == static_cast<float>(1 / m);
+    });
+}
+
 void default_scales(inspection& at) {
-    constexpr std::size_t several = 3;
+    constexpr std::size_t several = 2;
     struct kind {
         std::set<float> values;
         std::set<std::string> modules;
-        std::vector<std::size_t> of_one;  // arrays whose number is 1
+        std::vector<std::size_t> defaults;
         std::size_t first = 0;
     };
     std::map<std::string, kind> kinds;  // "input scales of nvfp4"
@@ -112,7 +122,7 @@ void default_scales(inspection& at) {
         if (k.modules.empty()) k.first = array;
         k.values.insert(*value);
         k.modules.insert(engine::partner_name(module_of(p)));
-        if (*value == 1) k.of_one.push_back(array);
+        if (is_default(*value)) k.defaults.push_back(array);
     };
     for (const pairing& p : at.of.pairs.found) {
         if (p.input_scale) see(p, *p.input_scale, "input scales");
@@ -125,17 +135,18 @@ void default_scales(inspection& at) {
         const bool input = name.starts_with("input");
         const char* const effect = input ? "activations are clamped, or lose most of their bits"
                                          : "values are off by the scale, or use few of the codes";
-        if (k.modules.size() >= several && k.values.size() == 1) {
+        if (k.values.size() == 1 && k.modules.size() >= several && !k.defaults.empty()) {
             at.add("default-scale", severity::warning, k.first,
-                   fmt::format("the {} of all {} layers are {:g}", name, k.modules.size(),
-                               *k.values.begin()),
+                   fmt::format("the {} of all {} layers are {:g}, as before a calibration", name,
+                               k.modules.size(), *k.values.begin()),
                    effect, "calibrate the model");
         } else if (k.values.size() > 1) {
-            for (const std::size_t array : k.of_one) {
-                at.add("default-scale", severity::warning, array,
-                       fmt::format("it is 1, while the {} of others are {:.3g} to {:.3g}", name,
-                                   *k.values.begin(), *k.values.rbegin()),
-                       effect, "calibrate the layer: no sample may have reached it");
+            for (const std::size_t array : k.defaults) {
+                at.add(
+                    "default-scale", severity::warning, array,
+                    fmt::format("it is {:g}, as before a calibration; the {} are {:.3g} to {:.3g}",
+                                *at.number(array), name, *k.values.begin(), *k.values.rbegin()),
+                    effect, "calibrate the layer: no sample may have reached it");
             }
         }
     }

@@ -60,9 +60,8 @@ lint_outcome run_rules(const checkpoint& c, const lint_request& request) {
             return i.rule == f.rule && base::glob_match(i.tensors, f.tensor);
         });
     });
-    std::ranges::stable_sort(at.found, {}, [](const finding& f) {
-        return std::pair(f.is, place_of(f.rule));
-    });
+    std::ranges::stable_sort(at.found, {},
+                             [](const finding& f) { return std::pair(f.is, place_of(f.rule)); });
     lint_outcome o;
     o.findings = std::move(at.found);
     o.files = c.files.size();

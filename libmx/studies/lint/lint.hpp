@@ -39,20 +39,24 @@ struct rule_row {
 
 /// THE LIST of rules, in the order in which findings are listed.
 inline constexpr std::array rules{
-    rule_row{"missing-scale", "a quantized tensor without the block, tensor or input scale that "
-                              "its layout or its siblings have"},
+    rule_row{"missing-scale",
+             "a quantized tensor without the block, tensor or input scale that "
+             "its layout or its siblings have"},
     rule_row{"orphan-scale", "scales without codes"},
     rule_row{"scale-value",
              "scales that are NaN, Inf, negative, subnormal or 0 beside non-zero codes, and tensor "
              "scales that must be the inverse of what engines take them for"},
-    rule_row{"scale-shape", "scales whose shape fits no layout, or two"},
-    rule_row{"fused-scales", "different tensor or input scales of matrices that engines load as "
-                             "one: q, k and v; gate and up"},
-    rule_row{"config", "quantization_config that contradicts the tensors: what is ignored, "
-                       "targeted, its format, bits, group or tile"},
-    rule_row{"index", "shards and tensors that the index omits or states wrongly, tensors that are "
-                      "stored twice"},
-    rule_row{"default-scale", "scales that are all equal, as before a calibration"},
+    rule_row{"scale-shape", "scales whose shape is that of no grid of blocks"},
+    rule_row{"fused-scales",
+             "different tensor or input scales of matrices that engines load as "
+             "one: q, k and v; gate and up"},
+    rule_row{"config",
+             "quantization_config that contradicts the tensors: what is ignored, "
+             "targeted, its format, bits, group or tile"},
+    rule_row{"index",
+             "shards and tensors that the index omits or states wrongly, tensors that are "
+             "stored twice"},
+    rule_row{"default-scale", "scales that are what they were before a calibration, such as 1"},
     rule_row{"tied", "a head and an embedding that config.json calls tied and that differ"},
     rule_row{"value", "NaN or Inf in a tensor, matrices of zeros, identical experts (--values)"},
 };
@@ -64,7 +68,8 @@ struct checkpoint {
     std::vector<std::unique_ptr<io::reader>> files;
     std::vector<io::tensor_ref> arrays;  ///< as stored, of all files
     io::config_entries config;           ///< config.json; empty: there is none
-    io::config_entries other_config;  ///< hf_quant_config.json or quantize_config.json; may be empty
+    io::config_entries
+        other_config;  ///< hf_quant_config.json or quantize_config.json; may be empty
     bool has_index = false;
     std::map<std::string, std::string> index;  ///< tensor to the path of its shard
     std::string total_size;                    ///< metadata.total_size of the index; may be empty

@@ -37,10 +37,10 @@ class inspection {
 /// "model.layers.0.self_attn.q_proj" of "...q_proj.weight", "...q_proj.weight_packed".
 std::string module_of(const io::pairing& p);
 
-void check_scales(inspection& at);   ///< missing-scale, orphan-scale, scale-value, scale-shape
-void check_fused(inspection& at);    ///< fused-scales, default-scale
-void check_config(inspection& at);   ///< config, tied
-void check_index(inspection& at);    ///< index
-void check_values(inspection& at);   ///< value
+void check_scales(inspection& at);  ///< missing-scale, orphan-scale, scale-value, scale-shape
+void check_fused(inspection& at);   ///< fused-scales, default-scale
+void check_config(inspection& at);  ///< config, tied
+void check_index(inspection& at);   ///< index
+void check_values(inspection& at);  ///< value
 
 }  // namespace mx::lint

@@ -57,12 +57,24 @@ void missing_scales(inspection& at) {
                "engines refuse it, or take what memory holds as the scale",
                "quantize the tensors again");
     }
+    std::set<std::string_view> endings;
+    for (const pairing& p : at.of.pairs.found) {
+        if (p.naming->codes != p.naming->tensor && !p.naming->codes.empty()) {
+            endings.insert(p.naming->codes);
+        }
+    }
     std::set<std::size_t> told;
     for (const io::missing_partner& m : at.of.pairs.missing) told.insert(m.codes);
     for (const io::refused_pairing& r : at.of.pairs.refused) {
-        if (r.is != io::refusal::no_scales || told.contains(r.codes)) continue;
-        at.add("missing-scale", severity::error, r.codes, r.why, "engines refuse it",
-               "quantize the tensor again, or add the file with its scales");
+        // Words of a packing whose tensors are decoded where they have scales.
+        const std::string& name = at.info(r.codes).name;
+        const bool words =
+            r.is == io::refusal::unknown && !r.scales &&
+            std::ranges::any_of(endings, [&](std::string_view end) { return name.ends_with(end); });
+        if ((r.is != io::refusal::no_scales && !words) || told.contains(r.codes)) continue;
+        at.add("missing-scale", severity::error, r.codes,
+               words ? std::string("there are no scales, which tensors like it have") : r.why,
+               "engines refuse it", "quantize the tensor again, or add the file with its scales");
     }
 }
 
@@ -106,11 +118,14 @@ void orphan_scales(inspection& at) {
         const std::string word = name.substr(dot);
         if (used[i] || (!words.contains(word) && !bytes[i])) continue;
         std::string codes;
+        bool ends = words.contains(word);
         for (const io::quantized_naming& n : io::quantized_namings) {
             if (n.scales.empty() || !name.ends_with(n.scales)) continue;
+            ends = true;
             const std::string stem = name.substr(0, name.size() - n.scales.size());
             if (names.contains(stem + std::string(n.codes))) codes = stem + std::string(n.codes);
         }
+        if (!ends) continue;
         if (codes.empty() && names.contains(name.substr(0, dot) + "weight")) {
             codes = name.substr(0, dot) + "weight";
         }
@@ -130,13 +145,6 @@ void scale_shapes(inspection& at) {
         at.add("scale-shape", severity::error, r.codes, r.why,
                "engines refuse it, or multiply blocks by the scales of others",
                "store scales of the grid of its blocks");
-    }
-    for (const pairing& p : at.of.pairs.found) {
-        if (!p.fits_swizzled) continue;
-        at.add("scale-shape", severity::warning, p.scales,
-               "their shape fits the order of rows and the 128x4 order of tensor cores",
-               "an engine that takes one for the other multiplies blocks by the scales of others",
-               "mx rosetta --original tells which it is");
     }
 }
 
@@ -186,11 +194,9 @@ bool deletes_values(inspection& at, const pairing& p, const value_counts& n) {
     const bool plain = !p.down && !p.swizzled && p.grid.block_rows == 1 && p.element != nullptr &&
                        p.grid.over.cols % p.grid.block_cols == 0;
     if (!plain) return p.grid.blocks() == 1 && any_bit(at, p, 0, most_of_codes);
-    const std::uint64_t bytes =
-        p.grid.block_cols * static_cast<std::uint64_t>(p.code_bits) / 8;
-    return std::ranges::any_of(n.zeros, [&](std::uint64_t block) {
-        return any_bit(at, p, block * bytes, bytes);
-    });
+    const std::uint64_t bytes = p.grid.block_cols * static_cast<std::uint64_t>(p.code_bits) / 8;
+    return std::ranges::any_of(
+        n.zeros, [&](std::uint64_t block) { return any_bit(at, p, block * bytes, bytes); });
 }
 
 std::string of_all(std::uint64_t n, std::size_t all) { return fmt::format("{} of {}", n, all); }
@@ -202,15 +208,15 @@ void scale_values(inspection& at, const pairing& p, std::size_t array, bool of_b
     const value_counts n = count(values, wide && !of_blocks);
     const auto bad = [&](std::uint64_t times, const char* what, const char* effect) {
         if (times == 0) return;
-        at.add("scale-value", severity::error, array,
-               fmt::format("{} {} {}", of_all(times, values.size()), times == 1 ? "is" : "are",
-                           what),
-               effect, "quantize the tensor again");
+        at.add(
+            "scale-value", severity::error, array,
+            fmt::format("{} {} {}", of_all(times, values.size()), times == 1 ? "is" : "are", what),
+            effect, "quantize the tensor again");
     };
     bad(n.nan, "NaN", "each makes its block NaN, and with it every output");
     bad(n.inf, "Inf", "each makes its block Inf or NaN");
-    const bool signed_scales = p.layout->codes == io::code_array::int_words ||
-                               p.layout->codes == io::code_array::int8;
+    const bool signed_scales =
+        p.layout->codes == io::code_array::int_words || p.layout->codes == io::code_array::int8;
     if (!signed_scales) bad(n.negative, "negative", "its values have the wrong sign");
     bad(n.subnormal, "subnormal",
         "GPUs that flush subnormals take it for 0, and the tensor with it");
@@ -253,8 +259,8 @@ void inverted(inspection& at, const std::vector<reach>& all) {
     for (const reach& r : all) {
         const auto plausible = [](double x) { return x >= least && x <= most; };
         const bool alone = !plausible(r.here) && plausible(r.inverse);
-        const bool among = all.size() >= enough && apart(r.here, median) > far &&
-                           apart(r.inverse, median) < near;
+        const bool among =
+            all.size() >= enough && apart(r.here, median) > far && apart(r.inverse, median) < near;
         if (!alone && !among) continue;
         at.add("scale-value", severity::error, r.scale,
                fmt::format("under it values reach {:.3g}, under its inverse {:.3g}: it seems to be "
