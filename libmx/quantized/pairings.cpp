@@ -264,8 +264,11 @@ class search {
         for (const missing_partner& m : result_.missing) {
             if (known[m.codes] || !is_integer(info(m.codes).type)) continue;
             result_.refused.push_back(
-                {m.codes, std::nullopt,
-                 fmt::format("{} has no {}, {}", described(info(m.codes)), m.array, m.why)});
+                {m.codes,
+                 std::nullopt,
+                 fmt::format("{} has no {}, {}", described(info(m.codes)), m.array, m.why),
+                 {},
+                 refusal::no_scales});
             mark(result_.refused.back());
         }
         for (refused_pairing& r : codes_and_scales_by_name(index_, known)) {
@@ -294,7 +297,7 @@ class search {
 
     void look_at(std::size_t codes) {
         const std::string& name = info(codes).name;
-        refused_pairing refusal{codes, std::nullopt, {}};
+        refused_pairing refused{codes, std::nullopt, {}};
         for (const quantized_naming& naming : quantized_namings) {
             if (!name.ends_with(naming.codes) || name.size() == naming.codes.size()) continue;
             if (!may_hold_codes(naming, info(codes))) continue;
@@ -308,17 +311,18 @@ class search {
                 const auto known = [&](const quantized_layout& l) { return has_dtypes(l, c); };
                 if (std::ranges::none_of(quantized_layouts, known) && is_unread(codes)) return;
             }
-            if (reason.empty() || !refusal.why.empty()) continue;
-            refusal = {codes, scales, reason};
-            refusal.others = companions(codes, naming, stem);
+            if (reason.empty() || !refused.why.empty()) continue;
+            refused = {codes, scales, reason};
+            refused.others = companions(codes, naming, stem);
         }
-        if (refusal.why.empty()) {
+        if (refused.why.empty()) {
             if (is_unread(codes)) return;
-            refusal.why = why_packed(info(codes));
+            refused.why = why_packed(info(codes));
+            refused.is = refusal::no_scales;
         }
-        if (refusal.why.empty()) return;
+        if (refused.why.empty()) return;
         refused_.insert(codes);
-        result_.refused.push_back(std::move(refusal));
+        result_.refused.push_back(std::move(refused));
     }
 
     // Of integers whose name alone says that they are packed: as in one shard of a model, with the
@@ -373,9 +377,12 @@ class search {
         std::string ignored;
         const auto mark = index_.beside(codes, stem + std::string(u.mark), ignored);
         if (!mark || taken_[*mark]) return false;
-        refused_pairing r{codes, std::nullopt,
+        refused_pairing r{codes,
+                          std::nullopt,
                           fmt::format("{} next to {}: {}, which mx does not decode",
-                                      described(info(codes)), described(info(*mark)), u.name)};
+                                      described(info(codes)), described(info(*mark)), u.name),
+                          {},
+                          refusal::unknown};
         const auto free = [&](std::string_view ending) {
             const auto at = index_.beside(codes, stem + std::string(ending), ignored);
             return at && !taken_[*at] ? at : std::nullopt;
