@@ -37,17 +37,17 @@ std::string effect_words(const std::vector<partner>& all, bool divides, bool exa
         worst = off;
         at = &p;
     }
-    // vllm-project/vllm: compressed_tensors_w4a4_nvfp4.py and modelopt.py take the maximum of the
-    // partners' global scales; fp8 layers are requantized under the largest scale.
+    // vLLM's and SGLang's modelopt.py and compressed_tensors_w4a4_nvfp4.py take the maximum of the
+    // partners' scales as stored; FP8 is requantized under the largest.
     if (!exact) {
         return fmt::format(
-            "engines requantize the others under the largest scale, up to {:.3g} "
-            "times their own",
+            "vLLM and SGLang requantize all under the largest scale, up to {:.3g} times a "
+            "partner's own",
             1 + worst);
     }
     return fmt::format(
-        "an engine that takes the largest for all multiplies {} by {:.4g}: an R-MSE "
-        "of {:.3g} % of its RMS",
+        "vLLM and SGLang take the largest for all and multiply {} by {:.4g}: an R-MSE of {:.3g} % "
+        "of its RMS",
         at->of->name, ratio_under_largest(*at, largest, divides), 100 * worst);
 }
 
