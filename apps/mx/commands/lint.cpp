@@ -60,8 +60,9 @@ runner declare_lint(parser& cmd) {
     cmd.group("Rules");
     cmd.add_flag("--values", o->request.values,
                  "also read every scale and every value: NaN, Inf, zeros, identical experts");
-    cmd.add_option("--ignore RULE[:GLOB]", o->request.ignored,
-                   "findings to leave out, of all tensors or of those that match; repeatable");
+    cmd.add_option("--ignore RULE", o->request.ignored,
+                   "a rule whose findings are left out, or RULE:GLOB, of tensors that match; "
+                   "repeatable");
     cmd.add_flag("--rules", o->rules, "list the rules and exit");
     declare_outputs(cmd, o->out);
     cmd.add_option("--junit FILE", o->junit, "JUnit XML: a test case per rule")->file_name();
