@@ -98,6 +98,7 @@ std::string config_quantized_by(const std::string& path, const std::string& quan
     std::string text(static_cast<std::size_t>(file->size()), '\0');
     file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
     auto json = nlohmann::ordered_json::parse(text);
+    if (!json.is_object()) input_error("is no JSON object", {config, {}, {}});
     json.erase("compression_config");
     json["quantization_config"] = nlohmann::ordered_json::parse(quantization_config);
     return json.dump(2) + "\n";

@@ -11,6 +11,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/quantized/layouts.hpp"
+#include "libmx/studies/convert/engine_layouts.hpp"
 #include "tests/io/fixture_values.hpp"
 #include "tests/io/model_file.hpp"
 
@@ -797,5 +798,14 @@ TEST_CASE("the guide tells the same story as the lists", "[quantized]") {
     }
     for (const io::tensor_scale_name& t : io::tensor_scale_names) {
         has(guide, "`NAME" + std::string(t.ending) + "` (" + std::string(t.writer) + ")");
+    }
+    for (const mx::convert::weight_form& f : mx::convert::weight_forms) {
+        has(guide, "`" + std::string(f.layout) + "`");
+        has(guide, "`" + std::string(f.recipe) + "`");
+        has(guide, "`" + std::string(f.config) + "`");
+        has(guide, "| " + std::string(f.activations) + " |");
+    }
+    for (const std::string_view layout : mx::convert::engine_layouts()) {
+        has(guide, "| `" + std::string(layout) + "` |");
     }
 }

@@ -14,8 +14,8 @@
 namespace mx::io {
 namespace {
 
-constexpr std::uint64_t piece_bytes = 64 << 10;  // stored, decoded at a time
-constexpr std::size_t longest_block = 256;       // elements
+constexpr std::uint64_t gguf_piece_bytes = 64 << 10;  // stored, decoded at a time
+constexpr std::size_t longest_block = 256;            // elements
 
 // The values of `blocks`: F32, or BF16 if each of them is one.
 class block_values final : public byte_source {
@@ -33,7 +33,7 @@ class block_values final : public byte_source {
             const std::uint64_t first = offset / decoded_;
             auto skip = static_cast<std::size_t>(offset % decoded_);
             const std::uint64_t wanted = (skip + out.size() + decoded_ - 1) / decoded_;
-            const std::uint64_t most = piece_bytes / type_->block_bytes;
+            const std::uint64_t most = gguf_piece_bytes / type_->block_bytes;
             stored.resize(static_cast<std::size_t>(std::min(wanted, most) * type_->block_bytes));
             blocks_->read(first * type_->block_bytes, stored);
             for (std::size_t at = 0; at < stored.size(); at += type_->block_bytes) {

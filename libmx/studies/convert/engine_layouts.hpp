@@ -71,7 +71,7 @@ inline constexpr std::array weight_forms{
                 axes_form::plain, "int-quantized", "a scale per token", "", 0x1p-6f},
     weight_form{"modelopt", "nvfp4", outer_form::multiplies, true, ".weight", ".weight_scale",
                 ".weight_scale_2", tensor::dtype::u8, tensor::dtype::f8_e4m3, axes_form::plain,
-                axes_form::plain, "NVFP4", "NVFP4", ".input_scale"},
+                axes_form::plain, "NVFP4", "NVFP4, the tensor scale in the file", ".input_scale"},
     weight_form{"modelopt", "e4m3:scale=channel", outer_form::none, false, ".weight",
                 ".weight_scale", "", tensor::dtype::f8_e4m3, tensor::dtype::f32, axes_form::plain,
                 axes_form::rows, "FP8_PER_CHANNEL_PER_TOKEN", "a scale per token"},
