@@ -74,6 +74,30 @@ std::string end_of_name(const std::string& name, const std::string& role,
                        second == std::string::npos ? name : name.substr(second + 1));
 }
 
+std::vector<std::string> told_apart(std::vector<std::string> names) {
+    if (names.size() < 2) return names;
+    constexpr const char* separators = "./";
+    std::string_view first = names.front(), last = names.front();
+    for (const std::string& n : names) {
+        const auto head = std::ranges::mismatch(first, n).in1 - first.begin();
+        first = first.substr(0, static_cast<std::size_t>(head));
+        const auto tail =
+            std::mismatch(last.rbegin(), last.rend(), n.rbegin(), n.rend()).first - last.rbegin();
+        last = last.substr(last.size() - static_cast<std::size_t>(tail));
+    }
+    last = last.substr(std::min(last.size(), last.find_first_of(separators)));
+    // npos + 1 is 0.
+    const std::size_t head = first.find_last_of(separators) + 1;
+    // Nothing is left of a name that ends with what the others have in common: they keep more.
+    const std::size_t shortest = std::ranges::min(names, {}, &std::string::size).size();
+    while (!last.empty() && head + last.size() >= shortest) {
+        last = last.substr(std::min(last.size(), last.find_first_of(separators, 1)));
+    }
+    if (head >= shortest) return names;
+    for (std::string& n : names) n = n.substr(head, n.size() - head - last.size());
+    return names;
+}
+
 double elements_of(const evidence& e, std::size_t tensor) {
     std::uint64_t most = 0;
     for (std::size_t run = 0; run < e.table.runs; ++run) {
@@ -91,7 +115,7 @@ report::axis axis_of(std::string title, std::string unit, bool log, bool share) 
     return a;
 }
 
-report::axis in_range(report::axis a, double low, double high) {
+report::axis in_range(report::axis a, double low, std::optional<double> high) {
     a.low = low;
     a.high = high;
     return a;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,10 +46,13 @@ std::string end_of_name(const std::string& name);
 std::string end_of_name(const std::string& name, const std::string& role,
                         const std::vector<std::string>& taken);
 
+/// `names` without the parts, ended by '.' or '/', that all begin with and all end with.
+std::vector<std::string> told_apart(std::vector<std::string> names);
+
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);
-/// The same, starting at `low`.
-report::axis in_range(report::axis a, double low, double high);
+/// The same, from `low` on, and up to `high` if it is given.
+report::axis in_range(report::axis a, double low, std::optional<double> high = {});
 
 /// Panels of block maxima by mantissa, and one such panel, with the clamp zone of `r` shaded.
 report::bar_chart mantissa_chart();

@@ -130,6 +130,17 @@ chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
     return chosen;
 }
 
+// The operands of products on the board.
+std::vector<std::size_t> operands_of(const evidence& e, const policy::judged_model& m) {
+    std::vector<std::size_t> operands;
+    for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
+        const analysis::tensor_identity& of = *e.table.tensors[t].of;
+        const auto at = m.find(of.file, of.tensor);
+        if (at && m.says.decisions[*at].operand) operands.push_back(t);
+    }
+    return operands;
+}
+
 // Reference sections, initially folded.
 bool is_reference(const report::section& s) {
     constexpr std::array reference{"Recipes", "Terms of the recipes", "Definitions"};
@@ -287,6 +298,14 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     if (compares) d.sections = comparison_sections(sets);
     if (surveys) d.sections = finding_sections(e);
     d.sections.insert(d.sections.end(), out.first_screen.begin(), out.first_screen.end());
+    if (surveys) {
+        add_block_shares(e, d.sections.front());
+    } else if (compares && d.sections.size() > 1) {
+        add_pairs(e, d.sections.front());
+        add_ratios(e, report::text_of(*sets[0].tail, "baseline"), d.sections[1]);
+    } else if (!d.sections.empty()) {
+        add_excess(e, operands_of(e, m), m.by, d.sections.front());
+    }
     const auto add = [&](auto sections) {
         put(d.sections, std::move(sections));
         making.step();

@@ -196,13 +196,14 @@ std::vector<section> runs_sections(const document_parts& d) {
     const std::string first =
         runs.size() > most_lines ? fmt::format(" The first {} of {} runs.", most_lines, runs.size())
                                  : "";
+    section said = verdict_of(d.tail);
+    add_losses(runs, first, said);
     section curves{.heading = "Curves"};
     add_figure(curves, "survival", "Runs that are stable so far",
                "Kaplan-Meier estimate by group, with its interval.", std::move(survival));
-    add_losses(runs, first, curves);
     add_zeta(runs, first, curves);
     add_gains(runs, curves);
-    std::vector<section> all{verdict_of(d.tail), curves, tables.groups, tables.runs};
+    std::vector<section> all{said, curves, tables.groups, tables.runs};
     if (!tables.across.rows.empty()) all.push_back(std::move(tables.across));
     return all;
 }
