@@ -53,7 +53,8 @@ double largest(const evidence& e, std::size_t tensor, const quantity& q) {
     return most;
 }
 
-// The tensors of modules that are in several layers: empty if these are less than half. `order`:
+// The tensors of modules that are in several layers: empty if these are less than half, or if a dot
+// plot has room for all. `order`:
 // the modules as in the file, at most most_panels of them.
 modules by_module(const evidence& e, const std::vector<std::size_t>& tensors, const quantity& q,
                   std::vector<std::string>& order, std::string& left_out) {
@@ -76,7 +77,8 @@ modules by_module(const evidence& e, const std::vector<std::size_t>& tensors, co
             for (const std::size_t t : of) most = std::max(most, largest(e, t, q));
         }
     }
-    if (2 * covered < tensors.size()) return {};
+    const bool all_fit = tensors.size() <= most_rows;
+    if (2 * covered < tensors.size() || (covered < tensors.size() && all_fit)) return {};
     // Numbers that count the tensors, as in conv2d_117.w_0, are no layers.
     const auto counts = [](const std::string& m) { return m.find("_*") != std::string::npos; };
     if (std::ranges::all_of(order, counts) && 2 * layers.size() > covered) return {};
@@ -85,10 +87,11 @@ modules by_module(const evidence& e, const std::vector<std::size_t>& tensors, co
         std::vector<double> values;
         for (const std::string& m : order) values.push_back(worst[m]);
         std::ranges::nth_element(values, values.begin() + most_panels - 1, std::greater{});
-        std::erase_if(order, [&](const std::string& m) { return worst[m] < values[most_panels - 1]; });
+        std::erase_if(order,
+                      [&](const std::string& m) { return worst[m] < values[most_panels - 1]; });
         order.resize(std::min(order.size(), most_panels));
-        left_out = fmt::format(" The {} of {} modules with the largest values.", order.size(),
-                               in_layers);
+        left_out =
+            fmt::format(" The {} of {} modules with the largest values.", order.size(), in_layers);
     }
     if (covered < tensors.size()) {
         left_out += fmt::format(" Not shown: {} of {} tensors, outside of repeated layers.",
@@ -124,8 +127,8 @@ report::line_chart lines_of(const evidence& e, const modules& all,
         for (const std::size_t cell : shown_cells(e, most_lines)) {
             report::line_chart::line line{e.cell_name(cell), {}, names[m]};
             for (const auto& [layer, tensors] : all.at(order[m])) {
-                report::point at{static_cast<double>(layer), {},
-                                 fmt::format("{}, layer {}", names[m], layer)};
+                report::point at{
+                    static_cast<double>(layer), {}, fmt::format("{}, layer {}", names[m], layer)};
                 double sum = 0, count = 0;
                 for (const std::size_t t : tensors) {
                     const auto v = q(t, cell);
@@ -170,12 +173,12 @@ report::scatter_chart dots_of(const evidence& e, std::vector<std::size_t> tensor
         for (std::size_t i = 0; i < tensors.size(); ++i) {
             const auto v = q(tensors[i], cell);
             if (!v) continue;
-            const bool named = std::ranges::find(worst, i) != worst.end() &&
-                               *v == largest(e, tensors[i], q);
+            const bool named =
+                std::ranges::find(worst, i) != worst.end() && *v == largest(e, tensors[i], q);
             const auto at = static_cast<double>(i);
-            chart.marks.push_back({rows ? report::point{*v, at, names[i]}
-                                        : report::point{at + 1, *v, names[i]},
-                                   e.cell_name(cell), named});
+            chart.marks.push_back(
+                {rows ? report::point{*v, at, names[i]} : report::point{at + 1, *v, names[i]},
+                 e.cell_name(cell), named});
         }
     }
     return chart;
@@ -251,22 +254,19 @@ void add_excess(const evidence& e, const std::vector<std::size_t>& operands,
                  "Error relative to normal data", caption, to);
 }
 
-void add_ratios(const evidence& e, const std::string& baseline, report::section& to) {
+void add_ratios(const evidence& e, const std::vector<std::size_t>& tensors,
+                const std::string& baseline, report::section& to) {
     const auto base = std::ranges::find(e.plan.cells, baseline, &compare::cell::name);
-    if (base == e.plan.cells.end()) return;
+    if (base == e.plan.cells.end() || e.plan.cells.size() < 2) return;
     const quantity ratio = [&](std::size_t tensor, std::size_t cell) -> std::optional<double> {
         const auto rmse = compare::rmse_of(e.table, tensor, e.plan.cells[cell]);
         const auto over = compare::rmse_of(e.table, tensor, *base);
         if (!rmse || !over || !(*over > 0) || *rmse == 0) return {};
         return *rmse / *over;
     };
-    std::vector<std::size_t> tensors;
-    for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
-        if (ratio(t, static_cast<std::size_t>(base - e.plan.cells.begin()))) tensors.push_back(t);
-    }
-    if (e.plan.cells.size() < 2 || tensors.empty()) return;
     add_by_place(e, tensors, axis_of("R-MSE relative to " + baseline, ""), {}, ratio, "over-base",
-                 "R-MSE relative to " + baseline, "Below 1: less error than the baseline.", to);
+                 "R-MSE of operands relative to " + baseline,
+                 "Below 1: less error than the baseline.", to);
 }
 
 void add_pairs(const evidence& e, report::section& to) {
@@ -343,9 +343,8 @@ void add_block_shares(const evidence& e, report::section& to) {
         if (affected.contains(module_of(t))) tensors.push_back(t);
     }
     if (tensors.empty()) return;
-    add_by_place(e, tensors, in_range(axis_of("blocks with one code only", "", false, true), 0),
-                 {}, share,
-                 "shares", "Saturated, collapsed and zero blocks",
+    add_by_place(e, tensors, in_range(axis_of("blocks with one code only", "", false, true), 0), {},
+                 share, "shares", "Saturated, collapsed and zero blocks",
                  "Share of blocks whose non-zero elements all get one code, with overflow or "
                  "without. Recipes without such blocks are left out.",
                  to);

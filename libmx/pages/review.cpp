@@ -141,6 +141,23 @@ std::vector<std::size_t> operands_of(const evidence& e, const policy::judged_mod
     return operands;
 }
 
+// Without columns that are empty, or that say the same in all rows, which a note does.
+report::section said_once(report::section s) {
+    std::string same;
+    std::erase_if(s.columns, [&](const report::column& c) {
+        if (s.rows.size() < 3 || c.kind != report::cell::text) return false;
+        const std::string first = report::text_of(s.rows.front(), c.field);
+        const auto differs = [&](const report::record& r) {
+            return report::text_of(r, c.field) != first;
+        };
+        if (std::ranges::any_of(s.rows, differs)) return false;
+        if (!first.empty()) same += fmt::format("; {} {}", c.title, first);
+        return true;
+    });
+    if (!same.empty()) s.notes.insert(s.notes.begin(), "All of them: " + same.substr(2) + ".");
+    return s;
+}
+
 // Reference sections, initially folded.
 bool is_reference(const report::section& s) {
     constexpr std::array reference{"Recipes", "Terms of the recipes", "Definitions"};
@@ -302,7 +319,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
         add_block_shares(e, d.sections.front());
     } else if (compares && d.sections.size() > 1) {
         add_pairs(e, d.sections.front());
-        add_ratios(e, report::text_of(*sets[0].tail, "baseline"), d.sections[1]);
+        add_ratios(e, operands_of(e, m), report::text_of(*sets[0].tail, "baseline"), d.sections[1]);
     } else if (!d.sections.empty()) {
         add_excess(e, operands_of(e, m), m.by, d.sections.front());
     }
@@ -311,7 +328,7 @@ review make_review(std::span<const result_set> sets, const review_options& optio
         making.step();
     };
     if (!m.tensors.empty()) {
-        add(worst_section(m));
+        add(said_once(worst_section(m)));
         out.worst = most_harmed(m, drilled_tensors);
         out.worst_at = d.sections.size();
         add(groups_section(e));

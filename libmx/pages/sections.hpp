@@ -34,7 +34,8 @@ using chosen_cells = std::vector<std::optional<std::size_t>>;
 void add_excess(const evidence& e, const std::vector<std::size_t>& operands,
                 const policy::policy& by, report::section& to);
 void add_pairs(const evidence& e, report::section& to);
-void add_ratios(const evidence& e, const std::string& baseline, report::section& to);
+void add_ratios(const evidence& e, const std::vector<std::size_t>& tensors,
+                const std::string& baseline, report::section& to);
 void add_block_shares(const evidence& e, report::section& to);
 
 /// Every tensor under its recommended recipe: its part of the error, and the effect of other

@@ -146,10 +146,10 @@ void add_gaps(const document_parts& d, section& to) {
             const std::string configuration = text_of(r, "configuration");
             if (text_of(r, "group") != group || configuration == "baseline" || !gap) continue;
             chart.rows.push_back(configuration);
-            chart.marks.push_back({{*gap, 0, configuration,
-                                    number_of(r, std::string(name) + "_low"),
-                                    number_of(r, std::string(name) + "_high")},
-                                   ""});
+            chart.marks.push_back(
+                {{*gap, 0, configuration, number_of(r, std::string(name) + "_low"),
+                  number_of(r, std::string(name) + "_high")},
+                 ""});
         }
         // The first one on top.
         std::ranges::reverse(chart.rows);

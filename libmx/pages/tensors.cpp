@@ -97,12 +97,13 @@ std::vector<report::section> finding_sections(const evidence& e) {
         tensors.insert(name);
         if (report::text_of(*f, "role") == "norm") norms.insert(name);
     }
-    said.notes.push_back(fmt::format(
-        "- {} {} blocks that saturate, collapse or become zero{}.",
-        report::plural(tensors.size(), "tensor"), tensors.size() == 1 ? "has" : "have",
-        norms.empty()                    ? ""
-        : norms.size() == tensors.size() ? tensors.size() == 1 ? "; it is a norm" : "; all are norms"
-                                         : fmt::format("; {} of them are norms", norms.size())));
+    said.notes.push_back(
+        fmt::format("- {} {} blocks that saturate, collapse or become zero{}.",
+                    report::plural(tensors.size(), "tensor"), tensors.size() == 1 ? "has" : "have",
+                    norms.empty() ? ""
+                    : norms.size() == tensors.size()
+                        ? tensors.size() == 1 ? "; it is a norm" : "; all are norms"
+                        : fmt::format("; {} of them are norms", norms.size())));
     const report::record& worst = *e.findings.front();
     const auto error = [&](const char* name) {
         return report::significant_text(report::number_of(worst, name).value_or(NAN), 3);
@@ -118,7 +119,7 @@ std::vector<report::section> finding_sections(const evidence& e) {
                                   {"recipe", "recipe"},
                                   {"verdict", "what happens"},
                                   {"ailing_block_rate", "blocks\n%", cell::share},
-                                  {"rmse", "R-MSE", cell::significant, 3},
+                                  {"rmse", "R-MSE\nnow", cell::significant, 3},
                                   {"remedy", "what fixes it"},
                                   {"remedy_rmse", "R-MSE\nthen", cell::significant, 3}}};
     const std::size_t shown = std::min(shown_findings, e.findings.size());

@@ -160,8 +160,8 @@ void draw_lines(canvas& out, const frame& f, const line_chart& p, const arrangem
 double draw_panels(canvas& out, frame f, const line_chart& p, const arrangement& a, bool every) {
     const std::size_t columns = a.panels.size() <= 4 ? 2 : a.panels.size() <= 6 ? 3 : 4;
     const double left = f.left;
-    f.width = (f.width - panel_gap * static_cast<double>(columns - 1)) /
-              static_cast<double>(columns);
+    f.width =
+        (f.width - panel_gap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
     f.height = columns == 2 ? 92 : 64;
     f.x.ticks = scale_of(p.x, extent_of(p).x, static_cast<int>(f.width / 40), margin::none).ticks;
     f.top = 20;
@@ -205,10 +205,10 @@ drawing draw(const line_chart& p, const std::string&) {
         d.height = f.bottom() + axes_below;
     }
     for (std::size_t i = 0; i < a.names.size(); ++i) d.legend.push_back(sample_of(a.names[i], i));
-    d.description = fmt::format("Line chart of {} lines and {} points; {} from {} to {}.",
-                                p.lines.size(), over.marks,
-                                p.y.title.empty() ? "values" : p.y.title,
-                                value_text(p.y, over.y.low()), value_text(p.y, over.y.high()));
+    d.description =
+        fmt::format("Line chart of {} lines and {} points; {} from {} to {}.", p.lines.size(),
+                    over.marks, p.y.title.empty() ? "values" : p.y.title,
+                    value_text(p.y, over.y.low()), value_text(p.y, over.y.high()));
     return d;
 }
 

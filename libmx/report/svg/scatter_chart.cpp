@@ -81,8 +81,7 @@ class scatter_drawer {
     scale rows() const {
         scale s{-0.5, static_cast<double>(p_.rows.size()) - 0.5, false, {}};
         for (const std::string& name : p_.rows) {
-            s.ticks.push_back(
-                {static_cast<double>(s.ticks.size()), fitted(name, longest_row)});
+            s.ticks.push_back({static_cast<double>(s.ticks.size()), fitted(name, longest_row)});
         }
         return s;
     }
