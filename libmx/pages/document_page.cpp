@@ -78,9 +78,10 @@ void add_error_by_tensor(const report::record_list& results, section& to) {
             others += bars[i].error;
             continue;
         }
-        chart.categories.push_back(end_of_name(bars[i].tensor));
+        chart.categories.push_back(bars[i].tensor);
         chart.cells.push_back({bars[i].error});
     }
+    chart.categories = told_apart(std::move(chart.categories));
     if (bars.size() > most_page_bars) {
         chart.categories.push_back(fmt::format("{} others", bars.size() - most_page_bars));
         chart.cells.push_back({others});

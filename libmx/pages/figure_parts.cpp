@@ -64,16 +64,6 @@ std::string end_of_name(const std::string& name) {
     return number.empty() ? "\u2026" + end : number + ": " + end;
 }
 
-std::string end_of_name(const std::string& name, const std::string& role,
-                        const std::vector<std::string>& taken) {
-    std::string end = end_of_name(name);
-    if (std::ranges::find(taken, end) == taken.end()) return end;
-    const std::size_t last = name.rfind('.');
-    const std::size_t second = last == std::string::npos ? last : name.rfind('.', last - 1);
-    return fmt::format("{}: {}", role,
-                       second == std::string::npos ? name : name.substr(second + 1));
-}
-
 std::vector<std::string> told_apart(std::vector<std::string> names) {
     if (names.size() < 2) return names;
     constexpr const char* separators = "./";

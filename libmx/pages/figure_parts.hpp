@@ -42,9 +42,6 @@ double elements_of(const evidence& e, std::size_t tensor);
 /// The last parts of a name, as many as fit in a figure, preceded by the layer number if that is
 /// cut off: "3: feed_forward.w2.weight".
 std::string end_of_name(const std::string& name);
-/// The same, preceded by the class if `taken` already contains the result.
-std::string end_of_name(const std::string& name, const std::string& role,
-                        const std::vector<std::string>& taken);
 
 /// `names` without the parts, ended by '.' or '/', that all begin with and all end with.
 std::vector<std::string> told_apart(std::vector<std::string> names);

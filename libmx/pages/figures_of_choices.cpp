@@ -74,14 +74,13 @@ void add_waterfall(const evidence& e, const chosen_cells& chosen, report::sectio
     for (std::size_t i = 0; i < bars.size(); ++i) {
         const std::vector<double> parts = parts_of(bars[i]);
         if (i < most_bars) {
-            chart.categories.push_back(end_of_name(e.tensor_name(bars[i].tensor),
-                                                   e.table.tensors[bars[i].tensor].of->role,
-                                                   chart.categories));
+            chart.categories.push_back(e.tensor_name(bars[i].tensor));
             chart.cells.emplace_back(parts.begin(), parts.end());
             continue;
         }
         for (std::size_t k = 0; k < parts.size(); ++k) others[k] += parts[k];
     }
+    chart.categories = told_apart(std::move(chart.categories));
     if (bars.size() > most_bars) {
         chart.categories.push_back(fmt::format("{} others", bars.size() - most_bars));
         chart.cells.emplace_back(others.begin(), others.end());
@@ -154,14 +153,16 @@ void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& 
     chart.x = axis_of(fmt::format("SQNR under {}", e.cell_name(first)), "dB");
     chart.y = axis_of(fmt::format("SQNR under {}", e.cell_name(*rival)), "dB");
     double low = HUGE_VAL, high = -HUGE_VAL;
+    std::vector<std::string> names;
+    for (const pair& p : pairs) names.push_back(e.tensor_name(p.tensor));
+    names = told_apart(std::move(names));
     for (std::size_t i = 0; i < pairs.size(); ++i) {
         const pair& p = pairs[i];
         low = std::min({low, p.x, p.y});
         high = std::max({high, p.x, p.y});
         if (i >= most_marks) continue;
-        chart.marks.push_back({{p.x, p.y, end_of_name(e.tensor_name(p.tensor))},
-                               e.table.tensors[p.tensor].of->role,
-                               i < most_names});
+        chart.marks.push_back(
+            {{p.x, p.y, names[i]}, e.table.tensors[p.tensor].of->role, i < most_names});
     }
     chart.path = {{low, low}, {high, high}};
     chart.path_name = "equal";

@@ -142,13 +142,15 @@ class scatter_drawer {
                 d.move(f_.at_x(*m.at.low), y_of(m)).across(f_.at_x(*m.at.high));
             }
         }
-        if (!d.empty()) out().path(d, "range");
+        if (d.empty()) return;
+        out().group(series_class(g));
+        out().path(d, "range");
+        out().close("g");
     }
 
     void draw_group(std::size_t g) {
-        out().group(series_class(g));
         draw_ranges(g);
-        out().group("mark");
+        out().group(series_class(g) + " mark");
         for (const mark& m : p_.marks) {
             if (!drawn(m.at) || m.group != groups_[g]) continue;
             std::string says = m.at.label;
@@ -162,7 +164,6 @@ class scatter_drawer {
             }
             out().start("path").with(shape_at(f_, m.at, g, radius_)).titled(says);
         }
-        out().close("g");
         out().close("g");
     }
 
