@@ -192,7 +192,7 @@ drawing draw(const line_chart& p, const std::string&) {
     const bool every = over.marks <= most_points;
     drawing d;
     frame f;
-    f.y = scale_of(p.y, over.y, a.panels.size() > 1 ? 3 : 5);
+    f.y = scale_of(p.y, over.y, a.panels.size() > 1 ? 4 : 5);
     f.x = scale_of(p.x, over.x, 6, p.x.log ? margin::round : margin::none);
     f.left = room_for_ticks(f.y);
     f.width = d.width - f.left - 14;
