@@ -133,7 +133,8 @@ section pairings(const document_parts& d, const char* member, const char* headin
     return s;
 }
 
-void add_gaps(const document_parts& d, section& to) {
+// The first group beside the answer, the others further down.
+void add_gaps(const document_parts& d, section& answer, section& others) {
     const bool steps = text_of(d.head, "measure") == "steps";
     std::size_t number = 0;
     for (const std::string& group : groups_of_study(d)) {
@@ -157,6 +158,7 @@ void add_gaps(const document_parts& d, section& to) {
             chart.marks[i].at.y = static_cast<double>(chart.marks.size() - 1 - i);
         }
         if (chart.marks.empty()) continue;
+        section& to = number == 0 ? answer : others;
         add_figure(to, fmt::format("gaps-{}", ++number),
                    (steps ? "Extra steps: " : "Gaps: ") + group,
                    "Mean over seeds, with its 95 % interval.", std::move(chart));
@@ -209,8 +211,8 @@ std::vector<section> study_sections(const document_parts& d) {
                     report::whole(number_of(d.head, "runs").value_or(0))),
         "$ " + text_of(d.head, "command")};
     section said = verdict_of(d.tail);
-    add_gaps(d, said);
     section figures{.heading = "Figures"};
+    add_gaps(d, said, figures);
     add_errors(d, figures);
     std::vector<section> all{said, trained, figures};
     for (section& s : study_tables(d)) all.push_back(std::move(s));
