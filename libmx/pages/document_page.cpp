@@ -81,7 +81,7 @@ void add_error_by_tensor(const report::record_list& results, section& to) {
         chart.categories.push_back(bars[i].tensor);
         chart.cells.push_back({bars[i].error});
     }
-    chart.categories = told_apart(std::move(chart.categories));
+    chart.categories = labels_of(chart.categories);
     if (bars.size() > most_page_bars) {
         chart.categories.push_back(fmt::format("{} others", bars.size() - most_page_bars));
         chart.cells.push_back({others});

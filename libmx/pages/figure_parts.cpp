@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "libmx/codec/clamp_zone.hpp"
+#include "libmx/engine/roles.hpp"
 
 namespace mx::pages {
 
@@ -86,6 +87,35 @@ std::vector<std::string> told_apart(std::vector<std::string> names) {
     if (head >= shortest) return names;
     for (std::string& n : names) n = n.substr(head, n.size() - head - last.size());
     return names;
+}
+
+std::vector<std::string> last_parts(const std::vector<std::string>& names) {
+    std::vector<std::string> out;
+    for (const std::string& name : names) {
+        std::size_t from = name.size();
+        const auto ends_alike = [&](const std::string& other) {
+            return other != name && std::string_view(other).ends_with(name.substr(from));
+        };
+        do {
+            const std::size_t dot = from == 0 ? from : name.find_last_of("./", from - 2);
+            from = dot == std::string::npos || from < 2 ? 0 : dot + 1;
+        } while (from > 0 && std::ranges::any_of(names, ends_alike));
+        out.push_back(name.substr(from));
+    }
+    return out;
+}
+
+std::vector<std::string> labels_of(const std::vector<std::string>& tensors) {
+    std::vector<std::string> modules, layers;
+    for (const std::string& name : tensors) {
+        auto at = engine::layer_of(name);
+        if (at && at->series.find("_*") != std::string::npos) at.reset();  // a part of a name
+        modules.push_back(at ? at->series : name);
+        layers.push_back(at ? fmt::format("{}: ", at->layer) : "");
+    }
+    std::vector<std::string> labels = last_parts(told_apart(std::move(modules)));
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = layers[i] + labels[i];
+    return labels;
 }
 
 double elements_of(const evidence& e, std::size_t tensor) {

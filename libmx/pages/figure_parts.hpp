@@ -46,6 +46,13 @@ std::string end_of_name(const std::string& name);
 /// `names` without the parts, ended by '.' or '/', that all begin with and all end with.
 std::vector<std::string> told_apart(std::vector<std::string> names);
 
+/// As few of the last parts of each name as tell it from the others: "q_proj", but
+/// "attention.output" beside "output".
+std::vector<std::string> last_parts(const std::vector<std::string>& names);
+
+/// Labels of some tensors: "3: q_proj" with the layer, if there is one, and the last parts.
+std::vector<std::string> labels_of(const std::vector<std::string>& tensors);
+
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);
 /// The same, from `low` on, and up to `high` if it is given.

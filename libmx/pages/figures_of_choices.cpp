@@ -80,7 +80,7 @@ void add_waterfall(const evidence& e, const chosen_cells& chosen, report::sectio
         }
         for (std::size_t k = 0; k < parts.size(); ++k) others[k] += parts[k];
     }
-    chart.categories = told_apart(std::move(chart.categories));
+    chart.categories = labels_of(chart.categories);
     if (bars.size() > most_bars) {
         chart.categories.push_back(fmt::format("{} others", bars.size() - most_bars));
         chart.cells.emplace_back(others.begin(), others.end());
@@ -154,8 +154,10 @@ void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& 
     chart.y = axis_of(fmt::format("SQNR under {}", e.cell_name(*rival)), "dB");
     double low = HUGE_VAL, high = -HUGE_VAL;
     std::vector<std::string> names;
-    for (const pair& p : pairs) names.push_back(e.tensor_name(p.tensor));
-    names = told_apart(std::move(names));
+    for (const pair& p : pairs) {
+        if (names.size() < most_marks) names.push_back(e.tensor_name(p.tensor));
+    }
+    names = labels_of(names);
     for (std::size_t i = 0; i < pairs.size(); ++i) {
         const pair& p = pairs[i];
         low = std::min({low, p.x, p.y});

@@ -100,24 +100,6 @@ modules by_module(const evidence& e, const std::vector<std::size_t>& tensors, co
     return all;
 }
 
-// As few of the last parts of each name as tell it from the others: "q_proj", but
-// "attention.output" beside "output".
-std::vector<std::string> last_parts(const std::vector<std::string>& names) {
-    std::vector<std::string> out;
-    for (const std::string& name : names) {
-        std::size_t from = name.size();
-        const auto ends_alike = [&](const std::string& other) {
-            return other != name && std::string_view(other).ends_with(name.substr(from));
-        };
-        do {
-            const std::size_t dot = from == 0 ? from : name.find_last_of("./", from - 2);
-            from = dot == std::string::npos || from < 2 ? 0 : dot + 1;
-        } while (from > 0 && std::ranges::any_of(names, ends_alike));
-        out.push_back(name.substr(from));
-    }
-    return out;
-}
-
 report::line_chart lines_of(const evidence& e, const modules& all,
                             const std::vector<std::string>& order, const quantity& q) {
     report::line_chart chart;
@@ -162,7 +144,7 @@ report::scatter_chart dots_of(const evidence& e, std::vector<std::size_t> tensor
     }
     std::vector<std::string> names;
     for (const std::size_t t : tensors) names.push_back(e.tensor_name(t));
-    names = told_apart(names);
+    names = rows ? labels_of(names) : told_apart(std::move(names));
     if (rows) chart.rows = names;
     std::vector<std::size_t> worst(tensors.size());
     for (std::size_t i = 0; i < worst.size(); ++i) worst[i] = i;
