@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "libmx/analysis/regret.hpp"
 #include "libmx/documents/studies.hpp"
 #include "libmx/pages/document_parts.hpp"
+#include "libmx/policy/judge.hpp"
 #include "libmx/studies/compare/comparison.hpp"
 
 namespace mx::documents {
@@ -52,6 +54,25 @@ bool by_default(const compare_options& o) {
            std::all_of(o.axes.begin(), o.axes.end(), [](const auto& a) { return a.empty(); });
 }
 
+// The operands of products, where the user chose no tensors: gains and biases are many, and are not
+// quantized.
+ranked_tensors ranked_of(const compare_options& o, const measured_model& m) {
+    if (!o.in.globs.empty() || !o.roles.roles.empty()) return {};
+    const std::vector<policy::measured_tensor> all = described(m.opened.tensors, m.request.roles);
+    const policy::policy by = o.judging.policy.empty()
+                                  ? policy::find_policy(policy::default_policy(all))
+                                  : policy_of(o.judging.policy);
+    std::set<std::pair<std::string, std::string>> operands;
+    for (const policy::measured_tensor& t : all) {
+        if (policy::why_kept(t, by.role_of(t.role, t.name), by).empty()) {
+            operands.emplace(t.file, t.name);
+        }
+    }
+    return [operands = std::move(operands)](const analysis::tensor_identity& t) {
+        return operands.contains({t.file, t.tensor});
+    };
+}
+
 }  // namespace
 
 measured compare(const compare_options& o, const surroundings& around) {
@@ -80,7 +101,8 @@ measured compare(const compare_options& o, const surroundings& around) {
     const bool wants_regret = o.regret.value_or(analysis::regret_cost(m.opened.tensors, request) <=
                                                 analysis::cheap_regret);
     if (wants_regret) analysis::add_regrets(a.results, m.opened.tensors, request, m.control);
-    const auto c = std::make_shared<const comparison>(evaluate(plan, a, o.phase_sweep));
+    const auto c =
+        std::make_shared<const comparison>(evaluate(plan, a, o.phase_sweep, ranked_of(o, m)));
 
     d.sections = pages::compare_sections(plan, *c, a.skipped, o.view);
     d.tail = comparison_members(plan, *c);

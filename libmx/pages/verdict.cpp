@@ -47,12 +47,13 @@ enum class fate : std::uint8_t {
     ruled_out,
     in_few_bits,
     no_whole_blocks,
-    no_operand
+    no_operand,
+    not_counted
 };
 
 fate fate_of(const decision& d) {
     if (d.figures != nullptr) return fate::quantized;
-    if (!d.operand) return fate::no_operand;
+    if (!d.operand) return d.counted ? fate::no_operand : fate::not_counted;
     if (d.quantized) return fate::in_few_bits;
     if (!d.whole_blocks) return fate::no_whole_blocks;
     return d.undecided ? fate::undecided : fate::ruled_out;
@@ -68,7 +69,8 @@ struct group {
     std::uint64_t elements = 0, stored = 0, bytes = 0;
     std::vector<std::size_t> tensors = {};
 
-    bool shared() const { return is == fate::no_whole_blocks || is == fate::no_operand; }
+    bool no_operands() const { return is == fate::no_operand || is == fate::not_counted; }
+    bool shared() const { return is == fate::no_whole_blocks || no_operands(); }
 };
 
 // Tensors that are or could be quantized come first, ordered by the bytes of their role.
@@ -219,34 +221,53 @@ std::string reason_of(const judged_model& m, const kept_class& k) {
 
 std::string roles_text(const judged_model& m, const group& g) {
     std::vector<std::string> roles;
-    if (g.is != fate::no_operand) return fmt::format("{}", fmt::join(g.roles, ", "));
+    if (!g.no_operands()) return fmt::format("{}", fmt::join(g.roles, ", "));
     for (const kept_class& k : kept_classes(m, g)) roles.push_back(k.role);
     return fmt::format("{}", fmt::join(roles, ", "));
 }
 
+// "172", "27, 48, 12, ...": the K of the group's tensors.
+std::string extents_words(const judged_model& m, const group& g) {
+    std::vector<std::string> extents;
+    for (const std::size_t i : g.tensors) {
+        add_once(extents, std::to_string(policy::summed_extent(m.tensors[i])));
+    }
+    const bool some = extents.size() > named_extents;
+    if (some) extents.resize(named_extents);
+    return fmt::format("{}{}", fmt::join(extents, ", "), some ? ", ..." : "");
+}
+
+// "K = 172 is not a multiple of the block"
+std::string uneven_words(const judged_model& m, const group& g) {
+    const bool by_rows = std::ranges::any_of(g.tensors, [&](std::size_t i) {
+        return m.says.decisions[i].padded == policy::summed_extent(m.tensors[i]);
+    });
+    if (by_rows) return "blocks do not divide their shape";
+    const std::string extents = extents_words(m, g);
+    return fmt::format("K = {} {}", extents,
+                       extents.find(',') == std::string::npos ? "is not a multiple of the block"
+                                                              : "are not multiples of the block");
+}
+
 // What padding would cost: of one K in the words of the decision, of several together.
 std::string padding_words(const judged_model& m, const group& g) {
-    std::vector<std::string> extents, reasons;
+    std::vector<std::string> reasons;
     double stored = 0, padded = 0;
     for (const std::size_t i : g.tensors) {
         const policy::decision& d = m.says.decisions[i];
         const std::uint64_t k = policy::summed_extent(m.tensors[i]);
         const auto elements = static_cast<double>(m.tensors[i].elements);
         add_once(reasons, d.reason);
-        add_once(extents, std::to_string(k));
         stored += elements;
         padded += k == 0 ? 0 : elements * static_cast<double>(d.padded) / static_cast<double>(k);
     }
     if (reasons.size() == 1) return reasons.front();
-    const bool some = extents.size() > named_extents;
-    if (some) extents.resize(named_extents);
-    return fmt::format("K = {}{} are no multiples of the block; padded they cost {:.1f} % more",
-                       fmt::join(extents, ", "), some ? ", ..." : "",
-                       stored > 0 ? 100 * (padded - stored) / stored : 0.0);
+    return fmt::format("K = {} are not multiples of the block; padded they cost {:.1f} % more",
+                       extents_words(m, g), stored > 0 ? 100 * (padded - stored) / stored : 0.0);
 }
 
 std::string reason_of(const judged_model& m, const group& g) {
-    if (g.is == fate::no_operand) {
+    if (g.no_operands()) {
         if (g.roles.size() == 1) return reason_of(m, kept_classes(m, g).front());
         return "not matmul inputs, or kept by the policy: see below";
     }
@@ -303,12 +324,12 @@ std::vector<std::string> dominance(const judged_model& m) {
     return said;
 }
 
-// "gradient (Dgrad, Wgrad)": with the products of a training step, of an operand of one.
+// "gradient (Dgrad)": with the product of a training step whose K is the axis of the blocks.
 std::string class_text(const judged_model& m, const group& g) {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 3> products{
-        {{"weight", "Fprop, Dgrad"}, {"activation", "Fprop, Wgrad"}, {"gradient", "Dgrad, Wgrad"}}};
+        {{"weight", "Fprop"}, {"activation", "Fprop"}, {"gradient", "Dgrad"}}};
     std::string text = roles_text(m, g);
-    if (!m.says.of_a_step || g.is == fate::no_operand || g.roles.size() != 1) return text;
+    if (!m.says.of_a_step || g.no_operands() || g.roles.size() != 1) return text;
     for (const auto& [role, in] : products) {
         if (role == g.roles.front()) text += fmt::format(" ({})", in);
     }
@@ -328,6 +349,7 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
                     {"bytes", fmt::format("then\n{}", unit.name), cell::significant, 3},
                     {"reason", "why"}}};
     for (const group& g : groups) {
+        if (g.is == fate::not_counted) continue;
         const double bits =
             g.elements == 0 ? 0
                             : 8 * static_cast<double>(g.bytes) / static_cast<double>(g.elements);
@@ -446,6 +468,12 @@ std::string again_words(const judged_model& m, const group& g) {
 
 // The axes that only shapes suggest; none if the files state them all.
 std::optional<std::string> assumption_words(const judged_model& m) {
+    if (m.says.of_a_step) {
+        return "Blocks run along the last axis, K of Fprop and, for gradients, of Dgrad. Wgrad, "
+               "and "
+               "weights in Dgrad, need blocks along the other: mx layer measures all three "
+               "products.";
+    }
     std::size_t matrices = 0, kernels = 0;
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {
         const engine::summed_axes& k = m.tensors[i].sums_over;
@@ -482,15 +510,15 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
                 "- Keep {} {} as stored ({} of the bytes): {}.", part_of_class(m, g),
                 tensors_word(operands_of(m, g.roles.front())), of_bytes(g), again_words(m, g)));
         } else if (g.is == fate::no_whole_blocks) {
-            said.push_back(
-                fmt::format("- Keep {} without whole blocks as stored ({} of the bytes).",
-                            report::plural(g.tensors.size(), "operand"), of_bytes(g)));
+            said.push_back(fmt::format("- Keep {} as stored ({} of the bytes): {}.",
+                                       report::plural(g.tensors.size(), "operand"), of_bytes(g),
+                                       uneven_words(m, g)));
         } else if (g.is == fate::no_operand && std::ranges::all_of(g.tensors, [&](auto i) {
                        return m.tensors[i].elements == 0;
                    })) {
             said.push_back(
                 fmt::format("- {} without elements.", report::plural(g.tensors.size(), "tensor")));
-        } else if (g.is == fate::no_operand) {
+        } else if (g.no_operands()) {
             std::vector<std::string> names, savers;
             std::uint64_t could_save = 0;
             for (const kept_class& k : kept_classes(m, g)) {
@@ -498,12 +526,19 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
                 could_save += k.could_save;
                 if (k.could_save > 0) savers.push_back(k.role);
             }
-            said.push_back(fmt::format("- Not quantized: {} {} ({} of the bytes){}.", listed(names),
-                                       tensors_word(g.tensors.size()), of_bytes(g),
-                                       could_save == 0
-                                           ? std::string()
-                                           : fmt::format("; 8 bits for {} would save another {}",
-                                                         listed(savers), bytes_text(could_save))));
+            const std::string which =
+                fmt::format("{} {}", listed(names), tensors_word(g.tensors.size()));
+            if (g.is == fate::not_counted) {
+                said.push_back(fmt::format(
+                    "- Not counted: {} ({}){}.", which, bytes_text(g.stored),
+                    m.says.of_a_step ? ", which no product of the step quantizes" : ""));
+                continue;
+            }
+            said.push_back(
+                fmt::format("- Not quantized: {} ({} of the bytes){}.", which, of_bytes(g),
+                            could_save == 0 ? std::string()
+                                            : fmt::format("; {} in 8 bits would save another {}",
+                                                          listed(savers), bytes_text(could_save))));
         }
     }
     return said;
@@ -644,8 +679,8 @@ report::section risks_section(const judged_model& m) {
 report::section kept_reasons_section(const judged_model& m, const std::vector<group>& groups) {
     report::section s;
     for (const group& g : groups) {
-        if (g.is != fate::no_operand || g.roles.size() == 1) continue;
-        s.heading = "Kept as stored";
+        if (!g.no_operands() || g.roles.size() == 1) continue;
+        s.heading = m.says.of_a_step ? "Not quantized" : "Kept as stored";
         s.columns = {{"role", "class"},
                      {"tensors", "tensors", cell::integer},
                      {"bytes", "bytes", cell::integer},
@@ -1036,6 +1071,7 @@ report::record verdict_members(const judged_model& m, const verdict_context& c) 
                                       {"bytes", report::tally(t.recommended)},
                                       {"kept_bytes", report::tally(t.kept)},
                                       {"undecided_bytes", report::tally(t.undecided)},
+                                      {"not_counted_bytes", report::tally(t.not_counted)},
                                       {"ratio", t.ratio()}}},
             {"classes", std::move(classes)},
             {"risks", std::move(risks)},

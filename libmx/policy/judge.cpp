@@ -106,6 +106,7 @@ class judging {
             d.role = by_.role_of(t.role, t.name);
             d.bytes = t.bytes;
             d.reason = why_no_operand(t, d);
+            d.counted = d.reason.empty() || (!out_.of_a_step && d.role != "optimizer");
             if (!d.reason.empty()) continue;
             d.operand = true;
             d.reason = why_not_whole(i);
@@ -466,6 +467,10 @@ class judging {
         for (std::size_t i = 0; i < tensors_.size(); ++i) {
             const measured_tensor& t = tensors_[i];
             const decision& d = out_.decisions[i];
+            if (!d.counted) {
+                all.not_counted += t.counted_bytes();
+                continue;
+            }
             all.elements += t.elements;
             all.stored += t.counted_bytes();
             all.recommended += d.bytes;

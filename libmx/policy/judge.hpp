@@ -72,6 +72,8 @@ struct decision {
     bool whole_blocks = false;  ///< an operand that kernels take; others keep their precision
     bool quantized = false;     ///< an operand that is stored in few bits already, and is kept
     std::uint64_t padded = 0;   ///< what its K, which blocks do not divide, is padded to; else 0
+    bool counted = true;  ///< in the totals: not the state of an optimizer, nor, in a dump of a
+                          ///< training step, what is no operand
     bool undecided = false;
     std::string recipe{keep_choice};  ///< as measured, with its axis
     verdict is = verdict::safe;
@@ -105,6 +107,7 @@ struct judgement_totals {
     std::uint64_t stored = 0, recommended = 0;  ///< bytes
     std::uint64_t kept = 0;                     ///< bytes that keep their precision
     std::uint64_t undecided = 0;                ///< stored bytes
+    std::uint64_t not_counted = 0;              ///< stored bytes that the others leave out
     double ratio() const;                       ///< stored over recommended; 1 for no bytes
 };
 

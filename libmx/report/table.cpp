@@ -93,6 +93,7 @@ class grid {
         shrink(cell::text, 8, width);
         shrink(cell::text, 4, width);
         for (std::size_t i = 0; i < titles_.size(); ++i) fit_title(titles_[i], widths_[i].now);
+        for (std::size_t i = 0; i < widths_.size(); ++i) choose_head(s.columns[i], widths_[i]);
     }
 
     void print_head(const sink& out) const {
@@ -120,8 +121,9 @@ class grid {
             const column& c = section_.columns[i];
             const std::string text = cell_text(r, c);
             const std::size_t width = widths_[i].now;
-            cells.push_back(c.kind == cell::text ? wrapped(breakable(text, width), width)
-                                                 : std::vector{shortened(text, width)});
+            cells.push_back(c.kind == cell::text
+                                ? wrapped(breakable(text, width), width)
+                                : std::vector{shortened(text, width, widths_[i].head)});
             height = std::max(height, cells.back().size());
             codes.push_back(color_ && c.field == "verdict" ? code_of(verdict_tints, text) : "");
         }
@@ -139,7 +141,17 @@ class grid {
         std::size_t word = 0;        // the longest word that is not broken, of a text
         std::size_t piece = 0;       // the longest part of a broken word
         std::size_t title_word = 0;  // the longest word of the title
+        std::size_t head = 0;        // the columns of a shortened cell before ".."
     };
+
+    // Rows of one table must not show the same text for different tensors.
+    void choose_head(const column& c, column_widths& w) const {
+        w.head = usual_head(w.now);
+        if (c.kind != cell::name || w.cells <= w.now) return;
+        std::vector<std::string> names;
+        for (const record& r : section_.rows) names.push_back(cell_text(r, c));
+        w.head = head_to_tell(names, w.now);
+    }
 
     std::size_t total() const {
         std::size_t sum = gap_ * (widths_.empty() ? 0 : widths_.size() - 1);

@@ -2,6 +2,8 @@
 #include "libmx/report/text.hpp"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace mx::report {
 namespace {
@@ -34,13 +36,33 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
     return right ? blanks + text : text + blanks;
 }
 
-std::string shortened(const std::string& text, std::size_t width) {
+std::string shortened(const std::string& text, std::size_t width, std::size_t head) {
     const std::size_t have = columns_of(text);
     if (have <= width || width < 5) return text;
-    // The end of a name (which weight of the layer) is more informative than its beginning.
-    const std::size_t head = (width - 2) * 2 / 5;
     const std::size_t tail = width - 2 - head;
     return text.substr(0, byte_of(text, head)) + ".." + text.substr(byte_of(text, have - tail));
+}
+
+std::size_t head_to_tell(std::span<const std::string> names, std::size_t width) {
+    const auto distinct = [&](std::size_t head) {
+        std::vector<std::string> cut;
+        for (const std::string& n : names) cut.push_back(shortened(n, width, head));
+        std::ranges::sort(cut);
+        return static_cast<std::size_t>(std::unique(cut.begin(), cut.end()) - cut.begin());
+    };
+    std::vector<std::string> whole(names.begin(), names.end());
+    std::ranges::sort(whole);
+    whole.erase(std::unique(whole.begin(), whole.end()), whole.end());
+    const std::size_t usual = usual_head(width);
+    std::size_t best = usual, most = distinct(usual);
+    for (std::size_t step = 1; most < whole.size() && step + 2 <= width; ++step) {
+        for (const std::size_t head : {usual + step, usual - step}) {
+            if (head > width - 2) continue;  // also below 0, which wraps
+            if (const std::size_t n = distinct(head); n > most)
+                std::tie(best, most) = std::pair(head, n);
+        }
+    }
+    return best;
 }
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {

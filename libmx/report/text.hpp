@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +16,20 @@ std::size_t columns_of(std::string_view text);
 /// `text` padded with blanks on the left or on the right to `width` columns.
 std::string padded(const std::string& text, std::size_t width, bool right);
 
-/// `text` in at most `width` columns: ".." replaces the middle, so that the beginning and the end
-/// of a tensor's name remain.
-std::string shortened(const std::string& text, std::size_t width);
+/// The columns that `shortened` leaves before the ".." by default: the end of a name (which weight
+/// of the layer) says more than its beginning.
+constexpr std::size_t usual_head(std::size_t width) { return width < 2 ? 0 : (width - 2) * 2 / 5; }
+
+/// `text` in at most `width` columns: ".." replaces what is between the first `head` columns and
+/// the last ones, so that the beginning and the end of a tensor's name remain.
+std::string shortened(const std::string& text, std::size_t width, std::size_t head);
+inline std::string shortened(const std::string& text, std::size_t width) {
+    return shortened(text, width, usual_head(width));
+}
+
+/// The head, closest to the usual one, with which the most of `names` stay distinct in `width`
+/// columns.
+std::size_t head_to_tell(std::span<const std::string> names, std::size_t width);
 
 /// `text` broken at blanks into lines of at most `width` columns; longer words are not broken.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);

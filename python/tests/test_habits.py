@@ -81,6 +81,28 @@ def test_documents_are_sequences_of_records():
     assert list(a.to_pandas()["recipe"]) == ["mxfp8", "mxfp4"] and isinstance(a.to_pandas(), pandas.DataFrame)
 
 
+def test_figures_are_drawn():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    a = libmx.analyze({"w0": x, "w1": 0 * x, "norm": x[0]}, ["mxfp8", "mxfp4"])
+    axes = a.plot("sqnr_db", tensors="w*")
+    assert [line.get_label() for line in axes.lines] == ["mxfp8", "mxfp4"]
+    first, gap = axes.lines[0].get_ydata()
+    assert first == a[0]["sqnr_db"] and np.isnan(gap) and a.column("sqnr_db")[2] is None
+    assert a.plot("rmse", ax=axes) is axes
+    with pytest.raises(KeyError, match="'v\\*' has the member 'sqnr_db'"):
+        a.plot(tensors="v*")
+    pyplot.close("all")
+
+
+def test_unpacking_leaves_nothing_out():
+    codes, scales = libmx.quantize(x, "mxfp4")
+    assert codes.dtype == scales.dtype == np.uint8
+    codes, scales, tensor_scale = q = libmx.quantize(x, "nvfp4")
+    assert tensor_scale == q.tensor_scale > 0
+    codes, scales, offsets = q = libmx.quantize(x, "mxint4:offset=fp16")
+    assert offsets is q.offsets
+
+
 def test_blocks_are_arrays():
     q = libmx.quantize(x, "mxfp8")
     assert np.array_equal(np.asarray(q), q.dequantize()) and q.nbytes == 8 * 64 + 8 * 2

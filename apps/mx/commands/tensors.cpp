@@ -19,6 +19,8 @@ namespace {
 
 // Remarks on tensors after the table.
 constexpr std::size_t remarks_shown = 12;
+// Entries of the files' metadata in the table.
+constexpr std::size_t entries_shown = 1000;
 
 struct tensors_options {
     input_options in;
@@ -52,15 +54,17 @@ report::record tensor_record(const engine::tensor_ref& t, const engine::found_ro
             {"tensor_scales", engine::tensor_scales_of(t)}};
 }
 
-// Text metadata of the files, one record per entry.
-std::vector<report::record> metadata_records(const engine::model& model) {
-    std::vector<report::record> rows;
+// Text metadata of the files, one record per entry, made when it is read: a header may have
+// millions.
+report::record_list metadata_records(const engine::model& model) {
+    std::vector<const std::pair<const std::string, std::string>*> entries;
     for (const auto& file : model.readers()) {
-        for (const auto& [key, value] : file->metadata()) {
-            rows.push_back({{"key", key}, {"value", value}});
-        }
+        for (const auto& entry : file->metadata()) entries.push_back(&entry);
     }
-    return rows;
+    const std::size_t count = entries.size();
+    return {count, [entries = std::move(entries)](std::size_t i) {
+                return report::record{{"key", entries[i]->first}, {"value", entries[i]->second}};
+            }};
 }
 
 std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& tensors,
@@ -89,20 +93,26 @@ std::vector<report::record> file_records(const std::vector<engine::tensor_ref>& 
 }
 
 // Of the record of a tensor, what the table shows: a checkpoint may have many.
-report::record shown_of(report::record r, bool role_known) {
-    constexpr std::array<std::string_view, 11> members{"file",     "tensor", "dtype",       "shape",
-                                                       "elements", "bytes",  "layout",      "note",
-                                                       "role",     "k",      "tensor_scale"};
+report::record shown_of(report::record r, const io::tensor_info& info, bool role_known) {
+    constexpr std::array<std::string_view, 10> members{"file",     "tensor",      "dtype",  "shape",
+                                                       "elements", "bytes",       "layout", "role",
+                                                       "k",        "tensor_scale"};
     std::erase_if(r, [&](const auto& member) {
         return std::ranges::find(members, member.first) == members.end();
     });
     if (!role_known) pages::show(r, "role", report::text_of(r, "role") + "?");
+    const engine::summed_axes k = engine::summed_axes_of(info, report::text_of(r, "role"));
+    if (k.any() && k.last - k.first == 1 && k.last == static_cast<int>(info.shape.size())) {
+        pages::show(r, "k", std::to_string(k.extent));  // along the last axis, as usual
+    }
     r.shrink_to_fit();
     return r;
 }
 
-// Why products sum over these axes, each reason once with the first tensor that it is of.
-void add_reasons(const report::record_list& rows, std::vector<std::string>& notes) {
+// The reasons in a member of the tensors' records, each once with the first tensor that it is of.
+// `lead`: of the sentence, before the name.
+void add_reasons(const report::record_list& rows, std::string_view member, std::string_view lead,
+                 std::vector<std::string>& notes) {
     struct reason {
         std::string why, first;
         std::size_t tensors = 0;
@@ -110,7 +120,7 @@ void add_reasons(const report::record_list& rows, std::vector<std::string>& note
     std::vector<reason> reasons;
     base::text_map<std::size_t> places;
     for (const report::record r : rows) {
-        const std::string why = report::text_of(r, "why_k");
+        const std::string why = report::text_of(r, member);
         if (why.empty()) continue;
         const auto [at, added] = places.emplace(why, reasons.size());
         if (added) reasons.push_back({why, report::text_of(r, "tensor")});
@@ -119,7 +129,7 @@ void add_reasons(const report::record_list& rows, std::vector<std::string>& note
     for (std::size_t i = 0; i < std::min(reasons.size(), remarks_shown); ++i) {
         const reason& r = reasons[i];
         notes.push_back(fmt::format(
-            "- K of {}{}: {}", r.first,
+            "- {} {}{}: {}", lead, r.first,
             r.tensors > 1 ? fmt::format(" and {} more", r.tensors - 1) : std::string(), r.why));
     }
     if (reasons.size() > remarks_shown) {
@@ -237,7 +247,6 @@ int run_tensors(const tensors_options& o) {
     d.head = pages::document_head("mx.tensors/1");
     d.head.emplace_back("inputs", input_list(model.files()));
     std::vector<report::record> shown;
-    bool noted = false;
     bool decoded = false;
     bool scaled = false;
     for (const engine::tensor_ref& t : tensors) {
@@ -245,14 +254,13 @@ int run_tensors(const tensors_options& o) {
         report::record r = tensor_record(t, role);
         d.results.push_back(r);
         scaled = scaled || !report::text_of(r, "tensor_scale").empty();
-        shown.push_back(shown_of(std::move(r), role.known));
-        noted = noted || !engine::why_left_out(t.info()).empty();
+        shown.push_back(shown_of(std::move(r), t.info(), role.known));
         decoded = decoded || !t.info().layout.empty();
     }
     const std::vector<std::string> remarks = engine::remarks_on(tensors);
     if (!remarks.empty()) d.tail.emplace_back("remarks", report::to_list(remarks));
-    std::vector<report::record> metadata = metadata_records(model);
-    d.tail.emplace_back("metadata", report::list(metadata.begin(), metadata.end()));
+    d.tail.emplace_back("metadata", report::list());
+    d.long_members.emplace_back("metadata", metadata_records(model));
 
     report::section listing{{},
                             {{"tensor", "tensor", cell::name},
@@ -265,10 +273,10 @@ int run_tensors(const tensors_options& o) {
                             std::move(shown),
                             {},
                             notes_on(tensors)};
-    add_reasons(d.results, listing.notes);
+    add_reasons(d.results, "note", "Left out by analyze:", listing.notes);
+    add_reasons(d.results, "why_k", "K of", listing.notes);
     if (decoded) listing.columns.insert(listing.columns.begin() + 2, {"layout", "stored as"});
     if (scaled) listing.columns.push_back({"tensor_scale", "tensor scale"});
-    if (noted) listing.columns.push_back({"note", "note"});
     if (model.files().size() > 1) listing.group_field = "file";
     d.sections.push_back(std::move(listing));
     d.sections.push_back({"Files",
@@ -277,9 +285,17 @@ int run_tensors(const tensors_options& o) {
                            {"elements", "elements", cell::integer},
                            {"bytes", "bytes on disk", cell::integer}},
                           file_records(tensors, model)});
-    if (!metadata.empty()) {
-        d.sections.push_back(
-            {"Metadata", {{"key", "key"}, {"value", "value"}}, std::move(metadata)});
+    if (const report::record_list metadata = metadata_records(model); !metadata.empty()) {
+        report::section s{.heading = "Metadata", .columns = {{"key", "key"}, {"value", "value"}}};
+        for (std::size_t i = 0; i < std::min(metadata.size(), entries_shown); ++i) {
+            s.rows.push_back(metadata[i]);
+        }
+        if (s.rows.size() < metadata.size()) {
+            s.notes.push_back(fmt::format(
+                "and {} more; --json has all",
+                report::grouped(static_cast<std::int64_t>(metadata.size() - s.rows.size()))));
+        }
+        d.sections.push_back(std::move(s));
     }
     to.finish(d, o.quiet);
     return exit_code::fine;

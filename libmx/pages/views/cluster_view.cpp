@@ -91,24 +91,24 @@ std::string remedy(const finding& f) {
                        figure(m.rmse));
 }
 
-// The saturated blocks without an element beyond the largest value.
-std::string harmless(const finding& f) {
-    const std::uint64_t lossy = f.survey.defective[static_cast<std::size_t>(f.what)];
-    if (f.what != defect::saturation || f.survey.saturated <= lossy) return {};
-    const std::uint64_t others = f.survey.saturated - lossy;
-    return fmt::format(" ({} more {} the largest code only, without overflow)", others,
-                       others == 1 ? "holds" : "hold");
+// "5 of 8 blocks saturate", "31 of 32 blocks saturate, 10 with elements beyond the largest value":
+// a block may take the largest code only without loss.
+std::string affected(const finding& f) {
+    const std::uint64_t defective = f.survey.defective[static_cast<std::size_t>(f.what)];
+    const cluster::defect_words& verb = cluster::words_of(f.what);
+    const bool more = f.what == defect::saturation && f.survey.saturated > defective;
+    const std::uint64_t blocks = more ? f.survey.saturated : defective;
+    return fmt::format(
+        "{} of {} {}{}", blocks, plural(f.survey.eligible, "block"),
+        blocks == 1 ? verb.one : verb.many,
+        more ? fmt::format(", {} with elements beyond the largest value", defective) : "");
 }
 
 // "norm.weight under mxfp8: 5 of 8 blocks saturate: every value in [0.844,1)*2^n becomes
 // 0.875*2^n, a gain of 0.93 (...); scale=rceil brings R-MSE from 0.066 to 0.011."
 std::string finding_words(const finding& f, const std::string& tensor) {
-    const std::uint64_t defective = f.survey.defective[static_cast<std::size_t>(f.what)];
-    const cluster::defect_words& verb = cluster::words_of(f.what);
-    return fmt::format("{} under {}: {} of {} {}{}: {}{}; {}.", tensor, spelled(f.recipe),
-                       defective, plural(f.survey.eligible, "block"),
-                       defective == 1 ? verb.one : verb.many, harmless(f), what_happens(f),
-                       example(f), remedy(f));
+    return fmt::format("{} under {}: {}: {}{}; {}.", tensor, spelled(f.recipe), affected(f),
+                       what_happens(f), example(f), remedy(f));
 }
 
 // "Closest under mxfp8: block 3 of norm.weight, ..."; empty where no block was judged.
@@ -116,9 +116,8 @@ std::string nearest_words(const cluster::recipe_summary& h, const codec::recipe&
     if (!h.nearest) return {};
     const cluster::near_block& b = *h.nearest;
     return fmt::format(
-        "Closest under {}: block {} of {}, whose magnitudes lie from {:.4g} to {:.4g}; the "
-        "smallest "
-        "is {} % of what it takes for all of them to get the largest code.",
+        "Nearest to saturating under {}: block {} of {}, magnitudes {:.4g} to {:.4g}; its smallest "
+        "is at {} % of the threshold.",
         spelled(r), b.index, h.nearest_tensor, b.least, b.largest,
         report::percent_text(b.nearness));
 }
@@ -247,10 +246,9 @@ report::section figures_section(const std::vector<named_finding>& shown) {
         }
     }
     s.notes = {
-        "All over: blocks in which every element overflows, by their smallest and largest "
-        "magnitudes alone. Clamp zone: blocks whose maximum overflows. Gain: the mean factor of "
-        "the saturated blocks. 2^n is the power of two above a block's maximum. Saturated: every "
-        "element gets the largest code, including blocks where none is beyond it."};
+        "Saturated: every element gets the largest code, with or without loss. All over: every "
+        "element is beyond the largest value. Clamp zone: the maximum is. Gain: the mean factor of "
+        "the saturated blocks. 2^n is the power of two above a block's maximum."};
     return s;
 }
 
@@ -259,7 +257,7 @@ report::section remedies_section(const std::vector<named_finding>& shown) {
                       .columns = {{"change", "change"},
                                   {"bits", "bits", cell::fixed, 2},
                                   {"rmse", "R-MSE", cell::significant, 3},
-                                  {"ailing", "blocks that\nsuffer so %", cell::share},
+                                  {"ailing", "affected\nblocks %", cell::share},
                                   {"choice", ""}},
                       .group_field = "label"};
     for (const named_finding& n : shown) {
@@ -276,13 +274,14 @@ report::section remedies_section(const std::vector<named_finding>& shown) {
                      i == f.chosen ? "fewest bits" : "");
         }
     }
-    s.notes = {
-        fmt::format("Fewest bits: among the recipes with less than {:.0f} % of such blocks and a "
-                    "smaller R-MSE, the one with the fewest bits, then the least R-MSE; bf16 if "
-                    "there is none.",
-                    100 * cluster::danger_share),
-        "The policy decides whether to quantize a tensor at all (mx explain policy): norms, "
-        "biases and routers keep their stored precision."};
+    s.notes = {fmt::format(
+                   "Affected: blocks with the defect of the finding; of saturated ones, those with "
+                   "elements beyond the largest value. Fewest bits: among the recipes with less "
+                   "than {:.0f} % of such blocks and a smaller R-MSE, the one with the fewest "
+                   "bits, then the least R-MSE; bf16 if there is none.",
+                   100 * cluster::danger_share),
+               "The policy decides whether to quantize a tensor at all (mx explain policy): norms, "
+               "biases and routers keep their stored precision."};
     return s;
 }
 
@@ -294,8 +293,8 @@ report::section summary_section(const cluster_report& report, const analysis_req
                                   {"danger", "in\ndanger", cell::integer},
                                   {"saturating", "with saturated\nblocks", cell::integer},
                                   {"saturated", "saturated\nblocks %", cell::share},
-                                  {"nearest", "closest of the rest", cell::name},
-                                  {"nearness", "at %", cell::share}}};
+                                  {"nearest", "nearest to saturating", cell::name},
+                                  {"nearness", "% of\nthreshold", cell::share}}};
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         const cluster::recipe_summary& h = report.summaries[r];
         const report::value none;
@@ -306,8 +305,8 @@ report::section summary_section(const cluster_report& report, const analysis_req
     }
     s.notes = {fmt::format(
         "In danger: tensors with {:.0f} % or more of blocks that saturate, die or collapse. "
-        "Closest: the block whose smallest magnitude is nearest to the one from which all its "
-        "elements would get the largest code.",
+        "Threshold: the smallest magnitude of a block from which all its elements get the largest "
+        "code; of the blocks that do not saturate, the nearest to it.",
         100 * cluster::danger_share)};
     return s;
 }

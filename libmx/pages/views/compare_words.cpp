@@ -50,7 +50,9 @@ std::string winner_words(const sweep_plan& plan, const comparison& c) {
     const bool several = names.size() > 1;
     std::string text = fmt::format("{} {}", base::joined(names, " and "), several ? "have" : "has");
     if (first.exact) {
-        text += fmt::format(" no error in any of {}.", plural(first.tensors, "tensor"));
+        text += first.tensors == 1
+                    ? std::string(" no error.")
+                    : fmt::format(" no error in any of {}.", plural(first.tensors, "tensor"));
         return text + " " + cost_words(first, baseline_of(plan, c));
     }
     const bool is_baseline = std::ranges::find(names, plan.baseline.name) != names.end();
@@ -126,6 +128,12 @@ void add_phase_warnings(const sweep_plan& plan, const comparison& c,
 void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::string>& notes) {
     const common_tensors& over = c.overall.over;
     const bool one = over.not_everywhere == 1;
+    if (const std::size_t others = c.table.tensors.size() - c.tensors.size(); others > 0) {
+        notes.push_back(fmt::format(
+            "- Not ranked: {}, not operands of products; see 'Best cell by role' (--role, "
+            "--tensor: rank those chosen).",
+            plural(others, "tensor")));
+    }
     if (over.not_everywhere > 0) {
         notes.push_back(fmt::format(
             "- {} {} no figure under some of the cells and {} left out of the ranking, which is "

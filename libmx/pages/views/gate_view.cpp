@@ -174,8 +174,14 @@ std::string gate_finding(const gate::breach& b) {
 std::string gate_problem(const gate::rule_verdict& v) {
     std::string why;
     if (v.broken > 0) {
-        why = fmt::format("broken by {} of {}", report::grouped(static_cast<long>(v.broken)),
-                          plural(v.checked, "result"));
+        const bool all_undefined = v.undefined == v.broken;
+        why =
+            fmt::format("{} {} of {}", all_undefined ? "undefined for" : "broken by",
+                        report::grouped(static_cast<long>(v.broken)), plural(v.checked, "result"));
+        if (!all_undefined && v.undefined > 0) {
+            why += fmt::format(", {} of them undefined",
+                               report::grouped(static_cast<long>(v.undefined)));
+        }
     }
     if (!v.problem.empty()) why += fmt::format("{}{}", why.empty() ? "" : "; ", v.problem);
     return why;

@@ -43,7 +43,9 @@ std::vector<bits_class> classes_of(const ranking& r) {
     return classes;
 }
 
-std::vector<role_ranking> roles_of(const board& b, const sweep_plan& plan) {
+// Those of ranked tensors first.
+std::vector<role_ranking> roles_of(const board& b, const sweep_plan& plan,
+                                   const std::vector<std::size_t>& ranked) {
     std::vector<role_ranking> rankings;
     for (const engine::role_row& role : engine::roles()) {
         role_ranking r{std::string(role.name), {}, {}};
@@ -54,6 +56,10 @@ std::vector<role_ranking> roles_of(const board& b, const sweep_plan& plan) {
         r.ranks = rank(b, plan, r.tensors);
         rankings.push_back(std::move(r));
     }
+    std::ranges::stable_partition(rankings, [&](const role_ranking& r) {
+        return std::ranges::any_of(
+            r.tensors, [&](std::size_t t) { return std::ranges::binary_search(ranked, t); });
+    });
     return rankings;
 }
 
@@ -88,19 +94,24 @@ analysis::analysis_request request_of(const sweep_plan& plan, bool phase_sweep) 
     return request;
 }
 
-comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep) {
+comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep,
+                    const ranked_tensors& ranked) {
     std::vector<std::string> runs;
     for (const codec::recipe& r : plan.recipes) runs.push_back(codec::to_string(r));
     comparison c;
     c.table = arrange(a.results, runs, phase_sweep ? phase_count : 1);
     c.tensors = all_tensors(c.table);
+    if (ranked) {
+        std::erase_if(c.tensors, [&](std::size_t t) { return !ranked(*c.table.tensors[t].of); });
+        if (c.tensors.empty()) c.tensors = all_tensors(c.table);
+    }
     c.overall = rank(c.table, plan, c.tensors);
     for (const standing& s : c.overall.cells) {
         c.best.push_back((s.exact || s.rmse_ratio) && !stands_before(c.overall.cells.front(), s));
     }
     c.front = front_of(c.overall);
     c.classes = classes_of(c.overall);
-    c.roles = roles_of(c.table, plan);
+    c.roles = roles_of(c.table, plan, c.tensors);
     c.series = find_series(c.table);
     c.scale_groups = scale_families(plan);
     c.scale_differences = a.scale_differences;

@@ -2,6 +2,7 @@
 // Evaluates the results of a sweep.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,7 +42,7 @@ struct phase_group {
 
 struct comparison {
     board table;
-    std::vector<std::size_t> tensors;  ///< all of the table's
+    std::vector<std::size_t> tensors;  ///< of the table: those that are ranked
     ranking overall;
     std::vector<bool> best;           ///< by place: nothing stands before it
     std::vector<bool> front;          ///< by place: on the Pareto front of bits against SQNR
@@ -56,8 +57,12 @@ struct comparison {
 /// The request for `analyze`. Its recipes are those of the plan.
 analysis::analysis_request request_of(const sweep_plan& plan, bool phase_sweep);
 
-/// Evaluates the results of that request.
-comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep);
+/// Which tensors are ranked together; none: all. The rankings by role have every tensor.
+using ranked_tensors = std::function<bool(const analysis::tensor_identity&)>;
+
+/// Evaluates the results of that request. If `ranked` holds for no tensor, all are ranked.
+comparison evaluate(const sweep_plan& plan, const analysis::analysis& a, bool phase_sweep,
+                    const ranked_tensors& ranked = {});
 
 /// Whether the order of a cell and the next is uncertain: their ratios differ by less than the
 /// variation over seeds.

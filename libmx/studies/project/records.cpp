@@ -119,6 +119,16 @@ void say_targets(const study& s, std::vector<std::string>& words) {
         fmt::format("{} of {} given speed-ups agree to their last digit", inside, compared);
     if (inside < compared)
         text += fmt::format("; the largest deviation is {:+.1f} %, of {}", 100 * largest, where);
+    // The profiles without peak rates are fits to published speed-ups.
+    const std::size_t fitted =
+        !s.solved.empty() ? s.solved.size()
+        : s.by->peak || s.measured
+            ? 0
+            : static_cast<std::size_t>(std::ranges::count(s.by->free, ',')) + 1;
+    if (fitted > 0) {
+        text += fmt::format(". {} parameters were fitted to {}: agreement is no evidence for them",
+                            fitted, s.solved.empty() ? "published speed-ups" : "these");
+    }
     words.push_back(text + ".");
 }
 

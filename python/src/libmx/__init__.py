@@ -128,7 +128,8 @@ def _spelled(key: str, value: RecipeValue) -> str:
 
 
 class Blocks:
-    """A quantized array. Unpacks into (codes, scales).
+    """A quantized array. Unpacks into its arrays: codes, scales, then offsets and tensor_scale where
+    the recipe has them, so that no part of the values is left out.
 
     codes: uint8, packed as `mx quantize --packed` stores them (4-bit codes two to a byte, low
     nibble first; 6-bit codes four in three bytes), one axis. scales: one per block in the shape of
@@ -167,8 +168,9 @@ class Blocks:
         return sum(_array(part).nbytes for part in (self.codes, self.scales, self.offsets)
                    if part is not None)
 
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        return iter((self.codes, self.scales))
+    def __iter__(self) -> Iterator[Any]:
+        others = (part for part in (self.offsets, self.tensor_scale) if part is not None)
+        return iter((self.codes, self.scales, *others))
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray[Any]:
         return self.dequantize(dtype)

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import builtins
+import fnmatch
 import hashlib
 import html
 import json
+import math
 import os
 from typing import (TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol,
                     Sequence, Tuple, Union)
@@ -173,6 +175,44 @@ class Analysis(Document):
     def column(self, member: str) -> List[Any]:
         """A member of every record."""
         return [r.get(member) for r in self.records]
+
+    def plot(self, metric: str = "sqnr_db", *, tensors: str = "*", ax: Any = None) -> Any:
+        """Draws a member of the records with matplotlib, which has to be installed.
+
+        Parameters
+        ----------
+        metric
+            A number of the records: docs/reference/metrics.md has them. Undefined figures leave a gap.
+        tensors
+            A pattern of names, as in fnmatch: "*down_proj*" shows one kind of module by layer.
+        ax
+            matplotlib.axes.Axes to draw on; by default those of a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            A line for each recipe over the tensors, in the order of the file.
+
+        Raises
+        ------
+        KeyError
+            If no record of these tensors has that member.
+        """
+        import matplotlib.pyplot as plt  # type: ignore[import-not-found,unused-ignore]
+        records = [r for r in self.records if fnmatch.fnmatchcase(r.get("tensor", ""), tensors)]
+        if not any(metric in r for r in records):
+            raise KeyError(f"no record of tensors {tensors!r} has the member {metric!r}")
+        names = list(dict.fromkeys(r["tensor"] for r in records))
+        axes = plt.subplots(figsize=(8, 4))[1] if ax is None else ax
+        for recipe in dict.fromkeys(r["recipe"] for r in records):
+            of = {r["tensor"]: r.get(metric) for r in records if r["recipe"] == recipe}
+            values = [of.get(name) for name in names]
+            axes.plot(range(len(names)), [math.nan if v is None else v for v in values], marker=".",
+                      label=recipe)
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize="x-small")
+        axes.set_ylabel(metric)
+        axes.legend()
+        return axes
 
     def report(self, path: Any = None, *, title: str = "", policy: str = "", target: str = "",
                eval: str = "") -> str:

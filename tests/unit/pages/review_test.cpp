@@ -201,7 +201,7 @@ TEST_CASE("the first screen says what to ship, what is kept, the cost, the risks
     // 4 matrices of 256 bytes and the buffer of 256 are kept, of 1792 bytes in all.
     CHECK(words.notes[1] ==
           "- Not quantized: 1 bias, 1 embedding, 1 norm, 1 other and 1 router tensors (71.43 % of "
-          "the bytes); 8 bits for embedding would save another 124 bytes.");
+          "the bytes); embedding in 8 bits would save another 124 bytes.");
     CHECK(says(words, "Cost: 1.79 kB to 1.54 kB, 1.16 times smaller"));
     CHECK(says(words, "Confidence: tensor error only"));
     CHECK(says(words, "Policy inference, version 2; target any"));

@@ -191,7 +191,9 @@ TEST_CASE("tensors without whole blocks are kept, and the page says what padding
     const auto sections = pages::verdict_sections(m, {});
     const std::vector<std::string>& words = sections[0].notes;
     CHECK(words[0].find("- mxfp8:scale=rceil for 1 of 2 weight tensors: ") == 0);
-    CHECK(words[1] == "- Keep 1 operand without whole blocks as stored (72.88 % of the bytes).");
+    CHECK(words[1] ==
+          "- Keep 1 operand as stored (72.88 % of the bytes): K = 172 is not a multiple of the "
+          "block.");
     // The reason is stated once, in the table.
     REQUIRE(sections[1].rows.size() == 2);
     CHECK(report::text_of(sections[1].rows[1], "reason") ==

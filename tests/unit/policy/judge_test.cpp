@@ -54,12 +54,15 @@ TEST_CASE("only operands of products get a recipe") {
         CHECK((j.decisions[i].recipe == keep_choice) == (i >= weights));
         CHECK(j.decisions[i].operand == (i < weights));
         CHECK(j.decisions[i].reason.empty() == (i < weights));
-        if (i >= weights) kept += tensors[i].bytes;
+        const bool state = tensors[i].role == "optimizer";
+        CHECK(j.decisions[i].counted != state);
+        if (i >= weights && !state) kept += tensors[i].bytes;
     }
     CHECK(chosen(j) == "mxfp8:scale=rceil");
     CHECK(j.classes.size() == 1);
     CHECK(j.totals.kept == kept);
     CHECK(j.totals.undecided == 0);
+    CHECK(j.totals.not_counted == 64 * 64 * 4);
     CHECK(j.totals.stored - j.totals.recommended == weights * (4096 * 4 - 4096 * 33 / 32));
     CHECK(j.confidence == "tensor error only");
     // Embeddings and the head stay, and the saving of MXFP8 is stated: 32 bits against 8.25.

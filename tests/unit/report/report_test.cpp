@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <limits>
+#include <set>
 #include <string>
 
 #include "libmx/report/cells.hpp"
@@ -247,6 +248,22 @@ TEST_CASE("Numbers have sensible digits") {
     CHECK(grouped(999) == "999");
     CHECK(grouped(-1000) == "-1,000");
     CHECK(grouped(1234567890) == "1,234,567,890");
+}
+
+TEST_CASE("Shortened names of one column stay distinct where any cut allows it") {
+    const std::vector<std::string> layers{"layers.0.mlp.down_proj", "layers.1.mlp.down_proj",
+                                          "layers.0.self_attn.k_proj", "layers.1.self_attn.k_proj"};
+    CHECK(shortened(layers[0], 20) == shortened(layers[1], 20));
+    const std::size_t head = head_to_tell(layers, 20);
+    CHECK(head == 8);
+    CHECK(shortened(layers[0], 20, head) == "layers.0...down_proj");
+    std::set<std::string> cut;
+    for (const std::string& n : layers) cut.insert(shortened(n, 20, head));
+    CHECK(cut.size() == layers.size());
+    // The usual head where it tells them apart, and where nothing does.
+    CHECK(head_to_tell(std::vector<std::string>{"a.weight", "b.weight"}, 6) == usual_head(6));
+    const std::vector<std::string> inner{"aaaaaaaaaa1bbbbbbbbbb", "aaaaaaaaaa2bbbbbbbbbb"};
+    CHECK(head_to_tell(inner, 6) == usual_head(6));
 }
 
 TEST_CASE("Names are shortened in the middle, on whole characters") {
