@@ -70,6 +70,13 @@ report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& 
     return x;
 }
 
+// A block may take the largest code only without loss.
+double affected_share(const report::record& finding) {
+    const bool saturates = report::text_of(finding, "verdict") == "saturates";
+    const auto all = report::number_of(finding, "saturated_block_rate");
+    return saturates && all ? *all : report::number_of(finding, "ailing_block_rate").value_or(0);
+}
+
 // "saturate" for "saturates".
 std::string plural_verb(std::string verb) {
     if (verb.ends_with('s')) verb.pop_back();
@@ -111,22 +118,24 @@ std::vector<report::section> finding_sections(const evidence& e) {
     said.notes.push_back(fmt::format(
         "- Most severe: {} under {}: {} of its blocks {}. {} brings its R-MSE from {} to {}.",
         report::text_of(worst, "tensor"), report::text_of(worst, "recipe"),
-        percent(report::number_of(worst, "ailing_block_rate").value_or(0)),
-        plural_verb(report::text_of(worst, "verdict")), report::text_of(worst, "remedy"),
-        error("rmse"), error("remedy_rmse")));
+        percent(affected_share(worst)), plural_verb(report::text_of(worst, "verdict")),
+        report::text_of(worst, "remedy"), error("rmse"), error("remedy_rmse")));
     report::section s{.columns = {{"tensor", "tensor", cell::name},
                                   {"role", "class"},
                                   {"recipe", "recipe"},
                                   {"verdict", "what happens"},
-                                  {"ailing_block_rate", "blocks\n%", cell::share},
+                                  {"affected", "blocks\n%", cell::share},
                                   {"rmse", "R-MSE\nnow", cell::significant, 3},
                                   {"remedy", "what fixes it"},
                                   {"remedy_rmse", "R-MSE\nthen", cell::significant, 3}}};
     const std::size_t shown = std::min(shown_findings, e.findings.size());
-    for (std::size_t i = 0; i < shown; ++i) s.rows.push_back(*e.findings[i]);
+    for (std::size_t i = 0; i < shown; ++i) {
+        s.rows.push_back(*e.findings[i]);
+        s.rows.back().emplace_back("affected", affected_share(*e.findings[i]));
+    }
     s.notes.push_back(fmt::format(
-        "Most severe first{}. Saturates: an element of the block is beyond the largest value, and "
-        "all get the largest code.",
+        "Most severe first{}. Saturates: every element of the block gets the largest code, with or "
+        "without loss.",
         shown < e.findings.size() ? fmt::format("; {} of {}", shown, e.findings.size()) : ""));
     return {std::move(said), std::move(s)};
 }
