@@ -90,6 +90,7 @@ std::vector<std::string> told_apart(std::vector<std::string> names) {
 }
 
 std::vector<std::string> last_parts(const std::vector<std::string>& names) {
+    if (names.size() < 2) return names;
     std::vector<std::string> out;
     for (const std::string& name : names) {
         std::size_t from = name.size();

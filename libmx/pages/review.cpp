@@ -313,7 +313,12 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     const bool compares = sets.size() == 1 && report::find(*sets[0].tail, "ranking") != nullptr;
     const bool surveys = sets.size() == 1 && e.examined;
     if (compares) d.sections = comparison_sections(sets);
-    if (surveys) d.sections = finding_sections(e);
+    if (surveys) {
+        std::vector<report::section> findings = finding_sections(e);
+        for (report::section& s : findings) {
+            d.sections.push_back(said_once(std::move(s)));
+        }
+    }
     d.sections.insert(d.sections.end(), out.first_screen.begin(), out.first_screen.end());
     if (surveys) {
         add_block_shares(e, d.sections.front());
