@@ -35,5 +35,5 @@ picture verdict 1060 verdict what-to-ship largest-risks
 picture tensors 850 tensors-under-the-recommendation
 picture norms 620 norm-gains-against-the-clamp-zone
 page=plan.html
-picture plan 880 verdict bits-against-sqnr
+picture plan 880 verdict error-by-tensor
 ls -l "$pictures"

@@ -9,6 +9,7 @@
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/policy/policy.hpp"
 
 namespace mx::pages {
 namespace {
@@ -75,7 +76,12 @@ report::section roles_of(const report::record& tail) {
     report::heat_map map;
     map.value = axis_of(fmt::format("R-MSE relative to {}", text_of(tail, "baseline")), "");
     map.limit = 1;
-    for (const report::record& r : records_in(tail, "roles")) {
+    // Classes of operands first.
+    const policy::policy by = policy::find_policy("training");
+    std::vector<report::record> roles = records_in(tail, "roles");
+    std::ranges::stable_partition(
+        roles, [&](const report::record& r) { return by.kept(text_of(r, "role")) == nullptr; });
+    for (const report::record& r : roles) {
         const std::vector<report::record> ranking = records_in(r, "ranking");
         if (ranking.empty()) continue;
         const auto at = [&](std::size_t place, const char* name) {

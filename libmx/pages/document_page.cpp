@@ -78,9 +78,10 @@ void add_error_by_tensor(const report::record_list& results, section& to) {
             others += bars[i].error;
             continue;
         }
-        chart.categories.push_back(end_of_name(bars[i].tensor));
+        chart.categories.push_back(bars[i].tensor);
         chart.cells.push_back({bars[i].error});
     }
+    chart.categories = labels_of(chart.categories);
     if (bars.size() > most_page_bars) {
         chart.categories.push_back(fmt::format("{} others", bars.size() - most_page_bars));
         chart.cells.push_back({others});
@@ -93,7 +94,7 @@ void add_error_by_tensor(const report::record_list& results, section& to) {
 
 std::vector<section> plan_sections(const document_parts& d) {
     section said = verdict_of(d.tail);
-    section trade{.heading = "Bits against SQNR"};
+    section trade{.heading = "Error by tensor"};
     const auto* totals = report::member<record>(d.head, "totals");
     const auto* goal = report::member<record>(d.head, "goal");
     const double elements = number(d.head, "elements");
@@ -126,7 +127,7 @@ std::vector<section> plan_sections(const document_parts& d) {
         if (bits) chart.zones.push_back({"budget", *bits, *bits});
     }
     if (!chart.marks.empty()) {
-        add_figure(trade, "trade", "Bits against SQNR of all tensors together",
+        add_figure(said, "trade", "Bits against SQNR of all tensors together",
                    "Squared errors without normalisation. No mixture of these recipes is above "
                    "the line.",
                    std::move(chart));

@@ -118,6 +118,24 @@ std::vector<std::string> costly_parts(const document_parts& d) {
     return lines;
 }
 
+// Bits against divergence.
+void add_trade(section& to, const document_parts& d) {
+    report::scatter_chart chart;
+    chart.x = axis_of("bits a parameter", "");
+    chart.y = axis_of("divergence, mean", "nats", true);
+    for (const record& r : d.results) {
+        if (!(figure_of(r, "kld_mean") > 0)) continue;
+        chart.marks.push_back(
+            {{figure_of(r, "bits_per_weight"), figure_of(r, "kld_mean"), text_of(r, "recipe")},
+             text_of(r, "activations") == "none" ? "weights" : "weights and inputs",
+             true});
+    }
+    if (chart.marks.size() < 2) return;
+    add_figure(to, "bits-divergence", "Divergence against bits",
+               "Mean divergence from the model as it is, and the size of the whole model.",
+               std::move(chart));
+}
+
 section answer_of_evaluation(const document_parts& d) {
     section s{.heading = verdict_heading};
     s.notes.push_back(fmt::format("- As it is: perplexity {} over {} tokens of {}.",
@@ -138,28 +156,11 @@ section answer_of_evaluation(const document_parts& d) {
     std::ranges::stable_sort(order, std::less{},
                              [](const record* r) { return figure_of(*r, "kld_mean"); });
     if (order.empty()) return s;
+    add_trade(s, d);
     s.notes.push_back(within_a_percent(order));
     s.notes.push_back(least_and_most(order));
     if (order.size() == 1) std::ranges::move(costly_parts(d), std::back_inserter(s.notes));
     return s;
-}
-
-// Bits against divergence.
-void add_trade(section& to, const document_parts& d) {
-    report::scatter_chart chart;
-    chart.x = axis_of("bits a parameter", "");
-    chart.y = axis_of("divergence, mean", "nats", true);
-    for (const record& r : d.results) {
-        if (!(figure_of(r, "kld_mean") > 0)) continue;
-        chart.marks.push_back(
-            {{figure_of(r, "bits_per_weight"), figure_of(r, "kld_mean"), text_of(r, "recipe")},
-             text_of(r, "activations") == "none" ? "weights" : "weights and inputs",
-             true});
-    }
-    if (chart.marks.empty()) return;
-    add_figure(to, "bits-divergence", "Divergence against bits",
-               "Mean divergence from the model as it is, and the size of the whole model.",
-               std::move(chart));
 }
 
 section recipes_of_evaluation(const document_parts& d) {
@@ -175,7 +176,6 @@ section recipes_of_evaluation(const document_parts& d) {
                           {"kld_max", "largest", cell::significant, 3},
                           {"top1_agreement", "same top\ntoken", cell::share, 3}},
               .rows = {d.results.begin(), d.results.end()}};
-    add_trade(s, d);
     s.notes.push_back(fmt::format(
         "{}, {} of {} tokens scored, windows of {}: cross-entropy {} nats a token. Standard errors "
         "take tokens as independent.",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,14 +42,21 @@ double elements_of(const evidence& e, std::size_t tensor);
 /// The last parts of a name, as many as fit in a figure, preceded by the layer number if that is
 /// cut off: "3: feed_forward.w2.weight".
 std::string end_of_name(const std::string& name);
-/// The same, preceded by the class if `taken` already contains the result.
-std::string end_of_name(const std::string& name, const std::string& role,
-                        const std::vector<std::string>& taken);
+
+/// `names` without the parts, ended by '.' or '/', that all begin with and all end with.
+std::vector<std::string> told_apart(std::vector<std::string> names);
+
+/// As few of the last parts of each name as tell it from the others: "q_proj", but
+/// "attention.output" beside "output".
+std::vector<std::string> last_parts(const std::vector<std::string>& names);
+
+/// Labels of some tensors: "3: q_proj" with the layer, if there is one, and the last parts.
+std::vector<std::string> labels_of(const std::vector<std::string>& tensors);
 
 /// An axis.
 report::axis axis_of(std::string title, std::string unit, bool log = false, bool share = false);
-/// The same, starting at `low`.
-report::axis in_range(report::axis a, double low, double high);
+/// The same, from `low` on, and up to `high` if it is given.
+report::axis in_range(report::axis a, double low, std::optional<double> high = {});
 
 /// Panels of block maxima by mantissa, and one such panel, with the clamp zone of `r` shaded.
 report::bar_chart mantissa_chart();

@@ -15,9 +15,7 @@
 namespace mx::pages {
 namespace {
 
-constexpr std::size_t most_rows = 48;    // of a heat map
-constexpr std::size_t most_points = 64;  // of a line
-constexpr std::size_t least_points = 3;  // for a line
+constexpr std::size_t most_rows = 48;  // of a heat map
 
 // Mean error of several tensors: a geometric mean for R-MSEs, a mean of decibels for SQNRs. Tensors
 // without an error are left out.
@@ -80,27 +78,25 @@ layered layers_of(const evidence& e, const tensor_class& c) {
     return l;
 }
 
-// The layers in one row of a heat map or point of a line: several if there are too many.
+// The layers in one row of a heat map: several if there are too many.
 struct layer_group {
     std::string name;
-    double middle = 0;
     std::vector<std::size_t> tensors;
 };
 
-std::vector<layer_group> groups_of(const layered& l, std::size_t most) {
+std::vector<layer_group> groups_of(const layered& l) {
     std::vector<layer_group> groups;
-    const std::size_t together = (l.layers.size() + most - 1) / most;
+    const std::size_t together = (l.layers.size() + most_rows - 1) / most_rows;
     std::size_t in_group = 0;
     std::int64_t first = 0;
     for (const auto& [layer, tensors] : l.layers) {
         if (in_group == 0) {
-            groups.push_back({fmt::format("layer {}", layer), 0, {}});
+            groups.push_back({fmt::format("layer {}", layer), {}});
             first = layer;
         } else {
             groups.back().name = fmt::format("layers {} to {}", first, layer);
         }
         layer_group& g = groups.back();
-        g.middle = (static_cast<double>(first) + static_cast<double>(layer)) / 2;
         g.tensors.insert(g.tensors.end(), tensors.begin(), tensors.end());
         in_group = (in_group + 1) % together;
     }
@@ -114,8 +110,8 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, co
     h.value = axis_of(m.title, m.unit, m.logarithmic);
     h.larger_is_worse = m.larger_is_worse;
     for (const std::size_t cell : cells) h.columns.push_back(e.cell_name(cell));
-    std::vector<layer_group> rows = groups_of(l, most_rows);
-    if (!l.rest.empty()) rows.push_back({"no layer", 0, l.rest});
+    std::vector<layer_group> rows = groups_of(l);
+    if (!l.rest.empty()) rows.push_back({"no layer", l.rest});
     for (const layer_group& row : rows) {
         h.rows.push_back(row.name);
         h.cells.emplace_back();
@@ -137,50 +133,16 @@ void add_heat_map(const evidence& e, const tensor_class& c, const layered& l, co
     f.more = more;
 }
 
-void add_lines(const evidence& e, const tensor_class& c, const layered& l, const layer_metric& m,
-               bool more, report::section& to) {
-    report::line_chart chart;
-    chart.x = axis_of("layer", "");
-    chart.y = axis_of(m.title, m.unit, m.logarithmic);
-    const std::vector<layer_group> groups = groups_of(l, most_points);
-    for (const std::size_t cell : shown_cells(e, most_lines)) {
-        report::line_chart::line line{e.cell_name(cell), {}};
-        for (const layer_group& g : groups) {
-            report::point at{g.middle, {}, g.name};
-            if (const auto over = spread_of(e, g.tensors, cell, m)) {
-                at.y = over->mean;
-                at.low = over->low;
-                at.high = over->high;
-            }
-            line.points.push_back(std::move(at));
-        }
-        chart.lines.push_back(std::move(line));
-    }
-    const char* grouped = l.layers.size() > most_points ? " Several layers to a point." : "";
-    report::figure& f = add_figure(
-        to, "lines", fmt::format("{} of {} tensors by layer", m.title, c.role),
-        fmt::format("{} over the tensors of a layer, in a band from the least to the most.{}{}",
-                    m.logarithmic ? "Geometric mean" : "Mean", grouped, shown_words(e, most_lines)),
-        std::move(chart));
-    f.group = fmt::format("lines of {}", c.role);
-    f.metric = m.name;
-    f.more = more;
-}
-
 }  // namespace
 
 report::section layers_section(const evidence& e) {
     const policy::policy by = policy::find_policy("training");
     report::section s{.heading = "Layer by layer"};
-    std::size_t lines = 0;
     for (const tensor_class& c : e.classes) {
         const layered l = layers_of(e, c);
         if (l.layers.size() < 2) continue;
         const bool kept = by.kept(c.role) != nullptr;
         for (const layer_metric& m : layer_metrics) add_heat_map(e, c, l, m, kept, s);
-        if (l.layers.size() < least_points) continue;
-        for (const layer_metric& m : layer_metrics) add_lines(e, c, l, m, kept || lines > 0, s);
-        if (!kept) ++lines;
     }
     if (s.figures.empty()) {
         s.notes.push_back(

@@ -4,23 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "libmx/base/decibels.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
-#include "libmx/pages/words.hpp"
-#include "libmx/policy/normal.hpp"
-#include "libmx/policy/policy.hpp"
-#include "libmx/report/cells.hpp"
 #include "libmx/studies/compare/ranking.hpp"
 
 namespace mx::pages {
 namespace {
 
-constexpr std::size_t most_modules = 40;
-constexpr std::size_t most_layers = 96;
 constexpr std::size_t most_bars = 15;
 constexpr std::size_t most_marks = 600;
 constexpr std::size_t most_names = 5;
@@ -37,121 +30,6 @@ std::optional<double> sqnr_of(const evidence& e, std::size_t tensor, std::size_t
     const auto loss = loss_of(e, tensor, cell);
     if (!loss || *loss <= 0) return {};
     return base::decibels_of_power(*loss);
-}
-
-// The parts of a name between dots; numbers are indices of layers or experts.
-std::string module_of(const std::string& name) {
-    std::string out;
-    for (std::size_t at = 0; at <= name.size();) {
-        const std::size_t dot = std::min(name.find('.', at), name.size());
-        const std::string part = name.substr(at, dot - at);
-        const bool number =
-            !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-        out += (at == 0 ? "" : ".") + (number ? std::string("*") : part);
-        at = dot + 1;
-    }
-    return out;
-}
-
-// How far the SQNR may fall below that of normal data: the policy's veto, the same for every role.
-double margin_limit() {
-    const mx::policy::policy p = mx::policy::find_policy("inference");
-    for (const mx::policy::rule* r : p.vetoes("weight")) {
-        if (r->measured != nullptr && r->measured->name == "sqnr_below_normal" && r->no) {
-            return -*r->no;
-        }
-    }
-    return 0;
-}
-
-// Heat map of modules by layer; each cell shows the tensor with the smallest margin. Margins are
-// relative to normal data, so that formats of four and eight bits share a colour range.
-void add_margins(const evidence& e, const chosen_cells& chosen, report::section& to) {
-    struct place {
-        double margin = 0;
-        std::size_t tensors = 0;
-        std::string words;
-    };
-    std::vector<std::string> modules;
-    std::map<std::string, std::string> roles;  // of modules
-    std::vector<std::int64_t> layers;
-    std::map<std::pair<std::string, std::int64_t>, place> places;
-    std::map<std::size_t, double> normals;
-    constexpr std::int64_t no_layer = -1;
-    for (std::size_t t = 0; t < chosen.size(); ++t) {
-        if (!chosen[t]) continue;
-        const auto sqnr = sqnr_of(e, t, *chosen[t]);
-        if (!sqnr) continue;
-        const auto [normal, added] = normals.emplace(*chosen[t], 0);
-        if (added) {
-            const codec::recipe& r = e.plan.cells[*chosen[t]].recipe;
-            normal->second = mx::policy::figures_on_normal_data(r).sqnr_db;
-        }
-        const double margin = std::round(100 * (*sqnr - normal->second)) / 100;
-        const auto& of = *e.table.tensors[t].of;
-        const std::string module = module_of(of.tensor);
-        const std::int64_t layer = of.layer.value_or(no_layer);
-        if (roles.emplace(module, of.role).second) modules.push_back(module);
-        if (std::ranges::find(layers, layer) == layers.end()) layers.push_back(layer);
-        place& p = places[{module, layer}];
-        ++p.tensors;
-        if (p.tensors > 1 && margin >= p.margin) continue;
-        p.margin = margin;
-        p.words = fmt::format("{}: {} dB under {}", e.tensor_name(t), report::fixed_text(*sqnr, 2),
-                              e.cell_name(*chosen[t]));
-    }
-    if (modules.empty()) return;
-    // Layers in order; tensors without a layer last.
-    std::ranges::sort(layers, {}, [](std::int64_t l) { return l == no_layer ? INT64_MAX : l; });
-    // If there are too many modules, those with the smallest margin.
-    const auto least_of = [&](const std::string& module) {
-        double least = HUGE_VAL;
-        for (const std::int64_t l : layers) {
-            const auto at = places.find({module, l});
-            if (at != places.end()) least = std::min(least, at->second.margin);
-        }
-        return least;
-    };
-    const std::size_t all = modules.size();
-    if (all > most_modules) {
-        std::ranges::stable_sort(modules, {}, least_of);
-        modules.resize(most_modules);
-    }
-    const std::size_t together = (layers.size() + most_layers - 1) / most_layers;
-    report::heat_map h;
-    h.value = axis_of("SQNR above that of normal data", "dB");
-    h.larger_is_worse = false;
-    h.limit = margin_limit();
-    for (std::size_t l = 0; l < layers.size(); l += together) {
-        h.columns.push_back(layers[l] == no_layer ? "none" : fmt::format("{}", layers[l]));
-    }
-    for (const std::string& module : modules) {
-        h.rows.push_back(end_of_name(module, roles.at(module), h.rows));
-        auto& cells = h.cells.emplace_back();
-        auto& notes = h.notes.emplace_back();
-        for (std::size_t l = 0; l < layers.size(); l += together) {
-            const place* worst = nullptr;
-            for (std::size_t k = l; k < std::min(l + together, layers.size()); ++k) {
-                const auto at = places.find({module, layers[k]});
-                if (at == places.end()) continue;
-                if (worst == nullptr || at->second.margin < worst->margin) worst = &at->second;
-            }
-            cells.push_back(worst == nullptr ? std::nullopt : std::optional(worst->margin));
-            notes.push_back(worst == nullptr ? "" : worst->words);
-        }
-    }
-    add_figure(
-        to, "margins", "Margin by module and layer",
-        fmt::format("Each tensor under the recipe recommended for it: its SQNR minus the SQNR of "
-                    "that recipe on normal data. Of several tensors in a cell, the least. "
-                    "Outlined: below {:g} dB, where the policy rules a recipe out. Hatched: no "
-                    "such tensor, or one that keeps its precision.{}{}",
-                    *h.limit,
-                    all > most_modules ? fmt::format(" The {} of {} modules with the least margin.",
-                                                     most_modules, all)
-                                       : "",
-                    together > 1 ? fmt::format(" {} layers to a column.", together) : ""),
-        std::move(h));
 }
 
 // The tensors with the largest part of the error, down to the total.
@@ -196,14 +74,13 @@ void add_waterfall(const evidence& e, const chosen_cells& chosen, report::sectio
     for (std::size_t i = 0; i < bars.size(); ++i) {
         const std::vector<double> parts = parts_of(bars[i]);
         if (i < most_bars) {
-            chart.categories.push_back(end_of_name(e.tensor_name(bars[i].tensor),
-                                                   e.table.tensors[bars[i].tensor].of->role,
-                                                   chart.categories));
+            chart.categories.push_back(e.tensor_name(bars[i].tensor));
             chart.cells.emplace_back(parts.begin(), parts.end());
             continue;
         }
         for (std::size_t k = 0; k < parts.size(); ++k) others[k] += parts[k];
     }
+    chart.categories = labels_of(chart.categories);
     if (bars.size() > most_bars) {
         chart.categories.push_back(fmt::format("{} others", bars.size() - most_bars));
         chart.cells.emplace_back(others.begin(), others.end());
@@ -276,14 +153,18 @@ void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& 
     chart.x = axis_of(fmt::format("SQNR under {}", e.cell_name(first)), "dB");
     chart.y = axis_of(fmt::format("SQNR under {}", e.cell_name(*rival)), "dB");
     double low = HUGE_VAL, high = -HUGE_VAL;
+    std::vector<std::string> names;
+    for (const pair& p : pairs) {
+        if (names.size() < most_marks) names.push_back(e.tensor_name(p.tensor));
+    }
+    names = labels_of(names);
     for (std::size_t i = 0; i < pairs.size(); ++i) {
         const pair& p = pairs[i];
         low = std::min({low, p.x, p.y});
         high = std::max({high, p.x, p.y});
         if (i >= most_marks) continue;
-        chart.marks.push_back({{p.x, p.y, end_of_name(e.tensor_name(p.tensor))},
-                               e.table.tensors[p.tensor].of->role,
-                               i < most_names});
+        chart.marks.push_back(
+            {{p.x, p.y, names[i]}, e.table.tensors[p.tensor].of->role, i < most_names});
     }
     chart.path = {{low, low}, {high, high}};
     chart.path_name = "equal";
@@ -302,7 +183,6 @@ void add_rivals(const evidence& e, const chosen_cells& chosen, report::section& 
 
 report::section choices_section(const evidence& e, const chosen_cells& chosen) {
     report::section s{.heading = "Tensors under the recommendation"};
-    add_margins(e, chosen, s);
     add_waterfall(e, chosen, s);
     add_rivals(e, chosen, s);
     return s;

@@ -130,6 +130,34 @@ chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
     return chosen;
 }
 
+// The operands of products on the board.
+std::vector<std::size_t> operands_of(const evidence& e, const policy::judged_model& m) {
+    std::vector<std::size_t> operands;
+    for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
+        const analysis::tensor_identity& of = *e.table.tensors[t].of;
+        const auto at = m.find(of.file, of.tensor);
+        if (at && m.says.decisions[*at].operand) operands.push_back(t);
+    }
+    return operands;
+}
+
+// Without columns that are empty, or that say the same in all rows, which a note does.
+report::section said_once(report::section s) {
+    std::string same;
+    std::erase_if(s.columns, [&](const report::column& c) {
+        if (s.rows.size() < 3 || c.kind != report::cell::text) return false;
+        const std::string first = report::text_of(s.rows.front(), c.field);
+        const auto differs = [&](const report::record& r) {
+            return report::text_of(r, c.field) != first;
+        };
+        if (std::ranges::any_of(s.rows, differs)) return false;
+        if (!first.empty()) same += fmt::format("; {} {}", c.title, first);
+        return true;
+    });
+    if (!same.empty()) s.notes.insert(s.notes.begin(), "All of them: " + same.substr(2) + ".");
+    return s;
+}
+
 // Reference sections, initially folded.
 bool is_reference(const report::section& s) {
     constexpr std::array reference{"Recipes", "Terms of the recipes", "Definitions"};
@@ -285,14 +313,27 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     const bool compares = sets.size() == 1 && report::find(*sets[0].tail, "ranking") != nullptr;
     const bool surveys = sets.size() == 1 && e.examined;
     if (compares) d.sections = comparison_sections(sets);
-    if (surveys) d.sections = finding_sections(e);
+    if (surveys) {
+        std::vector<report::section> findings = finding_sections(e);
+        for (report::section& s : findings) {
+            d.sections.push_back(said_once(std::move(s)));
+        }
+    }
     d.sections.insert(d.sections.end(), out.first_screen.begin(), out.first_screen.end());
+    if (surveys) {
+        add_block_shares(e, d.sections.front());
+    } else if (compares && d.sections.size() > 1) {
+        add_pairs(e, d.sections.front());
+        add_ratios(e, operands_of(e, m), report::text_of(*sets[0].tail, "baseline"), d.sections[1]);
+    } else if (!d.sections.empty()) {
+        add_excess(e, operands_of(e, m), m.by, d.sections.front());
+    }
     const auto add = [&](auto sections) {
         put(d.sections, std::move(sections));
         making.step();
     };
     if (!m.tensors.empty()) {
-        add(worst_section(m));
+        add(said_once(worst_section(m)));
         out.worst = most_harmed(m, drilled_tensors);
         out.worst_at = d.sections.size();
         add(groups_section(e));

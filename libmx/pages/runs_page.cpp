@@ -27,9 +27,14 @@ std::string folder_of(const record& run) {
     return std::filesystem::path(text_of(run, "run")).parent_path().filename().string();
 }
 
+// "mxfp4, seed-1": runs of several groups are in folders of the same names.
+std::string name_of(const record& run) {
+    return fmt::format("{}, {}", text_of(run, "group"), folder_of(run));
+}
+
 // A line of a figure of runs, from the lists of a record.
 report::line_chart::line line_of(const record& r, const char* x, const char* y) {
-    report::line_chart::line line{folder_of(r), {}};
+    report::line_chart::line line{name_of(r), {}};
     const auto* xs = report::member<report::list>(r, x);
     const auto* ys = report::member<report::list>(r, y);
     if (xs == nullptr || ys == nullptr) return line;
@@ -66,7 +71,7 @@ void add_zeta(const std::vector<record>& runs, const std::string& first, section
     by_loss.x = axis_of("loss", "", true);
     by_loss.y = axis_of("zeta", "", true);
     for (const record& r : runs) {
-        report::line_chart::line line{folder_of(r), {}};
+        report::line_chart::line line{name_of(r), {}};
         for (const record& p : records_in(r, "probes")) {
             const auto step = number_of(p, "step"), loss = number_of(p, "loss");
             const auto zeta = number_of(p, "zeta");
@@ -196,13 +201,14 @@ std::vector<section> runs_sections(const document_parts& d) {
     const std::string first =
         runs.size() > most_lines ? fmt::format(" The first {} of {} runs.", most_lines, runs.size())
                                  : "";
+    section said = verdict_of(d.tail);
+    add_losses(runs, first, said);
     section curves{.heading = "Curves"};
     add_figure(curves, "survival", "Runs that are stable so far",
                "Kaplan-Meier estimate by group, with its interval.", std::move(survival));
-    add_losses(runs, first, curves);
     add_zeta(runs, first, curves);
     add_gains(runs, curves);
-    std::vector<section> all{verdict_of(d.tail), curves, tables.groups, tables.runs};
+    std::vector<section> all{said, curves, tables.groups, tables.runs};
     if (!tables.across.rows.empty()) all.push_back(std::move(tables.across));
     return all;
 }

@@ -28,8 +28,18 @@ std::vector<report::section> definition_sections(const evidence& e);
 /// nothing is recommended.
 using chosen_cells = std::vector<std::optional<std::size_t>>;
 
-/// Every tensor under its recommended recipe: its distance from normal data, its part of the error,
-/// and the effect of other recipes.
+/// The figure beside the answer: the error of every operand under every recipe relative to normal
+/// data; of `mx compare`, relative to each other and to the baseline; of `mx cluster`, the shares
+/// of blocks that get one code. By layer with a panel per module or, without layers, by tensor.
+void add_excess(const evidence& e, const std::vector<std::size_t>& operands,
+                const policy::policy& by, report::section& to);
+void add_pairs(const evidence& e, report::section& to);
+void add_ratios(const evidence& e, const std::vector<std::size_t>& tensors,
+                const std::string& baseline, report::section& to);
+void add_block_shares(const evidence& e, report::section& to);
+
+/// Every tensor under its recommended recipe: its part of the error, and the effect of other
+/// recipes.
 report::section choices_section(const evidence& e, const chosen_cells& chosen);
 /// The results of mx compare from the tail of its document: ratios, wins, the best by role, and
 /// disagreements between scale rules. Empty for other documents.

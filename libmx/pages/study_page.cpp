@@ -133,31 +133,35 @@ section pairings(const document_parts& d, const char* member, const char* headin
     return s;
 }
 
-void add_gaps(const document_parts& d, section& to) {
+// The first group beside the answer, the others further down.
+void add_gaps(const document_parts& d, section& answer, section& others) {
     const bool steps = text_of(d.head, "measure") == "steps";
     std::size_t number = 0;
     for (const std::string& group : groups_of_study(d)) {
-        report::line_chart chart;
-        chart.x = axis_of("configuration, in the order of the table", "");
-        chart.y = steps ? axis_of("extra steps", "", false, true) : axis_of("gap of the loss", "");
-        chart.levels.push_back({"baseline", 0});
-        report::line_chart::line line{group, {}};
-        double at = 0;
+        report::scatter_chart chart;
+        chart.x = steps ? axis_of("extra steps", "", false, true) : axis_of("gap of the loss", "");
+        chart.zones.push_back({"baseline", 0, 0});
+        const char* const name = steps ? "extra" : "gap";
         for (const record& r : d.results) {
-            if (text_of(r, "group") != group || text_of(r, "configuration") == "baseline") continue;
-            at += 1;
-            const char* const name = steps ? "extra" : "gap";
-            line.points.push_back({at, number_of(r, name), text_of(r, "configuration"),
-                                   number_of(r, std::string(name) + "_low"),
-                                   number_of(r, std::string(name) + "_high")});
+            const auto gap = number_of(r, name);
+            const std::string configuration = text_of(r, "configuration");
+            if (text_of(r, "group") != group || configuration == "baseline" || !gap) continue;
+            chart.rows.push_back(configuration);
+            chart.marks.push_back(
+                {{*gap, 0, configuration, number_of(r, std::string(name) + "_low"),
+                  number_of(r, std::string(name) + "_high")},
+                 ""});
         }
-        const bool known =
-            std::ranges::any_of(line.points, [](const auto& p) { return p.y.has_value(); });
-        if (!known) continue;
-        chart.lines.push_back(std::move(line));
+        // The first one on top.
+        std::ranges::reverse(chart.rows);
+        for (std::size_t i = 0; i < chart.marks.size(); ++i) {
+            chart.marks[i].at.y = static_cast<double>(chart.marks.size() - 1 - i);
+        }
+        if (chart.marks.empty()) continue;
+        section& to = number == 0 ? answer : others;
         add_figure(to, fmt::format("gaps-{}", ++number),
                    (steps ? "Extra steps: " : "Gaps: ") + group,
-                   "Mean over seeds, with its 95 % interval as a band.", std::move(chart));
+                   "Mean over seeds, with its 95 % interval.", std::move(chart));
     }
 }
 
@@ -206,10 +210,11 @@ std::vector<section> study_sections(const document_parts& d) {
         fmt::format("{}. {}. {} runs.", text_of(d.head, "title"), text_of(d.head, "paper"),
                     report::whole(number_of(d.head, "runs").value_or(0))),
         "$ " + text_of(d.head, "command")};
+    section said = verdict_of(d.tail);
     section figures{.heading = "Figures"};
+    add_gaps(d, said, figures);
     add_errors(d, figures);
-    add_gaps(d, figures);
-    std::vector<section> all{verdict_of(d.tail), trained, figures};
+    std::vector<section> all{said, trained, figures};
     for (section& s : study_tables(d)) all.push_back(std::move(s));
     return all;
 }

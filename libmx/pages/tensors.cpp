@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <set>
 
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/views/values.hpp"
+#include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
@@ -67,6 +70,19 @@ report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& 
     return x;
 }
 
+// A block may take the largest code only without loss.
+double affected_share(const report::record& finding) {
+    const bool saturates = report::text_of(finding, "verdict") == "saturates";
+    const auto all = report::number_of(finding, "saturated_block_rate");
+    return saturates && all ? *all : report::number_of(finding, "ailing_block_rate").value_or(0);
+}
+
+// "saturate" for "saturates".
+std::string plural_verb(std::string verb) {
+    if (verb.ends_with('s')) verb.pop_back();
+    return verb;
+}
+
 }  // namespace
 
 report::section tensors_section(const evidence& e, const std::vector<std::size_t>& worst_first) {
@@ -77,23 +93,51 @@ report::section tensors_section(const evidence& e, const std::vector<std::size_t
 
 std::vector<report::section> finding_sections(const evidence& e) {
     if (!e.examined) return {};
-    report::section s{.heading = "Saturated and collapsed blocks"};
+    report::section said{.heading = "Saturated and collapsed blocks"};
     if (e.findings.empty()) {
-        s.notes.push_back("No tensor has blocks that saturate, collapse or become zero.");
-        return {std::move(s)};
+        said.notes.push_back("No tensor has blocks that saturate, collapse or become zero.");
+        return {std::move(said)};
     }
-    s.columns = {{"tensor", "tensor", cell::name},
-                 {"recipe", "recipe"},
-                 {"verdict", "what happens"},
-                 {"ailing_block_rate", "blocks\n%", cell::share},
-                 {"nrmse", "R-MSE\n/ RMS", cell::significant, 4},
-                 {"remedy", "what fixes it"}};
+    std::set<std::string> tensors, norms;
+    for (const report::record* f : e.findings) {
+        const std::string name = report::text_of(*f, "file") + "\n" + report::text_of(*f, "tensor");
+        tensors.insert(name);
+        if (report::text_of(*f, "role") == "norm") norms.insert(name);
+    }
+    said.notes.push_back(
+        fmt::format("- {} {} blocks that saturate, collapse or become zero{}.",
+                    report::plural(tensors.size(), "tensor"), tensors.size() == 1 ? "has" : "have",
+                    norms.empty() ? ""
+                    : norms.size() == tensors.size()
+                        ? tensors.size() == 1 ? "; it is a norm" : "; all are norms"
+                        : fmt::format("; {} of them are norms", norms.size())));
+    const report::record& worst = *e.findings.front();
+    const auto error = [&](const char* name) {
+        return report::significant_text(report::number_of(worst, name).value_or(NAN), 3);
+    };
+    said.notes.push_back(fmt::format(
+        "- Most severe: {} under {}: {} of its blocks {}. {} brings its R-MSE from {} to {}.",
+        report::text_of(worst, "tensor"), report::text_of(worst, "recipe"),
+        percent(affected_share(worst)), plural_verb(report::text_of(worst, "verdict")),
+        report::text_of(worst, "remedy"), error("rmse"), error("remedy_rmse")));
+    report::section s{.columns = {{"tensor", "tensor", cell::name},
+                                  {"role", "class"},
+                                  {"recipe", "recipe"},
+                                  {"verdict", "what happens"},
+                                  {"affected", "blocks\n%", cell::share},
+                                  {"rmse", "R-MSE\nnow", cell::significant, 3},
+                                  {"remedy", "what fixes it"},
+                                  {"remedy_rmse", "R-MSE\nthen", cell::significant, 3}}};
     const std::size_t shown = std::min(shown_findings, e.findings.size());
-    for (std::size_t i = 0; i < shown; ++i) s.rows.push_back(*e.findings[i]);
+    for (std::size_t i = 0; i < shown; ++i) {
+        s.rows.push_back(*e.findings[i]);
+        s.rows.back().emplace_back("affected", affected_share(*e.findings[i]));
+    }
     s.notes.push_back(fmt::format(
-        "Found by mx cluster, most severe first{}. Remedies were measured on the tensor.",
+        "Most severe first{}. Saturates: every element of the block gets the largest code, with or "
+        "without loss.",
         shown < e.findings.size() ? fmt::format("; {} of {}", shown, e.findings.size()) : ""));
-    return {std::move(s)};
+    return {std::move(said), std::move(s)};
 }
 
 }  // namespace mx::pages

@@ -25,7 +25,7 @@ struct zone {
     double from = 0, to = 0;
 };
 
-/// A horizontal line at a value of y, for example a limit.
+/// A horizontal line at a value of y: a limit or, without a label, a reference.
 struct level {
     std::string label;
     double at = 0;
@@ -36,7 +36,8 @@ struct point {
     double x = 0;
     std::optional<double> y;
     std::string label;
-    std::optional<double> low = {}, high = {};  ///< range of the values whose mean is y
+    /// The range of the values whose mean, or the interval of what, is y; in a dot plot, x.
+    std::optional<double> low = {}, high = {};
 };
 
 /// A heat map: rows x columns of shaded cells, with their values written where they fit.
@@ -51,11 +52,13 @@ struct heat_map {
 };
 
 /// Lines over numbers (layers, steps, block sizes), also distinguished by dash and marker. If
-/// points have a low and a high, a band connects them.
+/// points have a low and a high, a band connects them. Lines of one name look the same in every
+/// panel.
 struct line_chart {
     struct line {
         std::string name;
         std::vector<point> points;
+        std::string panel = {};  ///< panels are small, have common axes and follow in order
     };
     axis x, y;
     std::vector<line> lines;
@@ -86,6 +89,8 @@ struct scatter_chart {
     };
     axis x, y;
     std::vector<mark> marks;
+    /// Of a dot plot: the names of y = 0, 1, ..., from the bottom up, in place of the axis.
+    std::vector<std::string> rows = {};
     /// Groups that always have a symbol and a legend entry, even without points, so that a symbol
     /// means the same in several charts. Other groups follow in order of appearance.
     std::vector<std::string> groups;

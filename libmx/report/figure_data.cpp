@@ -61,11 +61,13 @@ struct csv {
 
     std::string operator()(const line_chart& p) const {
         std::string out;
-        out += csv_line({"line", title(p.x, "x"), title(p.y, "y"), "low", "high", "label", "zone"});
+        out += csv_line(
+            {"panel", "line", title(p.x, "x"), title(p.y, "y"), "low", "high", "label", "zone"});
         for (const line_chart::line& line : p.lines) {
             for (const point& at : line.points) {
-                out += csv_line({text(line.name), number(at.x), number(at.y), number(at.low),
-                                 number(at.high), text(at.label), zones_at(p.zones, at.x, at.x)});
+                out += csv_line({text(line.panel), text(line.name), number(at.x), number(at.y),
+                                 number(at.low), number(at.high), text(at.label),
+                                 zones_at(p.zones, at.x, at.x)});
             }
         }
         return out;
@@ -91,14 +93,17 @@ struct csv {
 
     std::string operator()(const scatter_chart& p) const {
         std::string out;
-        out += csv_line({"group", "label", title(p.x, "x"), title(p.y, "y"), "zone"});
+        out +=
+            csv_line({"group", "label", title(p.x, "x"), title(p.y, "y"), "low", "high", "zone"});
         for (const scatter_chart::mark& m : p.marks) {
-            out += csv_line({text(m.group), text(m.at.label), number(m.at.x), number(m.at.y),
-                             zones_at(p.zones, m.at.x, m.at.x)});
+            out +=
+                csv_line({text(m.group), text(m.at.label), number(m.at.x), number(m.at.y),
+                          number(m.at.low), number(m.at.high), zones_at(p.zones, m.at.x, m.at.x)});
         }
         const std::string path = p.path_name.empty() ? "path" : p.path_name;
         for (const auto& [x, y] : p.path) {
-            out += csv_line({text(path), "", number(x), number(y), zones_at(p.zones, x, x)});
+            out +=
+                csv_line({text(path), "", number(x), number(y), "", "", zones_at(p.zones, x, x)});
         }
         return out;
     }

@@ -283,10 +283,12 @@ void write_figures(const std::vector<figure>& figures, bool more, const shared_r
 }
 
 // A section; if it is folded, includes the following ones without a heading.
-void write_section(std::span<const section> sections, const std::string& id,
+// The `first` one has its figures beside its words.
+void write_section(std::span<const section> sections, const std::string& id, bool first,
                    const html::row_links& links, const shared_ranges& ranges, const sink& out) {
     const section& s = sections.front();
-    out(fmt::format("<section id=\"{}\">\n", id));
+    const bool beside = first && !s.figures.empty() && s.columns.empty();
+    out(fmt::format("<section id=\"{}\"{}>\n", id, beside ? " class=\"answer\"" : ""));
     if (s.folded) out("<details>\n<summary>");
     if (!s.heading.empty()) {
         out(
@@ -297,7 +299,9 @@ void write_section(std::span<const section> sections, const std::string& id,
     if (s.folded) out("</summary>\n");
     for (const section& part : sections) {
         if (!part.columns.empty()) write_body(part, links, out);
+        if (beside) out("<div>\n");
         write_notes(part.notes, out);
+        if (beside) out("</div>\n");
         write_figures(part.figures, false, ranges, out);
         write_figures(part.figures, true, ranges, out);
         if (part.all) html::write_explorer(*part.all, id, links, out);
@@ -362,7 +366,7 @@ void write_html(const document& d, const layout& l, const sink& out) {
     for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
         end = i + 1;
         while (all[i].folded && end < all.size() && all[end].heading.empty()) ++end;
-        write_section(all.subspan(i, end - i), ids[i], links, ranges, out);
+        write_section(all.subspan(i, end - i), ids[i], i == 0, links, ranges, out);
     }
     out("</main>\n");
     write_foot(d, out);

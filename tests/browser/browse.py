@@ -192,14 +192,19 @@ def plain_look(s, name):
 
 
 def first_screen(s, name):
-    """Of a review: the verdict and the table of what to ship fit the first screen."""
+    """Of a review: the first screen has the verdict with its chart, and the table of what to ship
+    begins in it."""
     s.cdp("Emulation.setDeviceMetricsOverride", width=1100, height=800, deviceScaleFactor=1,
           mobile=False)
     s.js("scrollTo(0, 0)")
-    end = s.js("return document.querySelector('main section:nth-of-type(2) table')"
-               ".getBoundingClientRect().bottom")
-    print(f"{name}: the table of what to ship ends at {end:.0f} pixels")
-    s.require(f"{name}: the table of what to ship ends at {end}", end <= 800)
+    chart, words, table = s.js(
+        "const at = (what) => document.querySelector(what).getBoundingClientRect();"
+        "const chart = at('.answer figure'), words = at('.answer > div');"
+        "return [[chart.left, chart.bottom], [words.right, words.bottom],"
+        " at('main section:nth-of-type(2) tbody').top]")
+    print(f"{name}: the chart ends at {chart[1]:.0f} pixels, the table begins at {table:.0f}")
+    s.require(f"{name}: the chart is at {chart}, the words at {words}, the table at {table}",
+              chart[0] >= words[0] and max(chart[1], words[1]) <= table <= 800)
     words = s.js("return [...document.querySelectorAll('main section')].slice(0, 3)"
                  ".map(x => x.innerText).join(' ')")
     for said in ["mxfp8:scale=rceil for", "Cost: ", "Confidence: ", "mx analyze", "Largest risks"]:

@@ -3,7 +3,9 @@
 # Replays a transcript: every line "$ COMMAND" is run by sh, with mx on the PATH, in a new folder
 # with the files of fixtures.sh, and must print what the transcript contains. Standard output is
 # marked "|", standard error "!", an exit code other than 0 "?"; other lines are prose.
-# In Markdown, commands with their output and errors are the fenced blocks marked "console".
+# In Markdown, commands with their output and errors are the fenced blocks marked "console". Those
+# marked "console+FILE" are about a checkpoint that datasets/fetch.sh fetches: they are replayed where
+# the folder MX_CHECKPOINTS has it, and stay as they are elsewhere, which a line on stderr says.
 #
 #   replay.sh MX TRANSCRIPT            compares, exit 1 and a diff when something differs
 #   replay.sh MX TRANSCRIPT --update   rewrites the transcript; read the diff before committing it
@@ -41,11 +43,22 @@ replay() {
     done
 }
 
+# Whether the checkpoint is there; then it is in the folder of the commands, too.
+has_checkpoint() {
+    [ -e "$1" ] || if [ -e "${MX_CHECKPOINTS:-}/$1" ]; then
+        ln -s "$(realpath "$MX_CHECKPOINTS/$1")" "$1"
+    else
+        echo "replay.sh: not replayed: a block about $1, which is not in MX_CHECKPOINTS" >&2
+        return 1
+    fi
+}
+
 replay_markdown() {
     inside=
     while IFS= read -r line; do
         case $inside$line in
         '```console') inside=yes ;;
+        '```console+'*) has_checkpoint "${line#*+}" && inside=yes ;;
         'yes```') inside= ;;
         'yes$ '*)
             printf '%s\n' "$line"

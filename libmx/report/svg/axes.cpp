@@ -133,7 +133,7 @@ int draw_zone_names(canvas* out, const frame& f, const std::vector<zone>& zones)
 
 void draw_axes(canvas& out, frame& f, const axis& x, const axis& y, const std::vector<zone>& zones,
                bool both) {
-    f.top = 26 + zone_row * draw_zone_names(nullptr, f, zones);
+    f.top = (title_text(y).empty() ? 10 : 26) + zone_row * draw_zone_names(nullptr, f, zones);
     draw_zones(out, f, x, zones);
     draw_zone_names(&out, f, zones);
     draw_grid(out, f, both);
@@ -142,14 +142,16 @@ void draw_axes(canvas& out, frame& f, const axis& x, const axis& y, const std::v
     draw_x_title(out, f, x, f.bottom() + 36);
 }
 
-void draw_levels(canvas& out, const frame& f, const axis& y, const std::vector<level>& levels) {
+void draw_levels(canvas& out, const frame& f, const axis& y, const std::vector<level>& levels,
+                 bool named) {
     for (const level& l : levels) {
         if (!std::isfinite(l.at) || f.y.beyond(l.at) != 0) continue;
         const double at = f.at_y(l.at);
         out.start("path")
-            .with("class", "level")
+            .with("class", l.label.empty() ? "axis" : "level")
             .with(path_data().move(f.left, at).across(f.right()));
-        out.titled(l.label + ": " + value_text(y, l.at));
+        out.titled((l.label.empty() ? "" : l.label + ": ") + value_text(y, l.at));
+        if (!named) continue;
         const std::string name = fitted(l.label, f.width, small_size);
         out.label(f.right() - 2, at < f.top + 14 ? at + 12 : at - 4, "num end halo", name);
     }

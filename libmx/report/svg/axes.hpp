@@ -50,8 +50,9 @@ void draw_axes(canvas& out, frame& f, const axis& x, const axis& y, const std::v
                bool both);
 inline constexpr double axes_below = 44;
 
-/// Lines at levels of y, each with its name above its right end.
-void draw_levels(canvas& out, const frame& f, const axis& y, const std::vector<level>& levels);
+/// Lines at levels of y, each with its name above its right end if they are `named`.
+void draw_levels(canvas& out, const frame& f, const axis& y, const std::vector<level>& levels,
+                 bool named = true);
 
 /// Whether a point can be drawn.
 bool drawn(const point& at);

@@ -15,9 +15,15 @@ namespace {
 
 using mark = scatter_chart::mark;
 
-constexpr double scatter_height = 280;
+constexpr double scatter_height = 220;
+constexpr double row_height = 15;
 constexpr double longest_label = 170;
+constexpr double longest_row = 200;
 constexpr std::size_t most_names = 120;  // more would not be legible
+
+bool has_range(const point& at) {
+    return at.low && at.high && std::isfinite(*at.low) && std::isfinite(*at.high);
+}
 
 bool finite(const std::pair<double, double>& at) {
     return std::isfinite(at.first) && std::isfinite(at.second);
@@ -30,6 +36,11 @@ class scatter_drawer {
             if (!drawn(m.at)) continue;
             xs_.add(m.at.x);
             ys_.add(*m.at.y);
+            if (has_range(m.at)) {
+                extent& along = p.rows.empty() ? ys_ : xs_;
+                along.add(*m.at.low);
+                along.add(*m.at.high);
+            }
             ++count_;
             if (std::ranges::find(groups_, m.group) == groups_.end()) groups_.push_back(m.group);
         }
@@ -46,10 +57,10 @@ class scatter_drawer {
     drawing draw() {
         if (count_ + steps_ == 0) return nothing_to_show();
         f_.x = scale_of(p_.x, xs_, 6);
-        f_.y = scale_of(p_.y, ys_, 6);
+        f_.y = p_.rows.empty() ? scale_of(p_.y, ys_, 6) : rows();
         f_.left = room_for_ticks(f_.y);
         f_.width = d_.width - f_.left - 20;
-        f_.height = scatter_height;
+        f_.height = p_.rows.empty() ? scatter_height : row_height * (f_.y.high - f_.y.low);
         draw_axes(out(), f_, p_.x, p_.y, p_.zones, true);
         draw_path();
         draw_levels(out(), f_, p_.y, p_.levels);
@@ -66,6 +77,14 @@ class scatter_drawer {
     canvas& out() { return d_.out; }
     double x_of(const mark& m) const { return f_.at_x(m.at.x); }
     double y_of(const mark& m) const { return f_.at_y(*m.at.y); }
+
+    scale rows() const {
+        scale s{-0.5, static_cast<double>(p_.rows.size()) - 0.5, false, {}};
+        for (const std::string& name : p_.rows) {
+            s.ticks.push_back({static_cast<double>(s.ticks.size()), fitted(name, longest_row)});
+        }
+        return s;
+    }
 
     void draw_path() {
         path_data d;
@@ -110,15 +129,39 @@ class scatter_drawer {
         }
     }
 
+    // What ranges of marks are along.
+    const axis& range_of() const { return p_.rows.empty() ? p_.y : p_.x; }
+
+    void draw_ranges(std::size_t g) {
+        path_data d;
+        for (const mark& m : p_.marks) {
+            if (!drawn(m.at) || !has_range(m.at) || m.group != groups_[g]) continue;
+            if (p_.rows.empty()) {
+                d.move(x_of(m), f_.at_y(*m.at.low)).down(f_.at_y(*m.at.high));
+            } else {
+                d.move(f_.at_x(*m.at.low), y_of(m)).across(f_.at_x(*m.at.high));
+            }
+        }
+        if (d.empty()) return;
+        out().group(series_class(g));
+        out().path(d, "range");
+        out().close("g");
+    }
+
     void draw_group(std::size_t g) {
+        draw_ranges(g);
         out().group(series_class(g) + " mark");
         for (const mark& m : p_.marks) {
             if (!drawn(m.at) || m.group != groups_[g]) continue;
             std::string says = m.at.label;
             if (!m.group.empty()) says += (says.empty() ? "" : ", ") + m.group;
             if (!says.empty()) says += ": ";
-            says += p_.x.title + " " + value_text(p_.x, m.at.x) + ", " + p_.y.title + " " +
-                    value_text(p_.y, *m.at.y);
+            says += p_.x.title + " " + value_text(p_.x, m.at.x);
+            if (p_.rows.empty()) says += ", " + p_.y.title + " " + value_text(p_.y, *m.at.y);
+            if (has_range(m.at)) {
+                says += fmt::format(" ({} to {})", value_text(range_of(), *m.at.low),
+                                    value_text(range_of(), *m.at.high));
+            }
             out().start("path").with(shape_at(f_, m.at, g, radius_)).titled(says);
         }
         out().close("g");

@@ -82,6 +82,8 @@ class stack_drawer {
         double above = start;
         double below = start;
         std::string missing;
+        std::size_t parts = 0;
+        for (std::size_t k = 0; k < p_.parts.size(); ++k) parts += cell(c, k).value_or(0) != 0;
         out().group("parts");
         for (std::size_t k = 0; k < p_.parts.size(); ++k) {
             const std::optional<double> v = cell(c, k);
@@ -95,7 +97,8 @@ class stack_drawer {
             out().start("path").with("fill", part_fill(id_, k));
             out().with(box(left, top, wide, high));
             out().titled(p_.categories[c] + ", " + p_.parts[k] + ": " + value_text(value_, *v));
-            write(amount(*v), left, wide, top, k);
+            // The value of the only part is that of the bar, at its end.
+            if (parts > 1) write(amount(*v), left, wide, top, k);
         }
         out().close("g");
         double end = f_.at_x(above);

@@ -58,6 +58,7 @@ pointer-events:none}
 .plot .level{fill:none;stroke:var(--mx-alarm);stroke-width:1.4;stroke-dasharray:6 3}
 .plot .band{fill:currentColor;fill-opacity:.16;stroke:none}
 .plot .line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}
+.plot .range{fill:none;stroke:currentColor;stroke-width:1.8}
 .plot .front{color:var(--mx-soft);stroke-width:1.3}
 .plot .mark{fill:currentColor;stroke:var(--mx-paper);stroke-width:.8}
 .plot .touch{fill:transparent;stroke:none}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The statements of a review about made-up results, which follow from the policy.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -10,6 +12,7 @@
 #include "libmx/pages/evidence.hpp"
 #include "libmx/pages/review.hpp"
 #include "libmx/pages/words.hpp"
+#include "libmx/policy/normal.hpp"
 #include "libmx/report/members.hpp"
 #include "tests/catch.hpp"
 
@@ -428,7 +431,8 @@ TEST_CASE("a page draws what the data allow and says what would provide the rest
     const report::document page = page_of(layers);
     CHECK(count_figures(page, "heat") == 2);
     // Two points make no line worth drawing.
-    CHECK(count_figures(page, "lines") == 0);
+    REQUIRE(page.sections.front().figures.size() == 1);
+    CHECK(std::holds_alternative<report::scatter_chart>(page.sections.front().figures[0].what));
     CHECK(count_figures(page, "blocks") == 1);
 }
 
@@ -454,7 +458,44 @@ TEST_CASE("heat maps of very many layers put several into a row") {
         }
     }
     CHECK(seen == 1);
-    CHECK(count_figures(page, "lines") == 2);
+}
+
+TEST_CASE("the answer has the error relative to normal data beside it") {
+    std::vector<made_up> all;
+    for (int layer = 0; layer < 4; ++layer) {
+        for (const char* module : {"attn.q", "mlp.up"}) {
+            const std::string name = fmt::format("l.{}.{}.weight", layer, module);
+            all.push_back({name, "mxfp8:scale=rceil", 31.5, 8.25, 0, "weight", 128, layer});
+            all.push_back(
+                {name, "mxfp4:scale=even", 19.0 - 4 * layer, 4.25, 0, "weight", 128, layer});
+        }
+        all.push_back({fmt::format("l.{}.norm.weight", layer), "mxfp4:scale=even", 5, 4.25, 0,
+                       "norm", 128, layer});
+    }
+    const report::document page = page_of(document(all));
+    REQUIRE(page.sections.front().figures.size() == 1);
+    const auto& chart = std::get<report::line_chart>(page.sections.front().figures[0].what);
+    // A panel per module of operands, a line per recipe.
+    REQUIRE(chart.lines.size() == 4);
+    CHECK(chart.lines[0].panel == "q");
+    CHECK(chart.lines[3].panel == "up");
+    CHECK(chart.lines[1].name == "mxfp4:scale=even");
+    const double normal =
+        mx::policy::figures_on_normal_data(mx::codec::parse_recipe("mxfp4:scale=even")).sqnr_db;
+    REQUIRE(chart.lines[1].points.size() == 4);
+    CHECK(chart.lines[1].points[2].y.value() == Approx(normal - 11));
+    // The limit is drawn where it matters.
+    REQUIRE(chart.levels.size() == 2);
+    CHECK(chart.levels[1].at == 3);
+
+    std::vector<made_up> counted;
+    for (int i = 0; i < 6; ++i) {
+        counted.push_back({fmt::format("conv_{}.w", i), "mxfp4", 18, 4.25, 0, "weight", 128, i});
+    }
+    const report::document convolutions = page_of(document(counted));
+    const auto& dots = std::get<report::scatter_chart>(convolutions.sections[0].figures[0].what);
+    CHECK(dots.rows.size() == 6);
+    CHECK(dots.rows.back() == "conv_0");
 }
 
 TEST_CASE("series of mx diff become lines over steps") {

@@ -81,15 +81,16 @@ TEST_CASE("lines are listed point by point, with gaps and zones") {
     line_chart l;
     l.x.title = "layer";
     l.y.title = "R-MSE";
-    l.lines = {{"one\ntwo", {{0, 0.5, ""}, {1, {}, "gap"}}}, {"b", {{2, 0.25, ""}}}};
+    l.lines = {{"one\ntwo", {{0, 0.5, ""}, {1, {}, "gap"}}}, {"b", {{2, 0.25, ""}}, "wq"}};
     l.zones = {{"early", 0, 1}, {"first", 0, 0}};
     const table t = data_of(l);
     REQUIRE(t.size() == 4);
-    CHECK(t[0] ==
-          std::vector<std::string>{"line", "layer", "R-MSE", "low", "high", "label", "zone"});
-    CHECK(t[1] == std::vector<std::string>{"one\\x0atwo", "0", "0.5", "", "", "", "early; first"});
-    CHECK(t[2] == std::vector<std::string>{"one\\x0atwo", "1", "", "", "", "gap", "early"});
-    CHECK(t[3] == std::vector<std::string>{"b", "2", "0.25", "", "", "", ""});
+    CHECK(t[0] == std::vector<std::string>{"panel", "line", "layer", "R-MSE", "low", "high",
+                                           "label", "zone"});
+    CHECK(t[1] ==
+          std::vector<std::string>{"", "one\\x0atwo", "0", "0.5", "", "", "", "early; first"});
+    CHECK(t[2] == std::vector<std::string>{"", "one\\x0atwo", "1", "", "", "", "gap", "early"});
+    CHECK(t[3] == std::vector<std::string>{"wq", "b", "2", "0.25", "", "", "", ""});
 }
 
 TEST_CASE("histograms are listed with counts and shares") {
@@ -105,15 +106,15 @@ TEST_CASE("histograms are listed with counts and shares") {
 
 TEST_CASE("scatter plots are listed with their path") {
     scatter_chart s;
-    s.marks = {{{4, 20.5, "mxfp4"}, "fp4"}};
+    s.marks = {{{4, 20.5, "mxfp4", 20, 21}, "fp4"}};
     s.path = {{4, 20.5}, {8, no_number}};
     s.path_name = "front";
     const table t = data_of(s);
     REQUIRE(t.size() == 4);
-    CHECK(t[0] == std::vector<std::string>{"group", "label", "x", "y", "zone"});
-    CHECK(t[1] == std::vector<std::string>{"fp4", "mxfp4", "4", "20.5", ""});
-    CHECK(t[2] == std::vector<std::string>{"front", "", "4", "20.5", ""});
-    CHECK(t[3] == std::vector<std::string>{"front", "", "8", "", ""});
+    CHECK(t[0] == std::vector<std::string>{"group", "label", "x", "y", "low", "high", "zone"});
+    CHECK(t[1] == std::vector<std::string>{"fp4", "mxfp4", "4", "20.5", "20", "21", ""});
+    CHECK(t[2] == std::vector<std::string>{"front", "", "4", "20.5", "", "", ""});
+    CHECK(t[3] == std::vector<std::string>{"front", "", "8", "", "", "", ""});
 }
 
 TEST_CASE("stacked bars are a table of categories and parts") {

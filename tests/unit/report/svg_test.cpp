@@ -336,6 +336,37 @@ TEST_CASE("names of zones that lie together have a row each") {
     CHECK_FALSE(height.contains("elsewhere"));
 }
 
+TEST_CASE("lines of a name look the same in every panel") {
+    line_chart l = two_lines();
+    l.lines[0].panel = "wq";
+    l.lines[1].panel = "wk";
+    l.lines.push_back({"a", {{0, 1.0, ""}, {1, 2.0, ""}}, "wk"});
+    l.levels = {{"limit", 2.5}};
+    const figure f = made(l);
+    const std::string text = svg::element_of(f);
+    for (const char* name : {">wq<", ">wk<", ">limit<"}) CHECK(count_of(text, name) == 1);
+    CHECK(count_of(text, "class=\"level\"") == 2);
+    CHECK(count_of(svg::legend_of(f), "<li>") == 2);
+    // Both lines named "a" have the first class: a band and a line each.
+    CHECK(count_of(text, "class=\"s1\"") == 4);
+    CHECK(titles(parsed(f)).size() == 3 + 2 + 2 + 2 + 2);  // points, levels and the zone
+}
+
+TEST_CASE("a dot plot has a row per name and a line per range") {
+    scatter_chart s;
+    s.x = named_axis("gap");
+    s.rows = {"bottom", "top"};
+    s.marks = {{{1, 0.0, "bottom", 0.5, 1.5}, "g"}, {{2, 1.0, "top"}, "g"}};
+    const figure f = made(s);
+    std::map<std::string, double> height;
+    const parsed_markup m = parsed(f);
+    for (const element* e : m.all("text")) height[e->text] = std::stod(e->attributes.at("y"));
+    REQUIRE(height.contains("bottom"));
+    CHECK(height.at("top") < height.at("bottom"));
+    CHECK(has(titles(m), "bottom, g: gap 1 (0.5 to 1.5)"));
+    CHECK(count_of(svg::element_of(f), "class=\"range\"") == 1);
+}
+
 TEST_CASE("what is beyond a logarithmic axis is drawn at its end") {
     line_chart l;
     l.y = named_axis("rate", true);
