@@ -37,7 +37,6 @@ runner declare_merge(parser& cmd);
 runner declare_report(parser& cmd);
 runner declare_tensors(parser& cmd);
 runner declare_show(parser& cmd);
-runner declare_lint(parser& cmd);
 runner declare_rosetta(parser& cmd);
 runner declare_plan(parser& cmd);
 runner declare_quantize(parser& cmd);
@@ -85,8 +84,6 @@ inline constexpr std::array commands{
             declare_quantize},
     command{"dequantize", "Convert", "float32 values of a quantized file", declare_dequantize},
     command{"synth", "Convert", "checkpoints with the statistics of transformers", declare_synth},
-    command{"lint", "Check", "broken quantized checkpoints: scales, configuration, index",
-            declare_lint},
     command{"rosetta", "Check", "where scale rules and dialects differ; who made a file",
             declare_rosetta},
     command{"verify", "Check", "check this build, or vectors of other implementations",

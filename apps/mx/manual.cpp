@@ -18,7 +18,6 @@
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/views/gate_view.hpp"
-#include "libmx/pages/views/lint_view.hpp"
 #include "libmx/pages/views/placement_view.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/report/writers.hpp"
@@ -163,7 +162,6 @@ constexpr std::array schemas{
     products::stages_schema,
     fit::fit_schema,
     pages::gate_schema,
-    pages::lint_schema,
     pages::placement_schema,
     pages::recipe_schema,
     build_check_schema,

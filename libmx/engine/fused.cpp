@@ -32,23 +32,20 @@ constexpr std::array fused_words{
     fused_word{"ffn_down_exps", "ffn_*_exps"},
 };
 
-std::string fused(std::string_view name, bool experts_too) {
+}  // namespace
+
+std::string fused_name(std::string_view name) {
     std::string fused;
     for (std::size_t begin = 0; begin <= name.size();) {
         const std::size_t end = std::min(name.find('.', begin), name.size());
         const std::string_view word = name.substr(begin, end - begin);
         if (begin > 0) fused += '.';
-        if (experts_too && word == "experts" && end < name.size()) return fused + "experts.*";
+        if (word == "experts" && end < name.size()) return fused + "experts.*";
         const auto* const at = std::ranges::find(fused_words, word, &fused_word::word);
         fused += at == fused_words.end() ? word : at->fused;
         begin = end + 1;
     }
     return fused;
 }
-
-}  // namespace
-
-std::string fused_name(std::string_view name) { return fused(name, true); }
-std::string partner_name(std::string_view name) { return fused(name, false); }
 
 }  // namespace mx::engine

@@ -13,7 +13,4 @@ namespace mx::engine {
 /// ("layers.0.mlp.experts.*"). Names are those of Hugging Face checkpoints, GGUF and llama2.c.
 std::string fused_name(std::string_view name);
 
-/// The same, with the matrices of each expert apart: "layers.0.mlp.experts.3.{gate,up}_proj".
-std::string partner_name(std::string_view name);
-
 }  // namespace mx::engine

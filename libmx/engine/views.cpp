@@ -181,8 +181,7 @@ class decoding {
         for (io::refused_pairing& r : all.refused) {
             remarks_[r.codes] = std::move(r.why);
             const io::tensor_info& codes = arrays_[r.codes].info();
-            notes_[r.codes] = r.is == io::refusal::no_codes ? "scales without codes"
-                                                            : "codes that are not decoded";
+            notes_[r.codes] = std::move(r.what);
             if (r.scales) {
                 notes_[*r.scales] = fmt::format("scales of {}, which is not decoded", codes.name);
             }

@@ -17,10 +17,7 @@ using config_entries = std::map<std::string, std::string>;
 /// Throws base::error (input) if it is not JSON, has more than 16 MiB or 65,536 entries.
 config_entries read_model_config(const std::string& path);
 
-/// The same of any such file.
-config_entries read_config_file(const std::string& path);
-
-/// The path of config.json.
+/// The path of that file.
 std::string model_config_path(const std::string& path);
 
 /// The member `model_type` of config.json in the folder of `path`; empty if there is none, no such

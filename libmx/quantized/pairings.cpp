@@ -264,11 +264,8 @@ class search {
         for (const missing_partner& m : result_.missing) {
             if (known[m.codes] || !is_integer(info(m.codes).type)) continue;
             result_.refused.push_back(
-                {m.codes,
-                 std::nullopt,
-                 fmt::format("{} has no {}, {}", described(info(m.codes)), m.array, m.why),
-                 {},
-                 refusal::no_scales});
+                {m.codes, std::nullopt,
+                 fmt::format("{} has no {}, {}", described(info(m.codes)), m.array, m.why)});
             mark(result_.refused.back());
         }
         for (refused_pairing& r : codes_and_scales_by_name(index_, known)) {
@@ -297,7 +294,7 @@ class search {
 
     void look_at(std::size_t codes) {
         const std::string& name = info(codes).name;
-        refused_pairing refused{codes, std::nullopt, {}};
+        refused_pairing refusal{codes, std::nullopt, {}};
         for (const quantized_naming& naming : quantized_namings) {
             if (!name.ends_with(naming.codes) || name.size() == naming.codes.size()) continue;
             if (!may_hold_codes(naming, info(codes))) continue;
@@ -311,18 +308,17 @@ class search {
                 const auto known = [&](const quantized_layout& l) { return has_dtypes(l, c); };
                 if (std::ranges::none_of(quantized_layouts, known) && is_unread(codes)) return;
             }
-            if (reason.empty() || !refused.why.empty()) continue;
-            refused = {codes, scales, reason};
-            refused.others = companions(codes, naming, stem);
+            if (reason.empty() || !refusal.why.empty()) continue;
+            refusal = {codes, scales, reason};
+            refusal.others = companions(codes, naming, stem);
         }
-        if (refused.why.empty()) {
+        if (refusal.why.empty()) {
             if (is_unread(codes)) return;
-            refused.why = why_packed(info(codes));
-            refused.is = refusal::no_scales;
+            refusal.why = why_packed(info(codes));
         }
-        if (refused.why.empty()) return;
+        if (refusal.why.empty()) return;
         refused_.insert(codes);
-        result_.refused.push_back(std::move(refused));
+        result_.refused.push_back(std::move(refusal));
     }
 
     // Of integers whose name alone says that they are packed: as in one shard of a model, with the
@@ -377,12 +373,9 @@ class search {
         std::string ignored;
         const auto mark = index_.beside(codes, stem + std::string(u.mark), ignored);
         if (!mark || taken_[*mark]) return false;
-        refused_pairing r{codes,
-                          std::nullopt,
+        refused_pairing r{codes, std::nullopt,
                           fmt::format("{} next to {}: {}, which mx does not decode",
-                                      described(info(codes)), described(info(*mark)), u.name),
-                          {},
-                          refusal::unknown};
+                                      described(info(codes)), described(info(*mark)), u.name)};
         const auto free = [&](std::string_view ending) {
             const auto at = index_.beside(codes, stem + std::string(ending), ignored);
             return at && !taken_[*at] ? at : std::nullopt;

@@ -58,14 +58,6 @@ struct pairing {
     pairing alone() const;
 };
 
-/// Why arrays are no tensor.
-enum class refusal : std::uint8_t {
-    misfit,     ///< codes and scales by their names, which dtypes or shapes do not confirm
-    unknown,    ///< packed in a way that is not decoded
-    no_scales,  ///< codes without scales
-    no_codes,   ///< scales without codes
-};
-
 /// A candidate by its name that dtypes or shapes do not confirm, or that is packed in a way that
 /// is not decoded.
 struct refused_pairing {
@@ -73,7 +65,7 @@ struct refused_pairing {
     std::optional<std::size_t> scales;  ///< none: several arrays have their name
     std::string why;
     std::vector<std::size_t> others = {};  ///< arrays that mean nothing without the codes
-    refusal is = refusal::misfit;
+    std::string what = "codes that are not decoded";
 };
 
 /// What a tensor lacks that its siblings have: a file that a loader reads wrongly or refuses.

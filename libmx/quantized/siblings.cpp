@@ -144,12 +144,9 @@ std::vector<refused_pairing> codes_and_scales_by_name(const array_index& arrays,
     std::vector<bool> told(arrays.size());
     const auto tell = [&](std::size_t codes, const std::vector<std::size_t>& beside,
                           std::string_view ending) {
-        refused_pairing r{codes,
-                          beside.front(),
+        refused_pairing r{codes, beside.front(),
                           fmt::format("{} next to {}{}", described(arrays.info(codes)),
-                                      described(arrays.info(beside.front())), ending),
-                          {},
-                          refusal::unknown};
+                                      described(arrays.info(beside.front())), ending)};
         told[codes] = true;
         for (const std::size_t s : beside) {
             if (s != beside.front()) r.others.push_back(s);
@@ -181,7 +178,7 @@ std::vector<refused_pairing> codes_and_scales_by_name(const array_index& arrays,
              std::nullopt,
              fmt::format("{} has the name of scales, but no file has their codes", described(t)),
              {},
-             refusal::no_codes});
+             "scales without codes"});
     }
     return found;
 }

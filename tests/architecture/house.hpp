@@ -42,7 +42,6 @@ inline constexpr std::array rooms{
          "base tensor format report block io codec metrics engine analysis policy"},
     room{"studies/convert", "base tensor format report block io codec metrics engine analysis"},
     room{"studies/diff", "base tensor format report block io codec metrics engine analysis"},
-    room{"studies/lint", "base tensor format report block io quantized engine"},
     // These two read tables and not tensors.
     room{"studies/fit", "base report io optimize"},
     room{"studies/project", "base format report io optimize"},
@@ -66,13 +65,11 @@ inline constexpr std::array rooms{
     // Tables and sentences of the commands; in `pages` the review of a model.
     room{"pages/views",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "
-         "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/lint "
-         "studies/plan "
+         "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/plan "
          "studies/products studies/project studies/rosetta studies/show"},
     room{"pages",
          "base tensor format report scale block io codec metrics engine analysis gemm policy "
-         "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/lint "
-         "studies/plan "
+         "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/plan "
          "studies/products studies/project studies/rosetta studies/show pages/views"},
     // The output of the commands that measure and judge.
     room{
