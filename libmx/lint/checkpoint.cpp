@@ -239,7 +239,7 @@ void checkpoint::check_index(const std::string& index, const std::vector<std::st
     bool all = true;  // the shards of the index could be read
     base::view_map<const std::string*> stored;
     for (const auto& file : files_) {
-        const std::string& path = file->files().front().first;
+        const std::string path = file->files().front().first;
         // A file beside a complete set, such as the same model in one piece, is another model.
         const bool named = stated.shards.contains(path);
         std::string first;
@@ -387,7 +387,7 @@ void checkpoint::group() {
         const io::tensor_info& t = info(*m.codes);
         const std::size_t paired = pairing_of_[*m.codes];
         m.coded = m.coded || is_code_type(t.type) || paired != 0 || !t.layout.empty() ||
-                  (is_word(t.type) && (m.scale || m.tensor_scale));
+                  (is_word(t.type) && (m.scale || m.tensor_scale || !m.others.empty()));
         m.coded = m.coded && t.type != dtype::f32 && t.type != dtype::bf16 && t.type != dtype::f16;
         if (m.coded && m.generic) {
             generic_in_use.insert(info(*m.scale).name.substr(m.name.size()));

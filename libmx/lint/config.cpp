@@ -200,12 +200,18 @@ void find_stated_numbers(const checkpoint& c, const module& m,
                     "correct the configuration, or quantize the tensor so");
         }
         std::int64_t group = 0;
-        const std::uint64_t found = std::max(p->grid.block_cols, p->grid.block_rows);
+        std::uint64_t found = std::max(p->grid.block_cols, p->grid.block_rows);
         const std::uint64_t length = std::max(p->grid.over.cols, p->grid.over.rows);
         const bool in_groups = std::min(p->grid.block_cols, p->grid.block_rows) == 1;
-        if (in_groups && !p->groups && read(s.group, group) && group > 0 &&
+        // Columns of GPTQ choose their group; as many groups as without that are stored.
+        const io::tensor_info& codes = c.info(*m.codes);
+        if (p->groups && m.scale && c.info(*m.scale).shape.front() != 0) {
+            found = codes.shape.front() * 32 / static_cast<std::uint64_t>(p->code_bits) /
+                    c.info(*m.scale).shape.front();
+        }
+        if ((in_groups || p->groups) && read(s.group, group) && group > 0 &&
             static_cast<std::uint64_t>(group) != found &&
-            !(found >= length && static_cast<std::uint64_t>(group) >= length)) {
+            !(!p->groups && found >= length && static_cast<std::uint64_t>(group) >= length)) {
             all.add(where + "group", c.info(*m.codes).name,
                     fmt::format("does not have groups of {}, as '{}' says", group,
                                 where + "group_size"),
@@ -220,16 +226,20 @@ void find_stated_numbers(const checkpoint& c, const module& m,
         const std::string v = entry(c.quantization(), fmt::format("weight_block_size.{}", i));
         if (std::from_chars(v.data(), v.data() + v.size(), tile[i]).ec != std::errc()) return;
     }
-    const auto agrees = [](std::uint64_t stated, std::uint64_t found, std::uint64_t all_of_it) {
-        return stated == found || (found >= all_of_it && stated >= all_of_it);
-    };
-    if (p->layout->name.starts_with("fp8") &&
-        !(agrees(tile[0], p->grid.block_rows, p->grid.over.rows) &&
-          agrees(tile[1], p->grid.block_cols, p->grid.over.cols))) {
+    const io::tensor_info& codes = c.info(*m.codes);
+    if (!p->layout->name.starts_with("fp8") || !m.scale || codes.shape.size() < 2 || tile[0] == 0 ||
+        tile[1] == 0) {
+        return;
+    }
+    const std::uint64_t rows = codes.shape[codes.shape.size() - 2], cols = codes.shape.back();
+    const std::uint64_t scales =
+        ((rows - 1) / tile[0] + 1) * ((cols - 1) / tile[1] + 1) * (codes.elements / (rows * cols));
+    if (c.info(*m.scale).elements != scales) {
         all.add("weight_block_size", c.info(*m.codes).name,
                 fmt::format("does not have tiles of {}x{}, as 'weight_block_size' says", tile[0],
                             tile[1]),
-                fmt::format("a scale for {}x{} values", p->grid.block_rows, p->grid.block_cols),
+                fmt::format("{} scales for {}x{} values, not {}", c.info(*m.scale).elements, rows,
+                            cols, scales),
                 "an engine refuses it or scales values by the scales of others",
                 "correct the configuration, or quantize the tensor so");
     }

@@ -476,7 +476,10 @@ void find_fused_scales(const checkpoint& c, std::vector<finding>& out) {
         const module* of;
         float value;
     };
+    // One tile each is no scale of the tensor.
+    const bool tiles = c.quantization().contains("weight_block_size.0");
     for (const partner_scales& kind : partner_kinds) {
+        if (tiles && kind.member == &module::scale) continue;
         std::map<std::string, std::vector<member>> groups;
         for (const module& m : c.modules()) {
             const auto at = m.*kind.member;

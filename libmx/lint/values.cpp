@@ -138,7 +138,8 @@ void find_values(const checkpoint& c, std::vector<finding>& out) {
                  "outputs of the layer become NaN");
         }
         const bool matrix = t.shape.size() >= 2 && t.elements > 1;
-        const bool weight = matrix && !t.name.ends_with("zeros") && !t.name.ends_with("g_idx") &&
+        const bool weight = matrix && !t.name.ends_with("bias") && !t.name.ends_with("zeros") &&
+                            !t.name.ends_with("g_idx") &&
                             t.name.find("lora_B") == std::string::npos;
         if (weight && s.zero) {
             tell("is zero throughout", described_array(t), "its layer computes nothing");
