@@ -388,7 +388,9 @@ void checkpoint::group() {
         const std::size_t paired = pairing_of_[*m.codes];
         m.coded = m.coded || is_code_type(t.type) || paired != 0 || !t.layout.empty() ||
                   (is_word(t.type) && (m.scale || m.tensor_scale || !m.others.empty()));
-        m.coded = m.coded && t.type != dtype::f32 && t.type != dtype::bf16 && t.type != dtype::f16;
+        // Codes that the reader decodes have the dtype of their values.
+        const bool values = t.type == dtype::f32 || t.type == dtype::bf16 || t.type == dtype::f16;
+        m.coded = m.coded && (!values || !t.layout.empty());
         if (m.coded && m.generic) {
             generic_in_use.insert(info(*m.scale).name.substr(m.name.size()));
         }

@@ -170,6 +170,8 @@ void find_stated_layout(const checkpoint& c, const module& m, contradictions& al
         if (entry(c.quantization(), std::string(s.key)) != s.value) continue;
         // gptq_marlin and AWQ of AutoRound have the same codes under other methods.
         if (p->layout->name.starts_with(s.layout)) continue;
+        // DeepSeek-V4 states FP8 and stores its experts in MXFP4.
+        if (s.layout == "fp8" && p->layout->name == "mxfp4") continue;
         const bool words = s.layout == "gptq" || s.layout == "awq";
         if (words && (p->layout->name == "gptq" || p->layout->name == "awq")) continue;
         all.add(fmt::format("{}={} {}", s.key, s.value, p->layout->name), c.info(*m.codes).name,

@@ -107,7 +107,8 @@ void find_missing_scales(const checkpoint& c, std::vector<finding>& out) {
             if (f.with[k] > 0) like = &f;
             if (like == nullptr && 2 * a.with[k] >= a.all) like = &a;
             // All others have it, and they are enough to make a rule.
-            if (like == nullptr && s.with[k] + 1 == s.all && s.all >= 4) like = &s;
+            if (like == nullptr && needs_scale(c, m) && s.with[k] + 1 == s.all && s.all >= 4)
+                like = &s;
             const bool always = (k == 0 && needs_scale(c, m) &&
                                  (!is_fp8(c.info(*m.codes).type) || described || s.with[0] > 0)) ||
                                 (k == 1 && is_nvfp4(c, m) && two_levels_stated(c));
