@@ -37,6 +37,7 @@ runner declare_merge(parser& cmd);
 runner declare_report(parser& cmd);
 runner declare_tensors(parser& cmd);
 runner declare_show(parser& cmd);
+runner declare_lint(parser& cmd);
 runner declare_rosetta(parser& cmd);
 runner declare_plan(parser& cmd);
 runner declare_quantize(parser& cmd);
@@ -84,6 +85,7 @@ inline constexpr std::array commands{
             declare_quantize},
     command{"dequantize", "Convert", "float32 values of a quantized file", declare_dequantize},
     command{"synth", "Convert", "checkpoints with the statistics of transformers", declare_synth},
+    command{"lint", "Check", "what a quantized checkpoint lacks or states wrongly", declare_lint},
     command{"rosetta", "Check", "where scale rules and dialects differ; who made a file",
             declare_rosetta},
     command{"verify", "Check", "check this build, or vectors of other implementations",

@@ -165,6 +165,7 @@ constexpr std::array schemas{
     pages::placement_schema,
     pages::recipe_schema,
     build_check_schema,
+    lint_schema,
     presets_schema,
     shards_schema,
     training_cost_schema,

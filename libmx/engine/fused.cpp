@@ -34,13 +34,15 @@ constexpr std::array fused_words{
 
 }  // namespace
 
-std::string fused_name(std::string_view name) {
+std::string fused_name(std::string_view name, expert_fusion experts) {
     std::string fused;
     for (std::size_t begin = 0; begin <= name.size();) {
         const std::size_t end = std::min(name.find('.', begin), name.size());
         const std::string_view word = name.substr(begin, end - begin);
         if (begin > 0) fused += '.';
-        if (word == "experts" && end < name.size()) return fused + "experts.*";
+        if (experts == expert_fusion::together && word == "experts" && end < name.size()) {
+            return fused + "experts.*";
+        }
         const auto* const at = std::ranges::find(fused_words, word, &fused_word::word);
         fused += at == fused_words.end() ? word : at->fused;
         begin = end + 1;

@@ -73,11 +73,15 @@ config_entries read_model_config(const std::string& path) {
     const std::string config = model_config_path(path);
     std::error_code ignored;
     if (!is_remote(config) && !std::filesystem::is_regular_file(config, ignored)) return {};
-    const shared_file file = is_remote(config) ? open_remote(config) : input_file::open(config);
+    return read_entries(config);
+}
+
+config_entries read_entries(const std::string& path) {
+    const shared_file file = is_remote(path) ? open_remote(path) : input_file::open(path);
     if (file->size() > largest_model_config) {
         input_error(fmt::format("has {} bytes; a configuration has at most {}", file->size(),
                                 largest_model_config),
-                    {config, {}, {}});
+                    {path, {}, {}});
     }
     entry_listener listener;
     parse_json(file, 0, file->size(), "configuration", listener);

@@ -17,7 +17,10 @@ using config_entries = std::map<std::string, std::string>;
 /// Throws base::error (input) if it is not JSON, has more than 16 MiB or 65,536 entries.
 config_entries read_model_config(const std::string& path);
 
-/// The path of that file.
+/// The entries of the JSON file `path`, which exists. The same limits and errors.
+config_entries read_entries(const std::string& path);
+
+/// The path of the file that read_model_config reads.
 std::string model_config_path(const std::string& path);
 
 /// The member `model_type` of config.json in the folder of `path`; empty if there is none, no such

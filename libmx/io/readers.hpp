@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -58,6 +59,14 @@ bool looks_like_gguf(const file_probe& probe);
 bool looks_like_safetensors_index(const file_probe& probe);
 bool looks_like_safetensors(const file_probe& probe);
 bool looks_like_onnx(const file_probe& probe);
+
+/// What an index states, without a look at its shards.
+struct shard_index {
+    std::map<std::string, std::vector<std::string>> shards;  ///< path to the names of its tensors
+    std::map<std::string, std::uint64_t> counts;  ///< whole numbers of the metadata: total_size
+};
+/// Throws base::error (input) if the file is no index or names a shard outside its folder.
+shard_index read_shard_index(const std::string& path);
 
 std::unique_ptr<reader> open_npy(shared_file file, const open_options& options);
 std::unique_ptr<reader> open_pytorch(shared_file file, const open_options& options);

@@ -32,6 +32,7 @@ class index_listener final : public json_listener {
 
     std::map<std::string, std::vector<std::string>> shards;  ///< path of a shard to its tensors
     std::map<std::string, std::string> metadata;
+    std::map<std::string, std::uint64_t> counts;  ///< whole numbers of the metadata
     bool has_map = false;
     bool of_mx = false;  ///< it is not an index, but results
     bool unfinished = false;
@@ -59,6 +60,9 @@ class index_listener final : public json_listener {
             of_mx = value.text.starts_with("mx.");
         }
         if (depth() != 2) return;
+        if (section_ == "metadata" && value.is == json_scalar::type::natural) {
+            counts[key_] = value.natural;
+        }
         if (section_ == "metadata" && !value.text.empty()) metadata[key_] = value.text;
         if (section_ != "weight_map") return;
         if (value.is != json_scalar::type::text) {
@@ -234,6 +238,17 @@ bool looks_like_safetensors_index(const file_probe& probe) {
     const std::size_t brace = probe.head.find_first_not_of(" \t\r\n");
     if (brace == std::string_view::npos || probe.head[brace] != '{') return false;
     return probe.head.substr(0, 16).find('\0') == std::string_view::npos;
+}
+
+shard_index read_shard_index(const std::string& path) {
+    const shared_file file = input_file::open(path);
+    index_listener listener(path);
+    if (file->size() > safetensors_header_limit) {
+        input_error(fmt::format("{} bytes are too many for an index", file->size()),
+                    {path, {}, {}});
+    }
+    parse_json(file, 0, file->size(), "index", listener);
+    return {std::move(listener.shards), std::move(listener.counts)};
 }
 
 std::unique_ptr<reader> open_safetensors_index(shared_file file, const open_options& options) {

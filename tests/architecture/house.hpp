@@ -33,6 +33,7 @@ inline constexpr std::array rooms{
     room{"gemm", "base tensor format block scale transform"},
     room{"metrics", "base tensor format block report"},
     room{"engine", "base tensor format report scale block transform io quantized codec metrics"},
+    room{"lint", "base tensor report io quantized engine"},
     room{"analysis", "base tensor format report scale block transform io codec metrics engine"},
     room{"policy", "base tensor format report scale block transform codec metrics engine analysis"},
     // Studies do not include each other.
@@ -161,7 +162,7 @@ inline constexpr std::array confined_libraries{
         ""},
     confined_library{"mpi.h", "apps/mx/ranks", ".cpp"},
     confined_library{"nlopt", "libmx/optimize/minimize", ".cpp"},
-    confined_library{"pcre2", "libmx/tokens/unicode", ".cpp"},
+    confined_library{"pcre2", "libmx/tokens/unicode libmx/lint/patterns", ".cpp"},
     confined_library{"utf8proc", "libmx/tokens/unicode", ".cpp"},
     confined_library{"curl/", "libmx/remote/http", ".cpp"},
     confined_library{"openssl/", "libmx/files/file_digest", ".cpp"},

@@ -127,6 +127,7 @@ COMMANDS = [
     (f"eval {MODELS}/llama --sample 60 --context 30 -r mxfp4 --weights mxfp8 --each kind --by both --pairs 2 "
      "--layers --per-token --json {json} --quiet", "eval"),
     ("plan eval.json --by divergence --bits 9 --keep -r mxfp8 --json {json} --quiet", "placement"),
+    ("lint tiny.safetensors --json {json} --quiet", "lint"),
     ("rosetta tiny.safetensors -t *norm* --json {json}", "rosetta"),
     ("rosetta packed.safetensors --original tiny.safetensors --json {json}", "origins"),
     ("verify vectors --json {json} --quiet", "verify"),

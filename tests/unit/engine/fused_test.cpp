@@ -35,6 +35,14 @@ TEST_CASE("Matrices that engines load as one have one name") {
     CHECK(fused[7] == "layers.*.mlp.experts.*");
 }
 
+TEST_CASE("Experts that have scales of their own are fused one by one") {
+    const auto apart = [](const char* name) { return fused_name(name, expert_fusion::apart); };
+    CHECK(apart("layers.0.mlp.experts.1.gate_proj") == "layers.0.mlp.experts.1.{gate,up}_proj");
+    CHECK(apart("layers.0.mlp.experts.1.w1") == apart("layers.0.mlp.experts.1.w3"));
+    CHECK(apart("layers.0.mlp.experts.1.w1") != apart("layers.0.mlp.experts.2.w1"));
+    CHECK(apart("layers.0.mlp.experts.1.w2") == "layers.0.mlp.experts.1.w2");
+}
+
 TEST_CASE("Other matrices keep their names") {
     for (const char* name :
          {"", "w2", "layers.1.feed_forward.w2", "model.layers.0.self_attn.o_proj.weight",
