@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <optional>
 
 #include "apps/mx/manual.hpp"
@@ -9,11 +10,13 @@
 #include "libmx/io/writer.hpp"
 #include "libmx/lint/lint.hpp"
 #include "libmx/pages/views/ci.hpp"
+#include "libmx/report/cells.hpp"
 
 namespace mx::app {
 namespace {
 
 constexpr std::size_t lines_of_case = 5;
+constexpr std::size_t shown_of_rule = 10;
 
 struct lint_command {
     lint::lint_options how;
@@ -21,7 +24,7 @@ struct lint_command {
     std::string junit;
     std::string annotations;
     output_options out;
-    bool quiet = false;
+    bool all = false, quiet = false;
 };
 
 std::string_view level_name(lint::severity s) {
@@ -67,6 +70,37 @@ std::vector<checked_rule> checked_by(const lint::lint_options& how,
     return checked;
 }
 
+// "- fused-scales: model.layers.1.self_attn.k_proj and 2 more: ..."
+report::section verdict_of(const std::vector<lint::finding>& findings,
+                           const std::vector<checked_rule>& checked) {
+    report::section s{.heading = "Verdict"};
+    std::uint64_t errors = 0, warnings = 0;
+    for (const checked_rule& c : checked) {
+        errors += c.errors;
+        warnings += c.warnings;
+    }
+    if (findings.empty()) {
+        s.notes = {fmt::format("No finding by {} rules.", checked.size())};
+        return s;
+    }
+    const std::string all = errors == 0 ? "" : report::plural(errors, "error");
+    s.notes = {fmt::format("{}{}{}.", all, errors > 0 && warnings > 0 ? " and " : "",
+                           warnings == 0 ? "" : report::plural(warnings, "warning"))};
+    const lint::finding* before = nullptr;
+    for (const lint::finding& f : findings) {
+        if (before != nullptr && before->rule == f.rule && before->level == f.level) continue;
+        before = &f;
+        const auto same = std::ranges::count_if(findings, [&](const lint::finding& other) {
+            return other.rule == f.rule && other.level == f.level;
+        });
+        s.notes.push_back(
+            fmt::format("- {}: {}{} {}{}. Effect: {}.", f.rule, f.tensor,
+                        same > 1 ? fmt::format(" (and {} more)", same - 1) : std::string(),
+                        f.message, f.found.empty() ? std::string() : ": " + f.found, f.effect));
+    }
+    return s;
+}
+
 report::document document_of(const lint_command& o, const std::vector<lint::finding>& findings,
                              const std::vector<checked_rule>& checked) {
     report::document d;
@@ -75,29 +109,27 @@ report::document document_of(const lint_command& o, const std::vector<lint::find
     report::list rules;
     for (const checked_rule& c : checked) rules.push_back(report::written(checked_members, c));
     d.head.emplace_back("rules", std::move(rules));
-    report::section table{"",
-                          {{"rule", "rule"},
-                           {"severity", "severity"},
-                           {"tensor", "tensor", cell::name},
-                           {"message", "what is wrong"},
-                           {"found", "found"}}};
-    std::vector<std::string> effects;
     for (const lint::finding& f : findings) {
-        const report::record r = report::written(finding_members, f);
-        d.results.push_back(r);
-        table.rows.push_back(r);
-        const std::string line = fmt::format("- {}: {}. To repair: {}", f.rule, f.effect, f.repair);
-        if (effects.size() < lines_of_case && std::ranges::find(effects, line) == effects.end()) {
-            effects.push_back(line);
-        }
+        d.results.push_back(report::written(finding_members, f));
     }
-    const auto errors = std::ranges::count(findings, lint::severity::error, &lint::finding::level);
-    table.notes.push_back(findings.empty()
-                              ? fmt::format("Nothing found by {} rules.", checked.size())
-                              : fmt::format("{} errors and {} warnings.", errors,
-                                            findings.size() - static_cast<std::size_t>(errors)));
-    table.notes.insert(table.notes.end(), effects.begin(), effects.end());
-    if (findings.empty()) table.columns.clear();
+    d.sections.push_back(verdict_of(findings, checked));
+    if (findings.empty()) return d;
+    report::section table{.heading = "Findings",
+                          .columns = {{"severity", "severity"},
+                                      {"tensor", "tensor", cell::name},
+                                      {"found", "found"},
+                                      {"repair", "repair"}},
+                          .group_field = "rule"};
+    std::map<std::pair<std::string_view, lint::severity>, std::size_t> of_rule;
+    std::size_t more = 0;
+    for (const lint::finding& f : findings) {
+        if (!o.all && ++of_rule[{f.rule, f.level}] > shown_of_rule) {
+            ++more;
+            continue;
+        }
+        table.rows.push_back(report::written(finding_members, f));
+    }
+    if (more > 0) table.notes.push_back(fmt::format("and {} more (--all: every one)", more));
     d.sections.push_back(std::move(table));
     return d;
 }
@@ -178,9 +210,9 @@ runner declare_lint(parser& cmd) {
     cmd.add_option("--rules RULE", o->how.rules,
                    "only these rules, separated by commas; default: all")
         ->delimiter(',');
-    cmd.add_option("--ignore RULE[:GLOB]", o->how.ignore,
-                   "leave out what a rule finds, or what it finds of tensors that match (*, ?, "
-                   "[set]); repeatable");
+    cmd.add_option("--ignore RULE", o->how.ignore,
+                   "leave out what a rule finds, or as RULE:GLOB what it finds of tensors that "
+                   "match (*, ?, [set]); repeatable");
     cmd.add_flag("--values", o->how.values,
                  "read all tensors, too: the rule 'value', and tied tensors byte by byte");
     declare_outputs(cmd, o->out);
@@ -189,6 +221,7 @@ runner declare_lint(parser& cmd) {
                    "github: a line '::error file=...' on stderr per rule that found errors, and "
                    "'::warning' for warnings");
     cmd.group("Output");
+    cmd.add_flag("--all", o->all, "every finding in the table, not the first 10 of each rule");
     cmd.add_flag("-q,--quiet", o->quiet, "no table, only the exit code");
     std::string names;
     for (const lint::rule_row& r : lint::rules) {
