@@ -372,13 +372,13 @@ input_scales scales_of_inputs(const std::vector<written>& all, const std::string
 
 void check_inputs(const written& w, std::string_view layout, const std::string& dump) {
     if (w.form->input_scale.empty() && !dump.empty()) {
-        base::refuse("--activations: {} has no static scales of activations for '{}'", layout,
+        base::refuse("--input-scales: {} has no static scales of activations for '{}'", layout,
                      codec::to_string(w.recipe));
     }
     if (!w.form->input_scale.empty() && dump.empty() && w.form->activations != weights_only) {
         base::refuse(
             "--layout {}: '{}' needs the scale of each module's input: make a dump with mx eval "
-            "MODEL --dump '*.x' -o x.safetensors, and add --activations x.safetensors",
+            "MODEL --dump '*.x' -o x.safetensors, and add --input-scales x.safetensors",
             layout, codec::to_string(w.recipe));
     }
 }
