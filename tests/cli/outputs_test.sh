@@ -173,5 +173,5 @@ fi
 rm tiny.safetensors
 
 rm -f stderr code
-leftovers=$(ls -A | grep -v -e '^captured$' -e 'safetensors$' -e '^issue4.bin$' -e 'json$' -e '^formats$' -e '^shards$' -e '^steps$' -e '^torch$' -e '^lm$' || true)
+leftovers=$(ls -A | grep -v -e '^captured$' -e 'safetensors$' -e '^issue4.bin$' -e 'json$' -e '^formats$' -e '^shards$' -e '^steps$' -e '^torch$' -e '^lm$' -e '^lm.gguf$' || true)
 [ -z "$leftovers" ] || fail "left behind: $leftovers"

@@ -95,7 +95,7 @@ void check_layout(const quantize_options& o) {
                                                        : "--shard");
     }
     if (!o.activations.empty() && o.layout == convert::gguf_layout) {
-        refuse("--activations: gguf has no static scales of activations");
+        refuse("--input-scales: gguf has no static scales of activations");
     }
     if (o.out == "-" && o.layout != convert::gguf_layout) {
         refuse("--layout {}: writes a folder; name it with -o", o.layout);
@@ -116,7 +116,7 @@ int run_quantize(const quantize_options& o) {
     if (!o.layout.empty()) {
         check_layout(o);
     } else if (!o.activations.empty()) {
-        refuse("--activations: scales of activations are for a --layout");
+        refuse("--input-scales: scales of activations are for a --layout");
     }
     std::vector<codec::recipe> recipes;
     const bool blocks = !engine::is_cast_recipe(o.recipe);
@@ -215,7 +215,7 @@ runner declare_quantize(parser& cmd) {
                     "tokenizer, or a GGUF file: {}",
                     base::joined(convert::engine_layouts(), ", ")));
     cmd.add_option(
-        "--activations DUMP", o->activations,
+        "--input-scales FILE", o->activations,
         "with --layout: inputs of modules, of 'mx eval --dump', for their static scales");
     declare_parts(cmd, o->parts, "quantize", false);
     declare_run(cmd, o->run);

@@ -24,24 +24,11 @@ namespace {
 
 using report::record;
 using report::value;
-using engine_kind = codec::two_level_kind;
 
 constexpr std::string_view weight_end = ".weight";
 
-outer_form outer_of(const codec::recipe& r) {
-    if (!codec::has_tensor_scale(r)) return outer_form::none;
-    const engine_kind kind = r.by->two_level.value;
-    return kind == engine_kind::te || kind == engine_kind::compressed_tensors
-               ? outer_form::divides
-               : outer_form::multiplies;
-}
-
 bool holds(const weight_form& f, const codec::recipe& r) {
-    const codec::recipe like = codec::parse_block_recipe(f.recipe);
-    return r.element == like.element && r.scale_format == like.scale_format &&
-           r.block == like.block && r.axis == like.axis && r.rotate == like.rotate &&
-           r.offset == codec::offset_kind::none && !codec::has_outer_areas(r) &&
-           !codec::bumps_positions(r) && outer_of(r) == f.outer &&
+    return has_blocks_of(r, f.recipe) && outer_of(r) == f.outer &&
            codec::scales_have_codes(r) == (tensor::row_of(f.scales_type).bits == 8);
 }
 
@@ -372,18 +359,34 @@ input_scales scales_of_inputs(const std::vector<written>& all, const std::string
 
 void check_inputs(const written& w, std::string_view layout, const std::string& dump) {
     if (w.form->input_scale.empty() && !dump.empty()) {
-        base::refuse("--activations: {} has no static scales of activations for '{}'", layout,
+        base::refuse("--input-scales: {} has no static scales of activations for '{}'", layout,
                      codec::to_string(w.recipe));
     }
     if (!w.form->input_scale.empty() && dump.empty() && w.form->activations != weights_only) {
         base::refuse(
             "--layout {}: '{}' needs the scale of each module's input: make a dump with mx eval "
-            "MODEL --dump '*.x' -o x.safetensors, and add --activations x.safetensors",
+            "MODEL --dump '*.x' -o x.safetensors, and add --input-scales x.safetensors",
             layout, codec::to_string(w.recipe));
     }
 }
 
 }  // namespace
+
+outer_form outer_of(const codec::recipe& r) {
+    if (!codec::has_tensor_scale(r)) return outer_form::none;
+    const codec::two_level_kind kind = r.by->two_level.value;
+    return kind == codec::two_level_kind::te || kind == codec::two_level_kind::compressed_tensors
+               ? outer_form::divides
+               : outer_form::multiplies;
+}
+
+bool has_blocks_of(const codec::recipe& r, std::string_view like) {
+    const codec::recipe other = codec::parse_block_recipe(like);
+    return r.element == other.element && r.scale_format == other.scale_format &&
+           r.block == other.block && r.axis == other.axis && r.rotate == other.rotate &&
+           r.offset == codec::offset_kind::none && !codec::has_outer_areas(r) &&
+           !codec::bumps_positions(r);
+}
 
 const std::vector<std::string_view>& engine_layouts() {
     static const std::vector<std::string_view> all = [] {

@@ -97,6 +97,13 @@ struct gguf_form {
 /// GGUF, as it is called among the layouts.
 inline constexpr std::string_view gguf_layout = "gguf";
 
+/// What files of the recipe's dialect do with its tensor scale.
+outer_form outer_of(const codec::recipe& r);
+
+/// Whether `r` has the elements, scales and blocks of the recipe `like`, whatever its scale rule,
+/// dialect and tensor scale.
+bool has_blocks_of(const codec::recipe& r, std::string_view like);
+
 /// The layouts, gguf last.
 const std::vector<std::string_view>& engine_layouts();
 

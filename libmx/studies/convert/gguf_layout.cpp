@@ -51,14 +51,8 @@ constexpr std::array gguf_forms{
 const gguf_form& gguf_form_of(const codec::recipe& r) {
     std::vector<std::string_view> others;
     for (const gguf_form& f : gguf_forms) {
-        const codec::recipe like = codec::parse_block_recipe(f.recipe);
-        const bool divided = r.by->two_level.value == codec::two_level_kind::te ||
-                             r.by->two_level.value == codec::two_level_kind::compressed_tensors;
-        if (r.element == like.element && r.scale_format == like.scale_format &&
-            r.block == like.block && r.axis == like.axis && r.rotate == like.rotate &&
-            r.offset == codec::offset_kind::none && !codec::has_outer_areas(r) &&
-            !codec::bumps_positions(r) && codec::scales_have_codes(r) &&
-            !(codec::has_tensor_scale(r) && divided)) {
+        if (has_blocks_of(r, f.recipe) && codec::scales_have_codes(r) &&
+            outer_of(r) != outer_form::divides) {
             return f;
         }
         others.push_back(f.recipe);
