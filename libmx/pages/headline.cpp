@@ -18,14 +18,14 @@ namespace mx::pages {
 namespace {
 
 constexpr std::size_t least_layers = 3;  // of a module, for a line
-constexpr std::size_t most_panels = 8;
-constexpr std::size_t most_rows = 20;     // of a dot plot
-constexpr std::size_t named_tensors = 5;  // of a plot without room for all names
-constexpr double least_shown = -2;        // dB; smaller errors are drawn at the lower end
-constexpr double least_range = 0.5;       // dB to both sides of normal data
+constexpr std::size_t shown_modules = 8;
+constexpr std::size_t most_dot_rows = 20;  // of a dot plot
+constexpr std::size_t named_tensors = 5;   // of a plot without room for all names
+constexpr double least_shown = -2;         // dB; smaller errors are drawn at the lower end
+constexpr double least_range = 0.5;        // dB to both sides of normal data
 
 // A figure of a tensor under a cell; nullopt if it has none.
-using quantity = std::function<std::optional<double>(std::size_t tensor, std::size_t cell)>;
+using tensor_quantity = std::function<std::optional<double>(std::size_t tensor, std::size_t cell)>;
 
 struct place {
     std::int64_t layer = 0;
@@ -45,7 +45,7 @@ std::optional<place> place_of(const evidence& e, std::size_t tensor) {
 // Tensors by module and layer.
 using modules = std::map<std::string, std::map<std::int64_t, std::vector<std::size_t>>>;
 
-double largest(const evidence& e, std::size_t tensor, const quantity& q) {
+double largest(const evidence& e, std::size_t tensor, const tensor_quantity& q) {
     double most = -HUGE_VAL;
     for (const std::size_t cell : shown_cells(e, most_lines)) {
         most = std::max(most, q(tensor, cell).value_or(-HUGE_VAL));
@@ -55,9 +55,10 @@ double largest(const evidence& e, std::size_t tensor, const quantity& q) {
 
 // The tensors of modules that are in several layers: empty if these are less than half, or if a dot
 // plot has room for all. `order`:
-// the modules as in the file, at most most_panels of them.
-modules by_module(const evidence& e, const std::vector<std::size_t>& tensors, const quantity& q,
-                  std::vector<std::string>& order, std::string& left_out) {
+// the modules as in the file, at most shown_modules of them.
+modules by_module(const evidence& e, const std::vector<std::size_t>& tensors,
+                  const tensor_quantity& q, std::vector<std::string>& order,
+                  std::string& left_out) {
     modules all;
     for (const std::size_t t : tensors) {
         const auto at = place_of(e, t);
@@ -77,19 +78,19 @@ modules by_module(const evidence& e, const std::vector<std::size_t>& tensors, co
             for (const std::size_t t : of) most = std::max(most, largest(e, t, q));
         }
     }
-    const bool all_fit = tensors.size() <= most_rows;
+    const bool all_fit = tensors.size() <= most_dot_rows;
     if (2 * covered < tensors.size() || (covered < tensors.size() && all_fit)) return {};
     // Numbers that count the tensors, as in conv2d_117.w_0, are no layers.
     const auto counts = [](const std::string& m) { return m.find("_*") != std::string::npos; };
     if (std::ranges::all_of(order, counts) && 2 * layers.size() > covered) return {};
     const std::size_t in_layers = order.size();
-    if (in_layers > most_panels) {
+    if (in_layers > shown_modules) {
         std::vector<double> values;
         for (const std::string& m : order) values.push_back(worst[m]);
-        std::ranges::nth_element(values, values.begin() + most_panels - 1, std::greater{});
+        std::ranges::nth_element(values, values.begin() + shown_modules - 1, std::greater{});
         std::erase_if(order,
-                      [&](const std::string& m) { return worst[m] < values[most_panels - 1]; });
-        order.resize(std::min(order.size(), most_panels));
+                      [&](const std::string& m) { return worst[m] < values[shown_modules - 1]; });
+        order.resize(std::min(order.size(), shown_modules));
         left_out =
             fmt::format(" The {} of {} modules with the largest values.", order.size(), in_layers);
     }
@@ -100,8 +101,8 @@ modules by_module(const evidence& e, const std::vector<std::size_t>& tensors, co
     return all;
 }
 
-report::line_chart lines_of(const evidence& e, const modules& all,
-                            const std::vector<std::string>& order, const quantity& q) {
+report::line_chart module_lines(const evidence& e, const modules& all,
+                                const std::vector<std::string>& order, const tensor_quantity& q) {
     report::line_chart chart;
     chart.x = axis_of("layer", "");
     const std::vector<std::string> names = last_parts(told_apart(order));
@@ -133,9 +134,9 @@ report::line_chart lines_of(const evidence& e, const modules& all,
 
 // A row per tensor or, of many, a position per tensor, both as in the file.
 report::scatter_chart dots_of(const evidence& e, std::vector<std::size_t> tensors,
-                              const report::axis& value, const quantity& q) {
+                              const report::axis& value, const tensor_quantity& q) {
     report::scatter_chart chart;
-    const bool rows = tensors.size() <= most_rows;
+    const bool rows = tensors.size() <= most_dot_rows;
     (rows ? chart.x : chart.y) = value;
     if (rows) {
         std::ranges::reverse(tensors);
@@ -169,14 +170,15 @@ report::scatter_chart dots_of(const evidence& e, std::vector<std::size_t> tensor
 // By layer, a panel per module, or by tensor where there are no such layers. `at`: values that are
 // marked by lines.
 void add_by_place(const evidence& e, const std::vector<std::size_t>& tensors, report::axis value,
-                  const std::vector<report::level>& at, const quantity& q, const std::string& kind,
-                  const std::string& title, const std::string& caption, report::section& to) {
+                  const std::vector<report::level>& at, const tensor_quantity& q,
+                  const std::string& kind, const std::string& title, const std::string& caption,
+                  report::section& to) {
     std::vector<std::string> order;
     std::string more;
     const modules all = by_module(e, tensors, q, order, more);
     more += shown_words(e, most_lines);
     if (!all.empty() && !order.empty()) {
-        report::line_chart chart = lines_of(e, all, order, q);
+        report::line_chart chart = module_lines(e, all, order, q);
         chart.y = std::move(value);
         chart.levels = at;
         add_figure(to, kind, title + " by layer", caption + more, std::move(chart));
@@ -202,7 +204,8 @@ void add_excess(const evidence& e, const std::vector<std::size_t>& operands,
     for (const compare::cell& c : e.plan.cells) {
         normal.push_back(policy::figures_on_normal_data(c.recipe).nrmse);
     }
-    const quantity excess = [&](std::size_t tensor, std::size_t cell) -> std::optional<double> {
+    const tensor_quantity excess = [&](std::size_t tensor,
+                                       std::size_t cell) -> std::optional<double> {
         const auto nrmse =
             compare::figure_of(e.table, tensor, e.plan.cells[cell], &analysis::result::nrmse);
         if (!nrmse || !(*nrmse > 0) || !(normal[cell] > 0)) return {};
@@ -240,7 +243,8 @@ void add_ratios(const evidence& e, const std::vector<std::size_t>& tensors,
                 const std::string& baseline, report::section& to) {
     const auto base = std::ranges::find(e.plan.cells, baseline, &compare::cell::name);
     if (base == e.plan.cells.end() || e.plan.cells.size() < 2) return;
-    const quantity ratio = [&](std::size_t tensor, std::size_t cell) -> std::optional<double> {
+    const tensor_quantity ratio = [&](std::size_t tensor,
+                                      std::size_t cell) -> std::optional<double> {
         const auto rmse = compare::rmse_of(e.table, tensor, e.plan.cells[cell]);
         const auto over = compare::rmse_of(e.table, tensor, *base);
         if (!rmse || !over || !(*over > 0) || *rmse == 0) return {};
@@ -296,7 +300,8 @@ void add_pairs(const evidence& e, report::section& to) {
 void add_block_shares(const evidence& e, report::section& to) {
     // A saturated block is collapsed as well. Recipes without such blocks are left out.
     std::vector<bool> seen(e.plan.cells.size());
-    const quantity share = [&](std::size_t tensor, std::size_t cell) -> std::optional<double> {
+    const tensor_quantity share = [&](std::size_t tensor,
+                                      std::size_t cell) -> std::optional<double> {
         const auto rate = [&](double analysis::result::*figure) {
             return compare::figure_of(e.table, tensor, e.plan.cells[cell], figure);
         };

@@ -131,7 +131,7 @@ chosen_cells choices_of(const evidence& e, const policy::judged_model& m) {
 }
 
 // The operands of products on the board.
-std::vector<std::size_t> operands_of(const evidence& e, const policy::judged_model& m) {
+std::vector<std::size_t> board_operands(const evidence& e, const policy::judged_model& m) {
     std::vector<std::size_t> operands;
     for (std::size_t t = 0; t < e.table.tensors.size(); ++t) {
         const analysis::tensor_identity& of = *e.table.tensors[t].of;
@@ -324,9 +324,10 @@ review make_review(std::span<const result_set> sets, const review_options& optio
         add_block_shares(e, d.sections.front());
     } else if (compares && d.sections.size() > 1) {
         add_pairs(e, d.sections.front());
-        add_ratios(e, operands_of(e, m), report::text_of(*sets[0].tail, "baseline"), d.sections[1]);
+        add_ratios(e, board_operands(e, m), report::text_of(*sets[0].tail, "baseline"),
+                   d.sections[1]);
     } else if (!d.sections.empty()) {
-        add_excess(e, operands_of(e, m), m.by, d.sections.front());
+        add_excess(e, board_operands(e, m), m.by, d.sections.front());
     }
     const auto add = [&](auto sections) {
         put(d.sections, std::move(sections));

@@ -28,13 +28,13 @@ std::string folder_of(const record& run) {
 }
 
 // "mxfp4, seed-1": runs of several groups are in folders of the same names.
-std::string name_of(const record& run) {
+std::string run_name(const record& run) {
     return fmt::format("{}, {}", text_of(run, "group"), folder_of(run));
 }
 
 // A line of a figure of runs, from the lists of a record.
 report::line_chart::line line_of(const record& r, const char* x, const char* y) {
-    report::line_chart::line line{name_of(r), {}};
+    report::line_chart::line line{run_name(r), {}};
     const auto* xs = report::member<report::list>(r, x);
     const auto* ys = report::member<report::list>(r, y);
     if (xs == nullptr || ys == nullptr) return line;
@@ -71,7 +71,7 @@ void add_zeta(const std::vector<record>& runs, const std::string& first, section
     by_loss.x = axis_of("loss", "", true);
     by_loss.y = axis_of("zeta", "", true);
     for (const record& r : runs) {
-        report::line_chart::line line{name_of(r), {}};
+        report::line_chart::line line{run_name(r), {}};
         for (const record& p : records_in(r, "probes")) {
             const auto step = number_of(p, "step"), loss = number_of(p, "loss");
             const auto zeta = number_of(p, "zeta");

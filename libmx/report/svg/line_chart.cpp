@@ -81,9 +81,9 @@ void draw_band(canvas& out, const frame& f, const line_chart::line& line) {
     if (!d.empty() && widest >= least_band) out.path(d, "band");
 }
 
-// `every`: whether points without a marker have tooltips as well.
+// `look`: of which series. `every`: whether points without a marker have tooltips as well.
 void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t index,
-               std::size_t series, bool every) {
+               std::size_t look, bool every) {
     const line_chart::line& line = p.lines[index];
     const auto fit = static_cast<std::size_t>(f.width / marker_room);
     const std::size_t markers = std::clamp<std::size_t>(fit, 1, most_markers);
@@ -96,7 +96,7 @@ void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t ind
         }
         joined = drawn(at);
     }
-    out.group(series_class(series));
+    out.group(series_class(look));
     if (!d.empty()) out.path(d, "line");
     out.group("mark");
     for (std::size_t i = 0; i < line.points.size(); ++i) {
@@ -106,7 +106,7 @@ void draw_line(canvas& out, const frame& f, const line_chart& p, std::size_t ind
         if (!seen && !every) continue;
         out.start("path");
         if (!seen) out.with("class", "touch");
-        out.with(shape_at(f, at, series, marker_radius));
+        out.with(shape_at(f, at, look, marker_radius));
         const std::string where =
             at.label.empty() ? p.x.title + " " + value_text(p.x, at.x) : at.label;
         std::string says = line.name + ", " + where + ": " + value_text(p.y, *at.y);
