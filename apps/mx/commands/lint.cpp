@@ -115,11 +115,11 @@ report::document document_of(const lint_command& o, const std::vector<lint::find
     d.sections.push_back(verdict_of(findings, checked));
     if (findings.empty()) return d;
     report::section table{.heading = "Findings",
-                          .columns = {{"severity", "severity"},
-                                      {"tensor", "tensor", cell::name},
+                          .columns = {{"rule", "rule"},
+                                      {"severity", "severity"},
                                       {"found", "found"},
                                       {"repair", "repair"}},
-                          .group_field = "rule"};
+                          .group_field = "tensor"};
     std::map<std::pair<std::string_view, lint::severity>, std::size_t> of_rule;
     std::size_t more = 0;
     for (const lint::finding& f : findings) {

@@ -36,7 +36,9 @@ TEST_CASE("Matrices that engines load as one have one name") {
 }
 
 TEST_CASE("Experts that have scales of their own are fused one by one") {
-    const auto apart = [](const char* name) { return fused_name(name, mx::engine::expert_fusion::apart); };
+    const auto apart = [](const char* name) {
+        return fused_name(name, mx::engine::expert_fusion::apart);
+    };
     CHECK(apart("layers.0.mlp.experts.1.gate_proj") == "layers.0.mlp.experts.1.{gate,up}_proj");
     CHECK(apart("layers.0.mlp.experts.1.w1") == apart("layers.0.mlp.experts.1.w3"));
     CHECK(apart("layers.0.mlp.experts.1.w1") != apart("layers.0.mlp.experts.2.w1"));
