@@ -48,27 +48,26 @@ std::string entry(const io::config_entries& of, const std::string& key) {
     return at == of.end() ? std::string() : at->second;
 }
 
-std::vector<module_pattern> list_of(const io::config_entries& of, std::string_view prefix) {
-    std::vector<module_pattern> all;
+void add_list(const io::config_entries& of, std::string_view prefix, module_list& to) {
     for (auto at = of.lower_bound(std::string(prefix));
          at != of.end() && at->first.starts_with(prefix); ++at) {
-        all.emplace_back(at->second);
+        to.add(at->second);
     }
-    return all;
 }
 
 // The numbers that a group of config_groups, or the configuration itself, states of weights.
 struct stated_numbers {
     std::string where;
-    std::vector<module_pattern> targets;  ///< none: all
+    module_list targets;  ///< none: all
     std::string bits, group;
+    bool of_class = false;  ///< a target is the name of a class of modules
     bool takes(std::string_view module) const {
-        return targets.empty() || std::ranges::any_of(targets, [&](const module_pattern& t) {
-                   const bool class_name = t.is_name() && t.text().find('.') == std::string::npos;
-                   return class_name || t.matches(module);
-               });
+        return of_class || targets.empty() || targets.match(module) != nullptr;
     }
 };
+
+// More than a configuration has recipes.
+constexpr std::size_t most_groups = 64;
 
 std::vector<stated_numbers> numbers_of(const io::config_entries& q) {
     std::vector<stated_numbers> all;
@@ -78,15 +77,24 @@ std::vector<stated_numbers> numbers_of(const io::config_entries& q) {
          at != q.end() && at->first.starts_with(groups); ++at) {
         const std::string name = at->first.substr(0, at->first.find('.', groups.size()));
         if (name == last) continue;
+        if (all.size() == most_groups) break;
         last = name;
-        all.push_back({name, list_of(q, name + ".targets."), entry(q, name + ".weights.num_bits"),
-                       entry(q, name + ".weights.group_size")});
+        stated_numbers& s = all.emplace_back();
+        s.where = name;
+        s.bits = entry(q, name + ".weights.num_bits");
+        s.group = entry(q, name + ".weights.group_size");
+        add_list(q, name + ".targets.", s.targets);
+        s.of_class = std::ranges::any_of(s.targets.entries(), [](const module_pattern& t) {
+            return t.is_name() && t.text().find('.') == std::string::npos;
+        });
     }
     const auto first_of = [&](const char* a, const char* b) {
         const std::string v = entry(q, a);
         return v.empty() ? entry(q, b) : v;
     };
-    all.push_back({{}, {}, first_of("bits", "w_bit"), first_of("group_size", "q_group_size")});
+    stated_numbers& s = all.emplace_back();
+    s.bits = first_of("bits", "w_bit");
+    s.group = first_of("group_size", "q_group_size");
     return all;
 }
 
@@ -142,10 +150,10 @@ base::text_set modules_around(const checkpoint& c) {
     return all;
 }
 
-void find_unknown_modules(const checkpoint& c, const std::vector<module_pattern>& ignored,
+void find_unknown_modules(const checkpoint& c, const module_list& ignored,
                           std::vector<finding>& out) {
     const base::text_set known = modules_around(c);
-    for (const module_pattern& p : ignored) {
+    for (const module_pattern& p : ignored.entries()) {
         const std::string_view name = without_wrappers(p.text());
         const std::size_t dot = name.rfind('.');
         // The module itself may have no tensors; that nothing around it has any is a wrong name.
@@ -311,10 +319,8 @@ void find_config(const checkpoint& c, std::vector<finding>& out) {
                        "remove quantization_config, or quantize"});
         return;
     }
-    std::vector<module_pattern> ignored;
-    for (const std::string_view list : ignore_lists) {
-        for (module_pattern& p : list_of(q, list)) ignored.push_back(std::move(p));
-    }
+    module_list ignored;
+    for (const std::string_view list : ignore_lists) add_list(q, list, ignored);
     const std::vector<stated_numbers> numbers = numbers_of(q);
     base::text_set quantized_alike;  // patterns and fused matrices with quantized parts
     for (const module& m : c.modules()) {
@@ -333,9 +339,7 @@ void find_config(const checkpoint& c, std::vector<finding>& out) {
     contradictions all;
     for (const module& m : c.modules()) {
         if (m.coded) {
-            const auto by = std::ranges::find_if(
-                ignored, [&](const module_pattern& p) { return p.matches(m.name); });
-            if (by != ignored.end()) {
+            if (const module_pattern* by = ignored.match(m.name); by != nullptr) {
                 all.add("ignored " + m.name, c.info(*m.codes).name,
                         "is quantized though the configuration excludes it",
                         fmt::format("entry '{}'", io::short_name(by->text())),
@@ -356,9 +360,7 @@ void find_config(const checkpoint& c, std::vector<finding>& out) {
         const bool targeted = std::ranges::any_of(numbers, [&](const stated_numbers& s) {
             return s.takes(m.name) && (!s.where.empty() || numbers.size() == 1);
         });
-        const bool excluded = std::ranges::any_of(
-            ignored, [&](const module_pattern& p) { return p.may_match(m.name); });
-        if ((!alike && !usual) || !targeted || excluded) continue;
+        if ((!alike && !usual) || !targeted || ignored.may_match(m.name)) continue;
         all.add("plain " + m.name, c.info(*m.codes).name,
                 "is not quantized, and the configuration does not exclude it",
                 described_array(c.info(*m.codes)),

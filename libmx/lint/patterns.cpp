@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/lint/patterns.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -30,7 +31,7 @@ struct module_pattern::expression {
         std::size_t at = 0;
         code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0,
                                  &problem, &at, nullptr));
-        pcre2_set_match_limit(context.get(), 100'000);
+        pcre2_set_match_limit(context.get(), 10'000);
         pcre2_set_depth_limit(context.get(), 1'000);
         pcre2_set_heap_limit(context.get(), 1'024);
         data.reset(pcre2_match_data_create(1, nullptr));
@@ -84,6 +85,39 @@ bool module_pattern::may_match(std::string_view module) const {
         return base::glob_match("*" + std::string(own) + "*", module);
     }
     return !own.empty() && module.find(own) != std::string_view::npos;
+}
+
+void module_list::add(std::string text) {
+    const module_pattern& entry = entries_.emplace_back(std::move(text));
+    if (entry.is_name()) {
+        names_.emplace(entry.text(), entries_.size() - 1);
+    } else {
+        patterns_.push_back(entries_.size() - 1);
+    }
+}
+
+// Comparing with a name is one step, matching a pattern a thousand.
+bool module_list::spend(const module_pattern& on) const {
+    const std::uint64_t cost = on.is_name() ? 1 : 1000;
+    if (left_ < cost) return false;
+    left_ -= cost;
+    return true;
+}
+
+const module_pattern* module_list::match(std::string_view module) const {
+    const auto name = names_.find(module);
+    if (name != names_.end()) return &entries_[name->second];
+    for (const std::size_t place : patterns_) {
+        const module_pattern& p = entries_[place];
+        if (!spend(p)) return nullptr;
+        if (p.matches(module)) return &p;
+    }
+    return nullptr;
+}
+
+bool module_list::may_match(std::string_view module) const {
+    return std::ranges::any_of(
+        entries_, [&](const module_pattern& p) { return !spend(p) || p.may_match(module); });
 }
 
 std::string_view without_wrappers(std::string_view name) {

@@ -2,9 +2,13 @@
 // The patterns by which quantization_config names modules. For .cpp files of this room only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "libmx/base/text_tables.hpp"
 
 namespace mx::lint {
 
@@ -29,6 +33,26 @@ class module_pattern {
     struct expression;
     std::string text_;
     std::unique_ptr<expression> expression_;
+};
+
+/// A list of them. Names are looked up; what a list that is made to cost time may take is bounded:
+/// patterns that are not tried any more match nothing, and may match everything.
+class module_list {
+  public:
+    void add(std::string text);
+    bool empty() const { return entries_.empty(); }
+    const std::vector<module_pattern>& entries() const { return entries_; }
+    /// The first name, else the first pattern, that matches; null: none.
+    const module_pattern* match(std::string_view module) const;
+    bool may_match(std::string_view module) const;
+
+  private:
+    bool spend(const module_pattern& on) const;
+
+    std::vector<module_pattern> entries_;
+    base::text_map<std::size_t> names_;  ///< place of each
+    std::vector<std::size_t> patterns_;  ///< places of those that are no names
+    mutable std::uint64_t left_ = 100'000'000;
 };
 
 /// A name without the leading words that writers add or drop: model, language_model.

@@ -466,6 +466,20 @@ class Lint(unittest.TestCase):
         code, said = lint(model.write(self.folder))
         self.assertEqual((code, said['results']), (0, []))
 
+    def test_long_lists(self):
+        """Lists of names are looked up; patterns that would take minutes are not all tried."""
+        model = Model(modelopt_fp8().config['quantization_config'])
+        for layer in range(10_000):
+            module = f'model.layers.{layer}.self_attn.o_proj'
+            model.tensors[module + '.weight'] = fp8((1, 16))
+            model.tensors[module + '.weight_scale'] = floats((), 0.001)
+        configure(ignore=['lm_head'] + [f're:(a|b)+.*{k}.*c$' for k in range(20_000)])(model)
+        self.assertEqual(lint(model.write(self.folder))[0], 0)
+        configure(ignore=[f'model.layers.{k}.self_attn.o_proj' for k in range(9_000, 29_000)])(model)
+        code, said = lint(model.write(self.folder))
+        self.assertEqual(code, 1)
+        self.assertIn('excludes it', said['results'][0]['message'])
+
 
 if __name__ == '__main__':
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
