@@ -23,9 +23,9 @@ for file in github gitlab; do
     MODEL=$(setting "$job" MODEL) RECIPE=$(setting "$job" RECIPE)
     export MODEL RECIPE
     commands "$job" >job.sh
-    [ "$(wc -l <job.sh)" -eq 2 ] || fail "$file: other commands than expected: $(cat job.sh)"
+    [ "$(wc -l <job.sh)" -eq 3 ] || fail "$file: other commands than expected: $(cat job.sh)"
     sh -e job.sh >log 2>&1 || fail "$file: the gate does not hold: $(cat log)"
-    grep -q '<testcase' gate.xml && grep -q '</html>' review.html || fail "$file: outputs missing"
+    grep -q '<testcase' gate.xml && grep -q '<testcase' lint.xml && grep -q '</html>' review.html || fail "$file: outputs missing"
     code=0
     RECIPE=mxfp4_e3m0 sh -e job.sh >log 2>&1 || code=$?
     [ "$code" -eq 1 ] || fail "$file: exit code $code under a recipe that is too coarse: $(cat log)"
