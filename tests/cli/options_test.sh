@@ -14,6 +14,7 @@ SAME = {"OUT": "FILE", "FOLDER": "FILE", "PLAN.json": "FILE", "FILE:TENSOR": "FI
         "F,...": "F", "RxC,...": "RxC", "N,...": "N", "ROUNDING": "NAME", "DIALECT": "NAME", "NAME,...": "NAME", "VALUE": "MODEL"}
 # Options whose value must differ, with the reason.
 DIFFERENT = {
+    "--rules": "a file of rules about results, or names of the rules of mx lint",
     "--size": "bytes of data that are made, or the name of a language model",
     "--heads": "how a tensor is laid out, or of the model that is trained",
     "--eval": "the scores of a task, or the model whose evaluation is timed",

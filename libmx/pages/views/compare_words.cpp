@@ -130,7 +130,7 @@ void add_coverage(const sweep_plan& plan, const comparison& c, std::vector<std::
     const bool one = over.not_everywhere == 1;
     if (const std::size_t others = c.table.tensors.size() - c.tensors.size(); others > 0) {
         notes.push_back(fmt::format(
-            "- Not ranked: {}, not operands of products; see 'Best cell by role' (--role, "
+            "- Not ranked: {}, not operands of products; the table by role has them (--role, "
             "--tensor: rank those chosen).",
             plural(others, "tensor")));
     }
