@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of every layout, clean and with one planted fault each: mx lint finds the fault under
-the right rule and tensor, and nothing in the clean ones. lint.py MX"""
+the right rule and tensor, and nothing in the clean ones. lint.py MX SOURCE"""
 import copy
 import json
 import pathlib
@@ -482,4 +482,4 @@ class Lint(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    unittest.main(argv=sys.argv[:1])
