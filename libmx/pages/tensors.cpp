@@ -58,6 +58,8 @@ report::explorer explorer_of(const evidence& e, const std::vector<std::size_t>& 
         x.rows.push_back(e.tensor_name(t));
         x.classes.push_back(e.table.tensors[t].of->role);
     }
+    for (const std::size_t t : worst_first) x.first_classes.insert(e.table.tensors[t].of->role);
+    if (!x.first_classes.empty()) x.first_words = "operands";
     for (const report::explorer::metric& m : e.metrics) {
         report::explorer::metric of = {m.name,  m.title,           m.unit,   m.definition,
                                        m.share, m.larger_is_worse, m.digits, {}};

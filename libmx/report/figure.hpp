@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -143,11 +144,13 @@ struct explorer {
         int digits = 4;                          ///< significant digits shown
         std::vector<std::vector<float>> values;  ///< by column and row; NaN is undefined
     };
-    std::string row_title;             ///< "tensor"
-    std::vector<std::string> rows;     ///< names
-    std::vector<std::string> classes;  ///< of the rows: roles
-    std::vector<std::string> columns;  ///< recipes
-    std::vector<metric> metrics;       ///< the first is shown first
+    std::string row_title;                ///< "tensor"
+    std::vector<std::string> rows;        ///< names
+    std::vector<std::string> classes;     ///< of the rows: roles
+    std::set<std::string> first_classes;  ///< rows of these come first, worst first
+    std::string first_words;              ///< what such rows are called: "operands"
+    std::vector<std::string> columns;     ///< recipes
+    std::vector<metric> metrics;          ///< the first is shown first
 };
 
 }  // namespace mx::report

@@ -40,7 +40,11 @@ std::vector<std::size_t> worst_first(const explorer& e) {
     for (std::size_t row = 0; row < worst.size(); ++row) worst[row] = worst_of(m, row);
     std::vector<std::size_t> order(e.rows.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto later = [&](std::size_t row) {
+        return !e.first_classes.empty() && !e.first_classes.contains(e.classes[row]);
+    };
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+        if (later(a) != later(b)) return later(b);
         if (std::isnan(worst[a]) || std::isnan(worst[b])) {
             return !std::isnan(worst[a]) && std::isnan(worst[b]);
         }
@@ -74,12 +78,14 @@ class_list classes_of(const explorer& e) {
 std::string order_words(const explorer& e) {
     const explorer::metric& m = e.metrics.front();
     const std::string_view end = m.larger_is_worse ? "largest" : "smallest";
+    const std::string before =
+        e.first_words.empty() ? "" : fmt::format(", {} before others", e.first_words);
     if (e.rows.size() <= explorer_rows) {
-        return fmt::format("{}, the {} {} in any column first.", plural(e.rows.size(), e.row_title),
-                           end, m.title);
+        return fmt::format("{}, the {} {} in any column first{}.",
+                           plural(e.rows.size(), e.row_title), end, m.title, before);
     }
-    return fmt::format("The {} of {} with the {} {} in any column, worst first.", explorer_rows,
-                       plural(e.rows.size(), e.row_title), end, m.title);
+    return fmt::format("The {} of {} with the {} {} in any column, worst first{}.", explorer_rows,
+                       plural(e.rows.size(), e.row_title), end, m.title, before);
 }
 
 std::string definition_words(const explorer::metric& m) {
@@ -148,6 +154,12 @@ void write_data(const explorer& e, const class_list& classes, const sink& out) {
     write_array("columns", e.columns, out, text);
     out(",\n");
     write_array("classes", classes.names, out, text);
+    out(fmt::format(",\n\"first_words\":{},\n", quoted(e.first_words)));
+    std::vector<std::size_t> first;
+    for (std::size_t i = 0; i < classes.names.size(); ++i) {
+        if (e.first_classes.contains(classes.names[i])) first.push_back(i);
+    }
+    write_array("first", first, out, [](std::size_t i) { return std::to_string(i); });
     out(",\n");
     write_array("class_of_row", classes.of_row, out,
                 [](std::size_t place) { return fmt::format("{}", place); });

@@ -124,6 +124,8 @@ const explorer = (root, changed) => {
   const sort = () => {
     const by = key();
     const down = descending();
+    const later = (row) => state.column === 'worst' && data.first.length > 0 &&
+        !data.first.includes(data.class_of_row[row]);
     state.order = [];
     for (let row = 0; row < count; ++row) {
       if (state.class !== '' && data.class_of_row[row] !== Number(state.class)) continue;
@@ -131,6 +133,7 @@ const explorer = (root, changed) => {
       state.order.push(row);
     }
     state.order.sort((a, b) => {
+      if (later(a) !== later(b)) return later(a) - later(b);
       const x = by[a];
       const y = by[b];
       if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y) || a - b;
@@ -141,7 +144,10 @@ const explorer = (root, changed) => {
 
   const orderWords = () => {
     const end = descending() ? 'largest' : 'smallest';
-    if (state.column === 'worst') return `the ${end} ${state.metric.title} in any column first`;
+    if (state.column === 'worst') {
+      const before = data.first_words === '' ? '' : `, ${data.first_words} before others`;
+      return `the ${end} ${state.metric.title} in any column first${before}`;
+    }
     if (isText()) {
       return `by ${state.column === 'name' ? data.row_title : 'class'}${
         state.turned ? ', backwards' : ''}`;

@@ -191,6 +191,17 @@ TEST_CASE("The table of all rows shows the worst and holds every value") {
     CHECK(has(page, "\"values\":[\"AAAAAA==\",\"AACAPwAAAD8AAIA+AAAAAA==\"]"));
     CHECK(has(page, "\"words\":\"NRMSE: what it is\""));
     CHECK(has(page, "\"words\":\"rate in %\""));
+    CHECK(has(page, "\"first\":[]"));
+
+    s.all->first_classes = {"norm"};
+    s.all->first_words = "gains";
+    const std::string norms = page_of(with_section(s));
+    CHECK(has(norms, "4 tensors, the largest NRMSE in any column first, gains before others."));
+    CHECK(has(norms, "\"first\":[1]"));
+    const auto now = [&](const char* row) {
+        return norms.find("<td class=\"name\">" + std::string(row));
+    };
+    CHECK((now("d") < now("b") && now("b") < now("a") && now("a") < now("c")));
 }
 
 TEST_CASE("Ten thousand rows by nine columns and nine metrics stay below six megabytes") {
