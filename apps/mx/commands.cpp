@@ -29,7 +29,10 @@ const command& command_named(std::span<const std::string> words) {
     if (const renamed_command* old = base::find_named(renamed_commands, words[0])) {
         refuse("'mx {}' is now 'mx {}'", old->name, old->now);
     }
-    return base::row_named(commands, "command", words[0]);
+    if (const command* c = base::find_named(commands, words[0])) return *c;
+    const std::string near = base::similar(words[0], base::names_of(commands));
+    refuse("unknown command '{}'{} ('mx help' lists the commands)", words[0],
+           near.empty() ? std::string() : fmt::format("; did you mean '{}'?", near));
 }
 
 runner parse_command_line(int argc, char** argv) {

@@ -127,7 +127,13 @@ std::vector<recipe_setting> recipe_settings(std::string_view text) {
         }
         const std::size_t equals = part.find('=');
         if (equals == std::string_view::npos || equals == 0) {
-            fail(text, fmt::format("'{}' is not key=value", part));
+            const char* const key = scale::find_scale_rule(part) != nullptr  ? "scale"
+                                    : format::find_rounding(part) != nullptr ? "round"
+                                                                             : nullptr;
+            fail(text,
+                 fmt::format("'{}' is not key=value{}", part,
+                             key == nullptr ? std::string()
+                                            : fmt::format("; did you mean '{}={}'?", key, part)));
         }
         const std::string_view name = trimmed(part.substr(0, equals));
         if (std::ranges::count(settings, name, &recipe_setting::key) != 0) {

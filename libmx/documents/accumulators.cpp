@@ -219,13 +219,14 @@ report::document accumulators_document() {
           {"L", "L"},
           {"F", "F"},
           {"convert", "rounds"},
-          {"c", "c enters"},
+          {"c", "c is added"},
           {"evidence", "evidence"}},
          std::move(rows),
          "chip",
          {"L products and the accumulator c are aligned to the largest exponent among them "
           "(at least a floor), cut off F bits below it, added exactly and converted; the result is "
-          "the next step's c; 'afterwards': c is added to the result instead. fp8: e4m3 and e5m2; "
+          "the next step's c; 'afterwards': c is added to the result instead; 'ignored': it is "
+          "dropped. fp8: e4m3 and e5m2; "
           "fp6: e3m2 and e2m3; fp4: e2m1; fnuz8: "
           "CDNA3's fp8. Scales: e32 and e16 are E8M0 per 32 and per 16 elements, u16 UE4M3 per 16.",
           evidence_legend() + " *: of some pairs of operands; the others are extrapolated.",

@@ -63,7 +63,7 @@ constexpr std::array keys{
     accumulator_key{"subnormals", "least-exponent, leading-bit", "where subnormal operands align",
                     has_steps, set_word<&edited::subnormals, subnormal_words>,
                     get_word<&edited::subnormals, subnormal_words>},
-    accumulator_key{"zero", "plus, kept", "the sign of an exact zero; kept: -0 of nothing but -0",
+    accumulator_key{"zero", "plus, kept", "the sign of an exact zero; kept: -0 if all terms are -0",
                     in_one_alignment, set_word<&edited::zero, zero_words>,
                     get_word<&edited::zero, zero_words>},
     accumulator_key{"underflow", "plus, kept", "the sign of what rounds to zero", has_steps,

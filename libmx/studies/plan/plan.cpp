@@ -225,8 +225,8 @@ class planner {
             "per element ({} bits for {} elements{}); most above the budget: {}",
             *goal_.bits, rounded_up(per_element), least, from_.elements(),
             kept == 0 ? ""
-                      : fmt::format(", of them {} bits of tensors that the policy "
-                                    "lets have no recipe",
+                      : fmt::format(", of them {} bits of tensors without a "
+                                    "permitted recipe",
                                     kept),
             above_budget());
     }

@@ -391,8 +391,8 @@ TEST_CASE("what the policy rules out on a tensor is no choice there") {
     CHECK(p.totals.bits == 64 * 8 + 16 + 64 * 16);
     CHECK_THROWS_WITH(make_plan(from, {8.0, {}}),
                       "--bits 8: the recipes to choose from take at least 12.125 bits per element "
-                      "(1552 bits for 128 elements, of them 1024 bits of tensors that the policy "
-                      "lets have no recipe); most above the budget: 'b.weight' (16), 'a.weight' "
+                      "(1552 bits for 128 elements, of them 1024 bits of tensors without a "
+                      "permitted recipe); most above the budget: 'b.weight' (16), 'a.weight' "
                       "(8.25)");
     // Without a goal the plan follows the policy's recommendation, which is the same here.
     request.recipes.clear();
