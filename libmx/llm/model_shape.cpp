@@ -169,7 +169,17 @@ constexpr std::array ignored_keys{"_name_or_path",
                                   "torchscript",
                                   "max_new_tokens",
                                   "id2label",
-                                  "label2id"};
+                                  "label2id",
+                                  "_model_name_or_path",
+                                  "cls_token_id",
+                                  "decoder_start_token_id",
+                                  "finetuning_task",
+                                  "mask_token_id",
+                                  "pruned_heads",
+                                  "sep_token_id",
+                                  "tf_legacy_loss",
+                                  "unk_token_id",
+                                  "use_bfloat16"};
 
 // Keys of Gemma 3 with images that are about these.
 constexpr std::array keys_of_images{"boi_token_id",        "boi_token_index", "eoi_token_id",
