@@ -18,6 +18,7 @@
 #include "libmx/io/writer.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/views/gate_view.hpp"
+#include "libmx/pages/views/lint_view.hpp"
 #include "libmx/pages/views/placement_view.hpp"
 #include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/report/writers.hpp"
@@ -165,7 +166,7 @@ constexpr std::array schemas{
     pages::placement_schema,
     pages::recipe_schema,
     build_check_schema,
-    lint_schema,
+    pages::lint_schema,
     presets_schema,
     shards_schema,
     training_cost_schema,

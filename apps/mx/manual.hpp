@@ -27,7 +27,6 @@ std::string members_schema();     ///< schemas/members.json
 // Schemas of documents that commands assemble.
 report::document_schema build_check_schema();
 report::document_schema presets_schema();
-report::document_schema lint_schema();
 report::document_schema shards_schema();
 report::document_schema training_cost_schema();
 report::document_schema version_schema();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -59,9 +60,9 @@ bool by_default(const compare_options& o) {
 ranked_tensors ranked_of(const compare_options& o, const measured_model& m) {
     if (!o.in.globs.empty() || !o.roles.roles.empty()) return {};
     const std::vector<policy::measured_tensor> all = described(m.opened.tensors, m.request.roles);
-    const policy::policy by = o.judging.policy.empty()
-                                  ? policy::find_policy(policy::default_policy(all))
-                                  : policy_of(o.judging.policy);
+    std::optional<policy::policy> stated;
+    if (!o.judging.policy.empty()) stated = policy_of(o.judging.policy);
+    const policy::policy by = policy::policy_for(stated, all);
     std::set<std::pair<std::string, std::string>> operands;
     for (const policy::measured_tensor& t : all) {
         if (policy::why_kept(t, by.role_of(t.role, t.name), by).empty()) {

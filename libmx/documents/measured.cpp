@@ -30,8 +30,7 @@ std::vector<codec::recipe> recipes_for(const policy::basis& by,
                                        const engine::role_finder& roles) {
     std::vector<policy::measured_tensor> of = described(tensors, roles);
     std::erase_if(of, [](const policy::measured_tensor& t) { return !t.left_out.empty(); });
-    const policy::policy p = by.by ? *by.by : policy::find_policy(policy::default_policy(of));
-    return policy::recipes_to_measure(p, *by.on, of);
+    return policy::recipes_to_measure(policy::policy_for(by.by, of), *by.on, of);
 }
 
 const std::vector<codec::recipe>& with_recipes(std::vector<codec::recipe>& recipes,

@@ -190,6 +190,22 @@ bool is_e8m0(const checkpoint& c, std::size_t scale, const module& m) {
     return t == dtype::u8 && m.scale == scale && four_bits && m.others.empty();
 }
 
+// An array of scales that are numbers; none for indices into a table and packed integers.
+struct scale_numbers {
+    std::size_t array;
+    bool e8m0;
+};
+std::optional<scale_numbers> numbers_of(const checkpoint& c, const module& m,
+                                        const scale_kind& kind) {
+    const auto at = m.*kind.member;
+    if (!at) return {};
+    const dtype t = c.info(*at).type;
+    if (t == dtype::i32 || t == dtype::i64) return {};
+    const bool e8m0 = kind.member == &module::scale && is_e8m0(c, *at, m);
+    if (t == dtype::u8 && !e8m0) return {};
+    return scale_numbers{*at, e8m0};
+}
+
 scale_summary summarize(const checkpoint& c, std::size_t array, bool e8m0) {
     scale_summary s;
     const io::tensor_info& t = c.info(array);
@@ -284,14 +300,12 @@ void find_scale_values(const checkpoint& c, std::vector<finding>& out) {
     std::map<std::string, std::vector<summarized>> kinds;
     for (const module& m : c.modules()) {
         for (const scale_kind& kind : scale_kinds) {
-            const auto at = m.*kind.member;
-            if (!at) continue;
-            const io::tensor_info& t = c.info(*at);
-            // Indices into a table, packed integers.
-            if (t.type == dtype::i32 || t.type == dtype::i64) continue;
-            const bool e8m0 = kind.member == &module::scale && is_e8m0(c, *at, m);
-            if (t.type == dtype::u8 && !e8m0) continue;
-            summarized g{&m, *at, summarize(c, *at, e8m0)};
+            const auto scales = numbers_of(c, m, kind);
+            if (!scales) continue;
+            const std::size_t array = scales->array;
+            const bool e8m0 = scales->e8m0;
+            const io::tensor_info& t = c.info(array);
+            summarized g{&m, array, summarize(c, array, e8m0)};
             const scale_summary& s = g.s;
             const auto tell = [&](severity level, std::uint64_t count, std::string_view what,
                                   std::string_view effect) {
@@ -314,12 +328,13 @@ void find_scale_values(const checkpoint& c, std::vector<finding>& out) {
                      "values have the wrong sign, or an engine reads the scale without it");
             }
             if (s.zero != 0) {
-                tell(severity::error,
-                     kind.member == &module::input_scale ? s.zero : zeros_that_count(c, m, *at, s),
-                     kind.member == &module::input_scale ? "zero" : "zeros beside other codes",
-                     kind.member == &module::input_scale
-                         ? "activations are divided by zero"
-                         : "the values of these blocks are lost: they read as 0");
+                tell(
+                    severity::error,
+                    kind.member == &module::input_scale ? s.zero : zeros_that_count(c, m, array, s),
+                    kind.member == &module::input_scale ? "zero" : "zeros beside other codes",
+                    kind.member == &module::input_scale
+                        ? "activations are divided by zero"
+                        : "the values of these blocks are lost: they read as 0");
             }
             if (t.type == dtype::f32) {
                 tell(severity::error, s.subnormal, "subnormal values",
@@ -543,15 +558,15 @@ void find_default_scales(const checkpoint& c, std::vector<finding>& out) {
     for (const module& m : c.modules()) {
         if (!m.coded) continue;
         for (const scale_kind& kind : scale_kinds) {
-            const auto at = m.*kind.member;
-            if (!at) continue;
-            const io::tensor_info& t = c.info(*at);
-            if (t.type == dtype::i32 || t.type == dtype::i64) continue;
-            const bool e8m0 = kind.member == &module::scale && is_e8m0(c, *at, m);
-            if ((t.type == dtype::u8 && !e8m0) || t.elements == 0) continue;
+            const auto scales = numbers_of(c, m, kind);
+            if (!scales) continue;
+            const std::size_t array = scales->array;
+            const bool e8m0 = scales->e8m0;
+            const io::tensor_info& t = c.info(array);
+            if (t.elements == 0) continue;
             bool all = true;
             for (std::uint64_t first = 0; all && first < t.elements; first += piece) {
-                for (const float v : c.values_of(*at, first, piece)) {
+                for (const float v : c.values_of(array, first, piece)) {
                     all = all && v == (e8m0 && t.type == dtype::u8 ? 127.0F : 1.0F);
                 }
             }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 
+#include "libmx/io/widen.hpp"
 #include "libmx/lint/checkpoint.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
@@ -75,9 +76,10 @@ value_summary value_summary_of(const checkpoint& c, std::size_t array) {
     value_summary s;
     const io::tensor_info& t = c.info(array);
     const auto source = c.arrays()[array].file->open(c.arrays()[array].index);
-    const bool numbers = tensor::row_of(t.type).to_f32 == tensor::widening::exact &&
-                         tensor::row_of(t.type).bits >= 8;
+    const tensor::dtype_row& row = tensor::row_of(t.type);
+    const bool numbers = row.to_f32 != tensor::widening::none && row.bits >= 8;
     std::vector<std::byte> bytes;
+    std::vector<float> values;
     for (std::uint64_t at = 0; at < t.bytes; at += step) {
         bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(step, t.bytes - at)));
         source->read(at, bytes);
@@ -88,13 +90,10 @@ value_summary value_summary_of(const checkpoint& c, std::size_t array) {
             s.digest = (s.digest ^ word) * 0xff51afd7ed558ccdu;
             s.digest ^= s.digest >> 29;
         }
-    }
-    if (!numbers || tensor::row_of(t.type).name[0] == 'I' ||
-        tensor::row_of(t.type).name[0] == 'U') {
-        return s;
-    }
-    for (std::uint64_t at = 0; at < t.elements; at += step) {
-        for (const float v : c.values_of(array, at, step)) {
+        if (!numbers) continue;
+        values.resize(bytes.size() * 8 / static_cast<std::size_t>(row.bits));
+        io::widen(t.type, bytes, 0, values);
+        for (const float v : values) {
             s.nan += std::isnan(v);
             s.inf += std::isinf(v);
         }

@@ -535,4 +535,8 @@ std::string_view default_policy(std::span<const measured_tensor> tensors) {
     return trains ? "training" : "inference";
 }
 
+policy policy_for(const std::optional<policy>& stated, std::span<const measured_tensor> tensors) {
+    return stated ? *stated : find_policy(default_policy(tensors));
+}
+
 }  // namespace mx::policy

@@ -139,4 +139,7 @@ std::string why_quantized(const measured_tensor& t, const policy& by);
 /// "training" if there are gradients or moments, else "inference".
 std::string_view default_policy(std::span<const measured_tensor> tensors);
 
+/// The policy that the user stated, else the default one of the tensors.
+policy policy_for(const std::optional<policy>& stated, std::span<const measured_tensor> tensors);
+
 }  // namespace mx::policy

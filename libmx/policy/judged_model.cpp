@@ -32,7 +32,7 @@ judged_model judge_model(std::vector<measured_tensor> tensors, const basis& b) {
     for (const measured_tensor& t : m.tensors) {
         m.by_file = !names.emplace(t.named(), t.name).second || m.by_file;
     }
-    m.by = b.by ? *b.by : find_policy(default_policy(m.tensors));
+    m.by = policy_for(b.by, m.tensors);
     m.on = b.on;
     std::set<std::string_view> seen;
     for (std::size_t i = 0; i < m.tensors.size(); ++i) {

@@ -43,14 +43,19 @@ std::string shortened(const std::string& text, std::size_t width, std::size_t he
     return text.substr(0, byte_of(text, head)) + ".." + text.substr(byte_of(text, have - tail));
 }
 
-std::size_t head_to_tell(std::span<const std::string> names, std::size_t width) {
+std::size_t head_to_tell(std::span<const std::string> all, std::size_t width) {
+    // Every so many of a long list, so that a table of many tensors costs no more time.
+    constexpr std::size_t compared = 4096;
+    const std::size_t stride = all.size() / compared + 1;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < all.size(); i += stride) names.push_back(all[i]);
     const auto distinct = [&](std::size_t head) {
         std::vector<std::string> cut;
         for (const std::string& n : names) cut.push_back(shortened(n, width, head));
         std::ranges::sort(cut);
         return static_cast<std::size_t>(std::unique(cut.begin(), cut.end()) - cut.begin());
     };
-    std::vector<std::string> whole(names.begin(), names.end());
+    std::vector<std::string> whole = names;
     std::ranges::sort(whole);
     whole.erase(std::unique(whole.begin(), whole.end()), whole.end());
     const std::size_t usual = usual_head(width);

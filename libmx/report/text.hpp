@@ -28,7 +28,7 @@ inline std::string shortened(const std::string& text, std::size_t width) {
 }
 
 /// The head, closest to the usual one, with which the most of `names` stay distinct in `width`
-/// columns.
+/// columns; of more than 4,096 names, by a sample of them.
 std::size_t head_to_tell(std::span<const std::string> names, std::size_t width);
 
 /// `text` broken at blanks into lines of at most `width` columns; longer words are not broken.

@@ -65,7 +65,7 @@ inline constexpr std::array rooms{
          "base tensor format report transform io codec gemm engine studies/products llm lab"},
     // Tables and sentences of the commands; in `pages` the review of a model.
     room{"pages/views",
-         "base tensor format report scale block io codec metrics engine analysis gemm policy "
+         "base tensor format report scale block io codec metrics engine analysis gemm policy lint "
          "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/plan "
          "studies/products studies/project studies/rosetta studies/show"},
     room{"pages",

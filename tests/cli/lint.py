@@ -6,6 +6,7 @@ import copy
 import json
 import pathlib
 import random
+import resource
 import struct
 import subprocess
 import sys
@@ -382,9 +383,13 @@ FAULTS = [
 
 
 def lint(path, *options):
-    done = subprocess.run([MX, 'lint', path, '--json', '-', '-q', *options], capture_output=True, text=True)
+    # Of processor time: far more than any of these takes, and far less than a list of patterns, or a search of all
+    # tensors for each, would.
+    limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+    done = subprocess.run([MX, 'lint', path, '--json', '-', '-q', *options], capture_output=True, text=True,
+                          preexec_fn=limit)
     if not done.stdout:
-        raise AssertionError(done.stderr)
+        raise AssertionError(done.stderr or f'exit code {done.returncode}')
     return done.returncode, json.loads(done.stdout)
 
 

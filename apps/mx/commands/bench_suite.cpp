@@ -175,8 +175,8 @@ class case_list {
             t.shape.assign(info.shape.begin(), info.shape.end());
         }
         analysis::analysis_request usual;
-        usual.recipes = policy::recipes_to_measure(policy::find_policy(policy::default_policy(of)),
-                                                   policy::targets.front(), of);
+        usual.recipes =
+            policy::recipes_to_measure(policy::policy_for({}, of), policy::targets.front(), of);
         add_analysis(fmt::format("analyze ({} recipes)", usual.recipes.size()), usual,
                      server_of(usual.recipes));
 

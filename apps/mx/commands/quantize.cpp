@@ -50,7 +50,7 @@ std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tens
                                                   const std::optional<codec::recipe>& recipe,
                                                   bool anew = false) {
     const auto described = documents::described(all, engine::role_finder());
-    const policy::policy by = policy::find_policy(policy::default_policy(described));
+    const policy::policy by = policy::policy_for({}, described);
     std::vector<convert::assigned_tensor> assigned;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const policy::measured_tensor& t = described[i];
