@@ -31,19 +31,22 @@ struct module_pattern::expression {
         std::size_t at = 0;
         code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0,
                                  &problem, &at, nullptr));
-        pcre2_set_match_limit(context.get(), 10'000);
+        pcre2_set_match_limit(context.get(), 2'000);
         pcre2_set_depth_limit(context.get(), 1'000);
         pcre2_set_heap_limit(context.get(), 1'024);
         data.reset(pcre2_match_data_create(1, nullptr));
     }
     outcome match(std::string_view text, bool anywhere) const {
-        if (code == nullptr || data == nullptr) return outcome::unknown;
+        if (code == nullptr || data == nullptr || given_up) return outcome::unknown;
         const int status =
             pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0,
                         anywhere ? 0 : PCRE2_ANCHORED, data.get(), context.get());
         if (status >= 0) return outcome::yes;
-        return status == PCRE2_ERROR_NOMATCH ? outcome::no : outcome::unknown;
+        given_up = status != PCRE2_ERROR_NOMATCH;  // the limit: it costs as much on every name
+        return given_up ? outcome::unknown : outcome::no;
     }
+
+    mutable bool given_up = false;
 
     std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data;
     std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)> code;
@@ -96,9 +99,9 @@ void module_list::add(std::string text) {
     }
 }
 
-// Comparing with a name is one step, matching a pattern a thousand.
+// Matching a pattern counts as a hundred names.
 bool module_list::spend(const module_pattern& on) const {
-    const std::uint64_t cost = on.is_name() ? 1 : 1000;
+    const std::uint64_t cost = on.is_name() ? 1 : 100;
     if (left_ < cost) return false;
     left_ -= cost;
     return true;
