@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#ifdef MX_THREADS_STD
 #include <pthread.h>
-#else
+#ifndef MX_THREADS_STD
 #include <omp.h>
 #endif
 
@@ -43,12 +42,6 @@ void run_member(const std::function<void(int)>& body, int thread) {
                     "raise its limits (ulimit -u, ulimit -v)",
                     started, wanted, why));
 }
-
-}  // namespace
-
-#ifdef MX_THREADS_STD
-
-namespace {
 
 struct team {
     const std::function<void(int)>& body;
@@ -109,7 +102,18 @@ std::atomic<waiting_threads*> pool{nullptr};
 // A child made by fork has none of the threads, and perhaps a locked mutex: it makes others.
 [[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr); });
 
+void run_waiting_team(int threads, const std::function<void(int)>& body) {
+    waiting_threads* known = pool.load();
+    if (known == nullptr) {
+        auto made = std::make_unique<waiting_threads>();
+        if (pool.compare_exchange_strong(known, made.get())) known = made.release();
+    }
+    known->run(threads, body);
+}
+
 }  // namespace
+
+#ifdef MX_THREADS_STD
 
 int thread_count(int requested) {
     if (requested > 0) return requested;
@@ -121,12 +125,7 @@ int thread_count(int requested) {
 
 void run_team(int threads, const std::function<void(int)>& body) {
     if (threads <= 1) return run_member(body, 0);
-    waiting_threads* known = pool.load();
-    if (known == nullptr) {
-        auto made = std::make_unique<waiting_threads>();
-        if (pool.compare_exchange_strong(known, made.get())) known = made.release();
-    }
-    known->run(threads, body);
+    run_waiting_team(threads, body);
 }
 
 #else
@@ -185,15 +184,12 @@ void run_team(int threads, const std::function<void(int)>& body) {
 
 #endif
 
-void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
-                  const std::function<void(std::uint64_t, int)>& body) {
-    parallel_for_ahead(
-        count, threads, cancel,
-        [&](std::uint64_t index, int thread, const index_taker&) { body(index, thread); });
-}
+namespace {
 
-void parallel_for_ahead(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
-                        const std::function<void(std::uint64_t, int, const index_taker&)>& body) {
+using run_threads = void (*)(int, const std::function<void(int)>&);
+
+void loop(std::uint64_t count, int threads, const std::atomic<bool>* cancel, run_threads run,
+          const std::function<void(std::uint64_t, int, const index_taker&)>& body) {
     std::mutex guard;
     std::exception_ptr failure;
     std::uint64_t failed_at = std::numeric_limits<std::uint64_t>::max();
@@ -230,10 +226,29 @@ void parallel_for_ahead(std::uint64_t count, int threads, const std::atomic<bool
     if (team <= 1) {
         work(0);
     } else {
-        run_team(team, work);
+        run(team, work);
     }
     if (failure) std::rethrow_exception(failure);
     stop_if(cancel);
+}
+
+}  // namespace
+
+void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
+                  const std::function<void(std::uint64_t, int)>& body) {
+    loop(count, threads, cancel, run_team,
+         [&](std::uint64_t index, int thread, const index_taker&) { body(index, thread); });
+}
+
+void parallel_for_waiting(std::uint64_t count, int threads,
+                          const std::function<void(std::uint64_t, int)>& body) {
+    loop(count, threads, nullptr, run_waiting_team,
+         [&](std::uint64_t index, int thread, const index_taker&) { body(index, thread); });
+}
+
+void parallel_for_ahead(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
+                        const std::function<void(std::uint64_t, int, const index_taker&)>& body) {
+    loop(count, threads, cancel, run_team, body);
 }
 
 void stop_if(const std::atomic<bool>* cancel) {

@@ -27,6 +27,11 @@ void run_team(int threads, const std::function<void(int thread)>& body);
 void parallel_for(std::uint64_t count, int threads, const std::atomic<bool>* cancel,
                   const std::function<void(std::uint64_t index, int thread)>& body);
 
+/// The same for short loops one after the other, on threads of std::thread in every build: threads
+/// that wait use no processor time, while those of OpenMP may spin until the next loop.
+void parallel_for_waiting(std::uint64_t count, int threads,
+                          const std::function<void(std::uint64_t index, int thread)>& body);
+
 /// Takes the index of the calling thread's next call ahead, once per call; nothing if there is none
 /// left. The call follows even if another thread's throws, so that the first exception is the same.
 using index_taker = std::function<std::optional<std::uint64_t>()>;

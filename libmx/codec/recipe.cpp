@@ -108,11 +108,11 @@ std::string with_channel_blocks(std::string_view text) {
     return blocks;
 }
 
+}  // namespace
+
 bool is_channel_scaled(const recipe& r) {
     return r.rule->id == scale::rule_id::amax && r.block == channel_block;
 }
-
-}  // namespace
 
 std::vector<recipe_setting> recipe_settings(std::string_view text) {
     const std::size_t colon = text.find(':');

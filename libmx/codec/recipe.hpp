@@ -152,6 +152,9 @@ struct recipe {
 
 inline bool has_blocks(const recipe& r) { return r.scope == scale_scope::block; }
 
+/// Whether `r` is FORMAT:scale=channel: its blocks are rows.
+bool is_channel_scaled(const recipe& r);
+
 /// Bits of the scale and the offset of a block; 0 without blocks.
 int bits_per_block(const recipe& r);
 

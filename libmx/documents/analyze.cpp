@@ -5,6 +5,7 @@
 
 #include "libmx/analysis/regret.hpp"
 #include "libmx/documents/studies.hpp"
+#include "libmx/policy/offers.hpp"
 
 namespace mx::documents {
 
@@ -14,9 +15,9 @@ measured analyze(const analyze_options& o, const surroundings& around) {
     request.histograms = o.histograms;
     request.distributions = o.histograms;
     request.blocks_path = o.blocks;
-    const measured_model m("analyze", o, request, around);
-    if (o.recompute || !o.blocks.empty())
-        std::ranges::for_each(request.recipes, codec::require_blocks);
+    const bool blocks_only = o.recompute || !o.blocks.empty();
+    const measured_model m("analyze", o, request, around, !blocks_only);
+    if (blocks_only) std::ranges::for_each(request.recipes, codec::require_blocks);
     // Policies limit the part of a gradient's error that is underflow.
     const bool gradients = std::ranges::any_of(m.opened.tensors, [&](const engine::tensor_ref& t) {
         return request.roles.role_of(t.info()) == "gradient";
@@ -32,7 +33,15 @@ measured analyze(const analyze_options& o, const surroundings& around) {
 
     const std::vector<pages::recipe_summary> summary = pages::summarize(a.results);
     report::document d;
-    if (!m.is_part()) d.sections = pages::analysis_sections(a, summary, o.view);
+    // Nobody asked for today's formats: they stand beside the recommended recipe of each class.
+    std::vector<pages::recipe_summary> shown = summary;
+    if (o.recipes.empty()) {
+        const std::vector<codec::recipe> today = policy::baselines();
+        std::erase_if(shown, [&](const pages::recipe_summary& s) {
+            return std::ranges::find(today, s.under->recipe) != today.end();
+        });
+    }
+    if (!m.is_part()) d.sections = pages::analysis_sections(a, shown, o.view);
     d.tail.emplace_back("summary",
                         report::to_list(summary, [](const auto& s) { return s.members; }));
     d.results = records_of(a.results);

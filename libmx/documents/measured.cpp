@@ -36,11 +36,10 @@ std::vector<codec::recipe> recipes_for(const policy::basis& by,
 const std::vector<codec::recipe>& with_recipes(std::vector<codec::recipe>& recipes,
                                                const measuring_options& o,
                                                const std::vector<engine::tensor_ref>& tensors,
-                                               const engine::role_finder& roles) {
-    if (recipes.empty()) recipes = recipes_for(basis_of(o.judging), tensors, roles);
-    for (const codec::recipe& r : policy::baselines()) {
-        if (o.baselines && std::ranges::find(recipes, r) == recipes.end()) recipes.push_back(r);
-    }
+                                               const engine::role_finder& roles, bool baselines) {
+    if (!recipes.empty()) return recipes;
+    recipes = recipes_for(basis_of(o.judging), tensors, roles);
+    if (baselines) std::ranges::copy(policy::baselines(), std::back_inserter(recipes));
     return recipes;
 }
 
@@ -100,12 +99,13 @@ pages::review review_of(std::span<const pages::result_set> sets, const judging_o
 }
 
 measured_model::measured_model(const char* name, const measuring_options& o,
-                               analysis::analysis_request& r, const surroundings& around)
+                               analysis::analysis_request& r, const surroundings& around,
+                               bool baselines)
     : command(name),
       options(o),
       request(with_finder(r, o)),
       opened(chosen(around.open(), o.roles, r.roles)),
-      control(around.control(with_recipes(r.recipes, o, opened.tensors, r.roles))) {
+      control(around.control(with_recipes(r.recipes, o, opened.tensors, r.roles, baselines))) {
     basis_of(o.judging);  // files that cannot be read end a run before it begins
     r.distributions = r.distributions || o.page || o.parts.page_sums;
     r.share = share_of(o.parts);

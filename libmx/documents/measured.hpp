@@ -19,9 +19,8 @@ namespace mx::documents {
 struct measuring_options {
     input_options in;
     role_options roles;
-    std::vector<std::string>
-        recipes;             ///< none: those that the policy judges, and more for some studies
-    bool baselines = false;  ///< also policy::baselines()
+    /// None: those that the policy judges, and more for some studies.
+    std::vector<std::string> recipes;
     /// Which tensors share a record (analysis::group_tensors); none: each has its own. Of analyze
     /// and compare.
     std::vector<std::string> groups;
@@ -47,9 +46,10 @@ struct measured {
 /// Opened tensors and their request.
 struct measured_model {
     /// Completes `request` with roles, with distributions for a page, and, if it has no recipe,
-    /// with those that the policy judges.
+    /// with those that the policy judges; with `baselines`, also with those of today's inference.
     measured_model(const char* command, const measuring_options& o,
-                   analysis::analysis_request& request, const surroundings& around);
+                   analysis::analysis_request& request, const surroundings& around,
+                   bool baselines = false);
 
     /// Whether only a part is measured: sections and statements about all tensors are left out.
     bool is_part() const { return documents::is_part(request.share); }

@@ -43,7 +43,7 @@ void set_scheme(precision& p, const std::string& value) {
 }
 
 constexpr std::string_view a_recipe = "RECIPE";
-constexpr std::string_view a_rounding = "fp32, bf16, bf16-even";
+constexpr std::string_view a_rounding = "fp32|bf16|bf16-even";
 
 constexpr std::array precision_rows{
     precision_key{"all", "", a_recipe, "all six operands",
@@ -64,7 +64,7 @@ constexpr std::array precision_rows{
     precision_key{"dgrad-w", "", a_recipe, "W in dX = dY W", set_operands<dgrad_w>},
     precision_key{"wgrad-dy", "", a_recipe, "dY in dW = dY^T X", set_operands<wgrad_dy>},
     precision_key{"wgrad-x", "", a_recipe, "X in dW = dY^T X", set_operands<wgrad_x>},
-    precision_key{"source", "", "original, requantized",
+    precision_key{"source", "", "original|requantized",
                   "whether an operand of two products is quantized from the tensor each time or "
                   "requantized",
                   [](precision& p, const std::string& v) {
@@ -99,7 +99,7 @@ constexpr std::array precision_rows{
         "input, gain, bias, mean and variance of layer norms, up to where eps is added",
         [](precision& p, const std::string& v) { p.norm_statistics = parse_rounding(v); }},
     precision_key{
-        "ln-bias", "", "trained, frozen", "whether the biases of layer norms get a gradient",
+        "ln-bias", "", "trained|frozen", "whether the biases of layer norms get a gradient",
         [](precision& p, const std::string& v) {
             if (v != "trained" && v != "frozen") {
                 base::refuse(base::unknown("value for ln-bias:", v, {"trained", "frozen"}));
@@ -113,13 +113,13 @@ constexpr std::array precision_rows{
                   [](precision& p, const std::string& v) { p.norm_input = parse_rule(v); }},
     precision_key{"ln-output", "", a_recipe, "outputs of layer norms",
                   [](precision& p, const std::string& v) { p.norm_output = parse_rule(v); }},
-    precision_key{"accumulate", "", "chain, or a model (mx explain accumulators)",
-                  "how products are summed",
+    precision_key{"accumulate", "", "MODEL",
+                  "how products are summed: chain, or a model (mx explain accumulators)",
                   [](precision& p, const std::string& v) {
                       p.accumulate.reset();
                       if (v != "chain") p.accumulate = gemm::parse_accumulator(v);
                   }},
-    precision_key{"scheme", "", "a scheme", "everything, by name", set_scheme},
+    precision_key{"scheme", "", "NAME", "everything, by name", set_scheme},
 };
 
 // Rotations cancel if both operands of a product have the same one.

@@ -81,8 +81,8 @@ struct setting {
 
 struct precision_key {
     std::string_view name;
-    std::string_view also;  ///< another name of it, or ""
-    std::string_view values;
+    std::string_view also;    ///< another name of it, or ""
+    std::string_view values;  ///< as help shows them
     std::string_view summary;
     void (*set)(precision& p, const std::string& value);
 };

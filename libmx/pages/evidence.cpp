@@ -13,6 +13,7 @@
 #include "libmx/base/text_tables.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/metrics/metrics.hpp"
+#include "libmx/policy/offers.hpp"
 #include "libmx/report/command_line.hpp"
 #include "libmx/report/members.hpp"
 
@@ -56,11 +57,29 @@ bool is_analysis(const result_set& s) {
     return report::text_of(*s.head, "schema") == "mx.analysis/1";
 }
 
-// Recipes in the order of their first results, and their cells.
+// Recipes in the order of their first results, and their cells, without baselines.
 class recipe_finder {
   public:
     void see(const std::string& name, const codec::recipe& r) {
         if (!seen_.insert(name).second) return;
+        all_.push_back(r);
+        names_.push_back(name);
+    }
+
+    compare::sweep_plan take() {
+        std::vector<codec::recipe> others = all_;
+        policy::leave_out_baselines(others);
+        std::vector<std::string> names = std::exchange(names_, {});
+        for (std::size_t i = 0; i < all_.size(); ++i) {
+            if (std::ranges::find(others, all_[i]) != others.end()) add(names[i], all_[i]);
+        }
+        if (!plan_.cells.empty()) plan_.baseline = plan_.cells.front();
+        return std::move(plan_);
+    }
+    const std::vector<std::string>& names() const { return names_; }
+
+  private:
+    void add(const std::string& name, const codec::recipe& r) {
         const std::size_t run = plan_.recipes.size();
         plan_.recipes.push_back(r);
         names_.push_back(name);
@@ -72,18 +91,12 @@ class recipe_finder {
         plan_.cells.push_back({r, name, {run}});
     }
 
-    compare::sweep_plan take() {
-        if (!plan_.cells.empty()) plan_.baseline = plan_.cells.front();
-        return std::move(plan_);
-    }
-    const std::vector<std::string>& names() const { return names_; }
-
-  private:
     static codec::recipe without_seed(codec::recipe r) {
         r.seed = 0;
         return r;
     }
     std::set<std::string> seen_;
+    std::vector<codec::recipe> all_;
     std::vector<std::string> names_;
     compare::sweep_plan plan_;
 };

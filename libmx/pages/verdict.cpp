@@ -378,8 +378,17 @@ report::section baselines_section(const judged_model& m) {
             s.add(c.role, r.recipe, r.bits, static_cast<double>(r.bytes) / unit.bytes,
                   db_value(r.sqnr_db), db_value(r.normal_db));
         };
-        if (const class_recipe* chosen = chosen_of(&c)) add(*chosen);
-        std::ranges::for_each(c.baselines, add);
+        const class_recipe* const chosen = chosen_of(&c);
+        if (chosen != nullptr) add(*chosen);
+        for (const class_recipe& today : c.baselines) {
+            add(today);
+            if (chosen == nullptr || today.bits > chosen->bits) continue;
+            if (!(today.sqnr_db > chosen->sqnr_db + m.by.setting("scale_margin_db"))) continue;
+            s.notes.push_back(
+                fmt::format("{} has a smaller error than {} ({}) in no more bits: it is no "
+                            "candidate of the policy, which chooses among formats with blocks.",
+                            today.recipe, chosen->recipe, c.role));
+        }
         const auto bytes = static_cast<double>(c.bytes);
         s.add(c.role, "as stored", 8 * bytes / static_cast<double>(c.elements), bytes / unit.bytes,
               "exact", "-");
@@ -823,7 +832,7 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     std::vector<report::section> all{std::move(words)};
     for (report::section& s :
          std::vector{asked.empty() ? classes_section(m, groups) : asked_table(m, asked),
-                     baselines_section(m), risks_section(m), kept_reasons_section(m, groups),
+                     risks_section(m), baselines_section(m), kept_reasons_section(m, groups),
                      widths_section(m), missing_section(m)}) {
         if (!s.heading.empty()) all.push_back(std::move(s));
     }

@@ -315,7 +315,11 @@ class judging {
             const double own = place < named.size() ? by_.setting("scale_margin_db") : 0;
             return std::tuple(r.vetoed_elements, -(r.sqnr_db + own), r.bits, place);
         };
-        for (const std::string& key : known_.keys(c.operands)) {
+        const std::set<std::string> keys = known_.keys(c.operands);
+        std::vector<codec::recipe> recipes = codec::parse_recipes({keys.begin(), keys.end()});
+        leave_out_baselines(recipes);
+        for (const codec::recipe& recipe : recipes) {
+            const std::string key = recipe_key(recipe);
             auto r = over(c, key, verdict::evaluate);
             if (!r || r->elements < c.elements || r->elements == 0) continue;
             if (on_.any() ? !supported_anywhere(r->preset) : r->on_target == support::absent) {

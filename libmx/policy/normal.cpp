@@ -50,12 +50,14 @@ std::vector<float> normal_numbers(std::uint64_t count) {
 }  // namespace
 
 metrics::row figures_on_normal_data(const codec::recipe& r) {
+    codec::block_shape block = r.block;
+    if (codec::is_channel_scaled(r)) block.cols = static_cast<int>(usual_columns);
     codec::placed_segment s;
-    s.place.rows = filled(usual_rows, r.block.rows);
-    s.place.cols = filled(usual_columns, r.block.cols);
+    s.place.rows = filled(usual_rows, block.rows);
+    s.place.cols = filled(usual_columns, block.cols);
     s.place.row_stride = s.place.cols;
-    s.place.block_rows = static_cast<std::uint64_t>(r.block.rows);
-    s.place.block_cols = static_cast<std::uint64_t>(r.block.cols);
+    s.place.block_rows = static_cast<std::uint64_t>(block.rows);
+    s.place.block_cols = static_cast<std::uint64_t>(block.cols);
 
     // Nearly all blocks divide these; making them takes longer than quantizing them.
     static const std::vector<float> usual = normal_numbers(usual_rows * usual_columns);

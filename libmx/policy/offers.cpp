@@ -45,4 +45,14 @@ std::vector<codec::recipe> baselines() {
     return codec::parse_recipes({"bf16", "e4m3:scale=tensor", "int8:scale=channel"});
 }
 
+void leave_out_baselines(std::vector<codec::recipe>& recipes) {
+    const std::vector<codec::recipe> known = baselines();
+    std::vector<codec::recipe> others = recipes;
+    std::erase_if(
+        others, [&](const codec::recipe& r) { return std::ranges::find(known, r) != known.end(); });
+    if (!others.empty() && others.size() + known.size() == recipes.size()) {
+        recipes = std::move(others);
+    }
+}
+
 }  // namespace mx::policy

@@ -32,7 +32,11 @@ std::vector<offer> offers_of(const policy& by, std::string_view role, const targ
                              std::span<const score> scores);
 
 /// What inference uses today, to compare recipes with: bf16, FP8 with a scale per tensor, INT8 with
-/// one per output channel. Without vector kernels, so a run measures them only if it is told to.
+/// one per output channel.
 std::vector<codec::recipe> baselines();
+
+/// Takes the baselines out of the recipes of a run that measured all of them and others: it is the
+/// others that it is about.
+void leave_out_baselines(std::vector<codec::recipe>& recipes);
 
 }  // namespace mx::policy

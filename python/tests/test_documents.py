@@ -90,7 +90,6 @@ def test_analyses_of_every_family(mx, model, tmp_path, recipe):
     (["--histograms"], {"histograms": True}),
     (["--decompose"], {"decompose": True}),
     (["--regret"], {"regret": True}),
-    (["--baselines"], {"baselines": True}),
     (["-t", "*mlp*"], {"tensors": "*mlp*"}),
     (["--role", "norm", "--norm-bias", "0.5"], {"roles": "norm", "norm_bias": 0.5}),
     (["--role-pattern", "embedding=*q_proj*"], {"role_patterns": ["embedding=*q_proj*"]}),

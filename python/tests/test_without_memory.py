@@ -231,12 +231,14 @@ calls = {
     "torch capture": lambda: hooks(mxt.capture(layers, "dumps", [0])).step(),
     "torch watch_norms": lambda: norms.step(),
     "evaluate": lambda: libmx.evaluate("nowhere", x, "mxfp8"),
+    "save_checkpoint": lambda: libmx.save_checkpoint(
+        {"w": x}, "new", layout="compressed-tensors", recipe="mxfp8", config={"model_type": "llama"}),
     "torch convert_": converted,
 }
 given = {word for name in calls for word in name.split()}
 without = {  # take no tensor, or no more than the functions that make them
     "Analysis", "Blocks", "Document", "Error", "Gate", "Model", "Recipe", "Statistics", "dialects",
-    "ForbiddenFileError", "MissingFileError", "explain", "formats", "gate", "open", "recipe", "report",
+    "ForbiddenFileError", "MissingFileError", "explain", "formats", "gate", "lint", "open", "recipe", "report",
     "set_num_threads", "statistics", "Conversion",
     "LinearConfig", "NormAlert", "NormWatch", "Watch", "from_mx_specs"}
 assert not {*libmx.__all__, *mxt.__all__} - given - without
@@ -297,7 +299,7 @@ OWN_PARTS = {"torch watch", "torch capture", "torch watch_norms"}  # what a DTen
 def test_one_line_each(kind, tmp_path):
     make, expected = KINDS[kind]
     said = told(make, tmp_path)
-    assert len(said) == 24
+    assert len(said) == 25
     for name, text in said.items():
         if name in BY_PYTORCH and (text is None or isinstance(text, list)):
             assert kind not in NO_NUMBERS or name == "torch convert_", (name, text)
@@ -313,7 +315,7 @@ def test_one_line_each(kind, tmp_path):
         if name == "torch save" and "only floating types" in text:
             continue
         assert re.search(expected, text), (name, text)
-        if name in ("analyze", "compare", "cluster", "diff"):
+        if name in ("analyze", "compare", "cluster", "diff", "save_checkpoint"):
             assert text.startswith("w: "), text
     assert not list(tmp_path.glob("*.part"))
 

@@ -42,12 +42,10 @@ runner declare_analyze(parser& cmd) {
     declare_inputs(cmd, o->options.in);
     declare_roles(cmd, o->options.roles);
     cmd.group("Analysis");
-    cmd.add_option(
-        "-r,--recipe RECIPE", o->options.recipes,
-        "recipe to quantize to, e.g. mxfp4:scale=even; repeatable (what the policy judges)");
-    cmd.add_flag("--baselines", o->options.baselines,
-                 "also what inference uses today, to compare with: bf16, e4m3:scale=tensor, "
-                 "int8:scale=channel; slow");
+    cmd.add_option("-r,--recipe RECIPE", o->options.recipes,
+                   "recipe to quantize to, e.g. mxfp4:scale=even; repeatable (what the policy "
+                   "judges, and what inference uses today: bf16, "
+                   "e4m3:scale=tensor, int8:scale=channel)");
     cmd.add_flag("--histograms", o->options.histograms,
                  "also histograms of codes, scales, block maxima and block spread (JSON)");
     cmd.add_flag("--decompose", o->options.decompose,
@@ -78,7 +76,6 @@ runner declare_analyze(parser& cmd) {
         "mx analyze model.safetensors\n"
         "mx analyze model.safetensors --target b200 --html review.html\n"
         "mx analyze model.safetensors --summary\n"
-        "mx analyze model.safetensors --baselines\n"
         "mx analyze model.safetensors --recipe mxfp4:scale=even --recipe mxfp4:block=1x16\n"
         "mx analyze model.safetensors.index.json --tensor '*norm*' --json norms.json\n"
         "mx analyze moe/ --group 'experts.*' --json results.json\n"

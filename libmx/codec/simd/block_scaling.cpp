@@ -44,8 +44,14 @@ bool takes_general(const block_params& p) {
     if (f.mantissa_bits == 0 || p.mode.round_fraction) return false;
     const dialect& by = *p.by;
     if (!p.scale_format->power_of_two()) {
-        if (!f.floating) return false;
         const bool chosen = p.select != four_over_six::none || p.searches;
+        if (!f.floating) {
+            // general_kernel takes only positive elements to be beyond the largest value where
+            // negative ones reach further: true under scales that are not rounded to a code.
+            const bool even = f.max_negative == f.max_positive;
+            return by.two_level.value == two_level_kind::exact && !chosen &&
+                   (even || !p.scale_format->has_codes());
+        }
         const bool any_rounding = by.two_level.value == two_level_kind::exact && !chosen;
         return by.two_level.value != two_level_kind::ggml &&
                (any_rounding || p.mode.how == format::rounding::rtne);

@@ -219,7 +219,7 @@ void judge(const element_grid& g, const block_extremes& e, std::size_t blocks,
 void judge_general(const element_grid& g, quotient_kind kind, const block_extremes& e,
                    std::size_t blocks, const general_scales& general, const block_scales& scales,
                    block_verdicts& out, std::uint8_t* doubtful) {
-    by_quotient(g, kind, [&]<quotient_kind of, rounding_kind how>() {
+    by_quotient(g, kind, [&]<bool, quotient_kind of, rounding_kind how>() {
         judge_general_blocks<of, how>(g, e, blocks, general, scales, out, doubtful);
     });
 }

@@ -70,12 +70,19 @@ class code_maker {
     }
 
     // Clamped to the largest number of its sign, which changes no saturating result.
-    HWY_INLINE floats clamped(floats y) const {
-        return hn::CopySignToAbs(hn::Min(hn::Abs(y), grid_.limit(y)), y);
+    HWY_INLINE floats clamped(floats y) const { return clamped_as(y, hn::Abs(y)); }
+    // A magnitude, at most the largest number of y's sign, with that sign.
+    HWY_INLINE floats clamped_as(floats y, floats magnitude) const {
+        return hn::CopySignToAbs(hn::Min(magnitude, grid_.limit(y)), y);
     }
     // Whether all lanes are at most the largest number of their sign; false for a NaN.
     HWY_INLINE bool in_range(floats y) const {
         return hn::AllTrue(float_tag(), hn::Le(hn::Abs(y), grid_.limit(y)));
+    }
+
+    HWY_INLINE words integer_code(floats q) const {
+        const ints steps = hn::ConvertTo(int_tag(), hn::Mul(q, inverse_quantum_));
+        return hn::And(hn::BitCast(bits_tag(), steps), code_mask_);
     }
 
     static HWY_INLINE void store(words codes, std::uint8_t* to) {
@@ -83,11 +90,6 @@ class code_maker {
     }
 
   private:
-    HWY_INLINE words integer_code(floats q) const {
-        const ints steps = hn::ConvertTo(int_tag(), hn::Mul(q, inverse_quantum_));
-        return hn::And(hn::BitCast(bits_tag(), steps), code_mask_);
-    }
-
     // At or above 2^23 quanta the last bits of the sum are the number of quanta. The code counts
     // quanta; from the second binade on, it adds as many for each binade below.
     HWY_INLINE words code_of(floats a) const {
@@ -127,14 +129,14 @@ HWY_ATTR void write_plain(const element_grid& g, const block_run& run, const flo
     }
 }
 
-template <quotient_kind kind, rounding_kind how>
+template <bool fixed, quotient_kind kind, rounding_kind how>
 HWY_ATTR void write_general(const element_grid& g, const block_run& run,
                             const general_scales& general, const block_scales& scales,
                             std::uint8_t* codes) {
     const float_tag df;
     const bits_tag du;
-    const code_maker<false, rounding_kind::nearest> maker(g);
-    sure_quotients<how> quotients(g);
+    const code_maker<fixed, rounding_kind::nearest> maker(g);
+    sure_quotients<fixed, how> quotients(g);
     // The sign of a zero: where the code has one, or where y has one.
     const words never = hn::Zero(du);
     const words always = hn::Set(du, base::f32_sign_mask);
@@ -155,7 +157,12 @@ HWY_ATTR void write_general(const element_grid& g, const block_run& run,
             if constexpr (kind == quotient_kind::exact) {
                 words draw = hn::Zero(du);
                 if constexpr (how == rounding_kind::stochastic) draw = hn::LoadU(du, run.draws + i);
-                code = maker.codes_on_grid(quotients.round(x, draw));
+                const floats magnitude = quotients.round(x, draw);
+                if constexpr (fixed) {
+                    maker.store(maker.integer_code(maker.clamped_as(x, magnitude)), codes + i);
+                    continue;
+                }
+                code = maker.codes_on_grid(magnitude);
             } else {
                 y = float_quotient<kind>(x, factor);
                 code = maker.magnitude_codes(y, hn::Zero(du));
@@ -227,8 +234,8 @@ void codes(const element_grid& g, const block_run& run, const float* offset,
 
 void general_codes(const element_grid& g, quotient_kind kind, const block_run& run,
                    const general_scales& general, const block_scales& scales, std::uint8_t* to) {
-    by_quotient(g, kind, [&]<quotient_kind of, rounding_kind how>() {
-        write_general<of, how>(g, run, general, scales, to);
+    by_quotient(g, kind, [&]<bool fixed, quotient_kind of, rounding_kind how>() {
+        write_general<fixed, of, how>(g, run, general, scales, to);
     });
 }
 

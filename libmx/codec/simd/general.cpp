@@ -20,14 +20,15 @@ HWY_BEFORE_NAMESPACE();
 namespace mx::codec::simd::HWY_NAMESPACE {
 namespace {
 
-template <quotient_kind kind, rounding_kind how, bool with_codes>
-class general_kernel : public element_rounder<false, how, with_codes> {
+template <bool fixed, quotient_kind kind, rounding_kind how, bool with_codes>
+class general_kernel : public element_rounder<fixed, how, with_codes> {
   public:
     HWY_INLINE general_kernel(const element_grid& g, const general_scales& scales)
-        : element_rounder<false, how, with_codes>(g),
+        : element_rounder<fixed, how, with_codes>(g),
           scales_(scales),
           quotients_(g),
           zero_sign_(g.sign_of_zero),
+          negative_(hn::Set(float_tag(), g.max_negative == g.max_positive ? 1.0f : 0.0f)),
           clamped_(hn::Zero(bits_tag())) {}
 
     HWY_INLINE void set_block(std::size_t block) {
@@ -44,7 +45,7 @@ class general_kernel : public element_rounder<false, how, with_codes> {
         const floats x = hn::LoadU(df, from);
         element_vector e;
         e.a = hn::Abs(x);
-        e.limit = this->grid_.max_positive;
+        e.limit = this->grid_.limit(x);
         e.y = x;
         if constexpr (kind == quotient_kind::exact) {
             words draw = hn::Zero(bits_tag());
@@ -57,7 +58,9 @@ class general_kernel : public element_rounder<false, how, with_codes> {
             e.unbounded = hn::Min(rounded, e.limit);
         }
         const floats magnitude = hn::Min(e.unbounded, e.limit);
-        count(this->overflow_, hn::Ge(e.a, overflow_from_));
+        floats beyond = e.a;
+        if constexpr (fixed) beyond = hn::IfNegativeThenElse(x, hn::Mul(e.a, negative_), e.a);
+        count(this->overflow_, hn::Ge(beyond, overflow_from_));
         if constexpr (kind == quotient_kind::exact) {
             e.clamped = hn::Gt(e.unbounded, e.limit);
         } else {
@@ -70,7 +73,7 @@ class general_kernel : public element_rounder<false, how, with_codes> {
     }
 
     HWY_INLINE void finish(grid_counts& out) {
-        element_rounder<false, how, with_codes>::finish(out);
+        element_rounder<fixed, how, with_codes>::finish(out);
         out.clamp += this->total(clamped_);
         clamped_ = hn::Zero(bits_tag());
     }
@@ -93,8 +96,9 @@ class general_kernel : public element_rounder<false, how, with_codes> {
     }
 
     const general_scales& scales_;
-    sure_quotients<how> quotients_;
+    sure_quotients<fixed, how> quotients_;
     zero_sign zero_sign_;
+    floats negative_;  // 0: negative numbers reach further and never overflow (takes_general)
     words clamped_;
     floats factor_, overflow_from_, clamp_from_;
 };
@@ -252,11 +256,11 @@ void compare_trials(const element_grid& g, four_over_six by, const block_run& ru
 void general_elements(const element_grid& g, quotient_kind kind, const block_run& run,
                       const general_scales& general, const block_scales& scales,
                       const element_outputs& to, grid_counts& counts) {
-    by_quotient(g, kind, [&]<quotient_kind of, rounding_kind how>() {
+    by_quotient(g, kind, [&]<bool fixed, quotient_kind of, rounding_kind how>() {
         if (to.codes != nullptr || to.parts != nullptr) {
-            run_kernel<general_kernel<of, how, true>>(run, scales, to, counts, g, general);
+            run_kernel<general_kernel<fixed, of, how, true>>(run, scales, to, counts, g, general);
         } else {
-            run_kernel<general_kernel<of, how, false>>(run, scales, to, counts, g, general);
+            run_kernel<general_kernel<fixed, of, how, false>>(run, scales, to, counts, g, general);
         }
     });
 }

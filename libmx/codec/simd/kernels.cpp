@@ -535,13 +535,19 @@ void write_scales(const block_params& p, const block_run& run, const block_extre
     }
 }
 
+// Whether kernels of general blocks take the recipe: on a fixed grid, under powers of two, a
+// dialect's arithmetic is that of plain blocks.
+bool is_general(const block_params& p, const element_grid& grid) {
+    return !p.plain && !(grid.fixed && p.scale_format->power_of_two());
+}
+
 // The output of conversions: codes and the facts of scales.
 void write_codes(const kernels& k, const block_params& p, const element_grid& grid, block_run& run,
                  const block_extremes& extremes, workspace& space, block_details& details) {
     std::uint8_t* const codes = details.results.codes;
     const centred_blocks* const centred = p.has_offset ? &space.centred : nullptr;
     if (grid.rounding == rounding_kind::stochastic) k.draw(run, p.seed);
-    if (p.plain || grid.fixed) {
+    if (!is_general(p, grid)) {
         k.codes(grid, run, centred != nullptr ? centred->offset.data() : nullptr, space.scales,
                 codes);
     } else {
@@ -808,7 +814,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     std::uint8_t* const codes = details.results.codes;
     element_grid grid = grid_of(p);
     grid.least = std::max(least_of(grid, range_of(p), run.precision), least_quotient(p));
-    const bool general = !p.plain && !grid.fixed;
+    const bool general = is_general(p, grid);
     block_extremes extremes{run.amax.data(), run.amax.data(), run.amin.data(), run.nonzero.data()};
     if (p.has_offset) {
         const centred_blocks& c = space.centred;
@@ -818,7 +824,7 @@ block::segment_stats quantize(const kernels& k, const block_params& p, block_run
     if (!p.plain) {
         find_scales(k, grid, p, run, space);
         leave_small_numbers(grid, run, space);
-        if (grid.fixed) scale_as_plain(run, space);
+        if (!general) scale_as_plain(run, space);
     } else {
         k.scale(grid, extremes, run.blocks, space.scales);
     }

@@ -95,7 +95,9 @@ struct tensor_rows {
     std::tuple<bool, double, double> harm{false, -1, -1};
 };
 
-std::vector<tensor_rows> by_tensor(const analysis::result_list& results) {
+// Of the recipes in `summary`.
+std::vector<tensor_rows> by_tensor(const analysis::result_list& results,
+                                   const std::vector<recipe_summary>& summary) {
     std::vector<tensor_rows> tensors;
     std::map<const analysis::named_recipe*, metrics::row> normal;
     using full_name = std::pair<std::string_view, std::string_view>;  // file and tensor
@@ -106,6 +108,9 @@ std::vector<tensor_rows> by_tensor(const analysis::result_list& results) {
     for (const analysis::result& r : results) {
         const std::size_t index = next++;
         if (r.elements == 0) continue;  // nothing to show; see left_out_of
+        const bool shown = std::ranges::any_of(
+            summary, [&](const recipe_summary& one) { return one.under->name == r.under->name; });
+        if (!shown) continue;
         const auto [at, added] =
             places.emplace(full_name(r.of->file, r.of->tensor), tensors.size());
         if (added) tensors.emplace_back();
@@ -156,7 +161,7 @@ bool several_files(const analysis::result_list& results) {
 report::section tensor_section(const analysis::result_list& results,
                                const std::vector<recipe_summary>& summary,
                                const view_options& view) {
-    std::vector<tensor_rows> tensors = by_tensor(results);
+    std::vector<tensor_rows> tensors = by_tensor(results, summary);
     const std::size_t count = shown(view, tensors.size(), summary.size());
     const bool groups = !results.empty() && results.front().group;
     const std::string_view things = groups ? "record" : "tensor";

@@ -33,7 +33,7 @@ struct recipe_summary {
 /// One per recipe, in the order of their first appearance.
 std::vector<recipe_summary> summarize(const analysis::result_list& results);
 
-/// The sections of the human table and of Markdown after the verdict.
+/// The sections of the human table and of Markdown after the verdict, of the recipes in `summary`.
 std::vector<report::section> analysis_sections(const analysis::analysis& a,
                                                const std::vector<recipe_summary>& summary,
                                                const view_options& view);
