@@ -7,16 +7,19 @@
     scripts/check-layouts.py [--model FOLDER --tokens ids.npy] [--gguf model.gguf] [--mx MX]
 
 compressed-tensors: each weight as its library decompresses it equals the values of `mx quantize` under
-the same recipe, and under the tensor scale that the file has, bit for bit; the library gives 4-bit and
+the same recipe, and under the tensor scale that the file has, bit for bit (of E4M3 with one, those of
+torch); the library gives 4-bit and
 MXFP8 weights in bfloat16, so these are rounded likewise, and NVFP4 is also decoded in float32. Then
 transformers loads the folder in float32, and -ln p of every token is compared with `mx eval` of it: with
-decoded weights, where only NVFP4's differ (transformers has them in bfloat16), and with quantized
+decoded weights, where only NVFP4's differ (transformers has them in bfloat16; with these in float32 they
+do not), and with quantized
 activations where the configuration says so, whose codes follow from the last bits of float32 sums.
 Without --model, a random llama is made.
 
 deepseek and gpt-oss: transformers decodes the folder to the values of `mx quantize`, bit for bit.
 
-gguf: gguf-py decodes each tensor to the values of `mx quantize`, bit for bit, and llama.cpp computes -ln p
+gguf: gguf-py decodes each tensor to the values of `mx quantize`, bit for bit, and quantizes to the same
+bytes of Q8_0; llama.cpp computes -ln p
 of random tokens from the file, where it rounds activations to 8 bits, and from the file decoded to F32,
 where it does not; both are compared with `mx eval` of the file."""
 
@@ -48,10 +51,11 @@ RECIPES = (
     ("mxfp8", 1e-4, None),
     ("e4m3:scale=channel", 1e-4, "e4m3:scale=channel"),
     ("fp8_128x128", 1e-4, "fp8_1x128"),
+    ("e4m3:scale=tensor", 1e-4, "e4m3:scale=channel"),
     ("int8:scale=channel", 1e-4, "int8:scale=channel"),
 )
 MOST_WITH_ACTIVATIONS = 0.02  # of the mean
-GGUF_RECIPES = ("mxfp4:dialect=ggml", "nvfp4:dialect=ggml", "nvfp4")
+GGUF_RECIPES = ("mxfp4:dialect=ggml", "nvfp4:dialect=ggml", "nvfp4", "q8_0")
 
 
 def random_llama(folder):
@@ -108,14 +112,19 @@ class Check:
         group = json.loads((folder / "config.json").read_text())["quantization_config"]["config_groups"]["group_0"]
         scheme = QuantizationScheme(**group)
         library = BaseCompressor.get_value_from_registry(group["format"])
-        mine = None if recipe.startswith("nvfp4") else self.quantized(recipe)
-        differ = 0
+        one_scale = recipe.endswith("scale=tensor")
+        mine = None if recipe.startswith("nvfp4") or one_scale else self.quantized(recipe)
+        original = tensors_of(self.model) if one_scale else {}
+        differ, self.wide = 0, {}
         for module in modules_of(stored):
             parts = {name.rpartition(".")[2]: t for name, t in stored.items() if name.startswith(module + ".")}
             theirs = library.decompress(parts, scheme)["weight"]
             name = module + ".weight"
             if mine is not None:
                 want = mine[name]
+            elif one_scale:
+                scale = parts["weight_scale"]
+                want = (original[name].float() / scale).to(torch.float8_e4m3fn).float() * scale
             else:
                 outer = parts["weight_global_scale"].item()
                 want = self.quantized(f"{recipe},outer=given:{outer!r}", "-t", name)[name]
@@ -124,11 +133,12 @@ class Check:
                 wide = dequantize(codes, parts["weight_scale"].float(), args=scheme.weights,
                                   global_scale=parts["weight_global_scale"], dtype=torch.float32)
                 differ += not torch.equal(wide, want)
+                self.wide[name] = wide
             differ += not torch.equal(theirs, want.to(theirs.dtype))
         return len(modules_of(stored)), differ
 
-    def likelihoods(self, folder, activations):
-        """-ln p of each token, by mx and by transformers."""
+    def likelihoods(self, folder, activations, weights=None):
+        """-ln p of each token, by mx and by transformers, there with these weights if there are any."""
         words = ["--activations", activations] if activations else []
         result = json.loads(self.run("eval", folder, "--tokens", self.tokens, "--per-token", "--json", "-", *words))
         per_token = result["per_token"]
@@ -136,6 +146,9 @@ class Check:
         # Weights that the library decompresses to bfloat16 at the first pass have no product with float32.
         how = {} if activations else {"quantization_config": transformers.CompressedTensorsConfig(dequantize=True)}
         model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **how)
+        if weights:
+            missing, unknown = model.load_state_dict(weights, strict=False)
+            assert not unknown and not weights.keys() & missing, (unknown, missing)
         ids = torch.from_numpy(np.load(self.tokens).astype(np.int64))[None]
         with torch.no_grad():
             log_p = torch.log_softmax(model(ids).logits[0].double(), -1).numpy()
@@ -161,7 +174,37 @@ class Check:
             good = good and (abs(mine.mean() - theirs.mean()) if quantized else largest) <= limit
             text += (f"; activations {quantized or 'as they are'}: mean -ln p {mine.mean():.6f} (mx), "
                      f"{theirs.mean():.6f} (transformers), a token differs by {largest:.2g} at most")
+        if self.wide:  # what remains where its weights are not rounded to bfloat16
+            mine, theirs = self.likelihoods(folder, None, self.wide)
+            good = good and abs(mine - theirs).max() <= 1e-4
+            text += f"; with its weights in float32, a token differs by {abs(mine - theirs).max():.2g} at most"
         self.report(good, f"compressed-tensors {recipe}: {text}")
+
+    def static_inputs(self):
+        """FP8 with scales of inputs in the file: transformers rounds inputs under them."""
+        recipe, dump, folder = "e4m3:scale=tensor", self.work / "x.safetensors", self.work / "static"
+        self.run("eval", self.model, "--tokens", self.tokens, "--dump", "*.x", "-o", dump, "-q")
+        self.run("quantize", self.model, "-r", recipe, "--layout", "compressed-tensors", "-o", folder,
+                 "--input-scales", dump)
+        stored = tensors_of(folder)
+        largest = {n.removesuffix(".x"): t.float().abs().max() for n, t in load_file(dump).items()}
+        scales = {n.removesuffix(".input_scale"): t for n, t in stored.items() if n.endswith(".input_scale")}
+        good = all(bool((largest[n] / 448 <= s * (1 + 1e-6)).all()) for n, s in scales.items())
+        ids = torch.from_numpy(np.load(self.tokens).astype(np.int64))[None]
+        logits = []
+        for plain in (True, False):
+            how = {"quantization_config": transformers.CompressedTensorsConfig(dequantize=True)} if plain else {}
+            model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **how)
+            for name, module in model.named_modules():
+                if plain and name in scales:
+                    module.register_forward_pre_hook(lambda _, x, s=scales[name]: (
+                        (x[0] / s).clamp(-448, 448).to(torch.float8_e4m3fn).float() * s,))
+            with torch.no_grad():
+                logits.append(model(ids).logits)
+        differ = (logits[0] - logits[1]).abs().max().item()
+        self.report(good and scales and differ < 1e-5,
+                    f"compressed-tensors {recipe}, static inputs: {len(scales)} scales; a logit differs by {differ:.2g} "
+                    "at most from weights and inputs rounded by torch")
 
     def report(self, good, text):
         self.failed |= not good
@@ -183,11 +226,17 @@ class Check:
         """A GGUF file by gguf-py and llama.cpp."""
         out, decoded = self.work / "out.gguf", self.work / "decoded.gguf"
         self.run("quantize", self.model, "-r", recipe, "--layout", "gguf", "-o", out)
-        want = {n: t.numpy() for n, t in self.quantized(recipe).items()}
+        want = {n: t.numpy() for n, t in self.quantized(recipe).items()} if recipe != "q8_0" else {
+            t.name: gguf.quantize(t.data.reshape([int(n) for n in reversed(t.shape)]),
+                                  gguf.GGMLQuantizationType.Q8_0)
+            for t in gguf.GGUFReader(self.model).tensors if len(t.shape) == 2}
         tensors = {t.name: t for t in gguf.GGUFReader(out).tensors}
         quantized = differ = 0
         scaled = False
         for name, t in tensors.items():
+            if t.tensor_type.name == "Q8_0":
+                quantized += 1
+                differ += not np.array_equal(t.data, want[name])
             if t.tensor_type.name not in ("MXFP4", "NVFP4"):
                 continue
             values = gguf.dequantize(t.data, t.tensor_type).reshape([int(n) for n in reversed(t.shape)])
@@ -220,6 +269,7 @@ def check_folders(options, work):
     check = Check(options.mx.resolve(), model, tokens, work)
     for row in RECIPES:
         check.recipe(*row)
+    check.static_inputs()
     check.decoded("deepseek", "fp8_128x128", transformers.FineGrainedFP8Config(dequantize=True))
     random_gpt_oss(work / "experts")
     experts = Check(options.mx.resolve(), work / "experts", None, work)

@@ -170,6 +170,12 @@ class tensors_together final : public reader {
     std::vector<std::pair<std::string, std::uint64_t>> files() const override { return {}; }
 
     tensor_info& first() { return infos_.front(); }
+    void put_in(const std::string& folder) {
+        for (tensor_info& t : infos_) {
+            t.file = folder;
+            t.sums_over = {};
+        }
+    }
 
   private:
     std::vector<place> of_;
@@ -232,6 +238,14 @@ std::shared_ptr<const reader> as_array(const reader& of, std::size_t index) {
 std::unique_ptr<reader> together(
     std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors) {
     return std::make_unique<tensors_together>(std::move(tensors));
+}
+
+std::unique_ptr<reader> as_file_in(
+    const std::string& folder,
+    std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors) {
+    auto all = std::make_unique<tensors_together>(std::move(tensors));
+    all->put_in(folder);
+    return all;
 }
 
 std::shared_ptr<const reader> renamed(std::shared_ptr<const reader> of, std::size_t index,

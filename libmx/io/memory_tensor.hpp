@@ -36,4 +36,9 @@ std::shared_ptr<const reader> as_array(const reader& of, std::size_t index);
 std::unique_ptr<reader> together(
     std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors);
 
+/// The same as if a file in `folder` held them: nothing is known of what products sum over.
+std::unique_ptr<reader> as_file_in(
+    const std::string& folder,
+    std::vector<std::pair<std::shared_ptr<const reader>, std::size_t>> tensors);
+
 }  // namespace mx::io

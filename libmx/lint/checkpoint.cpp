@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "libmx/base/glob.hpp"
+#include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/io/input_paths.hpp"
@@ -83,6 +84,11 @@ bool is_word(dtype t) {
     return t == dtype::u8 || t == dtype::i8 || t == dtype::i32 || t == dtype::u32;
 }
 
+std::string parent_of(const std::string& path) {
+    const fs::path p = fs::path(path).parent_path();
+    return p.empty() ? std::string(".") : p.string();
+}
+
 }  // namespace
 
 std::size_t module::first() const {
@@ -109,23 +115,21 @@ std::string described_array(const io::tensor_info& t) {
                        tensor::to_string(t.shape));
 }
 
-checkpoint::checkpoint(const std::string& path, bool values) : values_(values) {
-    std::error_code ignored;
+checkpoint::checkpoint(const std::string& path, const lint_options& how) : values_(how.values) {
     const bool index = path.ends_with(".safetensors.index.json");
-    const bool folder = !io::is_remote(path) && fs::is_directory(path, ignored);
+    const bool folder = io::is_folder(path);
     // A shard alone lacks what others hold.
-    const bool shard = !io::is_remote(path) && path.ends_with(".safetensors") &&
-                       !io::missing_shards({path}).empty();
-    const auto parent = [&] {
-        const fs::path p = fs::path(path).parent_path();
-        return p.empty() ? std::string(".") : p.string();
-    };
-    if (folder || ((index || shard) && !io::is_remote(path))) {
-        folder_ = folder ? path : parent();
-        open_folder(folder_);
+    const bool shard = path.ends_with(".safetensors") && !io::missing_shards({path}).empty();
+    folder_ = folder ? path : parent_of(path);
+    listed_ = folder || index || shard || io::is_remote(path) ? io::paths_in(folder_)
+                                                              : std::vector<std::string>();
+    if (folder || (index && (!listed_.empty() || io::is_remote(path))) ||
+        (shard && !listed_.empty())) {
+        opened_ = folder_;
+        open_folder(index ? path : "");
     } else {
-        folder_ = path;
-        files_.push_back(io::open_model(path));
+        opened_ = path;
+        for (const std::string& part : gguf_parts(path)) files_.push_back(io::open_model(part));
     }
     for (const auto& file : files_) {
         for (std::size_t i = 0; i < file->tensors().size(); ++i) {
@@ -135,20 +139,16 @@ checkpoint::checkpoint(const std::string& path, bool values) : values_(values) {
                 arrays_.push_back({file.get(), i});
                 continue;
             }
-            broken_.push_back({{},
-                               severity::error,
-                               t.name,
-                               "is in two files",
-                               fmt::format("{} and {}", info(known->second).file, t.file),
-                               "an engine loads whichever file it reads last",
-                               "remove one of the two"});
+            broken_.push_back(finding_at(severity::error, t.name, "is in two files",
+                                         fmt::format("{} and {}", info(known->second).file, t.file),
+                                         "an engine loads whichever file it reads last",
+                                         "remove one of the two"));
         }
     }
     if (arrays_.empty() && broken_.empty()) {
         throw base::error(base::error_kind::input, "holds no tensors", {path, {}, {}});
     }
     read_configuration();
-    if (!io::is_remote(folder_)) read_modelopt();
     // A tensor that is decoded from its own bytes has no scales beside it.
     pairings_ = io::find_pairings(arrays_, false);
     pairing_of_.resize(arrays_.size());
@@ -156,53 +156,92 @@ checkpoint::checkpoint(const std::string& path, bool values) : values_(values) {
         for (const std::size_t part : pairings_.found[i].parts()) pairing_of_[part] = i + 1;
     }
     group();
+    if (!how.original.empty()) open_original(how.original);
 }
 
-void checkpoint::open_file(const std::string& file) {
-    try {
-        files_.push_back(io::open_safetensors(io::input_file::open(file), {}));
-    } catch (const base::error& e) {
-        if (e.kind() != base::error_kind::input) throw;
-        broken_.push_back({{},
-                           severity::error,
-                           file,
-                           "cannot be read",
-                           e.message(),
-                           "an engine refuses the checkpoint",
-                           "fetch or write the file again"});
+std::vector<std::string> checkpoint::gguf_parts(const std::string& path) {
+    std::vector<std::string> parts{path};
+    if (!path.ends_with(".gguf") || io::missing_shards(parts).empty()) return parts;
+    parts = {io::is_remote(path) ? path : fs::path(path).lexically_normal().string()};
+    for (const std::string& other : io::paths_in(parent_of(path))) {
+        const std::string p =
+            io::is_remote(other) ? other : fs::path(other).lexically_normal().string();
+        const bool shard = p.ends_with(".gguf") && !io::missing_shards({p}).empty();
+        if (shard && p != parts.front() && io::missing_shards({parts.front(), p}).size() < 2) {
+            parts.push_back(p);
+        }
+    }
+    std::ranges::sort(parts);
+    const std::vector<std::string> missing = io::missing_shards(parts);
+    complete_ = missing.empty();
+    if (!complete_ && !io::is_remote(path)) lacks_shards(path, missing.front());
+    return parts;
+}
+
+void checkpoint::lacks_shards(const std::string& where, const std::string& missing) {
+    complete_ = false;
+    broken_.push_back(finding_at(severity::error, where, "lacks shards", missing,
+                                 "an engine refuses the checkpoint", "fetch the missing files"));
+}
+
+void checkpoint::open_files(const std::vector<std::string>& paths) {
+    struct opened {
+        std::unique_ptr<io::reader> file;
+        std::string problem;
+    };
+    std::vector<opened> all(paths.size());
+    const int at_once = paths.empty() ? 1 : io::opened_at_once(paths.front());
+    base::parallel_for(paths.size(), at_once, nullptr, [&](std::uint64_t i, int) {
+        try {
+            all[i].file = io::open_safetensors(io::input_file::open(paths[i]), {});
+        } catch (const base::error& e) {
+            if (e.kind() != base::error_kind::input) throw;
+            all[i].problem = e.message();
+        }
+    });
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        if (all[i].file) {
+            files_.push_back(std::move(all[i].file));
+        } else {
+            cannot_read(paths[i], all[i].problem, "fetch or write the file again");
+        }
     }
 }
 
-void checkpoint::open_folder(const std::string& folder) {
+void checkpoint::cannot_read(const std::string& file, const std::string& problem,
+                             std::string repair) {
+    broken_.push_back(finding_at(severity::error, file, "cannot be read", problem,
+                                 "an engine refuses the checkpoint", std::move(repair)));
+}
+
+void checkpoint::open_folder(const std::string& given) {
     std::vector<std::string> files, indexes;
-    for (const std::string& path : io::paths_in(folder)) {
+    for (const std::string& path : listed_) {
         if (path.ends_with(".safetensors")) files.push_back(path);
         if (path.ends_with(".safetensors.index.json")) indexes.push_back(path);
     }
+    if (listed_.empty() && !given.empty()) {  // servers list no files: what the index names
+        indexes = {given};
+        for (const auto& [shard, names] : io::read_shard_index(given).shards) {
+            files.push_back(shard);
+        }
+    }
+    const std::string& folder = folder_;
     if (files.empty()) {
         files_.push_back(io::open_model(folder));  // of another kind, or it says what is wrong
         return;
     }
-    for (const std::string& file : files) open_file(file);
+    open_files(files);
     for (const std::string& index : indexes) check_index(index, files);
     if (indexes.empty()) {
         for (const std::string& missing : io::missing_shards(files)) {
-            broken_.push_back({{},
-                               severity::error,
-                               folder,
-                               "lacks shards",
-                               missing,
-                               "an engine refuses the checkpoint",
-                               "fetch the missing files"});
+            lacks_shards(folder, missing);
         }
         if (files.size() > 1) {
-            broken_.push_back({{},
-                               severity::warning,
-                               folder,
-                               "holds several files and no index",
-                               fmt::format("{} files", files.size()),
-                               "some engines load the first file only",
-                               "write model.safetensors.index.json"});
+            broken_.push_back(finding_at(
+                severity::warning, folder, "holds several files and no index",
+                fmt::format("{} files", files.size()), "some engines load the first file only",
+                "write model.safetensors.index.json"));
         }
     }
 }
@@ -213,26 +252,19 @@ void checkpoint::check_index(const std::string& index, const std::vector<std::st
         stated = io::read_shard_index(index);
     } catch (const base::error& e) {
         if (e.kind() != base::error_kind::input) throw;
-        broken_.push_back({{},
-                           severity::error,
-                           index,
-                           "cannot be read as an index",
-                           e.message(),
-                           "an engine refuses the checkpoint",
-                           "write it again from the headers of the shards"});
+        broken_.push_back(finding_at(severity::error, index, "cannot be read as an index",
+                                     e.message(), "an engine refuses the checkpoint",
+                                     "write it again from the headers of the shards"));
         return;
     }
     base::view_map<const std::string*> where;  // by tensor: the path of the shard
     for (const auto& [shard, names] : stated.shards) {
         for (const std::string& name : names) where.emplace(name, &shard);
         if (std::ranges::find(files, shard) == files.end()) {
-            broken_.push_back({{},
-                               severity::error,
-                               names.front(),
-                               "its shard in the index does not exist",
-                               fmt::format("{}, of {} tensors", shard, names.size()),
-                               "an engine refuses the checkpoint",
-                               "fetch the file or correct the index"});
+            broken_.push_back(finding_at(
+                severity::error, names.front(), "its shard in the index does not exist",
+                fmt::format("{}, of {} tensors", shard, names.size()),
+                "an engine refuses the checkpoint", "fetch the file or correct the index"));
         }
     }
     std::uint64_t bytes = 0;
@@ -252,14 +284,11 @@ void checkpoint::check_index(const std::string& index, const std::vector<std::st
             if (!where.contains(t.name) && omitted++ == 0) first = t.name;
         }
         if (omitted != 0) {
-            broken_.push_back(
-                {{},
-                 severity::error,
-                 first,
-                 "is in a file, but not in the index",
-                 fmt::format("{} of {} tensors of {}", omitted, file->tensors().size(), path),
-                 "an engine that follows the index leaves it out",
-                 "add it to the index or remove it"});
+            broken_.push_back(finding_at(
+                severity::error, first, "is in a file, but not in the index",
+                fmt::format("{} of {} tensors of {}", omitted, file->tensors().size(), path),
+                "an engine that follows the index leaves it out",
+                "add it to the index or remove it"));
         }
     }
     for (const auto& [shard, names] : stated.shards) {
@@ -269,79 +298,69 @@ void checkpoint::check_index(const std::string& index, const std::vector<std::st
         for (const std::string& name : names) {
             const auto at = stored.find(name);
             if (at == stored.end() && open) {
-                broken_.push_back({{},
-                                   severity::error,
-                                   name,
-                                   "is in the index, but in no shard",
-                                   shard,
-                                   "an engine refuses the checkpoint",
-                                   "remove it from the index, or write the tensor"});
+                broken_.push_back(finding_at(severity::error, name,
+                                             "is in the index, but in no shard", shard,
+                                             "an engine refuses the checkpoint",
+                                             "remove it from the index, or write the tensor"));
             } else if (at != stored.end() && *at->second != shard) {
-                broken_.push_back({{},
-                                   severity::error,
-                                   name,
-                                   "is in another shard than the index says",
-                                   fmt::format("{}, not {}", *at->second, shard),
-                                   "an engine that follows the index does not find it",
-                                   "correct the index"});
+                broken_.push_back(finding_at(
+                    severity::error, name, "is in another shard than the index says",
+                    fmt::format("{}, not {}", *at->second, shard),
+                    "an engine that follows the index does not find it", "correct the index"));
             }
         }
     }
     const auto total = stated.counts.find("total_size");
     if (all && total != stated.counts.end() && total->second != bytes) {
-        broken_.push_back({{},
-                           severity::warning,
-                           index,
-                           "total_size is not that of the tensors",
-                           fmt::format("{} bytes stated, {} stored", total->second, bytes),
-                           "memory is planned for another size; tied tensors that are stored once "
-                           "can explain it",
-                           fmt::format("write {}", bytes)});
+        broken_.push_back(
+            finding_at(severity::warning, index, "total_size is not that of the tensors",
+                       fmt::format("{} bytes stated, {} stored", total->second, bytes),
+                       "memory is planned for another size; tied tensors that are stored once "
+                       "can explain it",
+                       fmt::format("write {}", bytes)));
+    }
+}
+
+io::config_entries checkpoint::entries_of(std::string_view name) {
+    const std::string path = fmt::format("{}/{}", folder_, name);
+    std::optional<std::string> there;
+    if (io::is_remote(folder_)) {
+        for (const std::string& p : listed_) {
+            if (p.substr(p.rfind('/') + 1) == name) there = p;
+        }
+        if (listed_.empty()) {
+            try {
+                io::input_file::open(path);
+                there = path;
+            } catch (const base::error& e) {  // most likely there is none
+                if (e.kind() != base::error_kind::input) throw;
+            }
+        }
+    } else if (std::error_code ignored; fs::is_regular_file(path, ignored)) {
+        there = path;
+    }
+    if (!there) return {};
+    try {
+        return io::read_entries(*there);
+    } catch (const base::error& e) {
+        if (e.kind() != base::error_kind::input) throw;
+        cannot_read(*there, e.message(), "write it again");
+        return {};
     }
 }
 
 void checkpoint::read_configuration() {
-    if (io::is_remote(folder_)) return;
-    try {
-        config_ = io::read_model_config(folder_);
-    } catch (const base::error& e) {
-        if (e.kind() != base::error_kind::input) throw;
-        broken_.push_back({{},
-                           severity::error,
-                           io::model_config_path(folder_),
-                           "cannot be read",
-                           e.message(),
-                           "an engine refuses the checkpoint",
-                           "write it again"});
-        return;
-    }
+    config_ = entries_of("config.json");
     for (const std::string_view prefix : {"quantization_config.", "compression_config."}) {
         for (auto at = config_.lower_bound(std::string(prefix));
              at != config_.end() && at->first.starts_with(prefix); ++at) {
             quantization_.emplace(at->first.substr(prefix.size()), at->second);
         }
     }
-}
-
-void checkpoint::read_modelopt() {
-    const fs::path path =
-        fs::path(io::model_config_path(folder_)).parent_path() / "hf_quant_config.json";
-    std::error_code ignored;
-    if (!fs::is_regular_file(path, ignored)) return;
-    try {
-        constexpr std::string_view prefix = "quantization.";
-        for (auto& [key, value] : io::read_entries(path.string())) {
-            if (key.starts_with(prefix)) quantization_.emplace(key.substr(prefix.size()), value);
-        }
-    } catch (const base::error& e) {
-        if (e.kind() != base::error_kind::input) throw;
-        broken_.push_back({{},
-                           severity::error,
-                           path.string(),
-                           "cannot be read",
-                           e.message(),
-                           "an engine refuses the checkpoint",
-                           "write it again"});
+    // modelopt's own file; the first statement counts.
+    constexpr std::string_view prefix = "quantization.";
+    for (auto& [key, value] : entries_of("hf_quant_config.json")) {
+        if (key.starts_with(prefix)) quantization_.emplace(key.substr(prefix.size()), value);
     }
 }
 
@@ -407,6 +426,29 @@ void checkpoint::group() {
     std::ranges::sort(modules_, {}, &module::name);
 }
 
+void checkpoint::open_original(const std::string& path) {
+    original_.emplace(std::vector{path}, io::open_options{});
+    for (const io::tensor_ref& t : original_->tensors()) originals_.emplace(t.info().name, t);
+    const auto shared = [&](const io::tensor_ref& a) { return originals_.contains(a.info().name); };
+    const bool paired = std::ranges::any_of(
+        pairings_.found, [&](const io::pairing& p) { return originals_.contains(p.name); });
+    if (paired || std::ranges::any_of(arrays_, shared)) return;
+    throw base::error(
+        base::error_kind::input,
+        "holds no tensor by the name of one of the checkpoint; --original is the model "
+        "that was quantized",
+        {path, {}, {}});
+}
+
+std::optional<io::tensor_ref> checkpoint::original(std::string_view name) const {
+    const auto at = originals_.find(name);
+    if (at == originals_.end() || !at->second.info().note.empty() ||
+        tensor::row_of(at->second.info().type).to_f32 == tensor::widening::none) {
+        return {};
+    }
+    return at->second;
+}
+
 std::optional<std::size_t> checkpoint::array(std::string_view name) const {
     const auto at = names_.find(name);
     return at == names_.end() ? std::nullopt : std::optional(at->second);
@@ -417,6 +459,29 @@ const io::pairing* checkpoint::pairing_of(const module& m) const {
     return at == 0 ? nullptr : &pairings_.found[at - 1];
 }
 
+std::vector<checkpoint::element_run> checkpoint::sample_of(std::size_t array) const {
+    constexpr std::uint64_t piece_bytes = 1 << 16;
+    const io::tensor_info& t = info(array);
+    const auto bits = static_cast<std::uint64_t>(tensor::row_of(t.type).bits);
+    const std::uint64_t each = piece_bytes * 8 / bits;
+    std::vector<element_run> all;
+    if (!values_ && t.elements > 3 * each) {
+        return {{0, each}, {(t.elements - each) / 2, each}, {t.elements - each, each}};
+    }
+    for (std::uint64_t at = 0; at < t.elements; at += each) {
+        all.push_back({at, std::min(each, t.elements - at)});
+    }
+    return all;
+}
+
+std::string checkpoint::counted_scales(std::size_t array) const {
+    std::uint64_t read = 0;
+    for (const element_run& p : sample_of(array)) read += p.count;
+    const std::uint64_t all = info(array).elements;
+    return read == all ? fmt::format("{} scale{}", all, all == 1 ? "" : "s")
+                       : fmt::format("{} scales read of {}", read, all);
+}
+
 std::vector<float> checkpoint::values_of(std::size_t array, std::uint64_t first,
                                          std::size_t count) const {
     const io::tensor_info& t = info(array);
@@ -424,7 +489,7 @@ std::vector<float> checkpoint::values_of(std::size_t array, std::uint64_t first,
     std::vector<float> out(
         static_cast<std::size_t>(std::min<std::uint64_t>(count, t.elements - first)));
     std::vector<std::byte> scratch;
-    io::read_f32(*arrays_[array].file->open(arrays_[array].index), t.type, first, out, scratch);
+    io::read_f32(*open(array), t.type, first, out, scratch);
     return out;
 }
 
@@ -434,11 +499,11 @@ std::vector<std::byte> checkpoint::bytes_of(std::size_t array, std::uint64_t fir
     if (first >= t.bytes) return {};
     std::vector<std::byte> out(
         static_cast<std::size_t>(std::min<std::uint64_t>(count, t.bytes - first)));
-    arrays_[array].file->open(arrays_[array].index)->read(first, out);
+    open(array)->read(first, out);
     return out;
 }
 
-std::vector<finding> lint(const std::string& path, const lint_options& how) {
+lint_result lint(const std::string& path, const lint_options& how) {
     std::vector<std::string_view> names;
     for (const rule_row& r : rules) names.push_back(r.name);
     const auto require_rule = [&](std::string_view option, std::string_view name) {
@@ -454,11 +519,12 @@ std::vector<finding> lint(const std::string& path, const lint_options& how) {
                              colon == std::string::npos ? "*" : i.substr(colon + 1));
         require_rule("--ignore", ignored.back().first);
     }
-    const checkpoint c(path, how.values);
-    std::vector<finding> all;
+    const checkpoint c(path, how);
+    lint_result result;
+    std::vector<finding>& all = result.findings;
     for (const rule_row& r : rules) {
         if (!how.rules.empty() && std::ranges::find(how.rules, r.name) == how.rules.end()) continue;
-        if (r.needs_values && !how.values) continue;
+        if (!r.applies(how)) continue;
         std::vector<finding> found;
         r.find(c, found);
         std::ranges::stable_sort(found, {}, &finding::tensor);
@@ -473,7 +539,16 @@ std::vector<finding> lint(const std::string& path, const lint_options& how) {
         }
     }
     std::ranges::stable_sort(all, {}, &finding::level);
-    return all;
+    for (const module& m : c.modules()) {
+        for (const auto at : {m.scale, m.tensor_scale, m.input_scale}) {
+            if (!at) continue;
+            result.scale_bytes += c.info(*at).bytes;
+            for (const checkpoint::element_run& p : c.sample_of(*at)) {
+                result.scale_bytes_read += *tensor::byte_count(c.info(*at).type, p.count);
+            }
+        }
+    }
+    return result;
 }
 
 }  // namespace mx::lint

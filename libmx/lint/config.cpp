@@ -10,31 +10,15 @@
 #include "libmx/base/text_tables.hpp"
 #include "libmx/engine/fused.hpp"
 #include "libmx/io/read_budget.hpp"
+#include "libmx/io/stated_layouts.hpp"
 #include "libmx/lint/checkpoint.hpp"
 #include "libmx/lint/patterns.hpp"
 
 namespace mx::lint {
 namespace {
 
-// What a name in quantization_config says of the layout of codes.
-struct stated_layout {
-    std::string_view key, value;
-    std::string_view layout;  ///< the beginning of quantized_layout::name
-};
-constexpr std::array stated_layouts{
-    stated_layout{"format", "nvfp4-pack-quantized", "nvfp4"},
-    stated_layout{"format", "mxfp4-pack-quantized", "mxfp4"},
-    stated_layout{"format", "float-quantized", "fp8"},
-    stated_layout{"format", "int-quantized", "int8"},
-    stated_layout{"format", "pack-quantized", "pack-quantized"},
-    stated_layout{"quant_algo", "NVFP4", "nvfp4"},
-    stated_layout{"quant_algo", "FP8", "fp8"},
-    stated_layout{"quant_method", "fp8", "fp8"},
-    stated_layout{"quant_method", "mxfp4", "mxfp4"},
-    stated_layout{"quant_method", "gptq", "gptq"},
-    stated_layout{"quant_method", "awq", "awq"},
-    stated_layout{"quant_method", "bitsandbytes", "bnb"},
-};
+using io::stated_layout;
+using io::stated_layouts;
 
 constexpr std::array<std::string_view, 4> ignore_lists{
     "ignore.", "exclude_modules.", "modules_to_not_convert.", "ignored_layers."};
@@ -105,13 +89,8 @@ class contradictions {
              std::string found, std::string effect, std::string repair) {
         const auto [at, added] = places_.emplace(statement, all_.size());
         if (added) {
-            all_.push_back({{},
-                            severity::error,
-                            tensor,
-                            std::move(message),
-                            std::move(found),
-                            std::move(effect),
-                            std::move(repair)});
+            all_.push_back(finding_at(severity::error, tensor, std::move(message), std::move(found),
+                                      std::move(effect), std::move(repair)));
             counts_.push_back(0);
         }
         ++counts_[at->second];
@@ -161,13 +140,11 @@ void find_unknown_modules(const checkpoint& c, const module_list& ignored,
             known.contains(name.substr(0, dot))) {
             continue;
         }
-        out.push_back({{},
-                       severity::warning,
-                       p.text(),
-                       "is excluded and in no file",
+        out.push_back(
+            finding_at(severity::warning, p.text(), "is excluded and in no file",
                        "an entry of the list of modules that are not quantized",
                        "the entry excludes nothing; the module that was meant is quantized",
-                       "correct the name"});
+                       "correct the name"));
     }
 }
 
@@ -295,13 +272,10 @@ void find_config(const checkpoint& c, std::vector<finding>& out) {
             });
         });
         if (any && !own && !c.config().empty()) {
-            out.push_back({{},
-                           severity::warning,
-                           c.info(*coded->codes).name,
-                           "is quantized, which config.json does not say",
-                           "no quantization_config",
-                           "an engine reads codes as values",
-                           "add quantization_config"});
+            out.push_back(finding_at(severity::warning, c.info(*coded->codes).name,
+                                     "is quantized, which config.json does not say",
+                                     "no quantization_config", "an engine reads codes as values",
+                                     "add quantization_config"));
         }
         return;
     }
@@ -310,13 +284,11 @@ void find_config(const checkpoint& c, std::vector<finding>& out) {
         return entry(q, std::string(s.key)) == s.value && s.layout != "bnb";
     });
     if (!any && known && !c.modules().empty()) {
-        out.push_back({{},
-                       severity::error,
-                       c.info(c.modules().front().first()).name,
-                       "no tensor is quantized, as quantization_config says",
-                       method.empty() ? entry(q, "quant_algo") : method,
-                       "an engine refuses the checkpoint: scales are missing",
-                       "remove quantization_config, or quantize"});
+        out.push_back(finding_at(severity::error, c.info(c.modules().front().first()).name,
+                                 "no tensor is quantized, as quantization_config says",
+                                 method.empty() ? entry(q, "quant_algo") : method,
+                                 "an engine refuses the checkpoint: scales are missing",
+                                 "remove quantization_config, or quantize"));
         return;
     }
     module_list ignored;

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "libmx/engine/fused.hpp"
+#include "libmx/io/widen.hpp"
 #include "libmx/lint/checkpoint.hpp"
 
 namespace mx::lint {
@@ -19,6 +20,7 @@ namespace {
 using tensor::dtype;
 
 constexpr std::size_t piece = std::size_t{1} << 16;
+constexpr std::size_t most_zeros = 4096;  // whose codes are read
 
 struct scale_kind {
     std::optional<std::size_t> module::*member;
@@ -119,14 +121,11 @@ void find_missing_scales(const checkpoint& c, std::vector<finding>& out) {
                 found += fmt::format("; {} of {} like it have one, such as {}", like->with[k],
                                      like->all, c.info(*(example.*kind.member)).name);
             }
-            out.push_back({{},
-                           severity::error,
-                           c.info(*m.codes).name,
-                           fmt::format("has no {}", kind.name),
-                           std::move(found),
-                           std::string(kind.without),
-                           "quantize the layer again, or copy the array from the run that wrote "
-                           "the codes"});
+            out.push_back(finding_at(
+                severity::error, c.info(*m.codes).name, fmt::format("has no {}", kind.name),
+                std::move(found), std::string(kind.without),
+                "quantize the layer again, or copy the array from the run that wrote "
+                "the codes"));
         }
     }
 }
@@ -137,17 +136,15 @@ void find_orphan_scales(const checkpoint& c, std::vector<finding>& out) {
         for (const scale_kind& kind : scale_kinds) {
             const auto at = m.*kind.member;
             if (!at) continue;
-            out.push_back(
-                {{},
-                 severity::error,
-                 c.info(*at).name,
-                 m.codes ? fmt::format("is a {} of a tensor that is not quantized", kind.name)
-                         : fmt::format("is a {} without codes", kind.name),
-                 m.codes ? described_array(c.info(*m.codes)) : described_array(c.info(*at)),
-                 m.codes ? "an engine that goes by names quantizes or scales the tensor wrongly"
-                         : "an engine refuses the array, or leaves its matrix as it was allocated",
-                 m.codes ? "remove the scale, or store the codes"
-                         : "write the codes, or remove the scale"});
+            out.push_back(finding_at(
+                severity::error, c.info(*at).name,
+                m.codes ? fmt::format("is a {} of a tensor that is not quantized", kind.name)
+                        : fmt::format("is a {} without codes", kind.name),
+                m.codes ? described_array(c.info(*m.codes)) : described_array(c.info(*at)),
+                m.codes ? "an engine that goes by names quantizes or scales the tensor wrongly"
+                        : "an engine refuses the array, or leaves its matrix as it was allocated",
+                m.codes ? "remove the scale, or store the codes"
+                        : "write the codes, or remove the scale"));
         }
     }
 }
@@ -161,20 +158,19 @@ struct scale_summary {
     std::vector<std::uint64_t> zeros;  ///< where the first are
     float least = std::numeric_limits<float>::infinity(), most = 0;
 
-    void add(float v, std::uint64_t at) {
+    void add(float v, std::uint64_t count) {
         if (std::isnan(v))
-            ++nan;
+            nan += count;
         else if (std::isinf(v))
-            ++inf;
+            inf += count;
         else if (v < 0)
-            ++negative;
-        else if (v == 0) {
-            ++zero;
-            if (zeros.size() < 4096) zeros.push_back(at);
-        } else {
-            ++other;
-            if (v < std::numeric_limits<float>::min()) ++subnormal;
-            sum_log2 += std::log2(static_cast<double>(v));
+            negative += count;
+        else if (v == 0)
+            zero += count;
+        else {
+            other += count;
+            if (v < std::numeric_limits<float>::min()) subnormal += count;
+            sum_log2 += std::log2(static_cast<double>(v)) * static_cast<double>(count);
             least = std::min(least, v);
             most = std::max(most, v);
         }
@@ -209,18 +205,38 @@ std::optional<scale_numbers> numbers_of(const checkpoint& c, const module& m,
 scale_summary summarize(const checkpoint& c, std::size_t array, bool e8m0) {
     scale_summary s;
     const io::tensor_info& t = c.info(array);
-    for (std::uint64_t at = 0; at < t.elements; at += piece) {
-        std::uint64_t i = at;
-        for (const float v : c.values_of(array, at, piece)) {
-            float value = v;
-            if (e8m0 && t.type == dtype::u8) {
-                value = v == 255 ? std::numeric_limits<float>::quiet_NaN()
-                                 : std::ldexp(1.0F, static_cast<int>(v) - 127);
+    std::array<float, 256> values{};  // of scales of one byte
+    std::array<std::uint64_t, 256> counts{};
+    const bool bytes = t.bytes == t.elements;
+    for (std::size_t code = 0; bytes && code < values.size(); ++code) {
+        const std::byte byte{static_cast<unsigned char>(code)};
+        io::widen(e8m0 ? dtype::f8_e8m0 : t.type, std::span(&byte, 1), 0,
+                  std::span(&values[code], 1));
+    }
+    for (const checkpoint::element_run& p : c.sample_of(array)) {
+        std::uint64_t at = p.first;
+        const auto note_zero = [&](float v) {
+            if (v == 0 && s.zeros.size() < most_zeros) s.zeros.push_back(at);
+            ++at;
+        };
+        if (!bytes) {
+            for (const float v : c.values_of(array, p.first, p.count)) {
+                s.add(v, 1);
+                note_zero(v);
             }
-            // 2^-127 is a normal value of E8M0.
-            if (e8m0 && value > 0) value = std::max(value, std::numeric_limits<float>::min());
-            s.add(value, i++);
+            continue;
         }
+        for (const std::byte b : c.bytes_of(array, p.first, p.count)) {
+            const auto code = std::to_integer<std::size_t>(b);
+            ++counts[code];
+            note_zero(values[code]);
+        }
+    }
+    for (std::size_t code = 0; code < counts.size(); ++code) {
+        // 2^-127 is a normal value of E8M0.
+        const bool small = e8m0 && values[code] < std::numeric_limits<float>::min();
+        const float v = small ? std::numeric_limits<float>::min() : values[code];
+        if (counts[code] != 0) s.add(v, counts[code]);
     }
     return s;
 }
@@ -254,9 +270,17 @@ std::uint64_t zeros_that_count(const checkpoint& c, const module& m, std::size_t
     }
     const std::uint64_t block = codes.bytes / scales.elements;
     std::uint64_t count = 0;
-    for (const std::uint64_t at : s.zeros) {
-        count +=
-            any_code(c.bytes_of(*m.codes, at * block, static_cast<std::size_t>(block)), nibbles);
+    const std::uint64_t at_once = std::max<std::uint64_t>(1, piece / block);
+    for (std::size_t i = 0; i < s.zeros.size();) {
+        std::size_t end = i + 1;  // neighbours share a read
+        while (end < s.zeros.size() && s.zeros[end] == s.zeros[end - 1] + 1 && end - i < at_once) {
+            ++end;
+        }
+        const auto bytes = c.bytes_of(*m.codes, s.zeros[i] * block, (end - i) * block);
+        for (; i < end; ++i) {
+            const std::size_t from = bytes.size() - (end - i) * block;
+            count += any_code(std::span(bytes).subspan(from, block), nibbles);
+        }
     }
     return count;
 }
@@ -283,14 +307,12 @@ void find_inverted(const checkpoint& c, std::vector<summarized>& group, std::str
         if (std::abs(own - median) < 8 || std::abs(own + median) > std::abs(own - median) / 4) {
             continue;
         }
-        out.push_back(
-            {{},
-             severity::error,
-             c.info(g.array).name,
-             fmt::format("is the inverse of what its siblings suggest of a {}", kind),
-             fmt::format("2^{:.1f}; {} siblings have about 2^{:.1f}", own, logs.size() - 1, median),
-             fmt::format("values are wrong by a factor of about 2^{:.0f}", own - median),
-             "store its reciprocal"});
+        out.push_back(finding_at(
+            severity::error, c.info(g.array).name,
+            fmt::format("is the inverse of what its siblings suggest of a {}", kind),
+            fmt::format("2^{:.1f}; {} siblings have about 2^{:.1f}", own, logs.size() - 1, median),
+            fmt::format("values are wrong by a factor of about 2^{:.0f}", own - median),
+            "store its reciprocal"));
     }
 }
 
@@ -310,13 +332,9 @@ void find_scale_values(const checkpoint& c, std::vector<finding>& out) {
             const auto tell = [&](severity level, std::uint64_t count, std::string_view what,
                                   std::string_view effect) {
                 if (count == 0) return;
-                out.push_back({{},
-                               level,
-                               t.name,
-                               fmt::format("has {}", what),
-                               fmt::format("{} of {} scales", count, t.elements),
-                               std::string(effect),
-                               "quantize the tensor again"});
+                out.push_back(finding_at(level, t.name, fmt::format("has {}", what),
+                                         fmt::format("{} of {}", count, c.counted_scales(array)),
+                                         std::string(effect), "quantize the tensor again"));
             };
             tell(severity::error, s.nan, e8m0 ? "scales of 255, which E8M0 reads as NaN" : "NaN",
                  "every value of these blocks is NaN");
@@ -346,9 +364,8 @@ void find_scale_values(const checkpoint& c, std::vector<finding>& out) {
                 const bool weight = kind.member == &module::tensor_scale;
                 const double factor = divides ? 1.0 / s.least : s.most;
                 if (factor > (weight ? 1.0 : 32.0) && factor != 1.0) {
-                    out.push_back({{},
-                                   severity::error,
-                                   t.name,
+                    out.push_back(
+                        finding_at(severity::error, t.name,
                                    fmt::format("is {}: it must be the inverse",
                                                divides ? "a factor where its name means a divisor"
                                                        : "a divisor where its name means a factor"),
@@ -356,11 +373,12 @@ void find_scale_values(const checkpoint& c, std::vector<finding>& out) {
                                                divides ? s.least : s.most, 2688 * factor),
                                    fmt::format("values are wrong by a factor of about {:.2g}",
                                                factor * factor),
-                                   "store its reciprocal"});
+                                   "store its reciprocal"));
                     continue;
                 }
             }
             if (s.other != 0 && t.type != dtype::f8_e4m3 && !m.generic) {
+                g.s.zeros = {};
                 kinds[fmt::format("{}|{}", t.name.substr(m.name.size()),
                                   pattern_of(m.name).find("experts") != std::string::npos)]
                     .push_back(std::move(g));
@@ -371,6 +389,7 @@ void find_scale_values(const checkpoint& c, std::vector<finding>& out) {
         const std::string ending = kind.substr(0, kind.find('|'));
         find_inverted(c, group, "'" + ending.substr(1) + "'", out);
     }
+    find_block_scales(c, out);
 }
 
 namespace {
@@ -404,13 +423,10 @@ void find_scale_shapes(const checkpoint& c, std::vector<finding>& out) {
     std::set<std::size_t> told;
     const auto tell = [&](std::size_t array, std::string message, std::string found) {
         if (!told.insert(array).second) return;
-        out.push_back({{},
-                       severity::error,
-                       c.info(array).name,
-                       std::move(message),
-                       std::move(found),
+        out.push_back(
+            finding_at(severity::error, c.info(array).name, std::move(message), std::move(found),
                        "an engine refuses the tensor, or scales blocks by the scales of others",
-                       "write the scales in the shape of the grid of blocks"});
+                       "write the scales in the shape of the grid of blocks"));
     };
     base::view_map<const module*> by_codes;
     for (const module& m : c.modules()) {
@@ -474,7 +490,6 @@ void find_scale_shapes(const checkpoint& c, std::vector<finding>& out) {
 
 namespace {
 
-// What becomes of a partner whose scale the engine replaces.
 struct partner_scales {
     std::optional<std::size_t> module::*member;
     std::string_view name;
@@ -485,18 +500,141 @@ constexpr std::array partner_kinds{
     partner_scales{&module::input_scale, "input scale"},
 };
 
+// What engines do with the different scales of partners, by their loaders; docs/guide/lint.md has
+// the files and commits. An engine whose loader was not read is not in the table.
+enum class loading : std::uint8_t { largest, again, refuses, own };
+enum class writer : std::uint8_t { compressed_tensors, modelopt_nvfp4, modelopt_fp8, other };
+struct engine_row {
+    writer of;
+    std::optional<std::size_t> module::*member;
+    std::string_view engines;
+    loading does;
+};
+constexpr std::array engine_rows{
+    engine_row{writer::compressed_tensors, &module::tensor_scale, "vLLM and SGLang take",
+               loading::largest},
+    engine_row{writer::modelopt_nvfp4, &module::tensor_scale, "vLLM and SGLang take",
+               loading::largest},
+    engine_row{writer::modelopt_nvfp4, &module::tensor_scale, "TensorRT-LLM", loading::refuses},
+    engine_row{writer::modelopt_nvfp4, &module::tensor_scale, "llama.cpp", loading::own},
+    engine_row{writer::modelopt_fp8, &module::scale, "vLLM, SGLang and TensorRT-LLM quantize",
+               loading::again},
+    engine_row{writer::modelopt_fp8, &module::scale, "llama.cpp", loading::own},
+    engine_row{writer::other, &module::scale, "engines that keep one scale quantize",
+               loading::again},
+    engine_row{writer::compressed_tensors, &module::input_scale, "vLLM and SGLang take",
+               loading::largest},
+    engine_row{writer::modelopt_nvfp4, &module::input_scale, "vLLM and SGLang take",
+               loading::largest},
+    engine_row{writer::modelopt_nvfp4, &module::input_scale, "TensorRT-LLM", loading::refuses},
+    engine_row{writer::modelopt_nvfp4, &module::input_scale, "llama.cpp", loading::own},
+    engine_row{writer::modelopt_fp8, &module::input_scale, "vLLM, SGLang and TensorRT-LLM take",
+               loading::largest},
+    engine_row{writer::other, &module::input_scale, "engines that keep one scale take",
+               loading::largest},
+};
+
+struct partner {
+    const module* of;
+    float value;
+};
+
+writer writer_of(const checkpoint& c, const partner& p) {
+    const auto at = p.of->tensor_scale ? p.of->tensor_scale : p.of->input_scale;
+    if (at && c.info(*at).name.ends_with("global_scale")) return writer::compressed_tensors;
+    if (is_nvfp4(c, *p.of)) return writer::modelopt_nvfp4;
+    const auto algorithm = c.quantization().find("quant_algo");
+    const bool fp8 = algorithm != c.quantization().end() && algorithm->second == "FP8";
+    return fp8 ? writer::modelopt_fp8 : writer::other;
+}
+
+// The nearest number of E4M3, ties to the even code.
+double rounded_to_e4m3(double x) {
+    static const std::array<float, 127> numbers = [] {
+        std::array<std::byte, 127> codes;
+        std::array<float, 127> all;
+        for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = std::byte(i);
+        io::widen(dtype::f8_e4m3, codes, 0, all);
+        return all;
+    }();
+    const double size = std::min<double>(std::abs(x), numbers.back());
+    auto at = static_cast<std::size_t>(std::ranges::lower_bound(numbers, size) - numbers.begin());
+    const double above = numbers[at], below = numbers[at == 0 ? 0 : at - 1];
+    if (size - below < above - size || (size - below == above - size && at % 2 == 1)) --at;
+    return std::copysign(numbers[at], x);
+}
+
+// The R-MSE of the weights of partners as an engine computes them, of a sample; none where values
+// are not read.
+std::optional<double> loaded_rmse(const checkpoint& c, const std::vector<partner>& members,
+                                  loading does, bool divides, float most) {
+    if (!c.values() && !c.has_original()) return {};
+    double error = 0, energy = 0;
+    for (const partner& p : members) {
+        const double ratio = static_cast<double>(p.value) / most;
+        for (const float v : decoded_sample(c, *p.of)) {
+            const double x = v;
+            const double y = does == loading::again ? rounded_to_e4m3(x / most) * most
+                             : divides              ? x * ratio
+                                                    : x / ratio;
+            error += (y - x) * (y - x);
+            energy += x * x;
+        }
+    }
+    return energy > 0 ? std::optional(std::sqrt(error / energy)) : std::nullopt;
+}
+
+std::string effect_on(const checkpoint& c, const std::vector<partner>& members,
+                      const partner_scales& kind, bool divides) {
+    const auto [least, most] = std::ranges::minmax_element(members, {}, &partner::value);
+    const double ratio = static_cast<double>(most->value) / least->value;
+    const bool weights = kind.member != &module::input_scale;
+    std::vector<std::string> effects;
+    for (const engine_row& e : engine_rows) {
+        if (e.member != kind.member || e.of != writer_of(c, *least)) continue;
+        const auto rmse = weights && (e.does == loading::largest || e.does == loading::again)
+                              ? loaded_rmse(c, members, e.does, divides, most->value)
+                              : std::nullopt;
+        const std::string measured =
+            rmse ? fmt::format(", R-MSE {:.3g} of them together", *rmse) : "";
+        switch (e.does) {
+            case loading::largest:
+                effects.push_back(
+                    weights
+                        ? fmt::format("{} the largest for all of them: values of {} are {} by a "
+                                      "factor of {:.4g}, a relative error of {:.3g}{}",
+                                      e.engines, least->of->name, divides ? "smaller" : "larger",
+                                      ratio, divides ? 1 - 1 / ratio : ratio - 1, measured)
+                        : fmt::format("{} the largest for all of them: activations of {} are "
+                                      "quantized under a {} that is {:.4g} times its own",
+                                      e.engines, least->of->name, divides ? "divisor" : "scale",
+                                      ratio));
+                break;
+            case loading::again:
+                effects.push_back(
+                    fmt::format("{} the others again under the largest: values are "
+                                "rounded twice{}",
+                                e.engines, measured));
+                break;
+            case loading::refuses:
+                effects.push_back(fmt::format("{} refuses the layer", e.engines));
+                break;
+            case loading::own:
+                effects.push_back(fmt::format("{} keeps each, without an error", e.engines));
+                break;
+        }
+    }
+    return fmt::format("{}", fmt::join(effects, "; "));
+}
+
 }  // namespace
 
 void find_fused_scales(const checkpoint& c, std::vector<finding>& out) {
-    struct member {
-        const module* of;
-        float value;
-    };
     // One tile each is no scale of the tensor.
     const bool tiles = c.quantization().contains("weight_block_size.0");
     for (const partner_scales& kind : partner_kinds) {
         if (tiles && kind.member == &module::scale) continue;
-        std::map<std::string, std::vector<member>> groups;
+        std::map<std::string, std::vector<partner>> groups;
         for (const module& m : c.modules()) {
             const auto at = m.*kind.member;
             if (!at || !m.coded || c.info(*at).elements != 1) continue;
@@ -506,55 +644,82 @@ void find_fused_scales(const checkpoint& c, std::vector<finding>& out) {
             if (std::isfinite(v) && v > 0) groups[fused].push_back({&m, v});
         }
         for (const auto& [fused, members] : groups) {
-            const auto [least, most] = std::ranges::minmax_element(members, {}, &member::value);
+            const auto [least, most] = std::ranges::minmax_element(members, {}, &partner::value);
             if (least->value == most->value) continue;
             std::vector<std::string> values;
-            for (const member& p : members) {
+            for (const partner& p : members) {
                 values.push_back(fmt::format(
                     "{} {:.6g}", p.of->name.substr(p.of->name.rfind('.') + 1), p.value));
             }
             const bool weights = kind.member == &module::tensor_scale;
             const io::tensor_info& odd = c.info(*(least->of->*kind.member));
             const bool divides = odd.name.ends_with("global_scale");
-            // All take the largest stored number: as a divisor it makes values smaller.
-            const double ratio = static_cast<double>(most->value) / least->value;
-            const double error = divides ? 1 - 1 / ratio : ratio - 1;
             // The partner that differs from the majority, else the one that changes most.
             std::map<float, std::size_t> counts;
-            for (const member& p : members) ++counts[p.value];
-            const member* named = &*least;
-            for (const member& p : members) {
+            for (const partner& p : members) ++counts[p.value];
+            const partner* named = &*least;
+            for (const partner& p : members) {
                 if (members.size() > 2 && counts.size() == 2 && counts[p.value] == 1) named = &p;
             }
-            const auto effect = [&]() -> std::string {
-                if (weights) {
-                    return fmt::format(
-                        "vLLM takes the largest for all of them: values of {} are {} by a factor "
-                        "of {:.4g}, a relative error of {:.3g}",
-                        least->of->name, divides ? "smaller" : "larger", ratio, error);
-                }
-                if (kind.member == &module::scale) {
-                    return "vLLM and SGLang quantize the others again under the largest: values "
-                           "are rounded twice";
-                }
-                return fmt::format(
-                    "vLLM takes the largest for all of them: activations of {} are quantized "
-                    "under a scale that is {:.4g} times its own",
-                    least->of->name, ratio);
-            };
-            out.push_back(
-                {{},
-                 weights ? severity::error : severity::warning,
-                 c.info(*(named->of->*kind.member)).name,
-                 fmt::format("differs from the {} of matrices that are loaded as one", kind.name),
-                 fmt::format("{}", fmt::join(values, ", ")),
-                 effect(),
-                 "quantize the partners under one tensor scale"});
+            out.push_back(finding_at(
+                weights ? severity::error : severity::warning,
+                c.info(*(named->of->*kind.member)).name,
+                fmt::format("differs from the {} of matrices that are loaded as one", kind.name),
+                fmt::format("{}", fmt::join(values, ", ")), effect_on(c, members, kind, divides),
+                "quantize the partners under one tensor scale"));
         }
     }
 }
 
+namespace {
+
+// One number for the same matrix of several layers, whose weights have other maxima.
+void find_constant_scales(const checkpoint& c, std::vector<finding>& out) {
+    constexpr std::size_t enough = 3;
+    std::map<std::string, std::vector<partner>> groups;
+    for (const module& m : c.modules()) {
+        for (const auto member : {&module::scale, &module::tensor_scale}) {
+            const auto at = m.*member;
+            if (!m.coded || !at || c.info(*at).elements != 1) continue;
+            const std::vector<float> v = c.values_of(*at, 0, 1);
+            if (v.empty() || !std::isfinite(v.front()) || v.front() == 1) continue;
+            // Experts of one layer may share a scale: only the number of the layer is left out.
+            const std::size_t number = m.name.find_first_of("0123456789");
+            if (number == std::string::npos) continue;
+            const std::size_t end = std::min(m.name.find('.', number), m.name.size());
+            groups[c.info(*at).name.substr(m.name.size()) + m.name.substr(0, number) + '*' +
+                   m.name.substr(end)]
+                .push_back({&m, v.front()});
+        }
+    }
+    for (const auto& [pattern, members] : groups) {
+        const float first = members.front().value;
+        const bool equal =
+            std::ranges::all_of(members, [&](const partner& p) { return p.value == first; });
+        if (members.size() < enough || !equal) continue;
+        float least = std::numeric_limits<float>::infinity(), most = 0;
+        for (const partner& p : members) {
+            const float largest = largest_decoded(c, *p.of);
+            least = std::min(least, largest);
+            most = std::max(most, largest);
+        }
+        if (least == most) continue;
+        const module& m = *members.front().of;
+        out.push_back(finding_at(
+            severity::warning, c.info(m.tensor_scale ? *m.tensor_scale : *m.scale).name,
+            "is the same in all layers, whose weights have other maxima: a constant, "
+            "not a calibrated scale",
+            fmt::format("{:.6g} in {} layers, whose largest weights are {:.4g} to {:.4g}", first,
+                        members.size(), least, most),
+            "values use as much of the format's range as happens to fit, or clamp",
+            "quantize each matrix under the scale of its own maximum"));
+    }
+}
+
+}  // namespace
+
 void find_default_scales(const checkpoint& c, std::vector<finding>& out) {
+    if (c.values() || c.has_original()) find_constant_scales(c, out);
     for (const module& m : c.modules()) {
         if (!m.coded) continue;
         for (const scale_kind& kind : scale_kinds) {
@@ -565,20 +730,19 @@ void find_default_scales(const checkpoint& c, std::vector<finding>& out) {
             const io::tensor_info& t = c.info(array);
             if (t.elements == 0) continue;
             bool all = true;
-            for (std::uint64_t first = 0; all && first < t.elements; first += piece) {
-                for (const float v : c.values_of(array, first, piece)) {
+            for (const checkpoint::element_run& p : c.sample_of(array)) {
+                if (!all) break;
+                for (const float v : c.values_of(array, p.first, p.count)) {
                     all = all && v == (e8m0 && t.type == dtype::u8 ? 127.0F : 1.0F);
                 }
             }
             if (!all) continue;
-            out.push_back(
-                {{},
-                 severity::warning,
-                 t.name,
-                 fmt::format("is 1 throughout: a default, not a calibrated {}", kind.name),
-                 fmt::format("{} scale{}", t.elements, t.elements == 1 ? "" : "s"),
-                 "values use as much of the format's range as happens to fit, or clamp",
-                 "calibrate with data that reaches this layer; rare experts need more"});
+            out.push_back(finding_at(
+                severity::warning, t.name,
+                fmt::format("is 1 throughout: a default, not a calibrated {}", kind.name),
+                c.counted_scales(array),
+                "values use as much of the format's range as happens to fit, or clamp",
+                "calibrate with data that reaches this layer; rare experts need more"));
         }
     }
 }

@@ -20,6 +20,7 @@ constexpr std::size_t step = std::size_t{1} << 20;
 
 void find_index(const checkpoint& c, std::vector<finding>& out) {
     out.insert(out.end(), c.broken().begin(), c.broken().end());
+    if (c.complete() && !c.arrays().empty()) find_missing_layers(c, out);
 }
 
 void find_tied(const checkpoint& c, std::vector<finding>& out) {
@@ -55,13 +56,12 @@ void find_tied(const checkpoint& c, std::vector<finding>& out) {
         }
     }
     if (differs.empty()) return;
-    out.push_back({{},
-                   severity::error,
-                   h.name,
+    out.push_back(
+        finding_at(severity::error, h.name,
                    fmt::format("differs from {}, to which the configuration ties it", e.name),
                    std::move(differs),
                    "engines load one of the two for both: which one differs between engines",
-                   "store one of them, or set tie_word_embeddings to false"});
+                   "store one of them, or set tie_word_embeddings to false"));
 }
 
 namespace {
@@ -75,7 +75,7 @@ struct value_summary {
 value_summary value_summary_of(const checkpoint& c, std::size_t array) {
     value_summary s;
     const io::tensor_info& t = c.info(array);
-    const auto source = c.arrays()[array].file->open(c.arrays()[array].index);
+    const auto source = c.open(array);
     const tensor::dtype_row& row = tensor::row_of(t.type);
     const bool numbers = row.to_f32 != tensor::widening::none && row.bits >= 8;
     std::vector<std::byte> bytes;
@@ -124,13 +124,8 @@ void find_values(const checkpoint& c, std::vector<finding>& out) {
         if (is_scale[i] || !t.note.empty() || t.elements == 0) continue;
         const value_summary s = value_summary_of(c, i);
         const auto tell = [&](std::string message, std::string found, std::string effect) {
-            out.push_back({{},
-                           severity::error,
-                           t.name,
-                           std::move(message),
-                           std::move(found),
-                           std::move(effect),
-                           "take the tensor from a sound checkpoint"});
+            out.push_back(finding_at(severity::error, t.name, std::move(message), std::move(found),
+                                     std::move(effect), "take the tensor from a sound checkpoint"));
         };
         if (s.nan + s.inf != 0) {
             tell("has NaN or Inf", fmt::format("{} NaN and {} Inf of {}", s.nan, s.inf, t.elements),

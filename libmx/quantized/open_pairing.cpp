@@ -432,8 +432,9 @@ std::unique_ptr<byte_source> open_pairing(const pairing& p, std::span<const tens
     const opener parts(p, arrays);
     const std::uint64_t elements = *tensor::element_count(p.shape);
     if (p.layout->codes == code_array::ggml_nvfp4) {
-        return std::make_unique<scaled_values<float>>(
-            parts.open(p.codes), parts.all<float>(p.scales), p.grid.block_cols, false);
+        return std::make_unique<scaled_values<float>>(parts.open(p.codes),
+                                                      parts.all<float>(p.scales), p.grid.block_cols,
+                                                      p.layout->scale_divides);
     }
     const tensor_info& stored = parts.info(p.scales);
     const bool single = products_are_f32(p, stored);

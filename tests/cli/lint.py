@@ -393,6 +393,63 @@ def lint(path, *options):
     return done.returncode, json.loads(done.stdout)
 
 
+def e4m3(code):
+    mantissa = code & 7
+    size = mantissa / 512 if code & 0x78 == 0 else (1 + mantissa / 8) * 2.0 ** ((code >> 3 & 15) - 7)
+    return -size if code & 0x80 else size
+
+
+E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6]
+
+
+def decoded(model):
+    """The model that modelopt_nvfp4() or deepseek() stores, with noise of a tenth."""
+    original = Model(None)
+    for name, codes in model.tensors.items():
+        if not name.endswith('.weight') or codes.dtype not in ('U8', 'F8_E4M3'):
+            continue
+        rows, cols = codes.shape
+        module = name[:-len('.weight')]
+        if codes.dtype == 'U8':
+            cols *= 2
+            outer, = struct.unpack('<f', model.tensors[module + '.weight_scale_2'].data)
+            scales = model.tensors[module + '.weight_scale'].data
+            values = [E2M1[codes.data[i // 2] >> i % 2 * 4 & 15] * e4m3(scales[i // 16]) * outer
+                      for i in range(rows * cols)]
+        else:
+            scales = model.tensors[module + '.weight_scale_inv']
+            numbers = struct.unpack(f'<{elements(scales.shape)}f', scales.data)
+            values = [e4m3(codes.data[i]) * numbers[i // cols // 128 * scales.shape[1] + i % cols // 128]
+                      for i in range(rows * cols)]
+        data = struct.pack(f'<{len(values)}f', *(v * RNG.uniform(0.9, 1.1) for v in values))
+        original.tensors[name] = Tensor('F32', (rows, cols), data)
+    return original
+
+
+def bytes_of(name, change):
+    def of(m):
+        m.tensors[name].data = bytes(change(m.tensors[name].data))
+    return of
+
+
+# (layout, tensor, words of the message, change), read with the original that the layout decodes to.
+CONVENTIONS = [
+    (modelopt_nvfp4, DOWN + '.weight', 'nibbles exchanged',
+     bytes_of(DOWN + '.weight', lambda data: (b >> 4 | (b & 15) << 4 for b in data))),
+    (modelopt_nvfp4, DOWN + '.weight_scale_2', 'the tensor scale as a divisor',
+     scale_float(DOWN + '.weight_scale_2', lambda v: 1 / v)),
+    (modelopt_nvfp4, DOWN + '.weight_scale', 'the 128x4 order',
+     bytes_of(DOWN + '.weight_scale', lambda data: (
+         data[(p % 16 // 4 * 32 + p % 512 // 16) * 16 + p // 512 * 4 + p % 4] for p in range(len(data))))),
+    (modelopt_nvfp4, DOWN + '.weight_scale_2', 'a constant factor',
+     scale_float(DOWN + '.weight_scale_2', lambda v: 2 * v)),
+    (deepseek, DOWN + '.weight_scale_inv', 'the scales as divisors',
+     scale_float(DOWN + '.weight_scale_inv', lambda v: 1 / v)),
+    (deepseek, DOWN + '.weight', 'any reading',
+     bytes_of(DOWN + '.weight', lambda data: data[::-1])),
+]
+
+
 class Lint(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.scratch.name))
@@ -426,6 +483,39 @@ class Lint(unittest.TestCase):
                 self.assertEqual(sum(r['errors'] for r in said['rules']), errors)
                 for f in said['results']:
                     self.assertTrue(f['message'] and f['effect'] and f['repair'], f)
+
+    def test_conventions(self):
+        for layout in (modelopt_nvfp4, deepseek):
+            model = layout()
+            original = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+            decoded(model).write(original)
+            folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+            self.assertEqual(lint(model.write(folder), '--original', original)[1]['results'], [])
+            for of, tensor, words, change in CONVENTIONS:
+                if of != layout:
+                    continue
+                with self.subTest(f'{layout.__name__}: {words}'):
+                    faulty = copy.deepcopy(model)
+                    change(faulty)
+                    folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+                    said = lint(faulty.write(folder), '--original', original, '--rules', 'convention')[1]
+                    self.assertEqual([f['tensor'] for f in said['results']], [tensor])
+                    self.assertIn(words, said['results'][0]['message'])
+
+    def test_no_partner(self):
+        folder = modelopt_fp8().write(self.folder)
+        other = self.folder / 'other'
+        other.mkdir()
+        model = Model(None)
+        model.tensors = {'other.weight': bf16((4, 4))}
+        done = subprocess.run([MX, 'lint', folder, '--original', model.write(other)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn('holds no tensor by the name of one of the checkpoint', done.stderr)
+
+    def test_empty_folder(self):
+        done = subprocess.run([MX, 'lint', self.folder], capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(f'{self.folder}: holds', done.stderr)
 
     def test_ignored(self):
         model = modelopt_nvfp4()

@@ -3,6 +3,7 @@
 sound ones give no finding. Usage: lint_test.py MX"""
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -354,6 +355,8 @@ FAULTS = [
      configured(lambda q: q.update(bits=8))),
     ("compressed-nvfp4", "config", "model.layers.0.mlp.down_proj.weight_packed",
      configured(lambda q: q.update(format="mxfp4-pack-quantized"))),
+    ("modelopt-fp8", "config", "model.layers.0.mlp.down_proj.weight",
+     configured(lambda q: q.update(format="mxfp8-quantized"))),
     ("compressed-nvfp4", "config", "model.layers.99.mlp.down_proj",
      configured(lambda q: q["ignore"].append("model.layers.99.mlp.down_proj"))),
     ("compressed-nvfp4", "index", Q + ".weight_packed",
@@ -379,16 +382,491 @@ FAULTS = [
 ]
 
 
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+E4M3 = np.array([(c & 7) * 2.0**-9 if c < 8 else (1 + (c & 7) / 8) * 2.0**((c >> 3) - 7)
+                 for c in range(127)])
+
+
+def nearest(table, x):
+    return np.abs(np.abs(x)[..., None] - table).argmin(-1).astype(np.uint8)
+
+
+def fp4_codes(x):
+    return nearest(E2M1, x) | np.where(x < 0, 8, 0).astype(np.uint8)
+
+
+def in_bytes(codes):
+    return codes[..., ::2] | codes[..., 1::2] << 4
+
+
+def original_model():
+    c = Checkpoint(8)
+    for name, shape, _ in c.projections():
+        c.tensors[name + ".weight"] = "F32", c.random.normal(0, 0.02, shape).astype(np.float32)
+    return c
+
+
+def quantized(of, layout, method):
+    """The projections of a model in a layout."""
+    c = Checkpoint(8)
+    c.config["quantization_config"] = {"quant_method": method}
+    for name, _, _ in c.projections():
+        weight = of.tensors[name + ".weight"][1]
+        for ending, array in layout(weight, int(name.split(".")[2])).items():
+            c.tensors[name + ending] = array
+    return c
+
+
+def as_nvfp4(weight, layer):
+    factor = np.float32((0.08 + layer / 1000) / 2688)  # one for the layer, as partners need
+    blocks = weight.reshape(len(weight), -1, 16) / factor
+    scales = nearest(E4M3, np.abs(blocks).max(-1) / 6)
+    codes = fp4_codes(blocks / E4M3[scales][..., None]).reshape(weight.shape)
+    return codes, scales, factor
+
+
+def as_modelopt(weight, layer):
+    codes, scales, factor = as_nvfp4(weight, layer)
+    return {".weight": ("U8", in_bytes(codes)), ".weight_scale": ("F8_E4M3", scales),
+            ".weight_scale_2": f32(factor)}
+
+
+def as_compressed(weight, layer):
+    codes, scales, factor = as_nvfp4(weight, layer)
+    return {".weight_packed": ("U8", in_bytes(codes)), ".weight_scale": ("F8_E4M3", scales),
+            ".weight_global_scale": f32(1 / factor)}
+
+
+def as_mxfp4(weight, _=0):
+    blocks = weight.reshape(len(weight), -1, 32)
+    scales = (np.floor(np.log2(np.abs(blocks).max(-1))) - 2 + 127).astype(np.uint8)
+    codes = fp4_codes(blocks / 2.0**(scales[..., None].astype(int) - 127)).reshape(weight.shape)
+    return {".weight": ("U8", in_bytes(codes)), ".weight_scale": ("U8", scales)}
+
+
+def fp8_codes(x):
+    return nearest(E4M3, x) | np.where(x < 0, 0x80, 0).astype(np.uint8)
+
+
+def as_fp8_rows(weight, _):
+    scale = (np.abs(weight).max(1, keepdims=True) / 448).astype(np.float32)
+    return {".weight": ("F8_E4M3", fp8_codes(weight / scale)), ".weight_scale": ("F32", scale)}
+
+
+def turned(layout, name):
+    """The transposed matrix in the layout."""
+    def fault(c, of):
+        weight = of.tensors[name + ".weight"][1]
+        for ending, array in layout(np.ascontiguousarray(weight.T), 1).items():
+            c.tensors[name + ending] = array
+    return fault
+
+
+def alone(fault):
+    return lambda c, of: fault(c)
+
+
+def exchanged(array):
+    return array >> 4 | array << 4
+
+
+def halves(length):
+    """Neighbouring codes to the halves of a block, as ggml packs them."""
+    def change(array):
+        low, high = array & 15, array >> 4
+        codes = np.stack([low, high], -1).reshape(-1, length)
+        return (codes[:, :length // 2] | codes[:, length // 2:] << 4).reshape(array.shape)
+    return change
+
+
+def swizzled(array):
+    rows, cols = array.shape
+    tiles = array.reshape(rows // 128, 4, 32, cols // 4, 4)
+    return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(rows, cols)
+
+
+# Layout, tensor, words of the message, fault; read with --original alone.
+CONVENTIONS = [
+    (as_modelopt, Q + ".weight", "nibbles exchanged",
+     alone(changed(Q + ".weight", exchanged))),
+    (as_compressed, Q + ".weight_packed", "nibbles exchanged",
+     alone(changed(Q + ".weight_packed", exchanged))),
+    (as_mxfp4, DOWN + ".weight", "nibbles exchanged",
+     alone(changed(DOWN + ".weight", exchanged))),
+    (as_mxfp4, DOWN + ".weight", "first half of a block in low nibbles", alone(changed(DOWN + ".weight", halves(32)))),
+    (as_modelopt, Q + ".weight_scale_2", "the tensor scale as a divisor",
+     alone(changed(Q + ".weight_scale_2", lambda a: 1 / a))),
+    (as_compressed, DOWN + ".weight_global_scale", "the tensor scale as a factor",
+     alone(changed(DOWN + ".weight_global_scale", lambda a: 1 / a))),
+    (as_fp8_rows, GATE + ".weight_scale", "the scales as divisors",
+     alone(changed(GATE + ".weight_scale", lambda a: 1 / a))),
+    (as_modelopt, Q + ".weight_scale", "128x4 order",
+     alone(changed(Q + ".weight_scale", swizzled))),
+    (as_modelopt, Q + ".weight", "rows and columns exchanged", turned(as_modelopt, Q)),
+    (as_fp8_rows, DOWN + ".weight", "rows and columns exchanged", turned(as_fp8_rows, DOWN)),
+    (as_modelopt, Q + ".weight_scale_2", "constant factor",
+     alone(changed(Q + ".weight_scale_2", lambda a: 448 * a))),
+    (as_mxfp4, Q + ".weight_scale", "constant factor",
+     alone(changed(Q + ".weight_scale", lambda a: a + 1))),
+    (as_modelopt, Q + ".weight_scale", "",  # NaN in one block
+     alone(changed(Q + ".weight_scale", put((0, 0), 0x7F)))),
+    (as_mxfp4, Q + ".weight", "by any reading",
+     alone(lambda c: c.tensors.update({Q + ".weight": c.tensors[L + "self_attn.o_proj.weight"]}))),
+]
+
+
+def check_constants(folder):
+    """One tensor scale for a matrix of all layers, whose maxima differ."""
+    failures = 0
+    name = "model.layers.{}.mlp.down_proj"
+    def fp8(weight, _):
+        return {".weight": ("F8_E4M3", fp8_codes(weight / 3e-4)), ".weight_scale": f32(3e-4)}
+
+    for layout, ending in ((as_modelopt, ".weight_scale_2"), (fp8, ".weight_scale")):
+        of = original_model()
+        for same in (False, True):  # maxima
+            c = quantized(of, layout if layout == as_modelopt else as_fp8, "other")
+            for layer in range(LAYERS):
+                weight = of.tensors[name.format(0) + ".weight"][1]
+                coded = layout(weight if same else weight * (1 - layer / 8), 0)
+                c.tensors.update({name.format(layer) + part: array for part, array in coded.items()})
+            path = os.path.join(folder, f"constant-{layout.__name__}-{same}")
+            c.write(path)
+            for options in ((), ("--values",)):
+                found = [(f["rule"], f["tensor"]) for f in lint(path, "--rules", "default-scale", *options)]
+                expected = [("default-scale", name.format(0) + ending)] if options and not same else []
+                if found != expected:
+                    print(f"constant {layout.__name__} {same} {options}: {found}, not {expected}")
+                    failures += 1
+    return failures
+
+
+def check_conventions(folder):
+    failures = check_constants(folder)
+    of = original_model()
+    original = os.path.join(folder, "original")
+    of.write(original)
+    for layout in (as_modelopt, as_compressed, as_mxfp4, as_fp8_rows):
+        path = os.path.join(folder, layout.__name__)
+        quantized(of, layout, "other").write(path)
+        for f in lint(path, "--original", original):
+            print(f"{layout.__name__}: {f['rule']} {f['tensor']}: {f['message']}; {f['found']}")
+            failures += 1
+    for i, (layout, tensor, words_of, fault) in enumerate(CONVENTIONS):
+        c = quantized(of, layout, "other")
+        fault(c, of)
+        path = os.path.join(folder, f"convention{i}")
+        c.write(path)
+        found = [f for f in lint(path, "--original", original) if f["rule"] == "convention"]
+        if not words_of:
+            if found:
+                print(f"{layout.__name__}, convention {i}: {found}")
+                failures += 1
+            continue
+        if len(found) != 1 or found[0]["tensor"] != tensor or words_of not in found[0]["message"]:
+            print(f"{layout.__name__}, convention {i}: {words_of} of {tensor}, not {found}")
+            failures += 1
+    return failures
+
+
+# ggml's numbers of types, elements and bytes of a block.
+GGML = {"F32": (0, 1, 4), "Q8_0": (8, 32, 34), "MXFP4": (39, 32, 17), "NVFP4": (40, 64, 36)}
+
+
+class Gguf:
+    """Tensors by name (type, shape, bytes) and metadata of strings and UINT32."""
+
+    def __init__(self, kind):
+        self.random = np.random.default_rng(10)
+        self.metadata = {"general.architecture": "llama", "llama.block_count": LAYERS}
+        self.tensors = {"output_norm.weight": ("F32", (HIDDEN,), np.ones(HIDDEN, np.float32).view(np.uint8))}
+        for layer in range(LAYERS):
+            for name, (rows, cols) in {"attn_q": (HIDDEN, HIDDEN), "ffn_down": (HIDDEN, INNER)}.items():
+                self.add(f"blk.{layer}.{name}", kind, rows, cols)
+            self.tensors[f"blk.{layer}.attn_norm.weight"] = self.tensors["output_norm.weight"]
+
+    def add(self, stem, kind, rows, cols):
+        _, elements, size = GGML[kind]
+        blocks = self.random.integers(0, 256, (rows * cols // elements, size), dtype=np.uint8)
+        if kind == "MXFP4":
+            blocks[:, 0] = self.random.integers(110, 126, len(blocks))
+        elif kind == "NVFP4":
+            blocks[:, :4] = self.random.integers(0x20, 0x7F, (len(blocks), 4))
+            self.tensors[stem + ".scale"] = "F32", (1,), np.array([1e-4], np.float32).view(np.uint8)
+        else:
+            blocks[:, :2] = np.full((len(blocks), 1), 0.01, np.float16).view(np.uint8)
+        self.tensors[stem + ".weight"] = kind, (rows, cols), blocks
+
+    def write(self, path, parts=1):
+        names = list(self.tensors)
+        for part in range(parts):
+            mine = names[part::parts]
+            metadata = dict(self.metadata) if part == 0 else {}
+            text = b"GGUF" + struct.pack("<IQQ", 3, len(mine), len(metadata))
+            for key, value in metadata.items():
+                text += struct.pack("<Q", len(key)) + key.encode()
+                text += (struct.pack("<II", 4, value) if isinstance(value, int)
+                         else struct.pack("<IQ", 8, len(value)) + value.encode())
+            data = b""
+            for name in mine:
+                kind, shape, array = self.tensors[name]
+                text += struct.pack("<Q", len(name)) + name.encode() + struct.pack("<I", len(shape))
+                text += b"".join(struct.pack("<Q", n) for n in reversed(shape))
+                text += struct.pack("<IQ", GGML[kind][0], len(data))
+                data += array.tobytes()
+                data += bytes(-len(data) % 32)
+            file = path if parts == 1 else f"{path[:-5]}-{part + 1:05}-of-{parts:05}.gguf"
+            with open(file, "wb") as out:
+                out.write(text + bytes(-len(text) % 32) + data)
+        return file
+
+
+def block_byte(name, block, at, value):
+    def fault(g):
+        g.tensors[name][2][block, at] = value
+    return fault
+
+
+def tensor_values(name, *values):
+    def fault(g):
+        g.tensors[name] = "F32", (len(values),), np.array(values, np.float32).view(np.uint8)
+    return fault
+
+
+def lost_block(g):
+    g.tensors["blk.1.attn_q.weight"][2][3, :12] = [0, 0x38, 0x38, 0x38] + [0x11] * 8
+
+
+B = "blk.1.attn_q"
+GGUF_FAULTS = [
+    ("MXFP4", "scale-value", B + ".weight", block_byte(B + ".weight", 7, 0, 255)),
+    ("NVFP4", "scale-value", B + ".weight", block_byte(B + ".weight", 7, 2, 0x7F)),
+    ("NVFP4", "scale-value", B + ".weight", lost_block),
+    ("NVFP4", "scale-value", B + ".scale", tensor_values(B + ".scale", np.nan)),
+    ("NVFP4", "missing-scale", B + ".weight", dropped(B + ".scale")),
+    ("NVFP4", "orphan-scale", B + ".scale", dropped(B + ".weight")),
+    ("Q8_0", "scale-value", B + ".weight", block_byte(B + ".weight", 5, 1, 0x7E)),
+    ("MXFP4", "value", "output_norm.weight",
+     tensor_values("output_norm.weight", *[1.0] * (HIDDEN - 1), np.nan)),
+    ("Q8_0", "index", f"blk.{LAYERS}", lambda g: g.metadata.update({"llama.block_count": LAYERS + 1})),
+    ("Q8_0", "index", f"blk.{LAYERS - 1}",
+     lambda g: g.metadata.update({"llama.block_count": LAYERS - 1})),
+    ("Q8_0", "index", "blk.1.attn_norm.weight", dropped("blk.1.attn_norm.weight")),
+    ("MXFP4", "index", B + ".weight", dropped(B + ".weight")),
+]
+
+
+def check_gguf_order(folder):
+    """MXFP4 blocks against the original: the first half of a block is in the low nibbles."""
+    failures = 0
+    plain, coded = Gguf("Q8_0"), Gguf("MXFP4")
+    for name in [n for n in coded.tensors if coded.tensors[n][0] == "MXFP4"]:
+        shape = coded.tensors[name][1]
+        weight = coded.random.normal(0, 0.02, shape).astype(np.float32)
+        plain.tensors[name] = "F32", shape, weight.view(np.uint8)
+        of = as_mxfp4(weight)
+        pairs = of[".weight"][1].reshape(-1, 16)
+        coded.tensors[name] = "MXFP4", shape, np.concatenate(
+            [of[".weight_scale"][1].reshape(-1, 1), halves(32)(pairs)], 1)
+    original = plain.write(os.path.join(folder, "original.gguf"))
+    name = B + ".weight"
+    sound = coded.tensors[name]
+    low, high = sound[2][:, 1:] & 15, sound[2][:, 1:] >> 4
+    codes = np.concatenate([low, high], 1)
+    for words_of, codes_of in (("", low | high << 4), ("nibbles exchanged", high | low << 4),
+                               ("neighbouring codes", in_bytes(codes))):
+        coded.tensors[name] = *sound[:2], np.concatenate([sound[2][:, :1], codes_of], 1)
+        found = lint(coded.write(os.path.join(folder, "order.gguf")), "--original", original)
+        if (len(found) != bool(words_of) or
+                any(f["tensor"] != name or words_of not in f["message"] for f in found)):
+            print(f"order of codes in GGUF: '{words_of}': {found}")
+            failures += 1
+    return failures
+
+
+def check_gguf(folder):
+    failures = check_gguf_order(folder)
+    for kind in ("MXFP4", "NVFP4", "Q8_0"):
+        for parts in (1, 2):
+            path = Gguf(kind).write(os.path.join(folder, f"sound-{kind}.gguf"), parts)
+            for f in lint(path, "--values"):
+                print(f"{kind} in {parts}: {f}")
+                failures += 1
+    os.remove(path.replace("00002-of", "00001-of"))
+    found = lint(path)
+    if [(f["rule"], f["message"]) for f in found] != [("index", "lacks shards")]:
+        print(f"a part alone: {found}")
+        failures += 1
+    for i, (kind, rule, tensor, fault) in enumerate(GGUF_FAULTS):
+        g = Gguf(kind)
+        fault(g)
+        path = g.write(os.path.join(folder, f"fault{i}.gguf"))
+        found = [(f["rule"], f["tensor"]) for f in lint(path, "--values")]
+        if (rule, tensor) not in found:
+            print(f"{kind}, fault {i}: {rule} of {tensor} is not among {found[:4]}")
+            failures += 1
+        if len({r for r, _ in found}) > (2 if rule in ("scale-value", "orphan-scale") else 1):
+            print(f"{kind}, fault {i}: more than {rule}: {found}")
+            failures += 1
+    return failures
+
+
+def as_fp8(weight, _):
+    scale = np.float32(np.abs(weight).max() / 448)
+    return {".weight": ("F8_E4M3", fp8_codes(weight / scale)), ".weight_scale": f32(scale)}
+
+
+def scaled_codes(name, factor):
+    """The same values under another scale: what a quantizer of one matrix alone would have stored."""
+    def fault(c):
+        c.tensors[name] = f32(c.tensors[name][1][0] * factor)
+    return fault
+
+
+def fp8_values(c, name):
+    codes = c.tensors[name + ".weight"][1]
+    return np.where(codes & 0x80, -1, 1) * E4M3[codes & 0x7F] * c.tensors[name + ".weight_scale"][1]
+
+
+def check_effects(folder):
+    """What each engine does with partners that differ, with the error where values are read."""
+    failures = 0
+    of = original_model()
+    partners = [L + f"self_attn.{x}_proj" for x in "qkv"]
+    cases = []
+    for layout, ending in ((as_modelopt, ".weight_scale_2"), (as_compressed, ".weight_global_scale")):
+        c = quantized(of, layout, "other")
+        scaled_codes(partners[1] + ending, 3)(c)
+        smaller = layout == as_compressed
+        # As factors two of three are three times as large, as divisors a third.
+        energies = [np.square(of.tensors[p + ".weight"][1]).sum() for p in partners]
+        energies[1] *= 1 / 9 if smaller else 9
+        rmse = (2 / 3 if smaller else 2) * np.sqrt((energies[0] + energies[2]) / sum(energies))
+        said = ["vLLM and SGLang take the largest", "smaller by a factor of 3" if smaller
+                else "larger by a factor of 3"]
+        cases.append((c, ending, said + ([] if smaller else [
+            "TensorRT-LLM refuses", "llama.cpp keeps each"]), rmse))
+    c = quantized(of, as_fp8, "modelopt")
+    c.config["quantization_config"]["quant_algo"] = "FP8"
+    scaled_codes(partners[1] + ".weight_scale", 3.3)(c)
+    largest = max(float(c.tensors[p + ".weight_scale"][1][0]) for p in partners)
+    values = np.concatenate([fp8_values(c, p).ravel() for p in partners])
+    again = np.sign(values) * E4M3[nearest(E4M3, values / largest)] * largest
+    cases.append((c, ".weight_scale", ["vLLM, SGLang and TensorRT-LLM quantize the others again",
+                                       "llama.cpp keeps each"],
+                  np.sqrt(np.square(again - values).sum() / np.square(values).sum())))
+    for i, (c, ending, said, rmse) in enumerate(cases):
+        path = os.path.join(folder, f"effect{i}")
+        c.write(path)
+        for options in ((), ("--values",)):
+            found = [f["effect"] for f in lint(path, "--rules", "fused-scales", *options)
+                     if f["tensor"].startswith(L + "self_attn") and f["tensor"].endswith(ending)]
+            at = re.search("R-MSE ([0-9.e-]+) of them together", found[0]) if found else None
+            if (len(found) != 1 or any(text not in found[0] for text in said) or
+                    bool(at) != bool(options) or at and abs(float(at[1]) / rmse - 1) > 0.05):
+                print(f"effect {i} {options}: {found}, not {said} {rmse:.4g}")
+                failures += 1
+    return failures
+
+
+def modelopt_file(c):
+    """The configuration in modelopt's own file alone."""
+    c.quantization = {"quantization": {"quant_algo": "NVFP4", "exclude_modules": ["lm_head", Q]}}
+    del c.config["quantization_config"]
+
+
+REMOTE = [
+    ("compressed-nvfp4", None, in_shards()),
+    ("compressed-nvfp4", "index", in_shards(lambda i: i["weight_map"].pop(Q + ".weight_packed"))),
+    ("compressed-nvfp4", "index", in_shards(lambda i: i["metadata"].update(total_size=7))),
+    ("compressed-nvfp4", "index", in_shards(lambda i: i["weight_map"].update(
+        {Q + ".weight_packed": "model-00009-of-00003.safetensors"}))),
+    ("compressed-nvfp4", "config", lambda c: (in_shards()(c), configured(
+        lambda q: q["ignore"].append(DOWN))(c))),
+    ("modelopt-nvfp4", "config", lambda c: (in_shards()(c), modelopt_file(c))),
+]
+
+
+def check_remote(folder):
+    """Of an index at an address and of a repository of the hub: the findings of the folder."""
+    version = subprocess.run([MX, "version"], capture_output=True, text=True).stdout
+    if not re.search("^remote files +yes", version, re.MULTILINE):
+        return 0
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "remote"))
+    import server
+    failures = 0
+    for i, (name, rule, fault) in enumerate(REMOTE):
+        c = SOUND[name]()
+        fault(c)
+        path = os.path.join(folder, f"remote{i}")
+        c.write(path)
+        if hasattr(c, "quantization"):
+            with open(os.path.join(path, "hf_quant_config.json"), "w") as file:
+                json.dump(c.quantization, file)
+        local = lint(path)
+        if {f["rule"] for f in local} != ({rule} if rule else set()):
+            print(f"{name}, remote {i}, on disk: {local}")
+            failures += 1
+        of = server.Server(path)
+        os.environ["HF_ENDPOINT"] = of.address
+        hub = f"hf://org/name@{server.COMMIT}"
+        files = f"{of.address}/files"
+        for address, shown in (("hf://org/name", hub), (hub, hub),
+                               ("hf://org/name/model.safetensors.index.json", hub),
+                               (files + "/model.safetensors.index.json", files)):
+            said = json.loads(json.dumps(lint(address)).replace(shown, path))
+            # Without a list of files, one that cannot be had is all that is known.
+            alike = [(f["rule"], f["severity"]) for f in said] == [
+                (f["rule"], f["severity"]) for f in local]
+            if said != local and not (shown == files and i == 3 and alike):
+                print(f"{name}, remote {i}, {address}: {said}, not {local}")
+                failures += 1
+        of.shutdown()
+    return failures
+
+
+def check_samples(folder):
+    """Long arrays of scales: the first, middle and last 64 KiB, or all with --values."""
+    failures = 0
+    scales = 1 << 19
+    for at, sampled in ((0, True), (scales // 2, True), (scales - 1, True), (1 << 17, False)):
+        c = Checkpoint(9)
+        c.tensors["a.weight"] = "U8", c.bytes(4096, 1024)
+        c.tensors["a.weight_scale"] = c.e4m3_scales(4096, 128)
+        c.tensors["a.weight_scale"][1].reshape(-1)[at] = 0x7F
+        c.tensors["a.weight_scale_2"] = f32(1e-4)
+        path = os.path.join(folder, f"long{at}")
+        c.write(path)
+        for options in ((), ("--values",)):
+            said = results(path, "--rules", "scale-value", *options)
+            found = [f["found"] for f in said["results"]]
+            read = (said["scale_bytes_read"], said["scale_bytes"])
+            all_of = scales + 4
+            if options:
+                expected = [f"1 of {scales} scales"], (all_of, all_of)
+            else:
+                expected = ([f"1 of {3 << 16} scales read of {scales}"] if sampled else [],
+                            ((3 << 16) + 4, all_of))
+            if (found, read) != expected:
+                print(f"long scales, {at} {options}: {found} {read}, not {expected}")
+                failures += 1
+    return failures
+
+
 def lint(path, *options):
+    return results(path, *options)["results"]
+
+
+def results(path, *options):
     run = subprocess.run([MX, "lint", path, "--json", "-", "--quiet", *options],
                          capture_output=True, text=True)
     if run.returncode not in (0, 1):
         sys.exit(f"{path}: exit code {run.returncode}: {run.stderr}")
-    found = json.loads(run.stdout)["results"]
-    errors = any(f["severity"] == "error" for f in found)
+    said = json.loads(run.stdout)
+    errors = any(f["severity"] == "error" for f in said["results"])
     if run.returncode != int(errors):
-        sys.exit(f"{path}: exit code {run.returncode} for {found}")
-    return found
+        sys.exit(f"{path}: exit code {run.returncode} for {said}")
+    return said
 
 
 def main():
@@ -400,7 +878,7 @@ def main():
             change(c)
             path = os.path.join(folder, f"sound{i}")
             c.write(path)
-            for f in lint(path, "--values"):
+            for f in lint(path, "--values", "--original", path):
                 print(f"{name}, sound {i}: {f['rule']} {f['tensor']}: {f['message']}; {f['found']}")
                 failures += 1
         for i, (name, rule, tensor, fault) in enumerate(FAULTS):
@@ -417,7 +895,10 @@ def main():
                 if any(f["rule"] == rule for f in ignored):
                     print(f"fault {i}: --ignore leaves {rule}")
                     failures += 1
-    print(f"{len(clean)} sound checkpoints, {len(FAULTS)} faults, {failures} failures")
+        failures += check_conventions(folder) + check_samples(folder)
+        failures += check_gguf(folder) + check_remote(folder) + check_effects(folder)
+    print(f"{len(clean)} sound checkpoints, {len(FAULTS) + len(CONVENTIONS) + len(GGUF_FAULTS)} faults, "
+          f"{failures} failures")
     return failures != 0
 
 

@@ -7,9 +7,7 @@
 #include "apps/mx/parts.hpp"
 #include "libmx/base/joined.hpp"
 #include "libmx/codec/recipe.hpp"
-#include "libmx/documents/judging.hpp"
-#include "libmx/policy/judge.hpp"
-#include "libmx/policy/operands.hpp"
+#include "libmx/documents/checkpoint.hpp"
 #include "libmx/studies/convert/assignment.hpp"
 #include "libmx/studies/convert/engine_layouts.hpp"
 
@@ -44,33 +42,6 @@ std::vector<convert::assigned_tensor> part_of(const std::vector<convert::assigne
     return some;
 }
 
-// What mx analyze calls operands, under the recipe (none: one without blocks); the rest is copied,
-// and so is what is quantized already, unless it is `anew`.
-std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tensor_ref>& all,
-                                                  const std::optional<codec::recipe>& recipe,
-                                                  bool anew = false) {
-    const auto described = documents::described(all, engine::role_finder());
-    const policy::policy by = policy::policy_for({}, described);
-    std::vector<convert::assigned_tensor> assigned;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        const policy::measured_tensor& t = described[i];
-        assigned.push_back({all[i], {}, policy::why_kept(t, by.role_of(t.role, t.name), by)});
-        convert::assigned_tensor& a = assigned.back();
-        if (a.kept.empty() && !anew) a.kept = policy::why_quantized(t, by);
-        if (a.kept.empty() && recipe && !policy::holds_whole_blocks(t, *recipe)) {
-            a.kept = policy::padding_words(t, *recipe);
-        }
-        if (a.kept.empty()) a.recipe = recipe;
-    }
-    if (std::ranges::none_of(assigned, [](const auto& a) { return a.kept.empty(); })) {
-        refuse(
-            "quantize: no tensor is an operand of a product{}; --all-tensors or --tensor takes "
-            "what is no operand",
-            recipe ? " with whole blocks" : "");
-    }
-    return assigned;
-}
-
 // Under a recipe without blocks.
 convert::conversion cast(const quantize_options& o, const std::vector<engine::tensor_ref>& all,
                          const std::vector<engine::tensor_ref>& chosen, bool operands,
@@ -78,7 +49,7 @@ convert::conversion cast(const quantize_options& o, const std::vector<engine::te
     if (!o.parts.shard.empty()) {
         refuse("--shard: parts are made under recipes with blocks, not under {}", o.recipe);
     }
-    const auto assigned = operands ? operands_in(all, {})
+    const auto assigned = operands ? documents::operands_in(all, {})
                                    : convert::assign(codec::recipe(), all, chosen, o.keep_rest);
     return convert::cast(assigned, {engine::parse_cast_recipe(o.recipe), o.packed}, to,
                          control_of(o.run));
@@ -100,8 +71,11 @@ void check_layout(const quantize_options& o) {
     if (o.out == "-" && o.layout != convert::gguf_layout) {
         refuse("--layout {}: writes a folder; name it with -o", o.layout);
     }
-    if (engine::is_cast_recipe(o.recipe)) {
-        refuse("--layout: {} has no blocks; FORMAT:scale=channel has a scale per row", o.recipe);
+    if (engine::is_cast_recipe(o.recipe) && !engine::parse_cast_recipe(o.recipe).tensor_scaled) {
+        refuse(
+            "--layout: {} has no scale; FORMAT:scale=channel has one per row, FORMAT:scale=tensor "
+            "one for the tensor",
+            o.recipe);
     }
 }
 
@@ -119,11 +93,12 @@ int run_quantize(const quantize_options& o) {
         refuse("--input-scales: scales of activations are for a --layout");
     }
     std::vector<codec::recipe> recipes;
-    const bool blocks = !engine::is_cast_recipe(o.recipe);
+    const bool blocks = !engine::is_cast_recipe(o.recipe) || !o.layout.empty();
     if (!blocks) {
         engine::parse_cast_recipe(o.recipe);
     } else if (!o.recipe.empty()) {
-        recipes.push_back(codec::parse_block_recipe(o.recipe));
+        recipes.push_back(o.layout.empty() ? codec::parse_block_recipe(o.recipe)
+                                           : convert::parse_layout_recipe(o.layout, o.recipe));
     }
     require_distinct({o.plan, o.activations}, {o.out});
     const engine::model model = open_inputs(o.in, {o.out});
@@ -142,7 +117,7 @@ int run_quantize(const quantize_options& o) {
         report_conversion(cast(o, all, chosen, operands, to), "quantized", o.out, o.run.quiet);
         return exit_code::fine;
     }
-    auto assigned = operands ? operands_in(all, recipes.front(), !o.layout.empty())
+    auto assigned = operands ? documents::operands_in(all, recipes.front(), !o.layout.empty())
                     : o.plan.empty()
                         ? convert::assign(recipes.front(), all, chosen, keep_rest)
                         : convert::assign(convert::read_assignment(o.plan), all, chosen, keep_rest);

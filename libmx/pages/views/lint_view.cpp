@@ -51,7 +51,7 @@ std::vector<checked_rule> checked_by(const lint::lint_options& how,
                                      const std::vector<lint::finding>& findings) {
     std::vector<checked_rule> checked;
     for (const lint::rule_row& r : lint::rules) {
-        if (r.needs_values && !how.values) continue;
+        if (!r.applies(how)) continue;
         if (!how.rules.empty() && std::ranges::find(how.rules, r.name) == how.rules.end()) continue;
         checked_rule c{&r, 0, 0};
         for (const lint::finding& f : findings) {
@@ -96,7 +96,8 @@ report::section verdict_of(const std::vector<lint::finding>& findings,
 }  // namespace
 
 report::document lint_document(const std::string& path, const lint::lint_options& how,
-                               const std::vector<lint::finding>& findings, bool all) {
+                               const lint::lint_result& result, bool all) {
+    const std::vector<lint::finding>& findings = result.findings;
     const std::vector<checked_rule> checked = checked_by(how, findings);
     report::document d;
     d.head = document_head("mx.lint/1");
@@ -107,7 +108,16 @@ report::document lint_document(const std::string& path, const lint::lint_options
     for (const lint::finding& f : findings) {
         d.results.push_back(report::written(finding_members, f));
     }
+    d.head.emplace_back("scale_bytes", report::tally(result.scale_bytes));
+    d.head.emplace_back("scale_bytes_read", report::tally(result.scale_bytes_read));
     d.sections.push_back(verdict_of(findings, checked));
+    if (result.scale_bytes_read < result.scale_bytes) {
+        d.sections.back().notes.push_back(fmt::format(
+            "Read: headers, and {:.1f} of {:.1f} MB of scales: the first, middle and last "
+            "64 KiB of each array (--values: all).",
+            static_cast<double>(result.scale_bytes_read) / 1e6,
+            static_cast<double>(result.scale_bytes) / 1e6));
+    }
     if (findings.empty()) return d;
     report::section table{.heading = "Findings",
                           .columns = {{"rule", "rule"},
@@ -155,6 +165,8 @@ report::document_schema lint_schema() {
                                    "What a quantized checkpoint states wrongly or lacks.")
         .member({"checkpoint", "string", "the file or folder, as given"})
         .member({"rules", "[#rule]", "the rules that were applied, in the order of the table"})
+        .member({"scale_bytes", "count", "of all arrays of scales"})
+        .member({"scale_bytes_read", "count", "fewer where arrays are long; all with --values"})
         .member({"results", "[#finding]", "a finding each; errors first"})
         .define("rule", checked_members)
         .define("finding", finding_members);

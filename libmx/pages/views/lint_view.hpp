@@ -13,9 +13,9 @@
 namespace mx::pages {
 
 /// mx.lint/1. The verdict has a sentence per rule and severity, the table the first findings of
-/// each rule, or `all`. `how`: the options that gave the findings, in the order of mx::lint::lint.
+/// each rule, or `all`. `how`: the options that gave the result, in the order of mx::lint::lint.
 report::document lint_document(const std::string& path, const lint::lint_options& how,
-                               const std::vector<lint::finding>& findings, bool all);
+                               const lint::lint_result& result, bool all);
 report::document_schema lint_schema();
 
 /// A case per rule that was applied, which fails if it has findings of that severity.

@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "libmx/base/bits.hpp"
@@ -18,6 +21,7 @@
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/engine/skip.hpp"
 #include "libmx/engine/sweep.hpp"
+#include "libmx/format/decode.hpp"
 #include "libmx/format/wide_formats.hpp"
 #include "libmx/studies/convert/output.hpp"
 
@@ -58,11 +62,25 @@ target find_target(const cast_request& request) {
     return t;
 }
 
+// What a tensor becomes.
+struct parts_of_tensor {
+    std::size_t data = 0;  // the index of the array of its values or codes
+    std::optional<std::size_t> tensor_scale{}, input_scale{};
+    float given_scale = 1, input_scale_value = 1;
+    std::atomic<bool>* changed = nullptr;  // of output::watch
+    std::unique_ptr<code_stream> codes{};
+};
+
 // The scale of each tensor under scale=tensor; else nothing.
 std::vector<float> scales_of(const std::vector<engine::tensor_ref>& tensors,
-                             const cast_request& request, const engine::run_control& control) {
+                             const std::vector<parts_of_tensor>& parts, const cast_request& request,
+                             const engine::run_control& control) {
     if (!request.tensor_scaled) return {};
     std::vector<float> scales;
+    if (request.arrays) {
+        for (const parts_of_tensor& p : parts) scales.push_back(p.given_scale);
+        return scales;
+    }
     const format::element_format& f = *format::find_element_format(request.element);
     for (const float amax : largest_magnitudes(tensors, control)) {
         scales.push_back(codec::whole_scale(f, amax));
@@ -114,7 +132,7 @@ void put_wide(std::string_view to, bool packed, std::span<float> x, std::uint64_
 
 conversion cast(const std::vector<assigned_tensor>& tensors, const cast_request& request,
                 const destination& out, const engine::run_control& control) {
-    if (request.tensor_scaled && request.packed) {
+    if (request.tensor_scaled && request.packed && !request.arrays) {
         base::refuse(
             "{}:scale=tensor: codes without their scale are no tensor; write values, "
             "without --packed",
@@ -129,10 +147,13 @@ conversion cast(const std::vector<assigned_tensor>& tensors, const cast_request&
     }
     output o;
     std::vector<engine::tensor_ref> chosen;
+    std::vector<const assigned_tensor*> under;
     for (const assigned_tensor& t : tensors) {
         const io::tensor_info& info = t.tensor.info();
-        if (t.recipe || t.kept.empty()) {
-            if (o.converts(t.tensor)) chosen.push_back(t.tensor);
+        if (t.recipe || (t.kept.empty() && !request.arrays)) {
+            if (!o.converts(t.tensor)) continue;
+            chosen.push_back(t.tensor);
+            under.push_back(&t);
         } else if (!o.keep(t.tensor, t.kept)) {
             o.result.skipped.push_back({info.file, info.name, {}, t.kept});
         }
@@ -142,31 +163,43 @@ conversion cast(const std::vector<assigned_tensor>& tensors, const cast_request&
     o.metadata["mx.element"] = request.element;
     if (request.tensor_scaled) o.metadata["mx.scale"] = "tensor";
     if (request.by->id != codec::dialect_id::ocp) o.metadata["mx.dialect"] = request.by->name;
-    std::vector<std::size_t> arrays;
-    for (const engine::tensor_ref& t : chosen) {
-        const io::tensor_info& info = t.info();
-        if (!to.wide.empty() && request.packed) {
-            arrays.push_back(o.add({info.name, stored_type(to.wide), info.shape}));
+    std::vector<parts_of_tensor> parts(chosen.size());
+    for (std::size_t t = 0; t < chosen.size(); ++t) {
+        const io::tensor_info& info = chosen[t].info();
+        parts_of_tensor& p = parts[t];
+        if (request.arrays) {
+            stored_arrays a = request.arrays(info, *under[t]->recipe);
+            p.data = o.add(std::move(a.codes));
+            p.tensor_scale = o.add(std::move(*a.tensor_scale));
+            p.given_scale = under[t]->recipe->outer.value;
+            if (a.input_scale) p.input_scale = o.add(std::move(*a.input_scale));
+            p.input_scale_value = a.input_scale_value;
+            p.changed = o.watch(info);
+        } else if (!to.wide.empty() && request.packed) {
+            p.data = o.add({info.name, stored_type(to.wide), info.shape});
             engine::put_axes(o.metadata, info);
         } else if (request.packed) {
-            arrays.push_back(
-                o.add(engine::codes_array(info.name, to.type_name, to.bits, info.shape)));
+            p.data = o.add(engine::codes_array(info.name, to.type_name, to.bits, info.shape));
             o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info);
         } else {
-            arrays.push_back(o.add({info.name, tensor::dtype::f32, info.shape}));
+            p.data = o.add({info.name, tensor::dtype::f32, info.shape});
             engine::put_axes(o.metadata, info);
         }
         o.result.elements += info.elements;
     }
     o.result.tensors = chosen.size();
     io::array_writer& writer = o.create(out);
-    std::vector<std::unique_ptr<code_stream>> streams;
     for (std::size_t t = 0; t < chosen.size(); ++t) {
-        streams.push_back(
-            std::make_unique<code_stream>(writer, arrays[t], to.bits, chosen[t].info().elements));
+        parts_of_tensor& p = parts[t];
+        p.codes = std::make_unique<code_stream>(writer, p.data, to.bits, chosen[t].info().elements);
+        const auto put = [&](const std::optional<std::size_t>& array, const float& scale) {
+            if (array) writer.write(*array, 0, std::as_bytes(std::span(&scale, 1)));
+        };
+        put(p.tensor_scale, p.given_scale);
+        put(p.input_scale, p.input_scale_value);
     }
 
-    const std::vector<float> scales = scales_of(chosen, request, control);
+    const std::vector<float> scales = scales_of(chosen, parts, request, control);
     std::vector<worker> workers(static_cast<std::size_t>(base::thread_count(control.threads)));
     engine::sweep(
         chosen, engine::flat_passes(chosen, engine::panel_target_of(backend)), control,
@@ -184,7 +217,8 @@ conversion cast(const std::vector<assigned_tensor>& tensors, const cast_request&
                 from = {tensor::dtype::f32, std::as_bytes(std::span(w.widened)).data(), count};
             }
             if (!to.wide.empty()) {
-                return put_wide(to.wide, request.packed, w.widened, p.where.col, arrays[t], writer);
+                return put_wide(to.wide, request.packed, w.widened, p.where.col, parts[t].data,
+                                writer);
             }
             if (!scales.empty()) {
                 for (float& x : w.widened) x /= scales[t];
@@ -196,18 +230,25 @@ conversion cast(const std::vector<assigned_tensor>& tensors, const cast_request&
                 if (!scales.empty()) {
                     for (float& x : w.values) x *= scales[t];
                 }
-                writer.write(arrays[t], p.where.col * sizeof(float),
+                writer.write(parts[t].data, p.where.col * sizeof(float),
                              std::as_bytes(std::span(w.values)));
                 return;
             }
             w.codes.resize(count);
             const std::size_t without_code =
-                w.by->cast(to.cast, {p.values, count, p.where.col, key}, {w.codes.data(), nullptr});
+                w.by->cast(to.cast, {from, count, p.where.col, key}, {w.codes.data(), nullptr});
             if (without_code < count) {
                 const float x = codec::stored_value(p.values.type, p.values.data, without_code);
                 fail_without_code(request, chosen[t].info(), x, p.where.col + without_code);
             }
-            streams[t]->put(p.where.col, w.codes);
+            parts[t].codes->put(p.where.col, w.codes);
+            if (parts[t].changed == nullptr) return;
+            const format::element_format& f = *format::find_element_format(request.element);
+            for (std::size_t i = 0; i < count; ++i) {
+                const float x = codec::stored_value(p.values.type, p.values.data, i);
+                const float y = scales[t] * format::decode(f, w.codes[i]);
+                if (x != y && !(std::isnan(x) && std::isnan(y))) *parts[t].changed = true;
+            }
         });
     return o.finish(control);
 }

@@ -50,6 +50,9 @@ struct interleaved_blocks {
     /// Fills `out`, one of them.
     void (*pack)(std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales,
                  std::span<std::byte> out) = nullptr;
+    /// In place of `pack`, of blocks that no recipe describes: encodes values, and returns whether
+    /// all are kept.
+    bool (*encode)(std::span<const float> values, std::span<std::byte> out) = nullptr;
 };
 
 /// The arrays of a quantized tensor.
@@ -78,6 +81,9 @@ struct cast_request : engine::cast_recipe {
     /// Codes (`w.codes`) in the packed layout of `quantize --packed`, of wide formats `w` as files
     /// store it; otherwise `w` as F32.
     bool packed = false;
+    /// Of codes under scale=tensor, the arrays of a layout of engines; the scale of a tensor is the
+    /// one that its recipe gives.
+    storage arrays{};
 };
 
 /// Converts the elements of the tensors without a scale, except those that are `kept`. Throws

@@ -16,6 +16,7 @@
 #include "libmx/io/model_config.hpp"
 #include "libmx/io/reader.hpp"
 #include "libmx/io/remote.hpp"
+#include "libmx/io/stated_layouts.hpp"
 #include "libmx/report/json_line.hpp"
 #include "libmx/studies/convert/output.hpp"
 
@@ -26,6 +27,12 @@ using report::record;
 using report::value;
 
 constexpr std::string_view weight_end = ".weight";
+
+static_assert(std::ranges::all_of(weight_forms,
+                                  [](const weight_form& f) {
+                                      return io::is_stated_layout(f.config);
+                                  }),
+              "a name that mx lint does not know");
 
 bool holds(const weight_form& f, const codec::recipe& r) {
     return has_blocks_of(r, f.recipe) && outer_of(r) == f.outer &&
@@ -98,11 +105,13 @@ stored_arrays arrays_of(const weight_form& f, const io::tensor_info& info, const
     stored_arrays a;
     a.codes = {owner + std::string(f.codes), f.codes_type, code_shape(f, r, info.shape)};
     a.code_bits = r.element->bits();
-    a.scales = {owner + std::string(f.scales), f.scales_type, scale_shape(f, layout.grid_shape)};
+    if (!f.scales.empty()) {
+        a.scales = {owner + std::string(f.scales), f.scales_type,
+                    scale_shape(f, layout.grid_shape)};
+    }
     if (f.outer != outer_form::none) {
-        // compressed-tensors has one number, modelopt a scalar.
         const tensor::shape one =
-            f.outer == outer_form::divides ? tensor::shape{1} : tensor::shape{};
+            f.layout == "compressed-tensors" ? tensor::shape{1} : tensor::shape{};
         a.tensor_scale = {owner + std::string(f.tensor_scale), tensor::dtype::f32, one};
         if (const auto at = inputs.find(owner); at != inputs.end()) {
             a.input_scale = {owner + std::string(f.input_scale), tensor::dtype::f32, one};
@@ -133,7 +142,7 @@ record compressed_weights(const weight_form& f, const codec::recipe& r) {
         w.emplace_back("block_structure",
                        report::list{std::int64_t{r.block.rows}, std::int64_t{r.block.cols}});
     } else if (f.scales_type == tensor::dtype::f32) {
-        w.emplace_back("strategy", "channel");
+        w.emplace_back("strategy", f.scales.empty() ? "tensor" : "channel");
     } else {
         w.emplace_back("strategy", f.outer == outer_form::none ? "group" : "tensor_group");
         w.emplace_back("group_size", std::int64_t{r.block.cols});
@@ -147,7 +156,7 @@ value compressed_activations(const weight_form& f, const codec::recipe& r, bool 
     if (static_inputs) {  // the tensor scale is in the file, scales of blocks are computed
         record a = compressed_weights(f, r);
         for (auto& [name, of] : a) {
-            if (name == "dynamic") of = "local";
+            if (name == "dynamic" && codec::has_blocks(r)) of = "local";
         }
         return a;
     }
@@ -187,7 +196,7 @@ record modelopt_config(const std::vector<written>& all, const std::vector<std::s
                   {"quant_algo", std::string(all.front().form->config)},
                   {"kv_cache_quant_algo", value()},
                   {"ignore", names(kept)}};
-    if (all.front().static_inputs) {
+    if (all.front().form->scales_type == tensor::dtype::f8_e4m3) {
         config.emplace_back("group_size", std::int64_t{all.front().recipe.block.cols});
     }
     return config;
@@ -288,7 +297,14 @@ void settle(std::string_view layout, std::vector<assigned_tensor>& tensors) {
     }
 }
 
-// Gives partners the tensor scale of the largest value in any of them.
+// As files have it, of a tensor with this largest magnitude.
+float tensor_scale_under(codec::recipe r, float amax) {
+    r.outer = {};
+    return codec::tensor_scale_of(r, {base::bits_of(amax)}).stored;
+}
+
+// Gives partners the tensor scale of the largest value in any of them, and a tensor without blocks
+// its own.
 void share_tensor_scales(std::vector<assigned_tensor>& tensors,
                          const engine::run_control& control) {
     std::map<std::string, std::vector<assigned_tensor*>> fused;
@@ -297,7 +313,9 @@ void share_tensor_scales(std::vector<assigned_tensor>& tensors,
             fused[engine::fused_name(t.tensor.info().name)].push_back(&t);
         }
     }
-    std::erase_if(fused, [](const auto& group) { return group.second.size() < 2; });
+    std::erase_if(fused, [](const auto& group) {
+        return group.second.size() < 2 && codec::has_blocks(*group.second.front()->recipe);
+    });
     std::vector<engine::tensor_ref> all;
     for (const auto& group : fused) {
         for (const assigned_tensor* t : group.second) all.push_back(t->tensor);
@@ -309,9 +327,8 @@ void share_tensor_scales(std::vector<assigned_tensor>& tensors,
         const float amax = *std::max_element(next, end);
         next = end;
         for (assigned_tensor* t : group.second) {
-            const codec::outer_rule how = codec::outer_rule_of(*t->recipe);
+            t->recipe->outer.value = tensor_scale_under(*t->recipe, amax);
             t->recipe->outer.what = codec::outer_choice::kind::given;
-            t->recipe->outer.value = codec::outer_scale(how, amax).stored;
         }
     }
 }
@@ -352,7 +369,7 @@ input_scales scales_of_inputs(const std::vector<written>& all, const std::string
     input_scales scales;
     next_of([&](const written& w, const std::string& module, float) {
         const float amax = by_partners[engine::fused_name(module)];
-        scales[module] = codec::outer_scale(codec::outer_rule_of(w.recipe), amax).stored;
+        scales[module] = tensor_scale_under(w.recipe, amax);
     });
     return scales;
 }
@@ -362,7 +379,7 @@ void check_inputs(const written& w, std::string_view layout, const std::string& 
         base::refuse("--input-scales: {} has no static scales of activations for '{}'", layout,
                      codec::to_string(w.recipe));
     }
-    if (!w.form->input_scale.empty() && dump.empty() && w.form->activations != weights_only) {
+    if (w.form->needs_input_scale && dump.empty()) {
         base::refuse(
             "--layout {}: '{}' needs the scale of each module's input: make a dump with mx eval "
             "MODEL --dump '*.x' -o x.safetensors, and add --input-scales x.safetensors",
@@ -381,11 +398,11 @@ outer_form outer_of(const codec::recipe& r) {
 }
 
 bool has_blocks_of(const codec::recipe& r, std::string_view like) {
-    const codec::recipe other = codec::parse_block_recipe(like);
-    return r.element == other.element && r.scale_format == other.scale_format &&
-           r.block == other.block && r.axis == other.axis && r.rotate == other.rotate &&
-           r.offset == codec::offset_kind::none && !codec::has_outer_areas(r) &&
-           !codec::bumps_positions(r);
+    const codec::recipe other = codec::parse_recipe(like);
+    return r.scope == other.scope && r.element == other.element &&
+           r.scale_format == other.scale_format && r.block == other.block && r.axis == other.axis &&
+           r.rotate == other.rotate && r.offset == codec::offset_kind::none &&
+           !codec::has_outer_areas(r) && !codec::bumps_positions(r);
 }
 
 const std::vector<std::string_view>& engine_layouts() {
@@ -421,6 +438,11 @@ conversion write_engine_layout(std::string_view layout, std::vector<assigned_ten
         base::refuse("--layout {}: its configuration has one recipe for all tensors, not {} and {}",
                      layout, codec::to_string(all[0].recipe), codec::to_string(all[1].recipe));
     }
+    const auto blocks = [](const written& w) { return codec::has_blocks(w.recipe); };
+    if (all.size() > 1 && !std::ranges::all_of(all, blocks)) {
+        base::refuse("--layout {}: a recipe without blocks is for all tensors, not {} beside {}",
+                     layout, codec::to_string(all[0].recipe), codec::to_string(all[1].recipe));
+    }
     if (io::is_remote(from)) {
         base::refuse(
             "--layout {}: the files beside a model at an address are not listed; download its "
@@ -431,8 +453,7 @@ conversion write_engine_layout(std::string_view layout, std::vector<assigned_ten
         activations.empty() ? input_scales() : scales_of_inputs(all, activations, control);
     share_tensor_scales(tensors, control);
 
-    conversion_parts parts;
-    parts.arrays = [&](const io::tensor_info& info, const codec::recipe& r) {
+    const storage arrays = [&](const io::tensor_info& info, const codec::recipe& r) {
         return arrays_of(form_of(layout, r), info, r, inputs);
     };
     const destination to = [&](const std::vector<io::planned_array>& plan, const auto&) {
@@ -448,6 +469,16 @@ conversion write_engine_layout(std::string_view layout, std::vector<assigned_ten
         }
         return io::create_model_folder(folder, plan, beside, shard_bytes);
     };
+    if (!all.empty() && !codec::has_blocks(all.front().recipe)) {
+        cast_request request;
+        static_cast<engine::cast_recipe&>(request) =
+            engine::parse_cast_recipe(codec::to_string(all.front().recipe));
+        request.packed = true;
+        request.arrays = arrays;
+        return cast(tensors, request, to, control);
+    }
+    conversion_parts parts;
+    parts.arrays = arrays;
     return quantize_model(tensors, quantized_form::packed, true, to, control, parts);
 }
 

@@ -35,14 +35,14 @@ struct weight_form {
     std::string_view recipe;
     outer_form outer;
     bool whole_blocks;  ///< whether rows, and columns under tiles, are multiples of the block
-    std::string_view codes, scales, tensor_scale;  ///< endings after the module, or the stack
+    /// Endings after the module, or the stack; no scales: the tensor scale is the only one.
+    std::string_view codes, scales, tensor_scale;
     tensor::dtype codes_type, scales_type;
     axes_form code_axes, scale_axes;
-    std::string_view config;       ///< what the configuration calls it
-    std::string_view activations;  ///< what engines do with them
-    /// Ending of the static scale of a module's input; empty: there is none. It may be missing if
-    /// activations are not quantized without it.
-    std::string_view input_scale{};
+    std::string_view config;         ///< what the configuration calls it
+    std::string_view activations;    ///< what engines do with them
+    std::string_view input_scale{};  ///< ending of the static scale of a module's input, if any
+    bool needs_input_scale = false;
     float scale_factor = 1;  ///< by which scales in float32 are multiplied
 };
 
@@ -65,13 +65,21 @@ inline constexpr std::array weight_forms{
     weight_form{"compressed-tensors", "fp8_128x128", outer_form::none, false, ".weight",
                 ".weight_scale", "", tensor::dtype::f8_e4m3, tensor::dtype::f32, axes_form::plain,
                 axes_form::plain, "float-quantized", "a scale per 128 elements"},
+    weight_form{"compressed-tensors", "e4m3:scale=tensor", outer_form::multiplies, false, ".weight",
+                "", ".weight_scale", tensor::dtype::f8_e4m3, tensor::dtype::f32, axes_form::plain,
+                axes_form::plain, "float-quantized", "a scale per token", ".input_scale"},
     // mx's int8 are integers over 64.
     weight_form{"compressed-tensors", "int8:scale=channel", outer_form::none, false, ".weight",
                 ".weight_scale", "", tensor::dtype::i8, tensor::dtype::f32, axes_form::plain,
-                axes_form::plain, "int-quantized", "a scale per token", "", 0x1p-6f},
+                axes_form::plain, "int-quantized", "a scale per token", "", false, 0x1p-6f},
     weight_form{"modelopt", "nvfp4", outer_form::multiplies, true, ".weight", ".weight_scale",
                 ".weight_scale_2", tensor::dtype::u8, tensor::dtype::f8_e4m3, axes_form::plain,
-                axes_form::plain, "NVFP4", "NVFP4, the tensor scale in the file", ".input_scale"},
+                axes_form::plain, "NVFP4", "NVFP4, the tensor scale in the file", ".input_scale",
+                true},
+    weight_form{"modelopt", "e4m3:scale=tensor", outer_form::multiplies, false, ".weight", "",
+                ".weight_scale", tensor::dtype::f8_e4m3, tensor::dtype::f32, axes_form::plain,
+                axes_form::plain, "FP8", "E4M3, the tensor scale in the file", ".input_scale",
+                true},
     weight_form{"modelopt", "e4m3:scale=channel", outer_form::none, false, ".weight",
                 ".weight_scale", "", tensor::dtype::f8_e4m3, tensor::dtype::f32, axes_form::plain,
                 axes_form::rows, "FP8_PER_CHANNEL_PER_TOKEN", "a scale per token"},
@@ -88,7 +96,8 @@ inline constexpr std::array weight_forms{
 
 /// A recipe in ggml's blocks, in which codes and scales of a row alternate.
 struct gguf_form {
-    std::string_view recipe;  ///< as of a weight_form
+    std::string_view name;    ///< what users write
+    std::string_view recipe;  ///< as of a weight_form; of blocks that are encoded, the nearest
     std::uint32_t type_id;    ///< of io::gguf_types
     std::uint32_t file_type;  ///< what general.file_type calls it (llama_ftype)
     interleaved_blocks blocks;
@@ -99,6 +108,10 @@ inline constexpr std::string_view gguf_layout = "gguf";
 
 /// What files of the recipe's dialect do with its tensor scale.
 outer_form outer_of(const codec::recipe& r);
+
+/// A recipe for a layout: as of codec::parse_recipe, or of gguf the name of a type with ggml's own
+/// rule, q8_0. Throws base::error (usage).
+codec::recipe parse_layout_recipe(std::string_view layout, std::string_view text);
 
 /// Whether `r` has the elements, scales and blocks of the recipe `like`, whatever its scale rule,
 /// dialect and tensor scale.
@@ -112,7 +125,8 @@ const std::vector<std::string_view>& engine_layouts();
 /// engines load as one (engine::fused_name) share their tensor scale, and are kept if one of them
 /// is. `activations`: a file with inputs of modules, MODULE.x, as `mx eval --dump` writes it, for
 /// their static scales; empty: there are none. Throws base::error: usage for a recipe that the
-/// layout cannot hold, with those that it can, for partners under different recipes, and for
+/// layout cannot hold, with those that it can, for partners under different recipes, for a tensor
+/// scale without blocks beside recipes with them, and for
 /// activations where the layout has no static scales, or needs them; input if nothing is quantized,
 /// the activations lack a module, or no config.json is beside the input; output if `folder` is
 /// neither new nor empty.

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -9,6 +12,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/contraction.hpp"
+#include "libmx/format/wide_formats.hpp"
 #include "libmx/io/gguf/gguf_types.hpp"
 #include "libmx/io/gguf/gguf_writer.hpp"
 #include "libmx/io/remote.hpp"
@@ -43,19 +47,50 @@ void pack_nvfp4(code_span codes, code_span scales, std::span<std::byte> out) {
     }
 }
 
+// The scale is rounded to float16 after codes have been computed from its float32 reciprocal
+// (ggml-org/llama.cpp@01243c5 ggml/src/ggml-quants.c). A block with NaN or Inf has a NaN scale.
+bool encode_q8_0(std::span<const float> x, std::span<std::byte> out) {
+    float amax = 0;
+    bool finite = true;
+    for (const float v : x) {
+        amax = std::max(amax, std::abs(v));
+        finite = finite && std::isfinite(v);
+    }
+    const float d = finite ? amax / 127 : std::numeric_limits<float>::quiet_NaN();
+    const float inverse = d > 0x1p-126f ? 1 / d : 0;  // below, d is 0 in float16
+    const std::uint16_t half = format::half_bits(d);
+    out[0] = static_cast<std::byte>(half);
+    out[1] = static_cast<std::byte>(half >> 8);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const float code = finite ? std::round(x[i] * inverse) : 0;
+        out[2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(code));
+    }
+    std::array<float, 32> decoded;
+    io::decode_q8_0({out.data(), false}, decoded);
+    return std::ranges::equal(x, decoded);
+}
+
 constexpr std::array gguf_forms{
-    gguf_form{"mxfp4", 39, 38, {32, 17, pack_mxfp4}},
-    gguf_form{"nvfp4", 40, 39, {64, 36, pack_nvfp4}},
+    gguf_form{"mxfp4", "mxfp4", 39, 38, {32, 17, pack_mxfp4}},
+    gguf_form{"nvfp4", "nvfp4", 40, 39, {64, 36, pack_nvfp4}},
+    gguf_form{"q8_0",
+              "fp8_1x128:element=int8,block=1x32,int_min=symmetric,round=away",
+              8,
+              7,
+              {32, 34, nullptr, encode_q8_0}},
 };
+
+bool holds_blocks(const gguf_form& f, const codec::recipe& r) {
+    if (f.blocks.encode != nullptr) return r == codec::parse_block_recipe(f.recipe);
+    return has_blocks_of(r, f.recipe) && codec::scales_have_codes(r) &&
+           outer_of(r) != outer_form::divides;
+}
 
 const gguf_form& gguf_form_of(const codec::recipe& r) {
     std::vector<std::string_view> others;
     for (const gguf_form& f : gguf_forms) {
-        if (has_blocks_of(r, f.recipe) && codec::scales_have_codes(r) &&
-            outer_of(r) != outer_form::divides) {
-            return f;
-        }
-        others.push_back(f.recipe);
+        if (holds_blocks(f, r)) return f;
+        others.push_back(f.name);
     }
     base::refuse("--layout gguf cannot hold '{}'; it has {}, under any scale rule",
                  codec::to_string(r), base::joined(others, ", "));
@@ -79,6 +114,15 @@ std::string outer_name(const std::string& weight) {
 }
 
 }  // namespace
+
+codec::recipe parse_layout_recipe(std::string_view layout, std::string_view text) {
+    for (const gguf_form& f : gguf_forms) {
+        if (layout == gguf_layout && f.blocks.encode != nullptr && text == f.name) {
+            return codec::parse_recipe(f.recipe);
+        }
+    }
+    return codec::parse_recipe(text);
+}
 
 conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const std::string& path,
                              const engine::run_control& control) {

@@ -110,6 +110,29 @@ void output::begin() {
     plan_kept(true);
 }
 
+std::atomic<bool>* output::watch(const io::tensor_info& info) {
+    if (info.layout.empty()) return nullptr;
+    watched_.push_back({info.name, std::make_unique<std::atomic<bool>>(false)});
+    return watched_.back().changed.get();
+}
+
+void output::say_what_changed() {
+    if (watched_.empty()) return;
+    const auto changed = [](const watched_tensor& t) { return t.changed->load(); };
+    const auto first = std::ranges::find_if(watched_, changed);
+    if (first == watched_.end()) {
+        result.remarks.push_back(
+            fmt::format("exact: all {} tensors that the input has quantized keep their values",
+                        watched_.size()));
+        return;
+    }
+    const auto kept = std::ranges::count_if(watched_, std::not_fn(changed));
+    result.remarks.push_back(
+        fmt::format("not exact: {} of {} tensors that the input has quantized keep their values, "
+                    "'{}' is the first that does not",
+                    kept, watched_.size(), first->name));
+}
+
 std::size_t output::add(io::planned_array array) {
     begin();
     plan_.push_back(std::move(array));
@@ -165,6 +188,7 @@ void output::copy_from(const std::vector<const io::reader*>& files,
 conversion output::finish(const engine::run_control& control) {
     for (const kept_tensor& k : kept_) copy(k.tensor, k.array, control);
     writer_->commit();
+    say_what_changed();
     return std::move(result);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -42,6 +43,9 @@ class output {
     /// Keeps `t`, with `reason`. Returns false and does nothing if the output format cannot store
     /// it.
     bool keep(const engine::tensor_ref& t, const std::string& reason);
+    /// Of a tensor that the input has quantized, what to set where a value changes: finish() says
+    /// whether all are kept. Null of others.
+    std::atomic<bool>* watch(const io::tensor_info& info);
     /// Plans an array and returns its index. Call after all keep() calls.
     std::size_t add(io::planned_array array);
     /// Creates the output. Call after all add() calls.
@@ -61,8 +65,15 @@ class output {
     void copy(const engine::tensor_ref& from, std::size_t array,
               const engine::run_control& control);
     void plan_kept(bool wide);
+    void say_what_changed();
+
+    struct watched_tensor {
+        std::string name;
+        std::unique_ptr<std::atomic<bool>> changed;
+    };
 
     std::vector<kept_tensor> kept_;
+    std::vector<watched_tensor> watched_;
     std::vector<io::planned_array> plan_;
     std::unique_ptr<io::array_writer> writer_;
 };

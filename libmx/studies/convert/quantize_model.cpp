@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -29,7 +28,7 @@ struct parts {
     std::optional<std::size_t> input_scale;
     float input_scale_value = 1;
     std::unique_ptr<code_stream> codes;
-    std::unique_ptr<std::atomic<bool>> changed;  // whether a value is; null: that is not asked
+    std::atomic<bool>* changed = nullptr;  // of output::watch
 };
 
 // Collects the bytes of one array in order of position, to write them in a few long writes.
@@ -171,7 +170,7 @@ class panel_output final : public engine::panel_visitor {
           offsets_(job.writer, to_.offsets),
           outer_(job.writer, to_.tensor_scale) {
         const auto elements = static_cast<std::size_t>(p.where.elements());
-        (job.packed ? room().codes.resize(elements) : room().values.resize(elements));
+        (job.packed && !encodes() ? room().codes.resize(elements) : room().values.resize(elements));
         if (to_.interleaved != nullptr) {
             room().scales.resize(elements / p.job(0).layout.grid.block_cols);
         }
@@ -179,7 +178,18 @@ class panel_output final : public engine::panel_visitor {
 
     void segment(const engine::quantized_segment& s, std::span<const std::size_t>) override {
         const codec::block_results& d = s.by_recipe.front().of_blocks;
-        if (to_.changed && s.by_recipe.front().stats->max_error != 0) *to_.changed = true;
+        if (encodes()) {
+            for_each_run_of_blocks(s, d.blocks, [&](std::size_t first, std::size_t count) {
+                put_blocks(s, panel_.where, first, count, d.inputs + first * d.stride, d.stride,
+                           room().values.data());
+            });
+            return;
+        }
+        // The error is that of exact products, values are float32.
+        if (to_.changed && !*to_.changed && s.by_recipe.front().stats->max_error != 0 &&
+            !keeps_values(s, d)) {
+            *to_.changed = true;
+        }
         if (!job_.packed) {
             return put_values(s, panel_.where, params_, d, room().block, room().values);
         }
@@ -226,6 +236,22 @@ class panel_output final : public engine::panel_visitor {
     }
 
   private:
+    bool encodes() const {
+        return to_.interleaved != nullptr && to_.interleaved->encode != nullptr;
+    }
+
+    bool keeps_values(const engine::quantized_segment& s, const codec::block_results& d) const {
+        std::vector<float>& values = room().block;
+        for (std::size_t b = 0; b < d.blocks; ++b) {
+            values.resize(codec::extent_of(s.place, b).size());
+            codec::values_of_block(params_, d, b, values);
+            if (!std::ranges::equal(values, std::span(d.inputs + b * d.stride, values.size()))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
     // Writes the scales of consecutive blocks; `index` is that of the first one in the tensor's
     // grid.
     void put_scales(std::uint64_t index, const codec::block_results& d, std::size_t first,
@@ -246,15 +272,19 @@ class panel_output final : public engine::panel_visitor {
     void put_interleaved(std::uint64_t first, std::uint64_t at, std::uint64_t count) {
         const interleaved_blocks& kind = *to_.interleaved;
         const auto cols = panel_.job(0).layout.grid.block_cols;
-        const std::span<const std::uint8_t> codes = std::span(room().codes).subspan(at, count);
-        const auto scales = std::span(room().scales).subspan(at / cols, count / cols);
         std::vector<std::byte>& bytes = room().bytes;
         bytes.resize(count / kind.elements * kind.bytes);
         for (std::size_t b = 0; b < count / kind.elements; ++b) {
             const std::size_t each = kind.elements / cols;
-            kind.pack(codes.subspan(b * kind.elements, kind.elements),
-                      scales.subspan(b * each, each),
-                      std::span(bytes).subspan(b * kind.bytes, kind.bytes));
+            const std::size_t from = at + b * kind.elements;
+            const auto out = std::span(bytes).subspan(b * kind.bytes, kind.bytes);
+            if (!encodes()) {
+                kind.pack(std::span(room().codes).subspan(from, kind.elements),
+                          std::span(room().scales).subspan(from / cols, each), out);
+            } else if (!kind.encode(std::span(room().values).subspan(from, kind.elements), out) &&
+                       to_.changed != nullptr) {
+                *to_.changed = true;
+            }
         }
         job_.writer.write(to_.data, first / kind.elements * kind.bytes, bytes);
     }
@@ -282,8 +312,11 @@ class quantize_visitor final : public engine::visitor {
     explicit quantize_visitor(const quantize_job& job) : job_(job) {}
 
     codec::recipe_request wanted(const engine::run_job& j) const override {
-        const bool sums = job_.of[j.tensor].changed != nullptr;
-        return {nullptr, codec::detail::codes, false, !job_.packed, false, sums};
+        const parts& to = job_.of[j.tensor];
+        const bool watched = to.changed != nullptr;
+        const bool inputs =
+            watched || (to.interleaved != nullptr && to.interleaved->encode != nullptr);
+        return {nullptr, codec::detail::codes, false, !job_.packed, inputs, watched};
     }
     void begin(const engine::run_batch& b) override {
         if (!job_.packed || !codec::has_tensor_scale(job_.recipe)) return;
@@ -373,31 +406,6 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
     return p;
 }
 
-// What became of the values of tensors that the input has quantized already; empty if it has none.
-std::string exactness(const std::vector<engine::tensor_ref>& tensors,
-                      const std::vector<parts>& parts_of) {
-    std::size_t asked = 0, same = 0;
-    const std::string* first = nullptr;
-    for (std::size_t t = 0; t < tensors.size(); ++t) {
-        if (!parts_of[t].changed) continue;
-        ++asked;
-        if (!*parts_of[t].changed) {
-            ++same;
-        } else if (first == nullptr) {
-            first = &tensors[t].info().name;
-        }
-    }
-    if (asked == 0) return {};
-    if (first == nullptr) {
-        return fmt::format("exact: all {} tensors that the input has quantized keep their values",
-                           asked);
-    }
-    return fmt::format(
-        "not exact: {} of {} tensors that the input has quantized keep their values, '{}' is the "
-        "first that does not",
-        same, asked, *first);
-}
-
 // Whether `r` fits the tensor; if not, sets `reason`. `files` holds the files of outer scales that
 // were read, by path.
 bool fits(const engine::tensor_ref& tensor, const codec::recipe& r,
@@ -457,9 +465,7 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
         recipe_group& g = group_of(groups, *t->recipe);
         g.tensors.push_back(t->tensor);
         g.of.push_back(plan_parts(o, info, *t->recipe, form, parts_of.arrays));
-        if (parts_of.arrays && !info.layout.empty()) {
-            g.of.back().changed = std::make_unique<std::atomic<bool>>(false);
-        }
+        if (parts_of.arrays) g.of.back().changed = o.watch(info);
         g.elements += info.elements;
         recipes.push_back({info.name, *t->recipe});
         o.result.elements += info.elements;
@@ -473,8 +479,6 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
         return o.finish(control);
     }
     std::uint64_t done = 0;
-    std::vector<parts> written;
-    std::vector<engine::tensor_ref> tensors_written;
     for (recipe_group& g : groups) {
         quantize_job job{g.recipe, packed, writer, std::move(g.of)};
         for (std::size_t t = 0; t < g.tensors.size(); ++t) {
@@ -490,11 +494,7 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
         engine::run(g.tensors, request, study,
                     engine::part_of(control, done, g.elements, o.result.elements));
         done += g.elements;
-        std::ranges::move(job.of, std::back_inserter(written));
-        tensors_written.insert(tensors_written.end(), g.tensors.begin(), g.tensors.end());
     }
-    const std::string exact = exactness(tensors_written, written);
-    if (!exact.empty()) o.result.remarks.push_back(exact);
     return o.finish(control);
 }
 
