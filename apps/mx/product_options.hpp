@@ -51,6 +51,12 @@ struct matrix_reader {
     /// the argument's name. `info`: receives the header's entry.
     products::matrix read(const matrix_argument& m, const std::string& option,
                           io::tensor_info* info = nullptr);
+    /// The same; none if the argument was not given.
+    std::optional<products::matrix> read_if_given(const matrix_argument& m,
+                                                  const std::string& option) {
+        if (m.text.empty()) return std::nullopt;
+        return read(m, option);
+    }
 };
 
 /// --accumulate, --k-order, --slices: the summation of products.

@@ -4,8 +4,10 @@
 #include "apps/mx/product_options.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/pages/views/gemm_view.hpp"
+#include "libmx/report/cells.hpp"
 #include "libmx/studies/convert/output.hpp"
 #include "libmx/studies/products/gemm_study.hpp"
+#include "libmx/studies/products/identify.hpp"
 
 namespace mx::app {
 namespace {
@@ -13,7 +15,7 @@ namespace {
 constexpr const char* gemm_recipe = "mxfp8";
 
 struct gemm_options {
-    matrix_argument a, b, c;
+    matrix_argument a, b, c, identify;
     matrix_options in;
     output_options to;
     run_options run;
@@ -81,7 +83,67 @@ void write_products(const std::string& out, const products::matrix& a, const gem
     writer->commit();
 }
 
+// The models that give D, or come nearest.
+report::document identity_of(const std::vector<products::candidate_unit>& units,
+                             std::size_t outputs) {
+    report::document d;
+    d.head = pages::document_head("mx.gemm-identity/1");
+    report::section table{{},
+                          {{"model", "model"},
+                           {"instruction", "instruction"},
+                           {"differing", "outputs that differ", cell::integer}},
+                          {}};
+    table.heading = "Models";
+    std::string equal;
+    std::size_t count = 0;
+    for (const products::candidate_unit& u : units) {
+        d.results.push_back(products::candidate_record(u));
+        table.rows.push_back(products::candidate_record(u));
+        if (u.differing != 0) continue;
+        equal += (count++ == 0 ? "" : ", ") + gemm::to_string(u.model);
+    }
+    const auto all = report::grouped(static_cast<std::int64_t>(outputs));
+    report::section verdict{.heading = "Verdict"};
+    verdict.notes.push_back(
+        count == 0 ? fmt::format("- No model gives all of the {} outputs.", all)
+        : count == 1
+            ? fmt::format("- Of {} models only {} gives all of the {} outputs.", units.size(),
+                          equal, all)
+            : fmt::format("- {} of {} models give all of the {} outputs, which do not tell them "
+                          "apart: {}.",
+                          count, units.size(), all, equal));
+    d.sections = {std::move(verdict), std::move(table)};
+    return d;
+}
+
+int run_identify(const gemm_options& o) {
+    if (!o.out.empty() || o.growth) refuse("--identify: leave out --output and --growth");
+    const products::gemm_request request = request_of(o);
+    const engine::run_control control =
+        control_of(o.run, block_recipes({request.recipe_a, request.recipe_b}));
+    std::vector<std::string> paths;
+    for (const matrix_argument* m : {&o.a, &o.b, &o.c, &o.identify}) {
+        if (!m->text.empty()) paths.push_back(place_of(m->text).path);
+    }
+    outputs to(o.to, paths);
+    matrix_reader reader{o.in, to, control};
+    const products::matrix a = reader.read(o.a, "A");
+    const products::matrix b = reader.read(o.b, "B");
+    const auto c = reader.read_if_given(o.c, "--c");
+    const products::matrix d = reader.read(o.identify, "--identify");
+    const std::vector<products::candidate_unit> units =
+        products::identify_unit(d, a, b, c ? &*c : nullptr, request, control);
+    report::document doc = identity_of(units, d.values.size());
+    doc.head.emplace_back("inputs", std::move(reader.inputs));
+    doc.head.emplace_back("recipe_a", products::to_string(request.recipe_a));
+    doc.head.emplace_back("recipe_b", products::to_string(request.recipe_b));
+    doc.head.emplace_back("arrangement", arrangement_record(request.how));
+    to.finish(doc, o.run.quiet);
+    return units.front().differing == 0 ? exit_code::fine : exit_code::difference;
+}
+
 int run_gemm(const gemm_options& o) {
+    if (!o.identify.text.empty()) return run_identify(o);
     const products::gemm_request request = request_of(o);
     const engine::run_control control =
         control_of(o.run, block_recipes({request.recipe_a, request.recipe_b}));
@@ -94,8 +156,7 @@ int run_gemm(const gemm_options& o) {
     matrix_reader reader{o.in, to, control};
     const products::matrix a = reader.read(o.a, "A");
     const products::matrix b = reader.read(o.b, "B");
-    std::optional<products::matrix> c;
-    if (!o.c.text.empty()) c = reader.read(o.c, "--c");
+    const auto c = reader.read_if_given(o.c, "--c");
     const products::gemm_study s = products::study_gemm(a, b, c ? &*c : nullptr, request, control);
     if (!o.out.empty()) write_products(o.out, a, o, request, s);
 
@@ -157,6 +218,9 @@ runner declare_gemm(parser& cmd) {
     cmd.add_flag("--accumulate-into-c", o->accumulate_into_c,
                  "C is the first accumulator of the sums");
     cmd.add_flag("--growth", o->growth, "also the errors after K/8, K/4 and K/2");
+    cmd.add_option("--identify D", o->identify.text,
+                   "FILE or FILE:TENSOR, M x N: list the models that give these outputs, the best "
+                   "first; exit code 1 if none does");
     cmd.group("Output");
     cmd.add_option("-o,--output OUT", o->out,
                    "the products as F32, one array per model; a .npy file has that of the first "
@@ -173,7 +237,8 @@ runner declare_gemm(parser& cmd) {
         "mx gemm x.npy w.npy --transpose-b -r mxfp4\n"
         "mx gemm acts.safetensors:mlp.input model.safetensors:mlp.up.weight --transpose-b\n"
         "mx gemm a.npy b.npy -r mxfp8 -m sm100.mxf8f6f4 -m fp32.fma --growth\n"
-        "mx gemm a.npy b.npy --recipe-a bf16 --recipe-b mxfp4 -m sm100.f16 -o d.npy\n");
+        "mx gemm a.npy b.npy --recipe-a bf16 --recipe-b mxfp4 -m sm100.f16 -o d.npy\n"
+        "mx gemm a.npy b.npy -r mxfp8 --identify d.npy\n");
     return [o] { return run_gemm(*o); };
 }
 

@@ -7,6 +7,10 @@
 #include "apps/mx/options.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/conformance/vectors/export_vectors.hpp"
+#include "libmx/gemm/accumulators.hpp"
+#include "libmx/studies/convert/output.hpp"
+#include "libmx/studies/products/identify.hpp"
+#include "libmx/studies/products/product_power.hpp"
 
 namespace mx::app {
 namespace {
@@ -22,6 +26,8 @@ struct vectors_options {
     std::uint64_t seed = 0;
     std::string from;
     std::vector<std::string> globs;
+    bool power = false;
+    bool probe = false;
     bool quiet = false;
 };
 
@@ -74,7 +80,51 @@ std::vector<vector_job> jobs_of(const vectors_options& o) {
     return jobs;
 }
 
+// Writes A and B; `made` has m, n, k, a and b.
+template <typename Made>
+void write_matrices(const vectors_options& o, const Made& made, const std::string& recipe) {
+    const auto writer = convert::to_file(o.out)(
+        {{"A", tensor::dtype::f32, {made.m, made.k}}, {"B", tensor::dtype::f32, {made.k, made.n}}},
+        {{"generator", o.power ? "mx vectors --power" : "mx vectors --probe"}, {"recipe", recipe}});
+    writer->write(0, 0, std::as_bytes(std::span(made.a)));
+    writer->write(1, 0, std::as_bytes(std::span(made.b)));
+    writer->commit();
+    if (o.quiet || o.out == "-") return;
+    print(fmt::format("{}: A is {}x{}, B {}x{}\n", base::printable(o.out), made.m, made.k, made.k,
+                      made.n));
+}
+
+// Matrices A and B, on which faults of kernels show or accumulator models differ.
+int write_inputs(const vectors_options& o) {
+    if (o.power && o.probe) refuse("--power and --probe write different inputs; give one");
+    if (o.recipes.size() != 1 || o.blocks != 0 || !o.from.empty() || !o.hex.empty()) {
+        refuse(
+            fmt::format("{} writes two matrices for one recipe; leave out --count, --from and "
+                        "--hex",
+                        o.power ? "--power" : "--probe"));
+    }
+    if (o.power) {
+        const codec::recipe recipe = codec::parse_block_recipe(o.recipes.front());
+        write_matrices(o, products::make_power_inputs(recipe, o.seed), codec::to_string(recipe));
+        return exit_code::fine;
+    }
+    const products::operand_recipe recipe = products::parse_operand_recipe(o.recipes.front());
+    const products::unit_probe made = products::make_unit_probe(recipe, o.seed, {});
+    write_matrices(o, made, products::to_string(recipe));
+    if (o.quiet || o.out == "-") return exit_code::fine;
+    print(fmt::format("{} outputs; models with the same outputs, a line each:\n", made.m * made.n));
+    for (const auto& models : made.classes) {
+        std::string line;
+        for (const gemm::accumulator& m : models) {
+            line += (line.empty() ? "  " : " = ") + gemm::to_string(m);
+        }
+        print(line + "\n");
+    }
+    return exit_code::fine;
+}
+
 int run_vectors(const vectors_options& o) {
+    if (o.power || o.probe) return write_inputs(o);
     if (o.from.empty() && !o.globs.empty()) refuse("--tensor chooses tensors of --from FILE");
     if (o.recipes.size() > 1 && o.out.ends_with(".safetensors")) {
         refuse("-o: with several recipes it names a folder, which gets one file for each");
@@ -115,6 +165,12 @@ runner declare_vectors(parser& cmd) {
     cmd.add_option("--from FILE", o->from, "take whole blocks from this checkpoint, evenly spaced");
     cmd.add_option("-t,--tensor GLOB", o->globs,
                    "tensors of --from whose name matches; repeatable");
+    cmd.add_flag("--power", o->power,
+                 "write matrices A and B instead, on which tolerances find the faults that usual "
+                 "inputs hide (mx verify --power)");
+    cmd.add_flag("--probe", o->probe,
+                 "write matrices A and B instead, with fewer than 1,000 outputs, on which the "
+                 "accumulator models differ (mx gemm --identify); -r as in mx gemm");
     declare_destination(cmd, o->out, "safetensors file; with several recipes a folder");
     cmd.group("Output");
     cmd.add_option("--hex DIR", o->hex, "also write text for $readmemh, one file per array, here")
@@ -131,7 +187,8 @@ runner declare_vectors(parser& cmd) {
         "mx vectors --recipe mxfp4:scale=rceil -o mxfp4.safetensors --hex mxfp4-hex\n"
         "mx vectors --recipe mxfp8 --recipe mxfp4 --recipe nvfp4 -o vectors\n"
         "mx vectors --recipe nvfp4 --from model.safetensors --tensor '*.mlp.*' -o w.safetensors\n"
-        "mx verify vectors\n");
+        "mx vectors --recipe mxfp4 --power -o sharp.safetensors\n"
+        "mx vectors --recipe bf16 --probe -o probe.safetensors\nmx verify vectors\n");
     return [o] { return run_vectors(*o); };
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/mx/commands/verify_build.hpp"
+#include "apps/mx/commands/verify_product.hpp"
 #include "apps/mx/options.hpp"
 #include "apps/mx/progress.hpp"
 #include "apps/mx/terminal.hpp"
@@ -32,6 +33,7 @@ struct verify_command {
     int threads = 0;
     output_options out;
     bool quiet = false;
+    product_check_options product;
 };
 
 report::record file_record(const verification& v) {
@@ -266,7 +268,27 @@ int verify_this_build(const verify_command& o) {
     return same ? exit_code::fine : exit_code::difference;
 }
 
+int verify_product(const verify_command& o) {
+    if (o.paths.size() != (o.product.power ? 0 : 1)) {
+        refuse(o.product.power ? "--power plants faults in A; leave out VECTORS"
+                               : "--class checks one matrix; name D, and no other file");
+    }
+    if (o.exact || !o.accumulator.empty()) {
+        refuse("--class: leave out --exact and --accumulate, which are about builds and vectors");
+    }
+    product_check_options p = o.product;
+    if (!p.power) p.d.text = o.paths.front();
+    p.recipe = o.recipe;
+    p.show = o.show;
+    p.run.threads = o.threads;
+    p.run.quiet = o.quiet;
+    p.out = o.out;
+    return check_product(p);
+}
+
 int run_verify(const verify_command& o) {
+    require_class(o.product);
+    if (!o.product.of.empty()) return verify_product(o);
     if (o.paths.empty()) return verify_this_build(o);
     if (o.exact) refuse("--exact is about this build: leave out {}", o.paths.front());
     const auto [paths, trainings] = subjects_of(o.paths);
@@ -328,6 +350,7 @@ runner declare_verify(parser& cmd) {
     cmd.add_option("--accumulate MODEL", o->accumulator,
                    "accumulator model instead of that of the metadata, for matrix instructions "
                    "(mx explain accumulators)");
+    declare_product_check(cmd, o->product);
     cmd.group("This build");
     cmd.add_flag("--exact", o->exact,
                  "without VECTORS: also the reference against an oracle in exact rationals (in "
@@ -350,7 +373,9 @@ runner declare_verify(parser& cmd) {
         "instruction differs, or nothing models it, the model that fits best is named, and --json "
         "has the operands. Recorded training runs are replayed, and held to bounds. Exit code 0 "
         "when "
-        "all is equal, 1 when anything differs. Without files it checks this build on this "
+        "all is equal, 1 when anything differs. With --class it checks a matrix product instead: "
+        "whether each output lies in the interval that every kernel of the class meets "
+        "(docs/design/tolerances.md). Without files it checks this build on this "
         "machine: every backend against the portable reference, under recipes of every preset, "
         "rule, rounding and dialect, over a seeded sample of blocks that are hard to quantize. " +
         kinds_text());
@@ -358,7 +383,9 @@ runner declare_verify(parser& cmd) {
         "mx verify\nmx verify --exact --seed 20\nmx verify datasets/vectors/blocks\nmx verify "
         "captured.safetensors --recipe "
         "mxfp4:scale=rceil,dialect=torchao\nmx verify datasets/vectors/training\nmx verify mma/ "
-        "--accumulate sm100.mxf8f6f4:fraction_bits=24\nmx verify vectors/ --top 50 --json "
+        "--accumulate sm100.mxf8f6f4:fraction_bits=24\nmx verify d.npy --a a.npy --b b.npy -r "
+        "mxfp4 "
+        "--class any-order-f32\nmx verify vectors/ --top 50 --json "
         "differences.json\n");
     return [o] { return run_verify(*o); };
 }

@@ -19,24 +19,6 @@ namespace {
 constexpr std::size_t growth_unit = 128;
 constexpr std::size_t growth_parts[] = {8, 4, 2};
 
-void require_shapes(const matrix& a, const matrix& b, const matrix* c, const gemm_request& r) {
-    const std::size_t ka = operand_depth(a, r.over_a);
-    const std::size_t kb = operand_depth(b, r.over_b);
-    if (ka != kb) {
-        const bool other = operand_rows(b, r.over_b) == ka;
-        const char* hint = "";
-        if (other && r.over_b == reduction::first) hint = "; --transpose-b fits: B is NxK";
-        if (other && r.over_b == reduction::last) hint = "; without --transpose-b it fits";
-        base::refuse("A is {}x{} and B is {}x{}, so K would be {} and {}{}", a.rows, a.cols, b.rows,
-                     b.cols, ka, kb, hint);
-    }
-    const std::size_t m = operand_rows(a, r.over_a);
-    const std::size_t n = operand_rows(b, r.over_b);
-    if (c != nullptr && (c->rows != m || c->cols != n)) {
-        base::refuse("C is {}x{}, the product {}x{}", c->rows, c->cols, m, n);
-    }
-}
-
 std::vector<std::size_t> growth_depths(std::size_t k) {
     std::vector<std::size_t> depths;
     for (const std::size_t part : growth_parts) {
@@ -153,9 +135,28 @@ class workshop {
 
 }  // namespace
 
+void require_shapes(const matrix& a, const matrix& b, const matrix* c, reduction over_a,
+                    reduction over_b) {
+    const std::size_t ka = operand_depth(a, over_a);
+    const std::size_t kb = operand_depth(b, over_b);
+    if (ka != kb) {
+        const bool other = operand_rows(b, over_b) == ka;
+        const char* hint = "";
+        if (other && over_b == reduction::first) hint = "; --transpose-b fits: B is NxK";
+        if (other && over_b == reduction::last) hint = "; without --transpose-b it fits";
+        base::refuse("A is {}x{} and B is {}x{}, so K would be {} and {}{}", a.rows, a.cols, b.rows,
+                     b.cols, ka, kb, hint);
+    }
+    const std::size_t m = operand_rows(a, over_a);
+    const std::size_t n = operand_rows(b, over_b);
+    if (c != nullptr && (c->rows != m || c->cols != n)) {
+        base::refuse("C is {}x{}, the product {}x{}", c->rows, c->cols, m, n);
+    }
+}
+
 gemm_study study_gemm(const matrix& a, const matrix& b, const matrix* c,
                       const gemm_request& request, const engine::run_control& control) {
-    require_shapes(a, b, c, request);
+    require_shapes(a, b, c, request.over_a, request.over_b);
     return workshop(a, b, c, request, control).study();
 }
 

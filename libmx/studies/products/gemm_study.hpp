@@ -63,6 +63,10 @@ struct gemm_study {
     std::vector<growth_point> growth;
 };
 
+/// Throws base::error (usage) unless A (M x K), B (K x N) and C (M x N, or nullptr) fit.
+void require_shapes(const matrix& a, const matrix& b, const matrix* c, reduction over_a,
+                    reduction over_b);
+
 /// Multiplies. `c`: M x N or nullptr. Exact products use the same alpha, beta and C. Throws
 /// base::error (usage) if shapes, rotations or models do not fit.
 gemm_study study_gemm(const matrix& a, const matrix& b, const matrix* c,
