@@ -4,6 +4,7 @@ convert is named."""
 import copy
 import logging
 import pickle
+import types
 
 import pytest
 
@@ -318,3 +319,15 @@ def test_compiled(made):
     mxt.convert_(nn.ModuleDict({"experts": module}), CONFIG)
     y = module(x)
     assert torch.equal(torch.compile(module, backend="aot_eager")(x), y)
+
+
+def test_what_is_served_is_what_was_trained(tmp_path):
+    model = nn.ModuleDict({"up_proj": nn.Linear(64, 32, bias=False), "norm": nn.LayerNorm(64)})
+    model.config = types.SimpleNamespace(to_dict=lambda: {"model_type": "llama"})
+    mxt.convert_(model, CONFIG)
+    kept = libmx.save_checkpoint(model, tmp_path / "q", layout="compressed-tensors", recipe="mxfp4")
+    assert sorted(kept) == ["norm.bias", "norm.weight"]
+    x = torch.randn(8, 64)
+    with libmx.open(tmp_path / "q") as m:
+        served = torch.from_numpy(m["up_proj.weight"])
+    assert torch.equal(model["up_proj"](x), F.linear(q(x), served))

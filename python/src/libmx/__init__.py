@@ -14,7 +14,10 @@ array([-3., -3., -3., -3.], dtype=float32)
 
 from __future__ import annotations
 
+import builtins
+import json
 import os
+import tempfile
 from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union,
                     overload)
 
@@ -24,7 +27,7 @@ from numpy.typing import DTypeLike, NDArray
 from . import _libmx
 from ._arrays import (Array, Like, WithoutLibrary, as_view, bits_of, converted, is_torch, like, narrow_type,
                       of_bits, require_memory, set_num_threads, threads_of)
-from ._documents import (Analysis, Document, Gate, Model, Source, Texts, arrays_of, dumps_of, gate, name_of,
+from ._documents import (Analysis, Document, Gate, Model, Path, Source, Texts, arrays_of, dumps_of, gate, name_of,
                          open as open, page_of, reading_options, report, results_of, sha256_of, source_of, texts)
 
 Error = _libmx.Error
@@ -34,8 +37,9 @@ __version__ = "0.1.0"
 # Without `open`, which Python has: `import *` leaves that.
 __all__ = ["Analysis", "Blocks", "Document", "Error", "ForbiddenFileError", "Gate", "MissingFileError",
            "Model", "Recipe", "Statistics", "analyze", "cast", "cluster", "compare", "dequantize",
-           "dialects", "diff", "evaluate", "explain", "fake_quantize", "formats", "gate", "matmul",
-           "quantize", "recipe", "report", "set_num_threads", "statistics"]
+           "dialects", "diff", "evaluate", "explain", "fake_quantize", "formats", "gate", "lint",
+           "matmul", "quantize", "recipe", "report", "save_checkpoint", "set_num_threads",
+           "statistics"]
 
 
 def __dir__() -> List[str]:
@@ -600,7 +604,7 @@ def _judging(policy: str, target: str, eval: str, sha256: bool, page: bool) -> D
 def analyze(source: Source, recipes: Recipes = (), *, tensors: Texts = (), roles: Texts = (),
             role_patterns: Texts = (), norm_bias: float = 0.0, histograms: bool = False,
             decompose: bool = False, regret: bool = False, groups: Texts = (), page: bool = False,
-            baselines: bool = False, policy: str = "", target: str = "", eval: str = "",
+            policy: str = "", target: str = "", eval: str = "",
             sha256: bool = False, shard: Any = "", parts: Texts = (), threads: int = 0,
             **reading: Any) -> Analysis:
     """Every metric of every tensor under every recipe, with one read: `mx analyze`, whose JSON
@@ -613,16 +617,14 @@ def analyze(source: Source, recipes: Recipes = (), *, tensors: Texts = (), roles
         is copied: one, a list of them (named 0, 1, ...), a mapping by name such as a state_dict(),
         a torch.nn.Module, or pairs of names and arrays.
     recipes
-        One or several; by default those of the policy.
+        One or several; by default those of the policy, and what inference uses today: bfloat16, FP8
+        with a scale per tensor and INT8 with a scale per row.
     tensors, roles
         Patterns of names, and roles, of the tensors to measure (--tensor, --role).
     histograms, decompose, regret, role_patterns, norm_bias, sha256, groups
         As the command's options (--group).
     page
         Also measure what the page shows.
-    baselines
-        Also measure bfloat16, FP8 with a scale per tensor and INT8 with a scale per row
-        (--baselines).
     policy, target, eval
         The basis of the verdict.
     shard, parts
@@ -651,8 +653,7 @@ def analyze(source: Source, recipes: Recipes = (), *, tensors: Texts = (), roles
     """
     options = {**_measuring(recipes, tensors, roles, role_patterns, norm_bias, groups, reading),
                **_judging(policy, target, eval, sha256, page),
-               "histograms": histograms, "decompose": decompose, "regret": regret,
-               "baselines": baselines}
+               "histograms": histograms, "decompose": decompose, "regret": regret}
     options = _parts("analyze", source, options, shard, parts)
     return Analysis(*_libmx.analyze(source_of(source), options, threads_of(threads)))
 
@@ -720,6 +721,111 @@ def evaluate(model: Any, tokens: Any = (), recipes: Any = (), *, weights: Any = 
                "precision": precision, "each": each, "pairs": pairs, "layers": layers,
                "per_token": per_token}
     return Document(*_libmx.evaluate(os.fspath(model), options, threads_of(threads)))
+
+
+def lint(path: Path, *, rules: Texts = (), ignore: Texts = (), values: bool = False,
+         original: Path = "") -> Document:
+    """What a quantized checkpoint lacks or states wrongly: `mx lint`. It opens what other functions
+    refuse.
+
+    Parameters
+    ----------
+    path
+        A folder with config.json, an index, or a file; a shard stands for its folder.
+    rules
+        Only these rules; all by default.
+    ignore
+        Rules, or "RULE:GLOB" for what a rule finds of tensors that match.
+    values
+        Reads all scales and tensors: the rule "value", and tied tensors byte by byte.
+    original
+        The model before quantization, a file or folder: the rule "convention".
+
+    Returns
+    -------
+    Document
+        A record for each finding: rule, severity ("error" or "warning"), tensor, message, found, effect
+        and repair; errors first. Its table is that of --all. The member `rules` of `content` has those
+        that were applied.
+
+    Raises
+    ------
+    Error
+        For an unknown rule, or if no tensor can be read; MissingFileError if there is no such path.
+
+    Examples
+    --------
+    >>> np.save("weight.npy", np.array([[1, np.nan]], np.float32))
+    >>> [(f["rule"], f["severity"], f["tensor"]) for f in libmx.lint("weight.npy", values=True)]
+    [('value', 'error', 'weight')]
+    """
+    return Document(*_libmx.lint(os.fspath(path), texts(rules), texts(ignore), values, os.fspath(original)))
+
+
+# As the library safetensors orders the tensors of a file: by these, from the last one, then by name.
+_file_order = ("U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16", "F16",
+               "BF16", "I32", "U32", "F32", "F64", "I64", "U64")
+
+
+def save_checkpoint(source: Any, folder: Path, *, layout: str, recipe: RecipeLike, config: Any = None,
+                    input_scales: Path = "", threads: int = 0) -> Dict[str, str]:
+    """Quantizes a model in memory into a folder that inference engines load: the bytes that
+    `mx quantize --layout` writes of the same tensors in a file that the library safetensors wrote.
+
+    Parameters
+    ----------
+    source
+        A module, also a converted one, or arrays by name, such as its state_dict().
+    folder
+        New, or empty.
+    layout
+        "compressed-tensors", "modelopt", "deepseek" or "gpt-oss".
+    recipe
+        For what analyze() calls operands of products; norms, biases, embeddings, routers and the like are
+        stored as they are. Matrices that engines load as one share their tensor scale.
+    config
+        The folder of the model's config.json, whose other files (the tokenizer) are copied; or the
+        configuration alone, a dictionary or an object with to_dict(). By default that of the module.
+    input_scales
+        A file of `mx eval --dump` with inputs of modules, for their static scales.
+    threads
+        See set_num_threads().
+
+    Returns
+    -------
+    dict
+        The tensors that are stored as they are, by name, and why.
+
+    Raises
+    ------
+    Error
+        For a recipe that the layout cannot hold, with those that it can; if nothing is quantized; if the
+        folder is not empty.
+
+    Examples
+    --------
+    >>> w = {"up_proj.weight": np.ones((4, 32), np.float32), "norm.weight": np.ones(32, np.float32)}
+    >>> kept = libmx.save_checkpoint(w, "served", layout="compressed-tensors", recipe="mxfp4",
+    ...                              config={"model_type": "llama"})
+    >>> list(kept)
+    ['norm.weight']
+    """
+    config = getattr(source, "config", None) if config is None else config
+    if hasattr(config, "to_dict"):
+        config = config.to_dict()
+    if not isinstance(config, (str, os.PathLike, Mapping)):
+        raise Error("save_checkpoint: config= is the folder of config.json, or the configuration")
+    views: List[Any] = source_of(source.state_dict() if hasattr(source, "state_dict") else dict(source))
+    views.sort(key=lambda v: (-_file_order.index(v.dtype), v.name))
+    options = {"folder": os.fspath(folder), "layout": layout, "recipe": str(recipe),
+               "input_scales": os.fspath(input_scales)}
+    with tempfile.TemporaryDirectory() as made:
+        if isinstance(config, Mapping):
+            with builtins.open(os.path.join(made, "config.json"), "w", encoding="utf-8") as f:
+                json.dump(dict(config), f)
+            config = made
+        return _libmx.save_checkpoint(views, {**options, "config": os.fspath(config)},
+                                      threads_of(threads))
 
 
 def compare(source: Source, recipes: Recipes = (), *, axes: Optional[Mapping[str, Any]] = None,

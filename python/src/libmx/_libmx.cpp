@@ -36,6 +36,7 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/tensor_scale.hpp"
+#include "libmx/documents/checkpoint.hpp"
 #include "libmx/documents/diff.hpp"
 #include "libmx/documents/gate.hpp"
 #include "libmx/documents/parts.hpp"
@@ -48,6 +49,8 @@
 #include "libmx/format/roundings.hpp"
 #include "libmx/io/dtype_names.hpp"
 #include "libmx/io/memory_tensor.hpp"
+#include "libmx/lint/lint.hpp"
+#include "libmx/pages/views/lint_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/report/fragment.hpp"
 #include "libmx/report/writers.hpp"
@@ -523,7 +526,6 @@ nb::tuple analyze(const nb::object& from, const nb::dict& named, int threads) {
     take(named, "histograms", o.histograms);
     take(named, "decompose", o.decompose);
     take(named, "regret", o.regret);
-    take(named, "baselines", o.baselines);
     return study(from, named, threads, std::move(o), doc::analyze);
 }
 
@@ -564,6 +566,41 @@ nb::tuple evaluate(const std::string& model, const nb::dict& named, int threads)
         return texts(mx::eval::document_of(mx::eval::run(q, on),
                                            mx::pages::document_head("mx.eval/1")));
     }));
+}
+
+nb::tuple lint(const std::string& path, const std::vector<std::string>& rules,
+               const std::vector<std::string>& ignore, bool values,
+               const std::string& original) {
+    mx::lint::lint_options how;
+    how.original = original;
+    how.rules = rules;
+    how.ignore = ignore;
+    how.values = values;
+    return to_python(run(long_work, 1, [&](const mx::run_options&) {
+        return texts(mx::pages::lint_document(path, how, mx::lint::lint(path, how), true));
+    }));
+}
+
+// The tensors that were not quantized, and why.
+nb::dict save_checkpoint(const nb::list& tensors, const nb::dict& named, int threads) {
+    doc::checkpoint_options o;
+    take(named, "folder", o.folder);
+    take(named, "layout", o.layout);
+    take(named, "recipe", o.recipe);
+    take(named, "config", o.config);
+    take(named, "input_scales", o.input_scales);
+    std::vector<std::pair<std::shared_ptr<const mx::io::reader>, std::size_t>> arrays;
+    for (const mx::view& v : nb::cast<std::vector<mx::view>>(tensors)) {
+        arrays.emplace_back(v.file(), v.ref().index);
+    }
+    const auto done = run(long_work, threads, [&](const mx::run_options& how) {
+        return doc::save_checkpoint(o, arrays, control_of(how));
+    });
+    nb::dict kept;
+    for (const mx::engine::skipped_tensor& t : done.kept) {
+        kept[to_text(t.tensor)] = to_text(t.reason);
+    }
+    return kept;
 }
 
 nb::tuple compare(const nb::object& from, const nb::dict& named, int threads) {
@@ -901,6 +938,8 @@ NB_MODULE(_libmx, m) {
     m.def("multiply", &multiply, plain);
     m.def("analyze", &analyze, plain);
     m.def("evaluate", &evaluate, plain);
+    m.def("lint", &lint, plain);
+    m.def("save_checkpoint", &save_checkpoint, plain);
     m.def("compare", &compare, plain);
     m.def("cluster", &cluster, plain);
     m.def("diff", &diff, plain);
