@@ -168,22 +168,6 @@ def share_at(curve, step):
     return [point["survival"] for point in curve if point["step"] <= step][-1]
 
 
-def shares_of(n, of):
-    """Clopper and Pearson's 95 % interval of n in `of`."""
-    def tail(p, low, high):
-        return sum(math.comb(of, k) * p**k * (1 - p)**(of - k) for k in range(low, high + 1))
-
-    def solve(f):
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if f(middle) < 0.025 else (low, middle)
-        return low
-
-    return (0.0 if n == 0 else solve(lambda p: tail(p, n, of)),
-            1.0 if n == of else 1 - solve(lambda q: tail(1 - q, 0, n)))
-
-
 def fate(unstable_at, broke):
     """The outcome of a run that was changed before the step at which it became unstable."""
     return "averted" if unstable_at is None else "delayed" if unstable_at > broke + SAME else "not"
@@ -291,9 +275,8 @@ def interventions(study, rate, folders, comparison, cases):
                     row.append(f"{itself or '-'}; " + "/".join(str(fates.count(f)) for f in
                                                              ("averted", "delayed", "not")))
                 count = pooled.count("averted")
-                low, high = shares_of(count, len(pooled))
-                rows.append([*row, f"{count} of {len(pooled)} ({percent(low)} to {percent(high)} %)"])
-        study.say(*table(["change", *(f"seed {seed}" for seed, _ in broken), "averted (95 %)"], rows))
+                rows.append([*row, f"{count} of {len(pooled)}"])
+        study.say(*table(["change", *(f"seed {seed}" for seed, _ in broken), "averted"], rows))
     return cases_of
 
 

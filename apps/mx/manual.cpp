@@ -23,6 +23,9 @@
 #include "libmx/pages/views/recipe_words.hpp"
 #include "libmx/report/writers.hpp"
 #include "libmx/studies/fit/records.hpp"
+#include "libmx/studies/products/identify.hpp"
+#include "libmx/studies/products/product_check.hpp"
+#include "libmx/studies/products/product_power.hpp"
 #include "libmx/studies/products/stages.hpp"
 
 namespace mx::app {
@@ -160,6 +163,9 @@ constexpr std::array schemas{
     eval::eval_schema,
     experiments::study_schema,
     products::gemm_schema,
+    products::identity_schema,
+    products::power_schema,
+    products::product_check_schema,
     products::stages_schema,
     fit::fit_schema,
     pages::gate_schema,

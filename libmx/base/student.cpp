@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libmx/base/student.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -33,6 +34,11 @@ double student_t95(std::size_t degrees) {
         (two_sided(degrees, middle) < 0.95 ? low : high) = middle;
     }
     return std::sqrt(static_cast<double>(degrees)) * std::tan(low);
+}
+
+double student_p(double t, std::size_t degrees) {
+    const double theta = std::atan(std::abs(t) / std::sqrt(static_cast<double>(degrees)));
+    return std::max(0.0, 1 - two_sided(degrees, theta));
 }
 
 estimate estimate_of(std::span<const double> values) {

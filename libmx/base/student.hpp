@@ -19,6 +19,10 @@ struct estimate {
 /// 26.7.4), to within 1e-12 relatively.
 double student_t95(std::size_t degrees);
 
+/// The probability that |T| of `degrees` >= 1 degrees of freedom is at least |t|, by the same
+/// series.
+double student_p(double t, std::size_t degrees);
+
 /// The mean of `values` (at least one) with the interval t s / sqrt(n), s the sample's standard
 /// deviation; no interval for a single value.
 estimate estimate_of(std::span<const double> values);

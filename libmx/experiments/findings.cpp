@@ -53,6 +53,7 @@ struct curve {
     std::vector<float> losses;
     std::optional<double> held_out;  // where some of a text is
     lab::lifetime life;
+    bool ends_high = false;
 };
 
 std::uint64_t begin_of(const distinct_run& r, std::uint64_t steps) {
@@ -147,7 +148,9 @@ void laboratory::train_all() {
         curve& c = curves_[i];
         c.held_out = t.held_out_loss();
         for (const lab::step_figures& s : t.history()) c.losses.push_back(s.loss);
-        const auto broke = lab::first_instability(c.losses);
+        const lab::instability_rule rule = lab::rule_of(plan_.request);
+        const auto broke = lab::first_instability(c.losses, rule);
+        c.ends_high = lab::rise_at_end(c.losses, rule).value_or(0) > rule.margin;
         c.life = {broke.value_or(c.losses.size()), broke.has_value()};
     });
     base::stop_if(plan_.cancel);
@@ -160,6 +163,7 @@ void laboratory::find_gap(finding& f, std::size_t run, std::size_t baseline) con
         const curve &own = curve_of(run, seed), &other = curve_of(baseline, seed);
         f.gaps.emplace_back();
         f.unstable += own.life.unstable ? 1u : 0u;
+        f.high_ends += own.ends_high ? 1u : 0u;
         if (own.life.unstable) continue;
         losses.push_back(own.held_out.value_or(mean_from(own.losses, from)));
         if (other.life.unstable || f.is_baseline) continue;
@@ -278,8 +282,18 @@ void add_correlations(const std::vector<finding>& all, findings& to) {
     }
 }
 
-bool leaves_out_zero(const std::optional<lab::paired_gap>& g) {
-    return g && (g->low > 0 || g->high < 0);
+// Adjusts the p-values of what is compared, `of` one, by their number.
+template <typename Compared, typename Of>
+void adjust(std::vector<Compared>& all, const Of& of) {
+    std::vector<double> p;
+    for (const Compared& one : all) {
+        if (const auto& g = of(one)) p.push_back(g->p);
+    }
+    const std::vector<double> adjusted = lab::holm(p);
+    std::size_t at = 0;
+    for (Compared& one : all) {
+        if (of(one)) one.adjusted_p = adjusted[at++];
+    }
 }
 
 pairing beside(const finding& f, const finding& other) {
@@ -287,7 +301,11 @@ pairing beside(const finding& f, const finding& other) {
     for (std::size_t i = 0; i < f.gaps.size(); ++i) {
         if (f.gaps[i] && other.gaps[i]) differences.push_back(*f.gaps[i] - *other.gaps[i]);
     }
-    pairing p{f.of.group, f.of.name, other.of.name, {}, {}, {}, lab::gap_of(differences)};
+    pairing p;
+    p.group = f.of.group;
+    p.name = f.of.name;
+    p.other = other.of.name;
+    p.gap = lab::gap_of(differences);
     p.drawn = f.drawn() && !other.drawn();
     if (f.error && other.error && other.error->rmse_over_rms > 0) {
         p.error_ratio = f.error->rmse_over_rms / other.error->rmse_over_rms;
@@ -305,6 +323,8 @@ void add_twins(const std::vector<finding>& all, findings& to) {
         });
         if (twin != all.end()) to.twins.push_back(beside(f, *twin));
     }
+    adjust(
+        to.twins, [](const pairing& p) -> const auto& { return p.gap; });
 }
 
 void add_inversions(const std::vector<finding>& all, findings& to) {
@@ -346,6 +366,8 @@ findings laboratory::carry_out() {
         }
         found.all.push_back(finding_of(c, false));
     }
+    adjust(
+        found.all, [](const finding& f) -> const auto& { return f.measured(); });
     measure_errors(found.all);
     add_correlations(found.all, found);
     add_twins(found.all, found);
@@ -363,11 +385,15 @@ findings laboratory::carry_out() {
 
 }  // namespace
 
-bool finding::significant() const { return leaves_out_zero(extra ? extra : gap); }
+const std::optional<lab::paired_gap>& finding::measured() const { return extra ? extra : gap; }
+
+bool finding::significant() const { return adjusted_p && *adjusted_p < significance; }
 
 bool finding::drawn() const { return of.recipe.find("stochastic") != std::string::npos; }
 
-bool pairing::significant() const { return leaves_out_zero(gap); }
+bool pairing::significant() const {
+    return adjusted_p ? *adjusted_p < significance : gap && gap->p < significance;
+}
 
 std::string folder_name(const distinct_run& r, std::uint64_t steps) {
     std::string name = r.settings.empty() ? "fp32" : r.settings;

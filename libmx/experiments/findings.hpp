@@ -30,6 +30,7 @@ inline constexpr double late_share = 0.3;
 /// means over a window of a tenth of the steps.
 inline constexpr double target_share = 0.6;
 inline constexpr double window_share = 0.1;
+inline constexpr double significance = 0.05;
 
 struct study_plan {
     const study* of = nullptr;
@@ -49,7 +50,7 @@ struct finding {
     configuration of;
     bool is_baseline = false;
     std::uint64_t from_step = 0;
-    std::size_t runs = 0, unstable = 0;
+    std::size_t runs = 0, unstable = 0, high_ends = 0;
     std::optional<double> loss;  ///< mean over its stable runs
     /// Gaps to the baseline of the same seed, both stable; by seed, none where one is not.
     std::vector<std::optional<double>> gaps;
@@ -60,8 +61,11 @@ struct finding {
     std::size_t reached = 0;
     std::optional<lab::paired_gap> extra;
     std::optional<operand_error> error;
-    bool significant() const;  ///< whether the interval of what is measured excludes zero
-    bool drawn() const;        ///< whether its varied recipe rounds stochastically
+    /// Of what is measured, adjusted by Holm's method for the configurations of the study.
+    std::optional<double> adjusted_p = {};
+    const std::optional<lab::paired_gap>& measured() const;  ///< extra, or else gap
+    bool significant() const;                                ///< by adjusted_p, at `significance`
+    bool drawn() const;  ///< whether its varied recipe rounds stochastically
 };
 
 /// How errors and gaps go together over the configurations of a group.
@@ -78,7 +82,9 @@ struct pairing {
     std::optional<double> error_ratio, gain, other_gain;  ///< of those whose errors are measured
     std::optional<lab::paired_gap> gap;                   ///< its loss less the other's
     bool drawn = false;  ///< whether its varied recipe rounds stochastically and the other does not
-    bool significant() const;  ///< whether the interval excludes zero
+    /// Adjusted for the twins of the study; pairs that were searched for have none.
+    std::optional<double> adjusted_p = {};
+    bool significant() const;  ///< by adjusted_p, or else by the gap's own, at `significance`
 };
 
 struct findings {

@@ -44,8 +44,11 @@ constexpr std::array finding_members = std::to_array<report::declared<finding>>(
      [](auto& f) { return f.of.source; }},
     {"runs", "count", "seeds", [](auto& f) { return f.runs; }},
     {"unstable", "count",
-     "runs with a loss above 10 times the median of the 100 before it, or none",
+     "unstable runs: by jumps under the proxy's task of the paper, else by a sustained excess",
      [](auto& f) { return f.unstable; }},
+    {"high_ends", "count",
+     "runs whose last tenth lies more than 10 % above the least mean of a tenth",
+     [](auto& f) { return f.high_ends; }},
     {"loss", "number?", "mean of the stable runs over the last steps",
      [](auto& f) { return optional_real(f.loss); }},
     {"pairs", "count", "seeds that the gap is the mean of; 0: no gap",
@@ -65,9 +68,11 @@ constexpr std::array finding_members = std::to_array<report::declared<finding>>(
      [](auto& f) { return mean(f.extra); }},
     {"extra_low", "number?", "of the 95 % interval", [](auto& f) { return low(f.extra); }},
     {"extra_high", "number?", "", [](auto& f) { return high(f.extra); }},
-    {"significant", "boolean?",
-     "whether the interval of extra, or else of gap, excludes zero; null without a gap",
+    {"significant", "boolean?", "whether adjusted_p is below 0.05; null without a gap",
      [](auto& f) { return f.gap ? report::value(f.significant()) : report::value(); }},
+    {"adjusted_p", "number?",
+     "of the t test of extra, or else of gap, adjusted by Holm's method for the configurations",
+     [](auto& f) { return optional_real(f.adjusted_p); }},
     {"published", "number?", "what the paper has in place of gap, or extra",
      [](auto& f) { return optional_real(f.of.published); }},
     {"published_words", "string", "as the paper says it; may be empty",
@@ -116,7 +121,11 @@ constexpr std::array pair_members = std::to_array<report::declared<pairing>>({
      [](auto& p) { return mean(p.gap); }},
     {"gap_low", "number?", "of the 95 % interval", [](auto& p) { return low(p.gap); }},
     {"gap_high", "number?", "", [](auto& p) { return high(p.gap); }},
-    {"significant", "boolean", "whether the interval excludes zero",
+    {"adjusted_p", "number?",
+     "of the gap's t test, adjusted for the twins; null in pairs that were searched for",
+     [](auto& p) { return optional_real(p.adjusted_p); }},
+    {"significant", "boolean",
+     "whether adjusted_p, or without one the p-value of the gap alone, is below 0.05",
      [](auto& p) { return p.significant(); }},
 });
 
@@ -134,8 +143,7 @@ std::optional<double> floor_of(const lab::run_request& r) {
 std::optional<double> usual_width(const findings& f) {
     std::vector<double> widths;
     for (const finding& one : f.all) {
-        const auto& g = one.extra ? one.extra : one.gap;
-        if (g) widths.push_back((g->high - g->low) / 2);
+        if (const auto& g = one.measured()) widths.push_back((g->high - g->low) / 2);
     }
     if (widths.empty()) return std::nullopt;
     std::ranges::sort(widths);
@@ -210,11 +218,12 @@ void say_twins(const findings& f, std::vector<std::string>& to) {
 void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string>& to) {
     const bool steps = plan.of->measure == yardstick::steps;
     std::vector<std::string> null;
-    std::size_t count = 0, broken = 0;
+    std::size_t count = 0, broken = 0, ended_high = 0;
     for (const finding& one : f.all) {
         if (one.is_baseline) continue;
         ++count;
         broken += one.unstable > 0 ? 1u : 0u;
+        ended_high += one.high_ends > 0 ? 1u : 0u;
         if (steps && one.runs > 0 && one.reached < one.runs) {
             to.push_back(fmt::format("{}, {}: {} of {} runs reach the loss within the steps",
                                      one.of.group, one.of.name, one.reached, one.runs));
@@ -226,21 +235,24 @@ void say_gaps(const study_plan& plan, const findings& f, std::vector<std::string
             }
         }
     }
-    to.push_back(fmt::format("{} of {} configurations have unstable runs", broken, count));
+    to.push_back(fmt::format(
+        "{} of {} configurations have unstable runs, {} have runs that end above their least loss",
+        broken, count, ended_high));
     const auto width = usual_width(f);
     const std::string what = steps ? "extra steps" : "loss";
     if (width) {
+        const double detected = *width * lab::detectable_gap(plan.seeds.size());
         to.push_back(fmt::format(
-            "the smallest difference in {} that this size can detect: about {} ({} seeds, half the "
-            "width of the median interval); it shows nothing about smaller ones, or larger "
-            "networks",
-            what, steps ? fmt::format("{:.2g} %", 100 * *width) : fmt::format("{:.2g}", *width),
-            plan.seeds.size()));
+            "{} seeds detect a difference in {} of about {} with 80 % power (one comparison; "
+            "simulated, from the median interval); they show nothing about smaller ones, or "
+            "larger networks",
+            plan.seeds.size(), what,
+            steps ? fmt::format("{:.2g} %", 100 * detected) : fmt::format("{:.2g}", detected)));
     }
     if (!null.empty()) {
         to.push_back(
-            fmt::format("not significantly different from the baseline, which does not "
-                        "prove equality: {}",
+            fmt::format("not significantly different from the baseline (Holm's method), which does "
+                        "not prove equality: {}",
                         base::joined(null, "; ")));
     }
     if (f.agreement) {

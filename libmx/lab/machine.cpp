@@ -49,11 +49,11 @@ void machine::split(std::size_t count, std::size_t grain,
     // Several parts per thread balance the load.
     const std::size_t parts = static_cast<std::size_t>(threads_) * 4;
     const std::size_t step = ((count + parts - 1) / parts + grain - 1) / grain * grain;
-    base::parallel_for((count + step - 1) / step, threads_, nullptr,
-                       [&](std::uint64_t i, int thread) {
-                           const std::size_t begin = static_cast<std::size_t>(i) * step;
-                           body(begin, std::min(count, begin + step), thread);
-                       });
+    base::parallel_for_waiting((count + step - 1) / step, threads_,
+                               [&](std::uint64_t i, int thread) {
+                                   const std::size_t begin = static_cast<std::size_t>(i) * step;
+                                   body(begin, std::min(count, begin + step), thread);
+                               });
 }
 
 codec::quantizer& machine::quantizer(int thread) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "libmx/lab/layers.hpp"
@@ -21,6 +23,12 @@ struct model_cost {
     std::size_t block_parameters = 0;  ///< without embedding and head
     double flop = 0;                   ///< of a step's products: 2 a multiply-add
     double bytes = 0;                  ///< of parameters, gradients, moments, activations and room
+};
+
+/// Ids of a batch, by the name that a dump gives them.
+struct token_values {
+    std::string_view name;
+    std::span<const std::uint32_t> ids;
 };
 
 /// One network. Results depend on the arguments and the request alone. Keeps the activations of the
@@ -48,6 +56,8 @@ class model {
 
     /// Inputs and labels of the batch, if they are float32 matrices.
     virtual std::vector<layer_value> batch() const { return {}; }
+    /// Token ids of the batch and those that follow them, if it is text.
+    virtual std::vector<token_values> token_batch() const { return {}; }
     /// Lower bound of the expected loss in nats per token; nullopt if unknown.
     virtual std::optional<double> loss_floor() const { return std::nullopt; }
     /// The mean loss of four batches of held-out text; arguments as for forward(). nullopt if every

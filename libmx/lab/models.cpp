@@ -36,11 +36,10 @@ class proxy_model final : public model {
     proxy_model(const run_request& r, machine& on) : request_(r), net_(r.shape) {
         const std::size_t count = r.batch * r.shape.width;
         for (std::vector<float>* v : {&x_, &y_, &dy_, &noise_}) v->resize(count);
-        if (!r.data_file.empty()) {
-            read_batches();
-            return;
-        }
+        if (!r.data_file.empty()) open_batches();
+        if (given_ && given_->has("y")) return;
         teacher_ = std::make_unique<teacher>(r.shape, r.seed);
+        if (given_) teacher_->read(*given_);
         if (r.task != task_kind::teacher) return;
         std::vector<float> x(calibration * r.shape.width), y(x.size());
         on.kernels().normal({r.seed, base::tensor_id("teacher.scale")}, 0, x.size(), x.data());
@@ -60,28 +59,27 @@ class proxy_model final : public model {
 
     void check_steps(std::uint64_t steps) const override {
         if (request_.data_file.empty()) return;
-        const std::size_t given = given_x_.size() / x_.size();
-        if (given >= steps) return;
-        tensor_file(request_.data_file)
-            .fail(fmt::format("has batches for {} steps, not {}", given, steps), "x");
+        const std::uint64_t given = given_->info("x").shape[0];
+        if (given < steps) {
+            given_->fail(fmt::format("has batches for {} steps, not {}", given, steps), "x");
+        }
     }
 
     void make_batch(machine& on, std::uint64_t step) override {
         const std::size_t count = x_.size();
         const std::uint64_t first = (step - 1) * count;
-        if (!given_x_.empty()) {
-            const auto at = static_cast<std::ptrdiff_t>(first);
-            std::copy_n(given_x_.begin() + at, count, x_.begin());
-            std::copy_n(given_y_.begin() + at, count, y_.begin());
-            return;
-        }
         const auto normal = [&](std::string_view name, std::vector<float>& to) {
             on.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
                 on.kernels().normal({request_.seed, base::tensor_id(name)}, first + begin,
                                     end - begin, to.data() + begin);
             });
         };
-        normal("data.x", x_);
+        if (given_) {
+            given_->read_part("x", first, x_);
+        } else {
+            normal("data.x", x_);
+        }
+        if (!teacher_) return given_->read_part("y", first, y_);
         teacher_->forward(on, x_.data(), request_.batch, y_.data());
         if (teacher_scale_ != 1.0f) {
             for (float& y : y_) y *= teacher_scale_;
@@ -131,15 +129,18 @@ class proxy_model final : public model {
     }
 
   private:
-    void read_batches() {
-        const tensor_file file(request_.data_file);
-        const tensor::shape& shape = file.info("x").shape;
-        if (shape.size() != 3 || shape[1] != request_.batch || shape[2] != request_.shape.width) {
-            file.fail(fmt::format("is not steps x {} x {}", request_.batch, request_.shape.width),
-                      "x");
+    void open_batches() {
+        given_ = std::make_unique<tensor_file>(request_.data_file);
+        for (const char* name : {"x", "y"}) {
+            if (*name == 'y' && !given_->has(name)) continue;
+            const tensor::shape& shape = given_->info(name).shape;
+            if (shape.size() != 3 || shape[0] != given_->info("x").shape[0] ||
+                shape[1] != request_.batch || shape[2] != request_.shape.width) {
+                given_->fail(
+                    fmt::format("is not steps x {} x {}", request_.batch, request_.shape.width),
+                    name);
+            }
         }
-        given_x_ = file.read("x");
-        given_y_ = file.read("y", shape);
         check_steps(request_.steps);
     }
 
@@ -148,7 +149,7 @@ class proxy_model final : public model {
     std::unique_ptr<teacher> teacher_;
     float teacher_scale_ = 1;
     std::vector<float> x_, y_, dy_, noise_;
-    std::vector<float> given_x_, given_y_;  // from --data
+    std::unique_ptr<tensor_file> given_;  // --data
 };
 
 class text_model final : public model {
@@ -196,6 +197,9 @@ class text_model final : public model {
         net_.backward(on, how, values, gradients, &observer);
     }
 
+    std::vector<token_values> token_batch() const override {
+        return {{"tokens", ids_}, {"targets", target_}};
+    }
     std::optional<double> loss_floor() const override { return text_->floor(request_.context); }
 
     std::optional<double> held_out_loss(machine& on, const precision& how,

@@ -17,23 +17,25 @@ double power(double x, std::uint64_t n) {
 
 }  // namespace
 
-void update(machine& on, optimizer by, const parameter_list& list, std::uint64_t step, double rate,
-            bool norm_bias_trains, const std::vector<float>& gradients, std::vector<float>& values,
+void update(machine& on, optimizer by, const parameter_list& list, const update_number& number,
+            double rate, const std::vector<float>& gradients, std::vector<float>& values,
             moments& m, const adam_numbers& adam) {
     const double beta1 = adam.beta1, beta2 = adam.beta2;
     simd::adam_step s{};
     s.one_minus_beta1 = static_cast<float>(1 - beta1);
     s.beta2 = static_cast<float>(beta2);
     s.one_minus_beta2 = static_cast<float>(1 - beta2);
-    s.correction = static_cast<float>(std::sqrt(1 - power(beta2, step)));
     s.eps = static_cast<float>(adam.eps);
-    s.minus_rate = static_cast<float>(-(rate / (1 - power(beta1, step))));
     if (by == optimizer::adam) {
         m.first.resize(values.size());
         m.second.resize(values.size());
     }
     for (const parameter& p : list.all()) {
-        if (p.kind == parameter_kind::norm_bias && !norm_bias_trains) continue;
+        const std::uint64_t t =
+            p.kind == parameter_kind::norm_bias ? number.of_norm_biases : number.of_all;
+        if (t == 0) continue;
+        s.correction = static_cast<float>(std::sqrt(1 - power(beta2, t)));
+        s.minus_rate = static_cast<float>(-(rate / (1 - power(beta1, t))));
         on.split(p.count, 65536, [&](std::size_t begin, std::size_t end, int) {
             const std::size_t at = p.first + begin;
             const float* const g = gradients.data() + at;

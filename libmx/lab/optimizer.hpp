@@ -23,14 +23,20 @@ struct adam_numbers {
     friend bool operator==(const adam_numbers&, const adam_numbers&) = default;
 };
 
-/// Performs update number `step` (from 1) with learning rate `rate`. Adam follows the rounding
+/// The number of an update, from 1, for parameters that every step updates, and for norm biases
+/// (0: they are left unchanged). As in PyTorch, a parameter's number counts its own updates.
+struct update_number {
+    std::uint64_t of_all = 1, of_norm_biases = 0;
+};
+
+/// Performs an update with learning rate `rate`. Adam follows the rounding
 /// steps of PyTorch 2.9 on a CPU; scalars are computed in float64 and rounded to float32 once:
 ///   weights first p = fma(-rate decay, p, p);
 ///   m = fma(1 - b1, g - m, m); v = fma((1 - b2) g, g, b2 v);
-///   p += (-(rate / (1 - b1^t)) m) / (sqrt(v) / sqrt(1 - b2^t) + eps).
-/// SGD: p = fma(-rate, g, p). Norm biases are left unchanged unless `norm_bias_trains`.
-void update(machine& on, optimizer by, const parameter_list& list, std::uint64_t step, double rate,
-            bool norm_bias_trains, const std::vector<float>& gradients, std::vector<float>& values,
+///   p += (-(rate / (1 - b1^t)) m) / (sqrt(v) / sqrt(1 - b2^t) + eps), t the parameter's number.
+/// SGD: p = fma(-rate, g, p).
+void update(machine& on, optimizer by, const parameter_list& list, const update_number& number,
+            double rate, const std::vector<float>& gradients, std::vector<float>& values,
             moments& m, const adam_numbers& adam = {});
 
 }  // namespace mx::lab

@@ -190,13 +190,19 @@ teacher::teacher(const student_shape& shape, std::uint64_t seed)
     : shape_(shape),
       inner_(shape.phi == activation::swiglu ? 2 * rounded_ratio(2 * shape.width, 3) : shape.width),
       hidden_(shape.phi == activation::swiglu ? inner_ / 2 : inner_) {
-    parameter_list list;
     for (std::size_t i = 0; i < shape.depth; ++i) {
         const std::string layer = fmt::format("teacher.{}.", i);
-        list.add(layer + "fc1.weight", parameter_kind::weight, {inner_, shape.width});
-        list.add(layer + "fc2.weight", parameter_kind::weight, {shape.width, hidden_});
+        list_.add(layer + "fc1.weight", parameter_kind::weight, {inner_, shape.width});
+        list_.add(layer + "fc2.weight", parameter_kind::weight, {shape.width, hidden_});
     }
-    values_ = initial_values(list, start::pytorch, 1, 1, seed);
+    values_ = initial_values(list_, start::pytorch, 1, 1, seed);
+}
+
+void teacher::read(const tensor_file& file) {
+    if (!file.has(list_.all().front().name)) return;
+    for (const parameter& p : list_.all()) {
+        std::ranges::copy(file.read(p.name, p.shape), of(values_, p));
+    }
 }
 
 void teacher::forward(machine& on, const float* x, std::size_t tokens, float* y) {

@@ -9,6 +9,7 @@
 
 #include "libmx/lab/layers.hpp"
 #include "libmx/lab/parameters.hpp"
+#include "libmx/lab/tensor_file.hpp"
 
 namespace mx::lab {
 
@@ -78,12 +79,16 @@ class student {
 class teacher {
   public:
     teacher(const student_shape& shape, std::uint64_t seed);
+    /// Takes weights from the file, if it has them: teacher.0.fc1.weight, ... Throws base::error
+    /// (input) if it has only some of them, or of other shapes.
+    void read(const tensor_file& file);
     /// Computes y (tokens x width) from x.
     void forward(machine& on, const float* x, std::size_t tokens, float* y);
 
   private:
     student_shape shape_;
     std::size_t inner_, hidden_;
+    parameter_list list_;
     std::vector<float> values_;
     layer_room room_;
     base::aligned_buffer<float> u_, h_, y_;

@@ -445,8 +445,8 @@ class scheme_replay {
             const std::size_t at = (step - 1) * one;
             const float loss = gradients_at(values, x.data() + at, y.data() + at, gradients);
             check_loss("loss", step, losses[step - 1], loss, step <= 2 ? 1e-6 : bounds_.last_loss);
-            update(on_, optimizer::adam, net_.parameters(), step, rate, how_.norm_bias_trains,
-                   gradients, values, m);
+            update(on_, optimizer::adam, net_.parameters(),
+                   {step, how_.norm_bias_trains ? step : 0}, rate, gradients, values, m);
         }
         // What is left of the sums: tensors of the trajectory, for which there are no bounds.
         for (const auto& [name, sum] : changed_) {

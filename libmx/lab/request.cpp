@@ -89,7 +89,8 @@ constexpr std::array request_rows{
                 [](run_request& r, const std::string& t) { r.begin = read_word(t, starts); },
                 [](const run_request& r) { return print_word(r.begin, starts); }},
     request_key{
-        "init-gain", "LO:HI", "Network", true, true, "gains begin uniform in this range (1:1)",
+        "init-gain", "RANGE", "Network", true, true,
+        "gains begin uniform in this range, LO:HI (1:1)",
         [](run_request& r, const std::string& t) {
             const std::size_t colon = t.find(':');
             if (colon == std::string::npos) base::refuse("'{}': give LO:HI", t);
@@ -136,10 +137,12 @@ constexpr std::array request_rows{
     request_key{"noise", "SIGMA", "Data", true, false, "deviation of the noise of labels (0.005)",
                 [](run_request& r, const std::string& t) { r.noise = parsed<double>(t, 0, 1e6); },
                 [](const run_request& r) { return fmt::format("{}", r.noise); }},
-    request_key{"data", "FILE", "Data", true, false,
-                "safetensors with the batches: x and y, steps x batch x width",
-                [](run_request& r, const std::string& t) { r.data_file = t; },
-                [](const run_request& r) { return r.data_file; }},
+    request_key{
+        "data", "FILE", "Data", true, false,
+        "safetensors with the batches: x and y, steps x batch x width; without y the teacher "
+        "makes it, with the weights of the file (teacher.0.fc1.weight, ...) if it has them",
+        [](run_request& r, const std::string& t) { r.data_file = t; },
+        [](const run_request& r) { return r.data_file; }},
     request_key{"seed", "N", "Data", true, true,
                 "of parameters, teacher, batches, noise and stochastic rounding (1)",
                 [](run_request& r, const std::string& t) { r.seed = whole(t, 0, ~0ull); },

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "libmx/base/status.hpp"
 #include "libmx/io/writer.hpp"
-#include "libmx/lab/curves.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/report/writers.hpp"
 
@@ -53,10 +53,17 @@ void begin_folder(const std::string& folder) {
 
 void run(training& t, const run_plan& plan) {
     const bool kept = !plan.folder.empty();
-    const auto save = [&] {
-        if (kept) t.save(inside(plan.folder, checkpoint_name));
-    };
     const auto cancelled = [&] { return plan.cancel != nullptr && plan.cancel->load(); };
+    std::optional<std::uint64_t> written;
+    const auto save = [&] {
+        if (!kept) return;
+        t.save(inside(plan.folder, checkpoint_name));
+        // A hundredth of the steps apart at least: run.json grows with them.
+        const bool soon = written && (t.done() - *written) * 100 < t.done();
+        if (soon && !t.finished() && !cancelled()) return;
+        write_run(t, plan);
+        written = t.done();
+    };
     // Checks early that the folder is writable, and records that a run started.
     if (t.done() == 0 || !t.finished()) save();
     while (!t.finished() && !cancelled()) {
@@ -73,9 +80,14 @@ void run(training& t, const run_plan& plan) {
         }
         if (plan.checkpoint_every != 0 && t.done() % plan.checkpoint_every == 0) save();
     }
-    save();
     if (t.finished()) t.evaluate();
-    if (kept) write_run(t, plan);
+    save();
+}
+
+instability_rule rule_of(const run_request& r) {
+    const auto text = to_text(r);
+    const auto task = text.find("task");
+    return rule_for(name_of(r.model), task == text.end() ? "" : task->second);
 }
 
 report::record run_summary(const training& t) {
@@ -97,9 +109,12 @@ report::record run_summary(const training& t) {
                    losses.empty() ? report::value() : report::finite_or_null(losses.back()));
     r.emplace_back("least_loss", losses.empty() ? report::value() : report::finite_or_null(least));
     r.emplace_back("most_loss", losses.empty() ? report::value() : report::finite_or_null(most));
-    const std::optional<std::uint64_t> broke = first_instability(losses);
+    const instability_rule rule = rule_of(t.request());
+    const std::optional<std::uint64_t> broke = first_instability(losses, rule);
     r.emplace_back("unstable_at",
                    broke ? report::value(static_cast<std::int64_t>(*broke)) : report::value());
+    const std::optional<double> rise = rise_at_end(losses, rule);
+    r.emplace_back("rise_at_end", rise ? report::finite_or_null(*rise) : report::value());
     if (t.held_out_loss()) {
         r.emplace_back("held_out_loss", report::finite_or_null(*t.held_out_loss()));
     }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/lab/curves.hpp"
 #include "libmx/lab/training.hpp"
 #include "libmx/report/document.hpp"
 #include "libmx/report/record.hpp"
@@ -33,7 +34,8 @@ struct run_plan {
 void begin_folder(const std::string& folder);
 
 /// Runs until the last step, the first loss that is NaN or infinite, or until `cancel` is set.
-/// Writes the latest state and run.json to the folder, each by renaming a temporary file. Throws
+/// Writes the latest state and run.json to the folder together, each by renaming a temporary file:
+/// run.json can be read while the run goes on. Throws
 /// base::error (output) if something cannot be written; earlier files remain.
 void run(training& t, const run_plan& plan);
 
@@ -41,7 +43,11 @@ void run(training& t, const run_plan& plan);
 /// if NaN or infinite), `gradient_norm`, and `probe` if one was taken; and `results`, a summary.
 report::document run_document(const training& t, const report::record& head);
 
-/// One record about a run: status (complete, stopped, diverged), steps, losses, first instability;
+/// The rule by which runs of this request are unstable.
+instability_rule rule_of(const run_request& r);
+
+/// One record about a run: status (complete, stopped, diverged), steps, losses, first instability,
+/// rise at the end;
 /// and, if the text has a known entropy bound, that bound and the mean of the last tenth of the
 /// losses.
 report::record run_summary(const training& t);

@@ -17,7 +17,8 @@ struct lifetime {
 };
 
 /// Kaplan-Meier estimate from `step` on, with a 95 % interval (log-log of Greenwood's variance;
-/// while all runs are stable, the Clopper-Pearson lower bound for no failure in n runs).
+/// while all runs are stable, the Clopper-Pearson lower bound for no failure in the runs observed
+/// to the end, those as long as the longest).
 struct survival_point {
     std::uint64_t step = 0;
     std::size_t at_risk = 0, events = 0;
@@ -34,11 +35,26 @@ struct rank_test {
 };
 std::optional<rank_test> log_rank(std::span<const lifetime> a, std::span<const lifetime> b);
 
-/// The mean of paired differences with Student's 95 % interval; nullopt for fewer than two pairs.
+/// The least number of unstable runs out of `b` for which 80 % of log-rank tests at `level` find
+/// more instabilities than in a group in which `unstable` of `a` runs are; nullopt if not even b
+/// are found. Simulated: instabilities of either group are uniform over the steps.
+std::optional<std::size_t> detectable(std::size_t unstable, std::size_t a, std::size_t b,
+                                      double level);
+
+/// The mean of paired differences with Student's 95 % interval and the p-value of no difference;
+/// nullopt for fewer than two pairs. Differences must be independent: one for each seed.
 struct paired_gap {
     std::size_t pairs = 0;
-    double mean = 0, low = 0, high = 0;
+    double mean = 0, low = 0, high = 0, p = 1;
 };
 std::optional<paired_gap> gap_of(std::span<const double> differences);
+
+/// The mean difference that 80 % of paired t tests of `pairs` >= 2 find at 5 %, over half the width
+/// of the median 95 % interval. Simulated with normal differences.
+double detectable_gap(std::size_t pairs);
+
+/// p-values of a family of tests adjusted by Holm's method, in their order: a test is significant
+/// at 5 % within the family if its value is below 0.05.
+std::vector<double> holm(std::span<const double> p);
 
 }  // namespace mx::lab

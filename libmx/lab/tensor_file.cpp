@@ -38,13 +38,20 @@ std::vector<float> tensor_file::read(const std::string& name, const tensor::shap
             fmt::format("has the shape {}, not {}", fmt::join(t.shape, "x"), fmt::join(shape, "x")),
             name);
     }
-    if (tensor::row_of(t.type).to_f32 == tensor::widening::none) fail("holds no numbers", name);
     std::vector<float> values(static_cast<std::size_t>(t.elements));
+    read_part(name, 0, values);
+    return values;
+}
+
+void tensor_file::read_part(const std::string& name, std::uint64_t first,
+                            std::span<float> to) const {
+    const io::tensor_info& t = info(name);
+    if (tensor::row_of(t.type).to_f32 == tensor::widening::none) fail("holds no numbers", name);
+    if (first > t.elements || to.size() > t.elements - first) fail("has too few values", name);
     std::vector<std::byte> scratch;
     const std::uint64_t inexact =
-        io::read_f32(*reader_->open(index_.at(name)), t.type, 0, values, scratch);
+        io::read_f32(*reader_->open(index_.at(name)), t.type, first, to, scratch);
     if (inexact != 0) fail("has values that are not exact in float32", name);
-    return values;
 }
 
 std::vector<std::byte> tensor_file::bytes(const std::string& name, tensor::dtype type) const {

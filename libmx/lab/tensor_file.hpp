@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class tensor_file {
     /// The values, which must be exactly representable in float32. Unless empty, `shape` must be
     /// the tensor's.
     std::vector<float> read(const std::string& name, const tensor::shape& shape = {}) const;
+    /// The values from element `first` on, as many as `to` holds; likewise.
+    void read_part(const std::string& name, std::uint64_t first, std::span<float> to) const;
     /// The stored bytes of a tensor, which must have this dtype.
     std::vector<std::byte> bytes(const std::string& name, tensor::dtype type) const;
     [[noreturn]] void fail(const std::string& message, const std::string& tensor = {}) const;

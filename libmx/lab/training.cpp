@@ -81,6 +81,20 @@ training::training(const run_request& request, machine on)
 
 namespace {
 
+// The updates of norm biases among the first `done` steps.
+std::uint64_t norm_bias_updates(const run_request& r, const std::vector<layer_name>& layers,
+                                std::uint64_t done) {
+    std::uint64_t sum = 0, from = 0;
+    for (std::size_t i = 0; i <= r.interventions.size(); ++i) {
+        const std::uint64_t to =
+            i < r.interventions.size() ? std::min(r.interventions[i].after, done) : done;
+        if (to == from) continue;
+        if (precision_of(settings_after(r, from), layers).norm_bias_trains) sum += to - from;
+        from = to;
+    }
+    return sum;
+}
+
 run_request request_in(const tensor_file& file, const named_files& named) {
     const auto kind = file.metadata().find("kind");
     if (kind == file.metadata().end() || kind->second != llm::checkpoint_kind) {
@@ -135,6 +149,7 @@ training::training(const std::string& checkpoint, machine on, const named_files&
         std::memcpy(&history_[i].loss, losses.data() + 4 * i, 4);
         std::memcpy(&history_[i].gradient_norm, norms.data() + 8 * i, 8);
     }
+    norm_bias_updates_ = norm_bias_updates(request_, model_->layers(), done());
     const std::vector<std::byte> probes = file.bytes("history.probes", tensor::dtype::u8);
     const std::string_view text(reinterpret_cast<const char*>(probes.data()), probes.size());
     for (const report::record& r : report::read_results(text, checkpoint).results) {
@@ -194,6 +209,11 @@ void training::extend(std::uint64_t steps, const std::vector<intervention>& more
     check(request_);
     model_->check_steps(request_.steps);
     how_.reset();
+}
+
+void training::observe(std::uint64_t every, int draws) {
+    request_.probe_every = every;
+    request_.probe_draws = draws;
 }
 
 void training::nudge(std::uint64_t copy, std::uint64_t after) {
@@ -256,8 +276,10 @@ void training::step(const std::string& dump) {
     }
     figures.gradient_norm = std::sqrt(sum);
     clip(figures.gradient_norm);
-    update(on_, request_.by, model_->parameters(), number_of, rate_of(request_, number_of),
-           how.norm_bias_trains, gradients_, values_, moments_, request_.adam);
+    if (how.norm_bias_trains) ++norm_bias_updates_;
+    update(on_, request_.by, model_->parameters(),
+           {number_of, how.norm_bias_trains ? norm_bias_updates_ : 0}, rate_of(request_, number_of),
+           gradients_, values_, moments_, request_.adam);
     history_.push_back(figures);
 }
 
@@ -377,6 +399,9 @@ void training::write_dump(const std::string& path, const precision& how) {
     tensor_writer w;
     for (const layer_value& v : model_->batch()) {
         w.add(std::string(v.name), {v.rows, v.cols}, v.data);
+    }
+    for (const token_values& v : model_->token_batch()) {
+        w.add(std::string(v.name), tensor::dtype::u32, {v.ids.size()}, v.ids.data());
     }
     for (const parameter& p : model_->parameters().all()) {
         w.add(p.name, p.shape, of(values_, p));

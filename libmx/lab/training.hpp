@@ -40,6 +40,9 @@ class training {
     /// Makes this run copy number `copy`: weights are perturbed after the updates done so far, or
     /// after update `after`.
     void nudge(std::uint64_t copy, std::uint64_t after);
+    /// Probes from now on, as run_request::probe_every and probe_draws have it; no loss depends on
+    /// them.
+    void observe(std::uint64_t every, int draws);
 
     std::uint64_t done() const { return history_.size(); }
     bool finished() const { return diverged() || done() >= request_.steps; }
@@ -88,6 +91,7 @@ class training {
     std::optional<precision> how_;
     std::optional<double> held_out_loss_;
     std::size_t how_many_ = 0;
+    std::uint64_t norm_bias_updates_ = 0;
 };
 
 /// Name of the checkpoint in a run's folder.

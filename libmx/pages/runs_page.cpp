@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,9 +33,10 @@ std::string run_name(const record& run) {
     return fmt::format("{}, {}", text_of(run, "group"), folder_of(run));
 }
 
-// A line of a figure of runs, from the lists of a record.
-report::line_chart::line line_of(const record& r, const char* x, const char* y) {
+// The losses of a run.
+report::line_chart::line losses_of(const record& r) {
     report::line_chart::line line{run_name(r), {}};
+    constexpr const char *x = "loss_steps", *y = "losses";
     const auto* xs = report::member<report::list>(r, x);
     const auto* ys = report::member<report::list>(r, y);
     if (xs == nullptr || ys == nullptr) return line;
@@ -44,14 +46,30 @@ report::line_chart::line line_of(const record& r, const char* x, const char* y) 
     return line;
 }
 
-void add_losses(const std::vector<record>& runs, const std::string& first, section& to) {
+// A panel for each group, with all its runs; in a single panel lines have names, and are few.
+void add_losses(const std::vector<record>& runs, std::size_t groups, section& to) {
+    const std::size_t most = groups == 1 ? most_lines : 32;
     report::line_chart chart;
     chart.x = axis_of("step", "");
     chart.y = axis_of("loss", "", true);
     std::set<double> interventions;
+    std::map<std::string, std::size_t> drawn_of;
+    std::size_t left_out = 0;
     for (const record& r : runs) {
-        report::line_chart::line line = line_of(r, "loss_steps", "losses");
-        if (line.points.empty() || chart.lines.size() == most_lines) continue;
+        report::line_chart::line line = losses_of(r);
+        const std::string group = text_of(r, "group");
+        if (groups > 1) {
+            for (report::point& p : line.points) {
+                p.label = fmt::format("{}, step {}", folder_of(r), p.x);
+            }
+            line.name = line.panel = group;
+        }
+        std::size_t& drawn = drawn_of[group];
+        if (line.points.empty() || drawn == most || drawn_of.size() > most_lines) {
+            ++left_out;
+            continue;
+        }
+        ++drawn;
         chart.lines.push_back(std::move(line));
         const auto* at = report::member<report::list>(r, "interventions");
         if (at == nullptr) continue;
@@ -60,7 +78,9 @@ void add_losses(const std::vector<record>& runs, const std::string& first, secti
     for (const double step : interventions) chart.zones.push_back({"intervention", step, step + 1});
     if (chart.lines.empty()) return;
     add_figure(to, "losses", "Losses",
-               "Each point is the largest loss of its range of steps." + first, std::move(chart));
+               fmt::format("Each point is the largest loss of its range of steps.{}",
+                           left_out == 0 ? "" : fmt::format(" Left out: {} runs.", left_out)),
+               std::move(chart));
 }
 
 void add_zeta(const std::vector<record>& runs, const std::string& first, section& to) {
@@ -133,15 +153,33 @@ void add_gains(const std::vector<record>& runs, section& to) {
 
 }  // namespace
 
+namespace {
+
+// When a run counts as unstable.
+std::string rule_words(const record& rule) {
+    const auto number = [&](const char* name) { return number_of(rule, name).value_or(NAN); };
+    const std::string jump = fmt::format("a loss above {:g} times its reference", number("factor"));
+    const std::string excess = fmt::format(
+        "most of {} losses in a row above the reference by {:g} standard deviations and {:g} %",
+        number("running"), number("spread"), 100 * number("least_excess"));
+    const std::string by = text_of(rule, "by");
+    if (by != "task") return by == "jump" ? jump : excess;
+    return fmt::format("in the proxy's task of the paper {}; in others {}", jump, excess);
+}
+
+}  // namespace
+
 runs_tables tables_of_runs(const document_parts& d) {
     section groups{.heading = "Groups",
                    .columns = {{"group", "group"},
                                {"runs", "runs", cell::integer},
+                               {"seeds", "seeds", cell::integer},
                                {"unstable", "unstable", cell::integer},
+                               {"high_ends", "high\nends", cell::integer},
                                {"survival", "stable", cell::share},
                                {"survival_low", "from", cell::share},
                                {"survival_high", "to", cell::share},
-                               {"log_rank_p", "p", cell::significant, 2},
+                               {"log_rank_p_adjusted", "p", cell::significant, 2},
                                {"pairs", "pairs", cell::integer},
                                {"gap", "gap", cell::significant, 3},
                                {"gap_low", "from", cell::significant, 3},
@@ -150,10 +188,14 @@ runs_tables tables_of_runs(const document_parts& d) {
     if (const auto* rule = report::member<record>(d.head, "rule")) {
         const auto number = [&](const char* name) { return number_of(*rule, name).value_or(NAN); };
         groups.notes.push_back(fmt::format(
-            "Unstable: a loss above {} times the median of the {} before it (at least {}), or "
-            "none. Gap: mean loss of the last 30 % of the steps minus that of the run in the "
-            "first group that differs in nothing else, stable pairs only. Intervals are 95 %.",
-            number("factor"), number("window"), number("least")));
+            "Unstable: {}. The reference is the median of the {} losses before; the first {} steps "
+            "are not judged. High end: the mean of the last tenth exceeds the least mean of a "
+            "tenth "
+            "by {:g} %. Gap: mean loss of the last 30 % of the steps, after all interventions, "
+            "minus "
+            "that of the same seed in the first group; stable runs only. p: log-rank, adjusted by "
+            "Holm's method. Intervals are 95 %; copies of a run have none.",
+            rule_words(*rule), number("window"), number("burn_in"), 100 * number("margin")));
     }
     section runs{.heading = "Runs",
                  .columns = {{"run", "run", cell::name},
@@ -161,6 +203,7 @@ runs_tables tables_of_runs(const document_parts& d) {
                              {"status", "status"},
                              {"steps", "steps", cell::integer},
                              {"unstable_at", "unstable at", cell::integer},
+                             {"rise_at_end", "end over\nleast", cell::share},
                              {"late_loss", "late loss", cell::significant, 5}},
                  .rows = records_in(d.tail, "runs")};
     section across{.heading = "Gradients across runs",
@@ -202,7 +245,7 @@ std::vector<section> runs_sections(const document_parts& d) {
         runs.size() > most_lines ? fmt::format(" The first {} of {} runs.", most_lines, runs.size())
                                  : "";
     section said = verdict_of(d.tail);
-    add_losses(runs, first, said);
+    add_losses(runs, tables.groups.rows.size(), said);
     section curves{.heading = "Curves"};
     add_figure(curves, "survival", "Runs that are stable so far",
                "Kaplan-Meier estimate by group, with its interval.", std::move(survival));

@@ -73,10 +73,10 @@ inline constexpr std::array rooms{
          "studies/cluster studies/compare studies/diff studies/fit studies/gate studies/plan "
          "studies/products studies/project studies/rosetta studies/show pages/views"},
     // The output of the commands that measure and judge.
-    room{
-        "documents",
-        "base tensor format report scale block io codec gemm metrics engine analysis policy "
-        "studies/cluster studies/compare studies/diff studies/gate studies/show pages/views pages"},
+    room{"documents",
+         "base tensor format report scale block io codec gemm metrics engine analysis policy "
+         "studies/cluster studies/compare studies/convert studies/diff studies/gate studies/show "
+         "pages/views pages"},
     room{
         "bench",
         "base tensor format report scale block io codec metrics engine analysis gemm llm lab eval"},

@@ -43,7 +43,10 @@ expect 3 'w.npy: cannot .*: File too large' limited 1 "$mx" quantize big.safeten
 for writer in json csv markdown html; do
     expect 3 "out.$writer: cannot write: File too large" limited 1 "$mx" analyze big.safetensors -q --$writer out.$writer
 done
-rm big.safetensors
+mkdir folder && mv big.safetensors folder/model.safetensors
+expect 3 'model-00001-of-00001.safetensors: cannot .*: File too large' limited 20 "$mx" lint folder --fix -o repaired
+[ ! -e repaired ] || fail 'a copy that failed is there'
+rm -r folder
 
 expect 3 'standard output' sh -c "'$mx' explain formats >&-"
 [ -c /dev/full ] || fail "/dev/full was replaced"

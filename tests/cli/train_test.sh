@@ -33,9 +33,10 @@ steps=$((done + 20))
 # Killed between two checkpoints.
 "$mx" train --resume cut --steps 1000000 --threads 1 --quiet -o killed &
 pid=$!
-soon test -s killed/checkpoint.safetensors
+soon test -s killed/run.json
 kill -KILL "$pid" 2>/dev/null || true
 wait "$pid" 2>/dev/null || true
+"$mx" runs cut killed | grep -q stopped || fail "a killed run cannot be read"
 killed=$("$mx" tensors killed/checkpoint.safetensors | sed -n 's/^step *//p')
 last=$((killed > steps ? killed : steps))
 

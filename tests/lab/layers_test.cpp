@@ -266,7 +266,7 @@ TEST_CASE("Adam and SGD move parameters as they are defined") {
     moments state;
     for (std::uint64_t t = 1; t <= 20; ++t) {
         const std::vector<float> g = numbers(t + 1, 45);
-        update(on, optimizer::adam, list, t, 0.01, false, g, values, state);
+        update(on, optimizer::adam, list, {t, 0}, 0.01, g, values, state);
         for (std::size_t i = 0; i < 40; ++i) {
             const double gi = static_cast<double>(g[i]), n = static_cast<double>(t);
             m[i] = 0.9 * m[i] + 0.1 * gi;
@@ -277,8 +277,12 @@ TEST_CASE("Adam and SGD move parameters as they are defined") {
     }
     CHECK(distance(values, exact) < 1e-5);
     CHECK(values[44] == before[44]);  // a bias that does not train
+    // The first update of a bias that trains from step 21 on is as large as the rate.
+    const std::vector<float> g = numbers(21, 45);
+    update(on, optimizer::adam, list, {21, 1}, 0.01, g, values, state);
+    CHECK(std::abs(values[44] - (before[44] - std::copysign(0.01f, g[44]))) < 1e-6f);
     values = before;
-    update(on, optimizer::sgd, list, 1, 0.5, true, numbers(2, 45), values, state);
+    update(on, optimizer::sgd, list, {1, 1}, 0.5, numbers(2, 45), values, state);
     CHECK(values[44] == std::fma(-0.5f, numbers(2, 45)[44], before[44]));
 }
 

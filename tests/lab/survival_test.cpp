@@ -45,6 +45,38 @@ TEST_CASE("paired gaps have Student's interval") {
     CHECK(gap->mean == 3);
     CHECK(std::abs(gap->high - (3 + 2.776445105198054 * std::sqrt(2.5 / 5))) < 1e-9);
     CHECK_FALSE(gap_of(std::vector<double>{1}));
+    // t = 3 / sqrt(0.5) with 4 degrees of freedom.
+    CHECK(std::abs(gap->p - 0.01324) < 1e-4);
+    CHECK(gap_of(std::vector<double>{-1, 1})->p == 1);
+}
+
+TEST_CASE("runs that ended early do not narrow the interval of stable ones") {
+    std::vector<lifetime> runs(7, {100, false});
+    runs.push_back({2, false});
+    CHECK(std::abs(survival_of(runs).back().low - 0.5904) < 1e-3);  // 0.025^(1/7)
+}
+
+TEST_CASE("families of tests are adjusted by Holm's method") {
+    const std::vector<double> p{0.04, 0.01, 0.03, 0.005};
+    const std::vector<double> expected{0.06, 0.03, 0.06, 0.02};
+    const std::vector<double> adjusted = holm(p);
+    for (std::size_t i = 0; i < p.size(); ++i) CHECK(std::abs(adjusted[i] - expected[i]) < 1e-12);
+    CHECK(holm(std::vector<double>{0.9, 0.8}) == std::vector<double>(2, 1.0));
+    CHECK(holm({}).empty());
+}
+
+TEST_CASE("80 % power takes more than the half width of an interval") {
+    // Large samples: (1.960 + 0.842) / 1.960; n = 8: noncentral t 3.28 over 2.365 times the median
+    // deviation 0.951.
+    CHECK(std::abs(detectable_gap(64) - 1.43) < 0.04);
+    CHECK(std::abs(detectable_gap(8) - 1.46) < 0.05);
+    // Fisher's exact test of 0 of 16 needs 5; a share found with 80 % power is larger.
+    const auto least = detectable(0, 16, 16, 0.05);
+    REQUIRE(least);
+    CHECK(*least >= 5);
+    CHECK(*least <= 8);
+    CHECK_FALSE(detectable(0, 2, 2, 0.05));
+    CHECK(detectable(5, 32, 32, 0.05).value() > 14);
 }
 
 }  // namespace

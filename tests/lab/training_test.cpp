@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bits of a training run do not depend on threads, instruction sets and interruptions.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -9,10 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/codec/recipe.hpp"
+#include "libmx/io/writer.hpp"
 #include "libmx/lab/curves.hpp"
 #include "libmx/lab/probe.hpp"
+#include "libmx/lab/proxy.hpp"
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/schemes.hpp"
 #include "libmx/lab/training.hpp"
@@ -50,6 +55,12 @@ std::unique_ptr<training> finished(const run_request& r, int threads = 1,
     auto t = std::make_unique<training>(r, machine(threads, backend));
     while (!t->finished()) t->step();
     return t;
+}
+
+std::vector<float> losses_of(const training& t) {
+    std::vector<float> losses;
+    for (const step_figures& s : t.history()) losses.push_back(s.loss);
+    return losses;
 }
 
 const char* const mixed = "scheme=su.told.e4m3 dgrad-dy=mxfp4:round=stochastic wgrad-x=nvfp4";
@@ -221,14 +232,136 @@ TEST_CASE("a rate that diverges ends the run in order") {
     CHECK_THROWS_AS(begin_folder(plan.folder), base::error);
 }
 
-TEST_CASE("a curve is unstable where it leaves ten times its running median") {
+TEST_CASE("a curve jumps where it leaves ten times its running median") {
     std::vector<float> losses(60, 1.0f);
-    CHECK_FALSE(first_instability(losses));
-    losses[5] = 100;  // too early for a median
+    CHECK_FALSE(first_jump(losses));
+    losses[5] = 100;  // during the burn-in
     losses[50] = 10.5f;
-    CHECK(first_instability(losses) == 51);
+    CHECK(first_jump(losses) == 51);
+    CHECK_FALSE(first_excess(losses));  // one loss is not sustained
     losses[40] = NAN;
-    CHECK(first_instability(losses) == 41);
+    CHECK(first_jump(losses) == 41);
+    CHECK(first_excess(losses) == 41);
+}
+
+TEST_CASE("an excess is sustained, and larger than the noise around the trend") {
+    // Falls, with noise of deviation 0.1.
+    std::vector<float> losses(600);
+    const auto noise = [](std::size_t i) {
+        return 0.1f * (static_cast<float>(base::random_u32({1, 2}, i)) / 2147483648.0f - 1) *
+               1.732f;
+    };
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+        losses[i] = 2 + 3 * std::exp(-static_cast<float>(i) / 50) + noise(i);
+    }
+    CHECK_FALSE(first_excess(losses));
+    CHECK(rise_at_end(losses).value() < 0.02);
+    std::vector<float> spike = losses, raised = losses, ramp = losses;
+    for (std::size_t i = 300; i < 308; ++i) spike[i] += 1;
+    CHECK_FALSE(first_excess(spike));
+    for (std::size_t i = 300; i < losses.size(); ++i) {
+        raised[i] += 0.5f;
+        ramp[i] += 0.02f * static_cast<float>(i - 300);
+    }
+    const auto at = first_excess(raised);
+    REQUIRE(at);
+    CHECK(*at >= 290);
+    CHECK(*at <= 310);
+    CHECK_FALSE(first_jump(raised));
+    CHECK(rise_at_end(raised).value() > 0.2);
+    // The median rises along, the deviation around the trend does not.
+    REQUIRE(first_excess(ramp));
+    CHECK(*first_excess(ramp) < 360);
+    instability_rule blunt;
+    blunt.spread = 30;
+    CHECK_FALSE(first_excess(raised, blunt));
+    // Fewer than two tenths after the burn-in are too few to judge an end.
+    CHECK_FALSE(rise_at_end(std::span(losses).first(50)));
+    CHECK(rise_at_end(std::vector<float>(100, NAN)) == INFINITY);
+}
+
+TEST_CASE("a language model that leaves its task is unstable, and a healthy one is not") {
+    run_request r = request_for("olmo", "");
+    r.shape.width = 32;
+    r.shape.depth = 1;
+    r.heads = 2;
+    r.context = 16;
+    r.batch = 64;
+    r.steps = 120;
+    for (const double rate : {0.004, 5.0}) {
+        r.rate = rate;
+        run_request one = r;
+        fit_schedule(one);
+        training t(one, machine());
+        while (!t.finished()) t.step();
+        const std::vector<float> losses = losses_of(t);
+        CHECK(rule_of(one).by == instability_rule::kind::excess);
+        CHECK(first_instability(losses, rule_of(one)).has_value() == (rate > 1));
+        CHECK_FALSE(first_jump(losses));
+    }
+    CHECK(rule_of(run_request()).by == instability_rule::kind::jump);
+}
+
+TEST_CASE("batches come from a file step by step, and labels from its teacher") {
+    run_request r = small("all=mxfp8");
+    r.noise = 0;
+    const test::scratch_dir dir;
+    const std::size_t one = r.batch * r.shape.width, count = one * r.steps;
+    const std::vector<float> none;
+    const auto losses_with = [&](const std::vector<float>& y, std::uint64_t teacher_seed) {
+        machine on;
+        std::vector<float> x(count);
+        on.kernels().normal({r.seed, base::tensor_id("data.x")}, 0, count, x.data());
+        parameter_list list;  // of the teacher
+        for (std::size_t i = 0; i < r.shape.depth; ++i) {
+            for (const char* name : {"fc1", "fc2"}) {
+                list.add(fmt::format("teacher.{}.{}.weight", i, name), parameter_kind::weight,
+                         {r.shape.width, r.shape.width});
+            }
+        }
+        const std::vector<float> w = initial_values(list, start::pytorch, 1, 1, teacher_seed);
+        std::vector<io::planned_array> plan;
+        std::vector<const float*> data;
+        const auto add = [&](const std::string& name, const tensor::shape& shape, const float* at) {
+            plan.push_back({name, tensor::dtype::f32, shape});
+            data.push_back(at);
+        };
+        const tensor::shape batches{r.steps, r.batch, r.shape.width};
+        add("x", batches, x.data());
+        if (!y.empty()) add("y", batches, y.data());
+        if (teacher_seed != 0) {
+            for (const parameter& p : list.all()) add(p.name, p.shape, w.data() + p.first);
+        }
+        const std::string path = dir / fmt::format("{}-{}.safetensors", y.size(), teacher_seed);
+        const auto file = io::create_safetensors(path, plan, {});
+        for (std::size_t i = 0; i < plan.size(); ++i) {
+            std::uint64_t elements = 1;
+            for (const auto extent : plan[i].shape) elements *= extent;
+            file->write(i, 0, std::as_bytes(std::span(data[i], elements)));
+        }
+        file->commit();
+        run_request with = r;
+        with.data_file = path;
+        return losses_of(*finished(with));
+    };
+    const std::vector<float> plain = losses_of(*finished(r));
+    CHECK(losses_with(none, 0) == plain);
+    CHECK(losses_with(none, r.seed) == plain);
+    const std::vector<float> other = losses_with(none, 7);
+    CHECK(other != plain);
+    // The labels of that teacher, given as such.
+    machine on;
+    teacher seventh(r.shape, 7);
+    std::vector<float> x(count), y(count);
+    on.kernels().normal({r.seed, base::tensor_id("data.x")}, 0, count, x.data());
+    for (std::size_t i = 0; i < count; i += one) {
+        seventh.forward(on, x.data() + i, r.batch, y.data() + i);
+    }
+    CHECK(losses_with(y, 0) == other);
+    run_request longer = r;
+    longer.data_file = dir / "0-0.safetensors";
+    longer.steps = r.steps + 1;
+    CHECK_THROWS_AS(training(longer, machine()), base::error);
 }
 
 TEST_CASE("probes measure the gradient beside float32's") {

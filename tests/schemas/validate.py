@@ -69,6 +69,8 @@ COMMANDS = [
     ("explain policy --json {json}", "policy"),
     ("explain policy training --target b200 --json {json}", "policy"),
     ("verify --json {json} --quiet", "build-check"),
+    ("verify --power --a linear.safetensors:*input --b linear.safetensors:*weight --transpose-b -r mxfp4 "
+     "--class any-order-f32 --json {json} --quiet", "product-power"),
     ("tensors tiny.safetensors --json {json}", "tensors"),
     ("tensors packed.safetensors --json {json}", "tensors"),
     ("show tiny.safetensors -r nvfp4 --worst 2 --json {json} --html s.html --quiet", "show"),
@@ -97,7 +99,11 @@ COMMANDS = [
      "--quiet", "diff"),
     ("diff 10.safetensors 20.safetensors --shard 1/2 --json {json} --quiet", "diff"),
     ("gemm linear.safetensors:*input linear.safetensors:*weight --transpose-b -r mxfp4 --growth "
-     "--json {json} --quiet", "gemm"),
+     "-o d.npy --json {json} --quiet", "gemm"),
+    ("gemm linear.safetensors:*input linear.safetensors:*weight --transpose-b -r mxfp4 --identify d.npy "
+     "--json {json} --quiet", "gemm-identity"),
+    ("verify d.npy --a linear.safetensors:*input --b linear.safetensors:*weight --transpose-b -r mxfp8 "
+     "--class any-order-f32 --json {json} --quiet", "product-check", 1),
     ("layer --x linear.safetensors:*input --w linear.safetensors:*weight "
      "--dy linear.safetensors:*output --json {json} --quiet", "layer"),
     ("layer --x linear.safetensors:*input --w linear.safetensors:*weight -r bf16 --json {json} "

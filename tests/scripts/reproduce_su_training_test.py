@@ -31,13 +31,6 @@ class Budget(unittest.TestCase):
 
 
 class Figures(unittest.TestCase):
-    def test_clopper_and_pearson(self):
-        self.assertAlmostEqual(study.shares_of(8, 8)[0], 0.025**(1 / 8))
-        self.assertAlmostEqual(study.shares_of(0, 8)[1], 1 - 0.025**(1 / 8))
-        low, high = study.shares_of(3, 8)  # a table: 8.52 % to 75.51 %
-        self.assertAlmostEqual(low, 0.0852, delta=5e-5)
-        self.assertAlmostEqual(high, 0.7551, delta=5e-5)
-
     def test_fates(self):
         self.assertEqual([study.fate(step, 300) for step in (None, 290, 310, 311)],
                          ["averted", "not", "not", "delayed"])
@@ -138,7 +131,7 @@ class Trainings(unittest.TestCase):
         self.assertIn("No run broke after step 120.", text)
         for change in study.CHANGES:
             for before in study.DISTANCES:
-                self.assertIn(f"| {before} before: {change} | -; 8/0/0 | 8 of 8 (63 to 100 %) |", text)
+                self.assertIn(f"| {before} before: {change} | -; 8/0/0 | 8 of 8 |", text)
         self.assertIn("\n| 131 | ", text)
 
     def test_gradients_across_runs(self):

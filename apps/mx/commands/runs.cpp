@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -27,24 +28,42 @@ using report::record;
 
 struct runs_options {
     std::vector<std::string> folders;
-    double factor = 10;
-    std::uint64_t window = 100;
+    std::string by;  // "": by the task of each run
+    lab::instability_rule rule;
+    std::optional<double> equal_within;
     output_options out;
     bool quiet = false;
 };
 
 // A run as described by its run.json.
 struct told_run {
-    std::string path, group, pair;  // pair: all settings except the group
-    std::string status;
+    std::string path, group, status;
+    std::string precision;                        // and interventions: the beginning of the group
+    std::map<std::string, std::string> settings;  // all others that may change a loss, but the seed
+    std::string seed, copy;                       // copy: the nudge, and when
     std::vector<float> losses;
     std::vector<std::uint64_t> interventions;
     report::list probes;  // with their steps and losses
     lab::lifetime life;
-    std::optional<double> late_loss;  // mean of the last 30 % of the steps
+    std::optional<std::uint64_t> jump, excess;
+    std::optional<double> rise;  // at the end, over the least loss
+    bool ends_high = false, by_jump = false;
+
+    // Of the last 30 % of the steps, as far as they follow all interventions of both runs.
+    std::optional<double> late_loss(std::uint64_t after) const {
+        std::size_t from = losses.size() * 7 / 10;
+        from = std::max(from, static_cast<std::size_t>(after));
+        double sum = 0;
+        for (std::size_t i = from; i < losses.size(); ++i) sum += static_cast<double>(losses[i]);
+        if (from >= losses.size() || !std::isfinite(sum)) return std::nullopt;
+        return sum / static_cast<double>(losses.size() - from);
+    }
+    std::uint64_t last_intervention() const {
+        return interventions.empty() ? 0 : std::ranges::max(interventions);
+    }
 };
 
-// Runs with the same precision and interventions.
+// Runs that differ in seed, nudge, steps and probes alone.
 struct run_group {
     std::string name;
     std::vector<const told_run*> runs;
@@ -53,6 +72,13 @@ struct run_group {
         for (const told_run* r : runs) all.push_back(r->life);
         return all;
     }
+    std::size_t seeds() const {
+        std::set<std::string> all;
+        for (const told_run* r : runs) all.insert(r->seed);
+        return all.size();
+    }
+    // Copies of a run are not independent: tests and intervals hold only for runs of other seeds.
+    bool has_copies() const { return seeds() < runs.size(); }
 };
 
 // The run.json files in a folder or at most two levels below it.
@@ -98,7 +124,7 @@ record probe_of(const told_run& r, const record& probe) {
             {"gains", std::move(list)}};
 }
 
-told_run read_run(const std::string& path, const lab::instability_rule& rule) {
+told_run read_run(const std::string& path, const runs_options& o) {
     report::read_options options;
     options.expected = "the folder of a run of mx train, or its run.json";
     const analysis::results_input in = analysis::open_results(path, options);
@@ -116,17 +142,22 @@ told_run read_run(const std::string& path, const lab::instability_rule& rule) {
     told_run r;
     r.path = path;
     r.status = report::text_of(in.content.results.front(), "status");
-    r.group = report::text_of(*request, "precision");
+    r.settings = {{"model", "proxy"}};  // absent in runs recorded before language models existed
     for (const auto& [key, value] : *request) {
         const std::string text = report::text_of(*request, key);
-        if (key.rfind("at.", 0) == 0) {
-            r.group += fmt::format(" at {}", text);
+        if (key == "precision") {
+            r.precision = (text.empty() ? "fp32" : text) + r.precision;
+        } else if (key.starts_with("at.")) {
+            r.precision += fmt::format(" at {}", text);
             r.interventions.push_back(std::strtoull(text.c_str(), nullptr, 10));
-        } else if (key != "precision" && key != "steps" && key.rfind("probe", 0) != 0) {
-            r.pair += fmt::format("{}={} ", key, text);
+        } else if (key == "seed") {
+            r.seed = text;
+        } else if (key.starts_with("nudge")) {
+            r.copy += text + " ";
+        } else if (key != "steps" && !key.starts_with("probe")) {
+            r.settings[key] = text;
         }
     }
-    if (r.group.empty()) r.group = "fp32";
     for (const report::value& v : *steps) {
         const auto* step = std::get_if<record>(&v);
         if (step == nullptr) damaged("has a step that is not an object");
@@ -135,21 +166,55 @@ told_run read_run(const std::string& path, const lab::instability_rule& rule) {
             r.probes.emplace_back(probe_of(r, *probe));
         }
     }
-    const auto broke = lab::first_instability(r.losses, rule);
+    lab::instability_rule rule = o.rule;
+    using kind = lab::instability_rule::kind;
+    rule.by = o.by.empty()     ? lab::rule_for(r.settings["model"], r.settings["task"]).by
+              : o.by == "jump" ? kind::jump
+                               : kind::excess;
+    r.jump = lab::first_jump(r.losses, rule);
+    r.excess = lab::first_excess(r.losses, rule);
+    r.by_jump = rule.by == kind::jump;
+    const auto broke = r.by_jump ? r.jump : r.excess;
     r.life = {broke.value_or(r.losses.size()), broke.has_value()};
-    const std::size_t from = r.losses.size() * 7 / 10;
-    double sum = 0;
-    for (std::size_t i = from; i < r.losses.size(); ++i) sum += static_cast<double>(r.losses[i]);
-    if (from < r.losses.size() && std::isfinite(sum)) {
-        r.late_loss = sum / static_cast<double>(r.losses.size() - from);
-    }
+    r.rise = lab::rise_at_end(r.losses, rule);
+    r.ends_high = r.rise.value_or(0) > rule.margin;
     return r;
 }
 
-// In order of first appearance.
-std::vector<run_group> groups_of(const std::vector<told_run>& runs) {
-    std::vector<run_group> groups;
+// In order of first appearance. A group is named by its precision and interventions, and by the
+// other settings that are not the same in all runs.
+std::vector<run_group> groups_of(std::vector<told_run>& runs) {
+    std::set<std::string> differ;
     for (const told_run& r : runs) {
+        for (const auto& [key, value] : r.settings) {
+            if (std::ranges::any_of(runs, [&, &k = key, &v = value](const told_run& other) {
+                    const auto at = other.settings.find(k);
+                    return at == other.settings.end() || at->second != v;
+                })) {
+                differ.insert(key);
+            }
+        }
+    }
+    // Settings that all runs of a model share are told by the model.
+    const auto setting = [](const told_run& r, const std::string& key) {
+        const auto at = r.settings.find(key);
+        return at == r.settings.end() ? std::string() : at->second;
+    };
+    std::erase_if(differ, [&](const std::string& key) {
+        std::map<std::string, std::string> by_model;
+        return key != "model" && std::ranges::all_of(runs, [&](const told_run& r) {
+                   const std::string value = setting(r, key);
+                   return by_model.emplace(setting(r, "model"), value).first->second == value;
+               });
+    });
+    std::vector<run_group> groups;
+    for (told_run& r : runs) {
+        r.group = r.precision;
+        for (const std::string& key : differ) {
+            const auto at = r.settings.find(key);
+            if (at == r.settings.end()) continue;
+            r.group += fmt::format(", {} {}", key, at->second.empty() ? "-" : at->second);
+        }
         auto at = std::ranges::find(groups, r.group, &run_group::name);
         if (at == groups.end()) at = groups.insert(groups.end(), {r.group, {}});
         at->runs.push_back(&r);
@@ -157,45 +222,93 @@ std::vector<run_group> groups_of(const std::vector<told_run>& runs) {
     return groups;
 }
 
-record group_record(const run_group& g, const run_group& first) {
-    const std::vector<lab::lifetime> lives = g.lives();
-    const lab::survival_point end = lab::survival_of(lives).back();
-    record r{{"group", g.name},
-             {"runs", integer(g.runs.size())},
-             {"unstable",
-              integer(std::ranges::count_if(lives, [](const auto& l) { return l.unstable; }))},
-             {"survival", real(end.share)},
-             {"survival_low", real(end.low)},
-             {"survival_high", real(end.high)}};
-    const auto test = &g == &first ? std::nullopt : lab::log_rank(first.lives(), lives);
-    r.emplace_back("log_rank_chi_squared", test ? real(test->chi_squared) : undefined());
-    r.emplace_back("log_rank_p", test ? real(test->p) : undefined());
-    // Losses of pairs that differ only in the group and stayed stable.
-    std::vector<double> differences;
-    for (const told_run* a : g.runs) {
-        for (const told_run* b : first.runs) {
-            if (&g == &first || a->pair != b->pair || a->life.unstable || b->life.unstable ||
-                a->losses.size() != b->losses.size() || !a->late_loss || !b->late_loss) {
-                continue;
-            }
-            differences.push_back(*a->late_loss - *b->late_loss);
+// Differences between the late losses of two groups that differ in precision and interventions
+// alone: one for each seed, the mean over its stable copies.
+std::vector<double> differences_of(const run_group& g, const run_group& first) {
+    struct sums {
+        double loss[2] = {};
+        std::size_t runs[2] = {};
+    };
+    std::map<std::string, sums> by_seed;
+    if (&g == &first || g.runs.front()->settings != first.runs.front()->settings) return {};
+    const std::size_t steps = g.runs.front()->losses.size();
+    const std::uint64_t after =
+        std::max(g.runs.front()->last_intervention(), first.runs.front()->last_intervention());
+    for (const int side : {0, 1}) {
+        for (const told_run* r : (side == 0 ? g : first).runs) {
+            const auto late = r->late_loss(after);
+            if (r->life.unstable || r->losses.size() != steps || !late) continue;
+            by_seed[r->seed].loss[side] += *late;
+            ++by_seed[r->seed].runs[side];
         }
     }
+    std::vector<double> differences;
+    for (const auto& [seed, s] : by_seed) {
+        if (s.runs[0] == 0 || s.runs[1] == 0) continue;
+        differences.push_back(s.loss[0] / static_cast<double>(s.runs[0]) -
+                              s.loss[1] / static_cast<double>(s.runs[1]));
+    }
+    return differences;
+}
+
+// The comparison of a group with the first one; `comparisons` are made in all.
+record group_record(const run_group& g, const run_group& first, std::size_t comparisons) {
+    const std::vector<lab::lifetime> lives = g.lives(), of_first = first.lives();
+    const std::vector<lab::survival_point> curve = lab::survival_of(lives);
+    const bool copies = g.has_copies();
+    const auto bound = [&](double x) { return copies ? undefined() : real(x); };
+    const auto unstable_in = [](const std::vector<lab::lifetime>& all) {
+        return static_cast<std::size_t>(std::ranges::count_if(all, &lab::lifetime::unstable));
+    };
+    record r{{"group", g.name},
+             {"runs", integer(g.runs.size())},
+             {"seeds", integer(g.seeds())},
+             {"unstable", integer(unstable_in(lives))},
+             {"jumps", integer(std::ranges::count_if(
+                           g.runs, [](const told_run* x) { return x->jump.has_value(); }))},
+             {"excesses", integer(std::ranges::count_if(
+                              g.runs, [](const told_run* x) { return x->excess.has_value(); }))},
+             {"high_ends", integer(std::ranges::count_if(
+                               g.runs, [](const told_run* x) { return x->ends_high; }))},
+             {"survival", real(curve.back().share)},
+             {"survival_low", bound(curve.back().low)},
+             {"survival_high", bound(curve.back().high)}};
+    const bool comparable = &g != &first && !copies && !first.has_copies();
+    const auto test = comparable ? lab::log_rank(of_first, lives) : std::nullopt;
+    r.emplace_back("log_rank_chi_squared", test ? real(test->chi_squared) : undefined());
+    r.emplace_back("log_rank_p", test ? real(test->p) : undefined());
+    const auto least = comparable
+                           ? lab::detectable(unstable_in(of_first), of_first.size(), lives.size(),
+                                             0.05 / static_cast<double>(comparisons))
+                           : std::nullopt;
+    r.emplace_back("detectable", least ? integer(*least) : undefined());
+    const std::vector<double> differences = differences_of(g, first);
     const auto gap = lab::gap_of(differences);
     r.emplace_back("pairs", integer(differences.size()));
     r.emplace_back("gap", gap ? real(gap->mean) : undefined());
     r.emplace_back("gap_low", gap ? real(gap->low) : undefined());
     r.emplace_back("gap_high", gap ? real(gap->high) : undefined());
-    const auto point = [](const lab::survival_point& p) {
-        return record{{"step", integer(p.step)},
-                      {"at_risk", integer(p.at_risk)},
-                      {"unstable", integer(p.events)},
-                      {"survival", real(p.share)},
-                      {"low", real(p.low)},
-                      {"high", real(p.high)}};
+    const auto point = [&](const lab::survival_point& p) {
+        return record{{"step", integer(p.step)},       {"at_risk", integer(p.at_risk)},
+                      {"unstable", integer(p.events)}, {"survival", real(p.share)},
+                      {"low", bound(p.low)},           {"high", bound(p.high)}};
     };
-    r.emplace_back("survival_curve", to_list(lab::survival_of(lives), point));
+    r.emplace_back("survival_curve", to_list(curve, point));
     return r;
+}
+
+// Adds to the rows of groups their p-values adjusted for the number of comparisons.
+void add_adjusted(std::vector<record>& rows) {
+    std::vector<double> p;
+    for (const record& r : rows) {
+        if (const auto one = report::number_of(r, "log_rank_p")) p.push_back(*one);
+    }
+    const std::vector<double> adjusted = lab::holm(p);
+    std::size_t at = 0;
+    for (record& r : rows) {
+        const bool has = report::number_of(r, "log_rank_p").has_value();
+        r.emplace_back("log_rank_p_adjusted", has ? real(adjusted[at++]) : undefined());
+    }
 }
 
 // The dumps in a run's folder, by step.
@@ -241,7 +354,10 @@ std::vector<record> across_records(const std::vector<run_group>& groups) {
         if (of_b.empty()) continue;
         for (const run_group& g : groups) {
             for (const told_run* a : g.runs) {
-                if (&g == &groups.front() || a->pair != b->pair) continue;
+                if (&g == &groups.front() || a->settings != b->settings || a->seed != b->seed ||
+                    a->copy != b->copy) {
+                    continue;
+                }
                 for (const auto& [step, path] : dumps_of(*a)) {
                     const auto other = of_b.find(step);
                     if (other == of_b.end()) continue;
@@ -253,29 +369,52 @@ std::vector<record> across_records(const std::vector<run_group>& groups) {
     return all;
 }
 
+// What is known about the loss of a group beside the first one's, given the margin within which
+// they count as equal.
+std::string equality_of(const record& r, const run_group& first, double margin) {
+    const auto low = report::number_of(r, "gap_low"), high = report::number_of(r, "gap_high");
+    if (!low || !high) return "; equality of losses cannot be tested: fewer than two pairs";
+    const bool equal = -margin < *low && *high < margin;
+    return fmt::format("; {} {} (95 %: {:.3g} to {:.3g}, margin {:g})",
+                       equal              ? "a loss equal to that of"
+                       : *low * *high > 0 ? "a loss that differs from that of"
+                                          : "equality of losses cannot be tested against",
+                       first.name, *low, *high, margin);
+}
+
 // The summary of a group compared with the first one.
-std::string verdict_of(const record& r, const run_group& first, std::size_t comparisons) {
+std::string verdict_of(const record& r, const run_group& g, const run_group& first,
+                       std::size_t comparisons, std::optional<double> margin) {
     const auto number = [&](const char* name) { return report::number_of(r, name); };
-    const std::string name = report::text_of(r, "group");
-    std::string text =
-        fmt::format("- {}: {} of {} runs became unstable", name, report::whole(*number("unstable")),
-                    report::whole(*number("runs")));
-    const auto p = number("log_rank_p");
-    if (!p) return text;
-    const auto lives = first.lives();
-    const double before = lab::survival_of(lives).back().share;
-    const bool fewer = *number("survival") > before;
-    const bool same = *number("survival") == before;
-    // With several comparisons, a p-value below 0.05 / their number (Bonferroni) is significant.
-    const auto all = static_cast<double>(comparisons);
-    return text + fmt::format("; {} under {}, {} (log-rank p = {:.2g}{})",
-                              same    ? "the same share as"
-                              : fewer ? "fewer than"
-                                      : "more than",
-                              first.name,
-                              *p * all < 0.05 ? "a significant difference" : "which can be chance",
-                              *p,
-                              comparisons < 2 ? "" : fmt::format(", {} comparisons", comparisons));
+    std::string text = fmt::format("- {}: {} of {} {} became unstable", g.name,
+                                   report::whole(*number("unstable")), g.runs.size(),
+                                   !g.has_copies()  ? "runs"
+                                   : g.seeds() == 1 ? "copies of one run"
+                                                    : fmt::format("copies of {} runs", g.seeds()));
+    if (*number("high_ends") > 0) {
+        text +=
+            fmt::format(", {} ended above their least loss", report::whole(*number("high_ends")));
+    }
+    const auto p = number("log_rank_p_adjusted");
+    if (p) {
+        const double before = lab::survival_of(first.lives()).back().share;
+        text += fmt::format(
+            "; {} under {}, {} (log-rank p = {:.2g}{})",
+            *number("survival") == before  ? "the same share as"
+            : *number("survival") > before ? "fewer than"
+                                           : "more than",
+            first.name, *p < 0.05 ? "a significant difference" : "which can be chance", *p,
+            comparisons < 2 ? "" : fmt::format(", adjusted for {} comparisons", comparisons));
+    }
+    if (&g == &first) return text;
+    if (g.has_copies() || first.has_copies()) {
+        text += "; copies of one run are not independent, so there is no test";
+    } else if (const auto least = number("detectable"); !p || *p >= 0.05) {
+        text += least ? fmt::format("; a test of so many runs has 80 % power from {} of {} on",
+                                    report::whole(*least), g.runs.size())
+                      : "; too few runs for a test with 80 % power";
+    }
+    return margin ? text + equality_of(r, first, *margin) : text;
 }
 
 // The maximum of the losses in each of a few intervals of steps, so that no spike is lost.
@@ -308,23 +447,37 @@ int run_runs(const runs_options& o) {
         }
     }
     outputs to(o.out, paths);
-    const lab::instability_rule rule{o.factor, static_cast<std::size_t>(o.window), 20};
     std::vector<told_run> runs;
-    for (const std::string& path : paths) runs.push_back(read_run(path, rule));
+    for (const std::string& path : paths) runs.push_back(read_run(path, o));
     const std::vector<run_group> groups = groups_of(runs);
 
     report::document d;
     d.title = "Training runs compared";
     d.head = pages::document_head("mx.runs/1");
-    d.head.emplace_back("rule", record{{"factor", real(rule.factor)},
-                                       {"window", integer(rule.window)},
-                                       {"least", integer(rule.least)}});
+    const auto judged_by = [&](bool jumps) {
+        return std::ranges::all_of(runs, [&](const told_run& r) { return r.by_jump == jumps; });
+    };
+    const char* const by = judged_by(true) ? "jump" : judged_by(false) ? "excess" : "task";
+    d.head.emplace_back("rule", record{{"by", by},
+                                       {"factor", real(o.rule.factor)},
+                                       {"window", integer(o.rule.window)},
+                                       {"burn_in", integer(o.rule.burn_in)},
+                                       {"running", integer(o.rule.running)},
+                                       {"spread", real(o.rule.spread)},
+                                       {"least_excess", real(o.rule.least_excess)},
+                                       {"margin", real(o.rule.margin)}});
     report::section verdict{.heading = pages::verdict_heading};
+    const std::size_t comparisons = groups.size() - 1;
+    std::vector<record> rows;
     for (const run_group& g : groups) {
-        const record row = group_record(g, groups.front());
-        verdict.notes.push_back(verdict_of(row, groups.front(), groups.size() - 1));
-        d.results.push_back(row);
+        rows.push_back(group_record(g, groups.front(), comparisons));
     }
+    add_adjusted(rows);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        verdict.notes.push_back(
+            verdict_of(rows[i], groups[i], groups.front(), comparisons, o.equal_within));
+    }
+    d.results = rows;
     report::list list;
     for (const told_run& r : runs) {
         record row{{"run", r.path},
@@ -332,7 +485,10 @@ int run_runs(const runs_options& o) {
                    {"status", r.status},
                    {"steps", integer(r.losses.size())},
                    {"unstable_at", r.life.unstable ? integer(r.life.step) : undefined()},
-                   {"late_loss", optional_real(r.late_loss)}};
+                   {"jump_at", r.jump ? integer(*r.jump) : undefined()},
+                   {"excess_at", r.excess ? integer(*r.excess) : undefined()},
+                   {"rise_at_end", optional_real(r.rise)},
+                   {"late_loss", optional_real(r.late_loss(r.last_intervention()))}};
         add_losses(row, r);
         list.emplace_back(std::move(row));
     }
@@ -360,15 +516,39 @@ runner declare_runs(parser& cmd) {
     const auto o = std::make_shared<runs_options>();
     cmd.group("Input");
     cmd.add_option("FOLDER", o->folders,
-                   "folders of mx train, or folders of these; runs with the same precision and "
-                   "interventions form a group, and the others are compared with the first")
+                   "folders of mx train, or folders of these; runs that differ in seed, nudge, "
+                   "steps and probes alone form a group, and the others are compared with the "
+                   "first")
         ->required();
     cmd.group("Rule");
-    cmd.add_option("--factor X", o->factor,
-                   "a run is unstable at a loss above X times the median "
-                   "(10)")
+    cmd.add_option("--by RULE", o->by,
+                   "which instability counts: jump, or excess (jump for the proxy's task of the "
+                   "paper, excess for the others)")
+        ->one_of({"jump", "excess"});
+    cmd.add_option("--factor X", o->rule.factor,
+                   "jump: a loss above X times the median of those before it (10)")
         ->in_range(1.0, 1e9);
-    cmd.add_option("--window N", o->window, "number of losses in the median (100)")->not_negative();
+    cmd.add_option("--running N", o->rule.running,
+                   "excess: most of N losses in a row above a limit over that median (20)")
+        ->in_range(1, 1 << 30);
+    cmd.add_option("--spread X", o->rule.spread,
+                   "that limit is X standard deviations above it, (3)")
+        ->in_range(0.0, 1e9);
+    cmd.add_option("--least-excess X", o->rule.least_excess, "but at least this share of it (0.05)")
+        ->in_range(0.0, 1e9);
+    cmd.add_option("--margin X", o->rule.margin,
+                   "high end: the mean of the last tenth exceeds the least mean of a tenth by "
+                   "this share (0.1)")
+        ->in_range(0.0, 1e9);
+    cmd.add_option("--window N", o->rule.window, "number of losses in the median (100)")
+        ->in_range(1, 1 << 30);
+    cmd.add_option("--burn-in N", o->rule.burn_in, "steps that no rule judges (20)")
+        ->in_range(0, 1 << 30);
+    cmd.group("Comparison");
+    cmd.add_option("--equal-within X", o->equal_within,
+                   "whether losses are equal: the 95 % interval of their gap lies within X, "
+                   "chosen before the runs")
+        ->in_range(0.0, 1e9);
     declare_outputs(cmd, o->out);
     cmd.group("Output");
     cmd.add_flag("-q,--quiet", o->quiet, "no table");

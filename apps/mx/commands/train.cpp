@@ -20,6 +20,7 @@
 #include "libmx/lab/run_folder.hpp"
 #include "libmx/lab/schemes.hpp"
 #include "libmx/lab/step_time.hpp"
+#include "libmx/pages/figure_parts.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -124,8 +125,9 @@ std::vector<job> jobs_of(const train_options& o) {
     const std::uint64_t copies = std::max<std::uint64_t>(1, o.nudges);
     if (!o.resume.empty()) {
         for (const auto& [name, text] : o.request) {
-            if (!text.empty() && name != "steps" && name != "text" && name != "tokens" &&
-                name != "data") {
+            constexpr std::array changeable{"steps", "text",        "tokens",
+                                            "data",  "probe-every", "probe-draws"};
+            if (!text.empty() && std::ranges::find(changeable, name) == changeable.end()) {
                 refuse("--{}: a resumed run keeps what it began with", name);
             }
         }
@@ -293,13 +295,14 @@ std::uint64_t nudge_step(const train_options& o, std::uint64_t done) {
     return all.empty() ? done : all.front().after;
 }
 
-// The status line in the terminal, for one run or all.
+// The status of one run or all: a line that is rewritten in the terminal, elsewhere a line a
+// minute.
 class progress_line {
   public:
     progress_line(bool quiet, std::size_t runs)
-        : runs_(runs), shown_(!quiet && stderr_is_terminal()) {}
+        : runs_(runs), shown_(!quiet), terminal_(stderr_is_terminal()) {}
     ~progress_line() {
-        if (shown_) clear_status();
+        if (shown_ && terminal_) clear_status();
     }
 
     void expect(std::uint64_t steps) {
@@ -311,7 +314,8 @@ class progress_line {
         const std::lock_guard lock(guard_);
         ++done_;
         const auto now = std::chrono::steady_clock::now();
-        if (now - last_ < std::chrono::milliseconds(200)) return;
+        using namespace std::chrono_literals;
+        if (now - last_ < (terminal_ ? 200ms : 60000ms)) return;
         last_ = now;
         const double seconds = std::chrono::duration<double>(now - start_).count();
         const double left = seconds / static_cast<double>(done_) *
@@ -326,6 +330,10 @@ class progress_line {
         std::string line = fmt::format(
             "{}{}  loss {:.5g}  gradient {:.3g}  rate {:.3g}  {}:{:02} left", which, where, s.loss,
             s.gradient_norm, lab::rate_of(t.request(), t.done()), time / 60, time % 60);
+        if (!terminal_) {
+            fmt::print(stderr, "{}\n", line);
+            return;
+        }
         line.resize(
             std::min(line.size(), static_cast<std::size_t>(std::max(status_width() - 1, 1))));
         show_status(line);
@@ -333,10 +341,10 @@ class progress_line {
 
   private:
     std::size_t runs_;
-    bool shown_;
+    bool shown_, terminal_;
     std::mutex guard_;
     std::uint64_t done_ = 0, total_ = 0;
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), last_{};
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), last_ = start_;
 };
 
 report::document document_of(const std::vector<report::record>& rows,
@@ -393,6 +401,39 @@ report::section curve_of(const lab::training& t) {
                           {"gradient_norm", number(f.gradient_norm)}});
     }
     return s;
+}
+
+// The losses of a run for a figure: the largest of each of at most 400 ranges of steps.
+report::line_chart::line line_of(const lab::training& t, const std::string& name) {
+    report::line_chart::line line{name.empty() ? "loss" : name, {}};
+    const auto& history = t.history();
+    const std::size_t stride = std::max<std::size_t>(1, history.size() / 400);
+    for (std::size_t i = 0; i < history.size(); i += stride) {
+        float most = history[i].loss;
+        for (std::size_t k = i; k < std::min(i + stride, history.size()); ++k) {
+            most = history[k].loss > most ? history[k].loss : most;
+        }
+        line.points.push_back(
+            {static_cast<double>(i + 1),
+             std::isfinite(most) ? std::optional(static_cast<double>(most)) : std::nullopt, ""});
+    }
+    return line;
+}
+
+void draw_losses(std::vector<report::line_chart::line> lines, report::document& d) {
+    report::line_chart chart;
+    chart.x = pages::axis_of("step", "");
+    chart.y = pages::axis_of("loss", "", true);
+    const std::size_t all = lines.size();
+    if (all > pages::most_lines) lines.erase(lines.begin() + pages::most_lines, lines.end());
+    chart.lines = std::move(lines);
+    pages::add_figure(d.sections.front(), "losses", "Losses",
+                      fmt::format("Each point is the largest loss of its range of steps.{}",
+                                  all > pages::most_lines
+                                      ? fmt::format(" The first {} of {} runs; mx runs draws more.",
+                                                    pages::most_lines, all)
+                                      : ""),
+                      std::move(chart));
 }
 
 lab::run_plan plan_of(const train_options& o, const job& j) {
@@ -498,6 +539,10 @@ int run_train(const train_options& o) {
     if (o.folder.empty() && o.resume.empty() && !(o.dumps.empty() && o.checkpoints.empty())) {
         refuse("--dump and --checkpoint write files: name their folder with -o");
     }
+    for (const auto& [option, steps] :
+         {std::pair{"--dump", &o.dumps}, std::pair{"--checkpoint", &o.checkpoints}}) {
+        if (std::ranges::count(*steps, 0) > 0) refuse("{} 0: steps count from 1", option);
+    }
     outputs to(o.out, {});
     const std::vector<job> jobs = o.demo ? demo_jobs(o) : jobs_of(o);
     const int threads = base::thread_count(o.run.threads);
@@ -510,6 +555,8 @@ int run_train(const train_options& o) {
     std::vector<report::record> rows(jobs.size());
     std::vector<std::vector<report::record>> probes(jobs.size());
     std::vector<double> last_losses(jobs.size());
+    std::vector<lab::instability_rule::kind> rules(jobs.size());
+    std::vector<report::line_chart::line> lines(jobs.size());
     std::optional<report::section> curve;
     {
         progress_line line(o.run.quiet, jobs.size());
@@ -522,6 +569,20 @@ int run_train(const train_options& o) {
                 const std::string& steps = o.request.at("steps");
                 t.extend(steps.empty() ? t.request().steps : whole_number("--steps", steps),
                          interventions_of(o.at));
+                const auto given = [&](const char* name, std::uint64_t least, std::uint64_t most,
+                                       std::uint64_t now) {
+                    const std::string& text = o.request.at(name);
+                    const std::string option = fmt::format("--{}", name);
+                    const std::uint64_t n = text.empty() ? now : whole_number(option, text);
+                    if (n < least || n > most) {
+                        refuse("{} {}: give a number from {} to {}", option, n, least, most);
+                    }
+                    return n;
+                };
+                const lab::run_request& r = t.request();
+                t.observe(given("probe-every", 0, std::uint64_t{1} << 40, r.probe_every),
+                          static_cast<int>(given("probe-draws", 1, 1000,
+                                                 static_cast<std::uint64_t>(r.probe_draws))));
             }
             if (j.nudge != 0) t.nudge(j.nudge, nudge_step(o, t.done()));
             line.expect(t.request().steps - std::min(t.done(), t.request().steps));
@@ -529,6 +590,8 @@ int run_train(const train_options& o) {
             plan.on_step = [&](const lab::training& now) { line.step(now); };
             lab::run(t, plan);
             rows[i] = lab::run_summary(t);
+            rules[i] = lab::rule_of(t.request()).by;
+            lines[i] = line_of(t, j.name);
             rows[i].insert(rows[i].begin(), {"run", j.name});
             if (o.demo) {
                 probes[i] = t.probes();
@@ -538,8 +601,22 @@ int run_train(const train_options& o) {
         });
     }
     if (interrupted()) throw base::error(base::error_kind::cancelled, "interrupted");
+    const bool jumps =
+        std::ranges::all_of(rules, [](auto by) { return by == lab::instability_rule::kind::jump; });
     std::vector<std::string> notes{
-        "Unstable: a loss above 10 times the median of the 100 before it (at least 20)."};
+        jumps ? "Unstable: a loss above 10 times the median of the 100 before it, after 20 steps."
+              : "Unstable: most of 20 losses 3 deviations and 5 % above the median of the 100 "
+                "before, "
+                "after 20 steps."};
+    const auto high = std::ranges::count_if(rows, [](const report::record& r) {
+        return report::number_of(r, "rise_at_end").value_or(0) > lab::instability_rule().margin;
+    });
+    if (high > 0) {
+        notes.push_back(fmt::format(
+            "- {} of {} runs end above their least loss: the mean of the last tenth by more than "
+            "10 %.",
+            high, rows.size()));
+    }
     if (!o.folder.empty() && !o.demo) {
         notes.push_back(
             fmt::format("- written to {}: run.json, checkpoints; go on with mx train "
@@ -552,6 +629,7 @@ int run_train(const train_options& o) {
         sections.insert(sections.end(), d.sections.begin(), d.sections.end());
         d.sections = std::move(sections);
     }
+    draw_losses(std::move(lines), d);
     if (curve && !curve->rows.empty()) d.sections.push_back(std::move(*curve));
     to.finish(d, o.run.quiet);
     return exit_code::fine;
@@ -583,13 +661,12 @@ void declare_precision(parser& cmd, train_options& o) {
     for (const lab::precision_key& key : lab::precision_keys()) {
         const std::string name(key.name);
         const bool scheme = name == "scheme";
-        const std::string value = key.values == "RECIPE" ? "RECIPE" : scheme ? "NAME" : "VALUE";
         // As in mx layer, where --x and --w are files.
         const std::string spelling = name == "all" ? "-r,--recipe"
                                      : key.also.empty()
                                          ? "--" + name
                                          : fmt::format("--recipe-{},--{}", name, key.also);
-        cmd.add_option(spelling + " " + value, o.precision[name],
+        cmd.add_option(fmt::format("{} {}", spelling, key.values), o.precision[name],
                        scheme ? fmt::format("all of these options, by name: {}", scheme_names())
                               : std::string(key.summary));
     }
