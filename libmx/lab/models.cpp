@@ -38,7 +38,12 @@ class proxy_model final : public model {
         for (std::vector<float>* v : {&x_, &y_, &dy_, &noise_}) v->resize(count);
         if (!r.data_file.empty()) open_batches();
         if (given_ && given_->has("y")) return;
-        teacher_ = std::make_unique<teacher>(r.shape, r.seed);
+        if (r.stream == stream_kind::torch) {
+            stream_.emplace(r.seed);
+            values_from(&*stream_);  // the student's precede the teacher's
+        }
+        teacher_ = std::make_unique<teacher>(r.shape, r.seed, stream_ ? &*stream_ : nullptr);
+        first_inputs_ = stream_;
         if (given_) teacher_->read(*given_);
         if (r.task != task_kind::teacher) return;
         std::vector<float> x(calibration * r.shape.width), y(x.size());
@@ -52,9 +57,9 @@ class proxy_model final : public model {
     const parameter_list& parameters() const override { return net_.parameters(); }
     std::vector<layer_name> layers() const override { return net_.layers(); }
     std::vector<float> initial_values() const override {
-        return lab::initial_values(net_.parameters(), request_.begin,
-                                   static_cast<float>(request_.least_gain),
-                                   static_cast<float>(request_.most_gain), request_.seed);
+        if (request_.stream == stream_kind::mx) return values_from(nullptr);
+        torch_stream beginning(request_.seed);
+        return values_from(&beginning);
     }
 
     void check_steps(std::uint64_t steps) const override {
@@ -76,6 +81,13 @@ class proxy_model final : public model {
         };
         if (given_) {
             given_->read_part("x", first, x_);
+        } else if (stream_) {
+            if (step != next_inputs_) {  // resumed
+                stream_ = first_inputs_;
+                stream_->skip_normal(step - 1, count);
+            }
+            stream_->normal(on, x_);
+            next_inputs_ = step + 1;
         } else {
             normal("data.x", x_);
         }
@@ -129,6 +141,12 @@ class proxy_model final : public model {
     }
 
   private:
+    std::vector<float> values_from(torch_stream* torch) const {
+        return lab::initial_values(net_.parameters(), request_.begin,
+                                   static_cast<float>(request_.least_gain),
+                                   static_cast<float>(request_.most_gain), request_.seed, torch);
+    }
+
     void open_batches() {
         given_ = std::make_unique<tensor_file>(request_.data_file);
         for (const char* name : {"x", "y"}) {
@@ -150,6 +168,9 @@ class proxy_model final : public model {
     float teacher_scale_ = 1;
     std::vector<float> x_, y_, dy_, noise_;
     std::unique_ptr<tensor_file> given_;  // --data
+    // --stream torch: before the inputs of step next_inputs_, and of the first step.
+    std::optional<torch_stream> stream_, first_inputs_;
+    std::uint64_t next_inputs_ = 1;
 };
 
 class text_model final : public model {

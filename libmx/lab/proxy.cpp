@@ -150,7 +150,7 @@ void uniform(const base::random_key& key, std::size_t count, float* x) {
 }
 
 std::vector<float> initial_values(const parameter_list& list, start how, float least_gain,
-                                  float most_gain, std::uint64_t seed) {
+                                  float most_gain, std::uint64_t seed, torch_stream* torch) {
     std::vector<float> values(list.size());
     std::size_t fan_in = 1;  // a bias uses that of the preceding weight
     for (const parameter& p : list.all()) {
@@ -169,7 +169,9 @@ std::vector<float> initial_values(const parameter_list& list, start how, float l
             case parameter_kind::weight:
             case parameter_kind::bias:
                 if (p.kind == parameter_kind::weight) fan_in = static_cast<std::size_t>(p.shape[1]);
-                if (how == start::pytorch) {
+                if (torch) {
+                    torch->uniform(1 / std::sqrt(static_cast<double>(fan_in)), {x, p.count});
+                } else if (how == start::pytorch) {
                     uniform(key, p.count, x);
                     const float bound = inverse_root(fan_in);
                     for (std::size_t i = 0; i < p.count; ++i) x[i] *= bound;
@@ -186,7 +188,7 @@ std::vector<float> initial_values(const parameter_list& list, start how, float l
     return values;
 }
 
-teacher::teacher(const student_shape& shape, std::uint64_t seed)
+teacher::teacher(const student_shape& shape, std::uint64_t seed, torch_stream* torch)
     : shape_(shape),
       inner_(shape.phi == activation::swiglu ? 2 * rounded_ratio(2 * shape.width, 3) : shape.width),
       hidden_(shape.phi == activation::swiglu ? inner_ / 2 : inner_) {
@@ -195,7 +197,7 @@ teacher::teacher(const student_shape& shape, std::uint64_t seed)
         list_.add(layer + "fc1.weight", parameter_kind::weight, {inner_, shape.width});
         list_.add(layer + "fc2.weight", parameter_kind::weight, {shape.width, hidden_});
     }
-    values_ = initial_values(list_, start::pytorch, 1, 1, seed);
+    values_ = initial_values(list_, start::pytorch, 1, 1, seed, torch);
 }
 
 void teacher::read(const tensor_file& file) {

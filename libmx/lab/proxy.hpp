@@ -10,6 +10,7 @@
 #include "libmx/lab/layers.hpp"
 #include "libmx/lab/parameters.hpp"
 #include "libmx/lab/tensor_file.hpp"
+#include "libmx/lab/torch_stream.hpp"
 
 namespace mx::lab {
 
@@ -78,7 +79,8 @@ class student {
 /// connections.
 class teacher {
   public:
-    teacher(const student_shape& shape, std::uint64_t seed);
+    /// Weights from the seed, or from `torch`, if there is one, as initial_values().
+    teacher(const student_shape& shape, std::uint64_t seed, torch_stream* torch = nullptr);
     /// Takes weights from the file, if it has them: teacher.0.fc1.weight, ... Throws base::error
     /// (input) if it has only some of them, or of other shapes.
     void read(const tensor_file& file);
@@ -101,9 +103,11 @@ enum class start : std::uint8_t {
 };
 
 /// Initial values of all parameters: gains uniform in [least, most] (1 if both are 1), norm biases
-/// 0.
+/// 0. `torch`, if there is one, draws weights and biases instead of the seed, as nn.Linear does in
+/// this order; `how` is start::pytorch then.
 std::vector<float> initial_values(const parameter_list& list, start how, float least_gain,
-                                  float most_gain, std::uint64_t seed);
+                                  float most_gain, std::uint64_t seed,
+                                  torch_stream* torch = nullptr);
 
 /// Writes `count` numbers uniform in (-1, 1) from the random stream `key`.
 void uniform(const base::random_key& key, std::size_t count, float* x);

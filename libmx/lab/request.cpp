@@ -60,6 +60,8 @@ constexpr std::array tasks{word<task_kind>{"paper", task_kind::paper},
                            word<task_kind>{"teacher", task_kind::teacher}};
 constexpr std::array losses{word<loss_kind>{"mse", loss_kind::mse},
                             word<loss_kind>{"kl", loss_kind::kl}};
+constexpr std::array streams{word<stream_kind>{"mx", stream_kind::mx},
+                             word<stream_kind>{"torch", stream_kind::torch}};
 constexpr std::array optimizers{word<optimizer>{"adam", optimizer::adam},
                                 word<optimizer>{"sgd", optimizer::sgd}};
 constexpr std::array models{word<model_kind>{"proxy", model_kind::proxy},
@@ -147,6 +149,11 @@ constexpr std::array request_rows{
                 "of parameters, teacher, batches, noise and stochastic rounding (1)",
                 [](run_request& r, const std::string& t) { r.seed = whole(t, 0, ~0ull); },
                 [](const run_request& r) { return fmt::format("{}", r.seed); }},
+    request_key{"stream", "NAME", "Data", true, false,
+                "who draws parameters, teacher and inputs from the seed: mx, or torch: as PyTorch "
+                "does on an x86-64 CPU after torch.manual_seed, bit for bit (mx)",
+                [](run_request& r, const std::string& t) { r.stream = read_word(t, streams); },
+                [](const run_request& r) { return print_word(r.stream, streams); }},
     request_key{"loss", "LOSS", "Optimizer", true, false,
                 "mse, or kl: divergence of softmax from the teacher's, without noise (mse)",
                 [](run_request& r, const std::string& t) { r.loss = read_word(t, losses); },
@@ -368,6 +375,13 @@ void check(const run_request& r) {
     }
     if (r.loss == loss_kind::kl && !r.data_file.empty()) {
         base::refuse("--loss kl learns from a teacher, --data has labels: leave one out");
+    }
+    if (r.stream == stream_kind::torch) {
+        if (r.begin != start::pytorch) base::refuse("--stream torch: needs --start pytorch");
+        if (r.batch * r.shape.width < torch_stream::least_normal) {
+            base::refuse("--stream torch: a batch has at least {} numbers",
+                         torch_stream::least_normal);
+        }
     }
     if (r.shape.norm == norm_kind::none && r.least_gain != r.most_gain) {
         base::refuse("--init-gain: there are no norms");

@@ -23,6 +23,8 @@ namespace mx::lab {
 /// plus noise (teacher).
 enum class task_kind : std::uint8_t { paper, teacher };
 enum class loss_kind : std::uint8_t { mse, kl };
+/// Who draws initial values, teacher and inputs: mx, or PyTorch's generator (torch_stream).
+enum class stream_kind : std::uint8_t { mx, torch };
 
 /// Settings that apply from update `after` + 1 on.
 struct intervention {
@@ -52,6 +54,7 @@ struct run_request {
     std::uint64_t cosine_steps = 0;  ///< 0: the rate is constant
     std::uint64_t warmup_steps = 0;  ///< of them, or before the constant rate: from 0 in a line
     std::uint64_t seed = 1;
+    stream_kind stream = stream_kind::mx;
     task_kind task = task_kind::paper;
     loss_kind loss = loss_kind::mse;
     double temperature = 1;
