@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trains the run of Su et al. at its own size (docs/reproduce/su-training.md) with `mx train` and prints
+the tables of that page as Markdown.
+
+    scripts/reproduce-su-paper-run.py --steps 9000
+
+A step takes about 1.6 s of one core with AVX-512, each arm has a core. Both arms go on where they were
+stopped, so the same command continues them; --tables prints what is there and trains no arm."""
+
+import argparse
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1]
+ARMS = {"E4M3 as coded": ["--scheme", "su.coded.e4m3", "--probe-every", "50"], "float32": ["--scheme", "fp32"]}
+# What the gradient at the parameters of the first arm is under other precisions.
+OTHERS = {
+    "E4M3 as coded": "scheme=su.coded.e4m3",
+    "bf16 alone": "scheme=su.coded.e4m3 all=none",
+    "rceil": "scheme=su.coded.e4m3 all=mxfp8:scale=rceil,round=away",
+    "E4M3 as told": "scheme=su.told.e4m3",
+    "bf16 activations": "scheme=su.coded.bf16_act",
+    "forward only": "scheme=su.coded.no_bp_quant",
+}
+KEEP = 500  # steps between the checkpoints at which these are compared
+
+
+def load_tables():
+    spec = importlib.util.spec_from_file_location("su", SOURCE / "scripts/reproduce-su-training.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.table
+
+
+table = load_tables()
+
+
+def folder_of(folder, arm):
+    return folder / arm.replace(" ", "-")
+
+
+def training(program, folder, arm, network, steps):
+    """The command that trains an arm to so many steps, from its checkpoint if there is one."""
+    at = folder_of(folder, arm)
+    kept = ",".join(str(step) for step in range(KEEP, steps + 1, KEEP))
+    keep = ["--checkpoint", kept] if kept else []
+    rest = ["--steps", str(steps), "--threads", "1", "--quiet", "--checkpoint-every", "250", *keep]
+    if (at / "checkpoint.safetensors").exists():
+        return [program, "train", "--resume", at, *rest]
+    return [program, "train", "proxy", *network, *ARMS[arm], *rest, "-o", at]
+
+
+def run(folder):
+    return json.loads((folder / "run.json").read_text())
+
+
+def steps_of(folder):
+    return run(folder)["results"][0]["steps"]
+
+
+def number(x, digits=3):
+    return "-" if x is None else f"{x:.{digits}f}"
+
+
+def windows(folder, edges):
+    """Median and largest loss of the steps from each edge to the next, '-' where there are none."""
+    losses = [step["loss"] for step in run(folder)["steps"]]
+    cells = []
+    for start, end in zip(edges, edges[1:]):
+        part = [x for x in losses[start:end] if x is not None]
+        cells.append(f"{statistics.median(part):.5f} ({max(part):.4f})" if len(part) == end - start else "-")
+    return cells
+
+
+def gain_names(probe):
+    return [name for name in probe["gradients"] if name.endswith("ln.weight")]
+
+
+def probe_row(probe):
+    """zeta, cosine, gain of all; gain of each norm's gains."""
+    gains = [number(probe["gradients"][name]["gain"], 2) for name in gain_names(probe)]
+    return [number(probe["zeta"]), number(probe["cosine"]), number(probe["gain"]), *gains]
+
+
+def under_other_precisions(program, folder, arm, step):
+    """Rows of probes at the checkpoint of that step, one for each of OTHERS."""
+    rows = []
+    for name, settings in OTHERS.items():
+        at = folder / f"at-{step}" / name.replace(" ", "-")
+        if not (at / "run.json").exists():
+            checkpoint = folder_of(folder, arm) / f"checkpoint-{step:06}.safetensors"
+            subprocess.run([program, "train", "--resume", checkpoint, "--steps", str(step + 1), "--at", str(step),
+                            *settings.split(), "--probe-every", "1", "--checkpoint-every", "0", "--threads", "1",
+                            "--quiet", "-o", at], check=True)
+            (at / "checkpoint.safetensors").unlink()
+        rows.append([f"{step}: {name}", *probe_row(run(at)["steps"][-1]["probe"])])
+    return rows
+
+
+def print_tables(program, folder):
+    coded, plain = (folder_of(folder, arm) for arm in ARMS)
+    most = max(steps_of(coded), steps_of(plain))
+    edges = [0, 100, 200, 300, 400, 500, *range(1000, most + 1, 500)]
+    lines = ["### Losses: median (largest)", ""]
+    rows = [[f"{a + 1} to {b}"] for a, b in zip(edges, edges[1:])]
+    for at in coded, plain:
+        for row, cell in zip(rows, windows(at, edges)):
+            row.append(cell)
+    lines += table(["steps", *ARMS], rows)
+    lines += ["### Instabilities", ""]
+    answer = subprocess.run([program, "runs", coded, plain, "--burn-in", "300", "--quiet", "--json", "-"], check=True,
+                            stdout=subprocess.PIPE).stdout
+    lines += table(["run", "steps", "jump at", "sustained excess from", "rise at the end, %"],
+                   [[arm, one["steps"], one["jump_at"] or "-", one["excess_at"] or "-",
+                     "-" if one["rise_at_end"] is None else number(100 * one["rise_at_end"], 1)] for arm, one in zip(ARMS, json.loads(answer)["runs"])])
+    probed = [step for step in run(coded)["steps"] if "probe" in step]
+    blocks = [f"gain, block {i}" for i in range(len(gain_names(probed[0]["probe"])))]
+    head = ["zeta", "cosine", "gain", *blocks]
+    lines += ["### The gradient of E4M3 as coded", ""]
+    rows = []
+    for a, b in zip(edges, edges[1:]):
+        part = [step["probe"] for step in probed if a < step["step"] <= b]
+        if not part or b > probed[-1]["step"] + KEEP:
+            continue
+        columns = zip(*([p["zeta"], p["cosine"], p["gain"], *(p["gradients"][n]["gain"] for n in gain_names(p))]
+                        for p in part))
+        rows.append([f"{a + 1} to {b}", len(part), *(number(statistics.median(c), 2) for c in columns)])
+    lines += table(["steps", "probes", *head], rows)
+    late = [p["probe"]["gradients"][gain_names(p["probe"])[-1]]["gain"] for p in probed if p["step"] > 300]
+    if late:
+        low = sum(x < 0.8 for x in late)
+        lines += [f"Probes after step 300 whose last block's gains keep less than 0.8: {low} of {len(late)}.", ""]
+    lines += ["### The same parameters and batch under other precisions", ""]
+    rows = []
+    for step in range(KEEP, steps_of(coded) + 1, KEEP):
+        rows += under_other_precisions(program, folder, "E4M3 as coded", step)
+    lines += table(["step: precision", *head], rows)
+    lines += ["### Gains", ""]
+    rows = []
+    for one in probed:
+        if (one["step"] - 1) % KEEP:
+            continue
+        gains, found = one["probe"]["gains"].values(), one["probe"]["blocks"]
+        saturated = [found[name]["saturated_share"] for name in gain_names(one["probe"])]
+        rows.append([one["step"], number(min(g["least"] for g in gains)), number(max(g["largest"] for g in gains)),
+                     "; ".join(number(g["median"]) for g in gains),
+                     "; ".join(f"{100 * x:.0f}" for x in saturated)])
+    lines += table(["step", "least", "largest", "medians by block", "blocks that would saturate, %"], rows)
+    print("\n".join(lines))
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=9000)
+    parser.add_argument("--tables", action="store_true", help="train no arm")
+    parser.add_argument("--mx", default=str(SOURCE / "build/release/mx"))
+    parser.add_argument("--folder", type=Path, default=SOURCE / "build/su-paper-run")
+    parser.add_argument("--width", type=int, default=512, help="for a trial at a smaller width")
+    parser.add_argument("--batch", type=int, default=2048)
+    options = parser.parse_args(arguments)
+    network = ["--width", str(options.width), "--depth", "4", "--batch", str(options.batch), "--lr", "6e-4",
+               "--stream", "torch", "--seed", "1337"]
+    if not options.tables:
+        arms = [subprocess.Popen(training(options.mx, options.folder, arm, network, options.steps)) for arm in ARMS]
+        if any([arm.wait() for arm in arms]):
+            sys.exit("an arm was stopped; the same command continues it")
+    print_tables(options.mx, options.folder)
+
+
+if __name__ == "__main__":
+    main()
