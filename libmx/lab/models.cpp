@@ -29,6 +29,8 @@ double copies_of_operands(const run_request& r, const std::vector<layer_name>& l
     return (rotated ? 2 : 0) + (requantized ? (rotated ? 4 : 2) : 0);
 }
 
+std::uint64_t init_seed_of(const run_request& r) { return r.init_seed.value_or(r.seed); }
+
 constexpr std::size_t calibration = 1024;  // inputs from which the teacher's scale is computed
 
 class proxy_model final : public model {
@@ -39,15 +41,15 @@ class proxy_model final : public model {
         if (!r.data_file.empty()) open_batches();
         if (given_ && given_->has("y")) return;
         if (r.stream == stream_kind::torch) {
-            stream_.emplace(r.seed);
+            stream_.emplace(data_seed());
             values_from(&*stream_);  // the student's precede the teacher's
         }
-        teacher_ = std::make_unique<teacher>(r.shape, r.seed, stream_ ? &*stream_ : nullptr);
+        teacher_ = std::make_unique<teacher>(r.shape, data_seed(), stream_ ? &*stream_ : nullptr);
         first_inputs_ = stream_;
         if (given_) teacher_->read(*given_);
         if (r.task != task_kind::teacher) return;
         std::vector<float> x(calibration * r.shape.width), y(x.size());
-        on.kernels().normal({r.seed, base::tensor_id("teacher.scale")}, 0, x.size(), x.data());
+        on.kernels().normal({data_seed(), base::tensor_id("teacher.scale")}, 0, x.size(), x.data());
         teacher_->forward(on, x.data(), calibration, y.data());
         const double rms = std::sqrt(on.kernels().sum_of_squares(y.data(), y.size()) /
                                      static_cast<double>(y.size()));
@@ -58,7 +60,7 @@ class proxy_model final : public model {
     std::vector<layer_name> layers() const override { return net_.layers(); }
     std::vector<float> initial_values() const override {
         if (request_.stream == stream_kind::mx) return values_from(nullptr);
-        torch_stream beginning(request_.seed);
+        torch_stream beginning(init_seed_of(request_));
         return values_from(&beginning);
     }
 
@@ -75,7 +77,7 @@ class proxy_model final : public model {
         const std::uint64_t first = (step - 1) * count;
         const auto normal = [&](std::string_view name, std::vector<float>& to) {
             on.split(count, 32768, [&](std::size_t begin, std::size_t end, int) {
-                on.kernels().normal({request_.seed, base::tensor_id(name)}, first + begin,
+                on.kernels().normal({data_seed(), base::tensor_id(name)}, first + begin,
                                     end - begin, to.data() + begin);
             });
         };
@@ -141,10 +143,11 @@ class proxy_model final : public model {
     }
 
   private:
+    std::uint64_t data_seed() const { return request_.data_seed.value_or(request_.seed); }
     std::vector<float> values_from(torch_stream* torch) const {
-        return lab::initial_values(net_.parameters(), request_.begin,
-                                   static_cast<float>(request_.least_gain),
-                                   static_cast<float>(request_.most_gain), request_.seed, torch);
+        return lab::initial_values(
+            net_.parameters(), request_.begin, static_cast<float>(request_.least_gain),
+            static_cast<float>(request_.most_gain), init_seed_of(request_), torch);
     }
 
     void open_batches() {
@@ -198,13 +201,13 @@ class text_model final : public model {
             return net_.values_of(given);
         }
         return language_values(net_, static_cast<float>(request_.least_gain),
-                               static_cast<float>(request_.most_gain), request_.seed);
+                               static_cast<float>(request_.most_gain), init_seed_of(request_));
     }
     void check_steps(std::uint64_t) const override {}
 
     void make_batch(machine&, std::uint64_t step) override {
         fill((step - 1) * sequences(), [&](std::uint64_t number, std::span<std::uint32_t> to) {
-            text_->sequence(request_.seed, number, to);
+            text_->sequence(request_.data_seed.value_or(request_.seed), number, to);
         });
     }
 

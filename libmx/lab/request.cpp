@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include "libmx/base/parsed.hpp"
 #include "libmx/base/status.hpp"
@@ -26,6 +27,14 @@ T parsed(const std::string& text, T least, T most) {
 
 std::uint64_t whole(const std::string& text, std::uint64_t least, std::uint64_t most) {
     return parsed<std::uint64_t>(text, least, most);
+}
+
+std::optional<std::uint64_t> seed_or_none(const std::string& text) {
+    if (text.empty()) return std::nullopt;
+    return whole(text, 0, ~0ull);
+}
+std::string text_of_seed(const std::optional<std::uint64_t>& seed) {
+    return seed ? fmt::format("{}", *seed) : std::string();
 }
 
 constexpr std::string_view config_beginning = "config.";  // llm::config_prefix in a checkpoint
@@ -149,6 +158,13 @@ constexpr std::array request_rows{
                 "of parameters, teacher, batches, noise and stochastic rounding (1)",
                 [](run_request& r, const std::string& t) { r.seed = whole(t, 0, ~0ull); },
                 [](const run_request& r) { return fmt::format("{}", r.seed); }},
+    request_key{"init-seed", "N", "Data", true, true, "of parameters instead (--seed)",
+                [](run_request& r, const std::string& t) { r.init_seed = seed_or_none(t); },
+                [](const run_request& r) { return text_of_seed(r.init_seed); }},
+    request_key{"data-seed", "N", "Data", true, true,
+                "of teacher, batches and the noise of labels instead (--seed)",
+                [](run_request& r, const std::string& t) { r.data_seed = seed_or_none(t); },
+                [](const run_request& r) { return text_of_seed(r.data_seed); }},
     request_key{"stream", "NAME", "Data", true, false,
                 "who draws parameters, teacher and inputs from the seed: mx, or torch: as PyTorch "
                 "does on an x86-64 CPU after torch.manual_seed, bit for bit (mx)",
@@ -214,8 +230,31 @@ constexpr std::array request_rows{
         [](const run_request& r) { return fmt::format("{}", r.probe_draws); }},
 };
 
+// The request keys that --at takes as well, and what else it takes.
+constexpr std::array<std::string_view, 5> update_keys{"lr", "clip", "beta2", "adam-eps",
+                                                      "weight-decay"};
+constexpr std::string_view moments_key = "moments", skip_key = "skip";
+
+bool changes_update(std::string_view key) {
+    return key == moments_key || key == skip_key ||
+           std::ranges::find(update_keys, key) != update_keys.end();
+}
+
+void apply_to_update(update_state& s, const setting& change, std::uint64_t after) {
+    if (change.key == moments_key) {
+        if (change.value != "reset") base::refuse("moments={}: give reset", change.value);
+        s.moments_from = after;
+    } else if (change.key == skip_key) {
+        s.skipped += whole(change.value, 1, most_steps);
+    } else {
+        const auto key = std::ranges::find(request_rows, change.key, &request_key::name);
+        set_key(s.by, *key, change.value);
+    }
+}
+
 std::string text_of(const intervention& i) {
-    return fmt::format("{} {}", i.after, to_string(i.settings));
+    const char* const between = i.settings.empty() || i.update.empty() ? "" : " ";
+    return fmt::format("{} {}{}{}", i.after, to_string(i.settings), between, to_string(i.update));
 }
 
 }  // namespace
@@ -328,8 +367,21 @@ intervention parse_intervention(const std::string& text) {
     intervention i;
     try {
         i.after = whole(text.substr(0, blank), 0, most_steps);
-        i.settings = parse_settings(text.substr(blank + 1));
-        if (i.settings.empty()) base::refuse("no setting is given");
+        std::string of_precision;
+        std::istringstream words(text.substr(blank + 1));
+        for (std::string word; words >> word;) {
+            const std::size_t equals = word.find('=');
+            const std::string key = word.substr(0, equals);
+            if (equals == std::string::npos || !changes_update(key)) {
+                of_precision += word + " ";
+                continue;
+            }
+            i.update.push_back({key, word.substr(equals + 1), {}});
+            update_state tried;
+            apply_to_update(tried, i.update.back(), i.after);
+        }
+        i.settings = parse_settings(of_precision);
+        if (i.settings.empty() && i.update.empty()) base::refuse("no setting is given");
     } catch (const base::error& e) {
         base::refuse("--at {}: {}", text, e.message());
     }
@@ -389,7 +441,13 @@ void check(const run_request& r) {
     // Every intervention must give a consistent precision.
     const std::vector<layer_name> layers = layers_of(r);
     precision_of(r.settings, layers);
-    for (const intervention& i : r.interventions) precision_of(settings_after(r, i.after), layers);
+    for (const intervention& i : r.interventions) {
+        precision_of(settings_after(r, i.after), layers);
+        const run_request by = update_after(r, i.after).by;
+        if (by.least_rate > by.rate && by.cosine_steps != 0) {
+            base::refuse("--at {} lr={}: lies below --lr-min {}", i.after, by.rate, by.least_rate);
+        }
+    }
 }
 
 std::map<std::string, std::string> to_text(const run_request& r) {
@@ -483,6 +541,15 @@ std::vector<setting> settings_after(const run_request& r, std::uint64_t done) {
         if (i.after <= done) all.insert(all.end(), i.settings.begin(), i.settings.end());
     }
     return all;
+}
+
+update_state update_after(const run_request& r, std::uint64_t done) {
+    update_state s{r};
+    for (const intervention& i : r.interventions) {
+        if (i.after > done) continue;
+        for (const setting& change : i.update) apply_to_update(s, change, i.after);
+    }
+    return s;
 }
 
 double rate_of(const run_request& r, std::uint64_t step) {

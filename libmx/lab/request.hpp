@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,7 +30,8 @@ enum class stream_kind : std::uint8_t { mx, torch };
 /// Settings that apply from update `after` + 1 on.
 struct intervention {
     std::uint64_t after = 0;
-    std::vector<setting> settings;
+    std::vector<setting> settings;  ///< of the precision
+    std::vector<setting> update{};  ///< of the optimizer and the batches: update_state
     friend bool operator==(const intervention&, const intervention&) = default;
 };
 
@@ -54,6 +56,8 @@ struct run_request {
     std::uint64_t cosine_steps = 0;  ///< 0: the rate is constant
     std::uint64_t warmup_steps = 0;  ///< of them, or before the constant rate: from 0 in a line
     std::uint64_t seed = 1;
+    /// Of the initial parameters; of teacher, batches and the noise of labels. nullopt: `seed`.
+    std::optional<std::uint64_t> init_seed, data_seed;
     stream_kind stream = stream_kind::mx;
     task_kind task = task_kind::paper;
     loss_kind loss = loss_kind::mse;
@@ -145,6 +149,17 @@ void settle_files(run_request& r, const named_files& named);
 
 /// The settings of the update after `done` updates.
 std::vector<setting> settings_after(const run_request& r, std::uint64_t done);
+
+/// What interventions have changed in how parameters are updated.
+struct update_state {
+    run_request by;                  ///< with rate, clip and Adam's numbers as they are now
+    std::uint64_t skipped = 0;       ///< batches: update s uses batch s + skipped
+    std::uint64_t moments_from = 0;  ///< updates before Adam began with moments of zero
+};
+
+/// For the update after `done` updates: of the interventions so far, lr, clip, beta2, adam-eps and
+/// weight-decay replace the request's, moments=reset sets moments_from, and skip=N adds N.
+update_state update_after(const run_request& r, std::uint64_t done);
 
 /// The learning rate of update `step`, counted from 1: `rate` step / warmup_steps during warm-up;
 /// then constant, or half a cosine from rate to least_rate until cosine_steps.

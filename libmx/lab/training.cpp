@@ -81,14 +81,14 @@ training::training(const run_request& request, machine on)
 
 namespace {
 
-// The updates of norm biases among the first `done` steps.
+// The updates of norm biases among the first `done` steps, since Adam's moments were zero.
 std::uint64_t norm_bias_updates(const run_request& r, const std::vector<layer_name>& layers,
                                 std::uint64_t done) {
-    std::uint64_t sum = 0, from = 0;
+    std::uint64_t sum = 0, from = done == 0 ? 0 : update_after(r, done - 1).moments_from;
     for (std::size_t i = 0; i <= r.interventions.size(); ++i) {
         const std::uint64_t to =
             i < r.interventions.size() ? std::min(r.interventions[i].after, done) : done;
-        if (to == from) continue;
+        if (to <= from) continue;
         if (precision_of(settings_after(r, from), layers).norm_bias_trains) sum += to - from;
         from = to;
     }
@@ -207,7 +207,7 @@ void training::extend(std::uint64_t steps, const std::vector<intervention>& more
     std::ranges::stable_sort(request_.interventions,
                              [](const auto& a, const auto& b) { return a.after < b.after; });
     check(request_);
-    model_->check_steps(request_.steps);
+    model_->check_steps(request_.steps + update_after(request_, request_.steps).skipped);
     how_.reset();
 }
 
@@ -231,8 +231,10 @@ bool training::diverged() const {
 const precision& training::precision_now() {
     std::size_t many = 0;
     for (const intervention& i : request_.interventions) many += i.after <= done() ? 1u : 0u;
-    if (!how_ || many != how_many_)
+    if (!how_ || many != how_many_) {
         how_ = precision_of(settings_after(request_, done()), model_->layers());
+        update_ = update_after(request_, done());
+    }
     how_many_ = many;
     return *how_;
 }
@@ -250,9 +252,9 @@ void training::apply_nudge() {
     }
 }
 
-void training::clip(double norm) {
-    if (request_.clip == 0 || !(norm > request_.clip)) return;
-    const auto scale = static_cast<float>(request_.clip / norm);
+void training::clip(double most, double norm) {
+    if (most == 0 || !(norm > most)) return;
+    const auto scale = static_cast<float>(most / norm);
     on_.split(gradients_.size(), 65536, [&](std::size_t begin, std::size_t end, int) {
         for (std::size_t i = begin; i < end; ++i) gradients_[i] *= scale;
     });
@@ -261,8 +263,9 @@ void training::clip(double norm) {
 void training::step(const std::string& dump) {
     const std::uint64_t number_of = done() + 1;
     if (request_.nudge != 0 && request_.nudge_after == done()) apply_nudge();
-    model_->make_batch(on_, number_of);
     const precision& how = precision_now();
+    const run_request& by = update_.by;
+    model_->make_batch(on_, number_of + update_.skipped);
     if (request_.probe_every != 0 && done() % request_.probe_every == 0) {
         probes_.push_back(take_probe(how));
     }
@@ -275,11 +278,15 @@ void training::step(const std::string& dump) {
         sum += on_.kernels().sum_of_squares(of(gradients_, p), p.count);
     }
     figures.gradient_norm = std::sqrt(sum);
-    clip(figures.gradient_norm);
+    clip(by.clip, figures.gradient_norm);
+    if (update_.moments_from == done()) {
+        moments_ = {};
+        norm_bias_updates_ = 0;
+    }
     if (how.norm_bias_trains) ++norm_bias_updates_;
     update(on_, request_.by, model_->parameters(),
-           {number_of, how.norm_bias_trains ? norm_bias_updates_ : 0}, rate_of(request_, number_of),
-           gradients_, values_, moments_, request_.adam);
+           {number_of - update_.moments_from, how.norm_bias_trains ? norm_bias_updates_ : 0},
+           rate_of(by, number_of), gradients_, values_, moments_, by.adam);
     history_.push_back(figures);
 }
 

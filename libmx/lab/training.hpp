@@ -76,7 +76,7 @@ class training {
     void read_initial_values();
     const precision& precision_now();
     void apply_nudge();
-    void clip(double norm);
+    void clip(double most, double norm);
     report::record take_probe(const precision& how);
     void write_dump(const std::string& path, const precision& how);
 
@@ -89,6 +89,7 @@ class training {
     std::vector<report::record> probes_;
     // The precision of the next step, once known, and the number of interventions applied to it.
     std::optional<precision> how_;
+    update_state update_;  // of that step
     std::optional<double> held_out_loss_;
     std::size_t how_many_ = 0;
     std::uint64_t norm_bias_updates_ = 0;

@@ -129,6 +129,88 @@ TEST_CASE("an intervention acts after its step, and on nothing before") {
     CHECK(same(finished(r)->values(), plain->values()));
 }
 
+TEST_CASE("interventions change the update and the batches after their step") {
+    run_request r = small("all=mxfp8");
+    r.steps = 8;
+    const std::vector<float> plain = losses_of(*finished(r));
+    const auto changed = [&](const std::string& text) {
+        run_request other = r;
+        other.interventions.push_back(parse_intervention(text));
+        return losses_of(*finished(other));
+    };
+    for (const char* text : {"4 lr=0.1", "4 clip=0.001", "4 beta2=0.5", "4 adam-eps=0.1",
+                             "4 weight-decay=1", "4 moments=reset"}) {
+        INFO(text);
+        const std::vector<float> losses = changed(text);
+        for (std::size_t i = 0; i < 5; ++i) CHECK(losses[i] == plain[i]);
+        CHECK(losses[5] != plain[5]);
+    }
+    CHECK(changed("4 lr=0.01") == plain);
+    // Update 5 uses batch 8: its loss is that of these batches at the same parameters.
+    const std::vector<float> skipped = changed("4 skip=3");
+    for (std::size_t i = 0; i < 4; ++i) CHECK(skipped[i] == plain[i]);
+    CHECK(skipped[4] != plain[4]);
+    CHECK(changed("4 skip=2 skip=1") == skipped);
+    run_request frozen = r;  // at rate 0 a loss depends on its batch alone
+    frozen.rate = 0;
+    frozen.settings = {};
+    const std::vector<float> of_batches = losses_of(*finished(frozen));
+    frozen.steps = 5;
+    frozen.interventions.push_back(parse_intervention("4 skip=3"));
+    CHECK(losses_of(*finished(frozen)).back() == of_batches[7]);
+}
+
+TEST_CASE("moments that are reset are those of a run that begins with the same parameters") {
+    const test::scratch_dir dir;
+    run_request r = small("ln=bf16");
+    r.interventions.push_back(parse_intervention("3 moments=reset"));
+    const auto whole = finished(r);
+    // Resumed before, at and after the reset.
+    for (const std::uint64_t at : {2, 3, 4}) {
+        training part(r, machine());
+        while (part.done() < at) part.step();
+        part.save(dir / "part");
+        training rest(dir / "part", machine());
+        while (!rest.finished()) rest.step();
+        INFO(at);
+        CHECK(same(rest.values(), whole->values()));
+    }
+    // One update from zero moments moves every parameter by the rate, as the first one does.
+    run_request before = r;
+    before.steps = 3;
+    before.interventions.clear();
+    const auto start = finished(before);
+    run_request one = r;
+    one.steps = 4;
+    const auto end = finished(one);
+    std::size_t moved = 0;
+    for (std::size_t i = 0; i < start->values().size(); ++i) {
+        const float step = std::abs(end->values()[i] - start->values()[i]);
+        moved += step > 0.9f * 0.01f && step < 1.1f * 0.01f ? 1 : 0;
+    }
+    CHECK(moved > start->values().size() * 9 / 10);
+}
+
+TEST_CASE("seeds of parameters and of data act apart") {
+    const auto first_loss = [](std::optional<std::uint64_t> init,
+                               std::optional<std::uint64_t> data) {
+        run_request r = small("");
+        r.steps = 1;
+        r.init_seed = init;
+        r.data_seed = data;
+        const auto t = finished(r);
+        return std::pair(losses_of(*t), training(r, machine()).values());
+    };
+    const auto [loss, values] = first_loss({}, {});
+    CHECK(first_loss(1, 1).first == loss);
+    const auto [other_data, same_values] = first_loss({}, 2);
+    CHECK(other_data != loss);
+    CHECK(same(same_values, values));
+    const auto [other_init, other_values] = first_loss(2, {});
+    CHECK(other_init != loss);
+    CHECK_FALSE(same(other_values, values));
+}
+
 TEST_CASE("a nudge changes weights alone, by a ten-thousandth") {
     run_request r = small("");
     r.rate = 0;
@@ -433,6 +515,14 @@ TEST_CASE("requests that contradict themselves are refused") {
     CHECK_THROWS_AS(parse_settings("ln=fp16"), base::error);
     CHECK_THROWS_AS(parse_intervention("mxfp8"), base::error);
     CHECK_THROWS_AS(parse_intervention("x all=mxfp8"), base::error);
+    for (const char* text :
+         {"3 lr=fast", "3 moments=zero", "3 skip=0", "3 steps=9", "3 ln.*:lr=1"}) {
+        CHECK_THROWS_AS(parse_intervention(text), base::error);
+    }
+    run_request low = small("");
+    low.cosine_steps = low.steps;
+    low.interventions.push_back(parse_intervention("3 lr=1e-9"));
+    CHECK_THROWS_AS(check(low), base::error);
     CHECK_THROWS_AS(precision_of(parse_settings("fprop-x=mxfp4:transform=hadamard "
                                                 "fprop-w=mxfp4:transform=random-hadamard")),
                     base::error);
@@ -445,7 +535,10 @@ TEST_CASE("requests that contradict themselves are refused") {
 
 TEST_CASE("a request survives its way through text") {
     run_request r = small(mixed);
-    r.interventions = {{3, parse_settings("all=bf16 ln=bf16")}, {9, parse_settings("fp32")}};
+    r.interventions = {{3, parse_settings("all=bf16 ln=bf16")},
+                       {9, parse_settings("fp32")},
+                       parse_intervention("9 lr=0.5 all=mxfp4 moments=reset skip=2")};
+    r.init_seed = 4;
     r.nudge = 3;
     r.nudge_after = 5;
     r.least_gain = 0.9;

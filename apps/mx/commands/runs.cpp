@@ -150,8 +150,8 @@ told_run read_run(const std::string& path, const runs_options& o) {
         } else if (key.starts_with("at.")) {
             r.precision += fmt::format(" at {}", text);
             r.interventions.push_back(std::strtoull(text.c_str(), nullptr, 10));
-        } else if (key == "seed") {
-            r.seed = text;
+        } else if (key == "seed" || key == "init-seed" || key == "data-seed") {
+            r.seed += text + " ";
         } else if (key.starts_with("nudge")) {
             r.copy += text + " ";
         } else if (key != "steps" && !key.starts_with("probe")) {

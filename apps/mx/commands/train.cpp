@@ -695,8 +695,9 @@ runner declare_train(parser& cmd) {
     declare_precision(cmd, *o);
     cmd.group("Interventions");
     cmd.add_option("--at STEP KEY=VALUE", o->at,
-                   "an intervention: after STEP updates, KEY=VALUE (any option of Precision; all "
-                   "for --recipe) or a scheme applies; repeatable")
+                   "an intervention: after STEP updates, KEY=VALUE (any option of Precision, all "
+                   "for --recipe; lr, clip, beta2, adam-eps, weight-decay; moments=reset; skip=N "
+                   "leaves out N batches) or a scheme applies; repeatable")
         ->expected(1, 1000);
     cmd.add_option("--nudge N", o->nudges,
                    "N copies, with weights multiplied by 1 + 1e-4 z, z normal, at the first "
