@@ -99,7 +99,10 @@ elsewhere: -DMX_CUDA_ARCHITECTURES=90 (its compute capability without the dot), 
       if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
         find_package(CUDAToolkit QUIET)
         set(MX_CUDA_MISSING "nvcc is there, but not the toolkit's libraries")
-        if(CUDAToolkit_FOUND AND TARGET CUDA::cudart_static)
+        if(MX_STATIC)
+          set(MX_CUDA_MISSING "a program of MX_STATIC loads no driver. For a machine without the \
+libraries of mx: scripts/gpu-kit.sh")
+        elseif(CUDAToolkit_FOUND AND TARGET CUDA::cudart_static)
           set(MX_HAS_CUDA TRUE)
         endif()
       endif()

@@ -42,18 +42,22 @@ void general_on_host(const launch& l) {
     for (std::uint32_t i = 0; i < l.general_count; ++i) {
         const general_recipe& r = l.general[i];
         const std::uint32_t slot = l.recipe_count + i;
-        if (r.numbers != nullptr) rows_on_host(l, slot, r);
+        if (r.numbers != nullptr) {
+            rows_on_host(l, slot, r);
+            continue;
+        }
         for (std::uint32_t s = 0; s < l.segment_count; ++s) {
-            const std::uint16_t* const marks =
-                r.numbers != nullptr ? marks_of(l, slot, s) : nullptr;
-            if (marks != nullptr && !has_marks(l.segments[s], marks)) continue;
             if (r.params.scale_format->power_of_two()) {
-                quantize<power_scales>(l, slot, r, s, marks);
+                quantize<power_scales>(l, slot, r, s, nullptr);
             } else {
-                quantize<number_scales>(l, slot, r, s, marks);
+                quantize<number_scales>(l, slot, r, s, nullptr);
             }
         }
     }
+    const std::uint32_t slots = l.recipe_count + l.general_count;
+    for_each_marked(l, l.recipe_count, slots, [&](std::uint32_t slot, std::uint32_t s) {
+        quantize<number_scales>(l, slot, l.general[slot - l.recipe_count], s, marks_of(l, slot, s));
+    });
 }
 
 }  // namespace mx::codec::cuda

@@ -9,6 +9,16 @@
 
 namespace mx::codec::cuda {
 
+/// Calls work(slot, segment) for those in launch::marked under recipes from `first` up to `end`.
+template <typename Work>
+void for_each_marked(const launch& l, std::uint32_t first, std::uint32_t end, Work&& work) {
+    const std::uint32_t count = l.marked == nullptr ? 0 : *l.marked;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint32_t slot = l.marked[1 + i] / l.segment_count;
+        if (slot >= first && slot < end) work(slot, l.marked[1 + i] % l.segment_count);
+    }
+}
+
 /// The work of enqueue_general, on the host with its own pointers.
 void general_on_host(const launch& l);
 
@@ -41,13 +51,9 @@ void rows_on_host(const launch& l, std::uint32_t first, std::uint32_t recipe) {
     }
 }
 
-inline void segment_on_host(const launch& l, std::uint32_t segment, std::uint32_t recipe) {
+inline void segment_on_host(const launch& l, std::uint32_t segment, std::uint32_t recipe,
+                            const std::uint16_t* marks) {
     const device_recipe& r = l.recipes[recipe];
-    const std::uint16_t* marks = nullptr;
-    if (r.body != segment_body) {
-        marks = marks_of(l, recipe, segment);
-        if (!has_marks(l.segments[segment], marks)) return;
-    }
     if (r.parts) {
         quantize_segment<true>(r.params, l.segments[segment], l.values, r.blocks, *r.totals,
                                tally_of(l, recipe, segment), marks);
@@ -62,12 +68,19 @@ inline void segment_on_host(const launch& l, std::uint32_t segment, std::uint32_
 /// Converter: rounds the elements in the body of rows.
 template <typename Converter>
 void plain_on_host(const launch& l) {
+    if (l.marked != nullptr) *l.marked = 0;
     for (std::uint32_t r = 0; r < l.recipe_count; ++r) {
         for (std::uint32_t s = 0; s < l.segment_count; s += segments_at_once) {
             detail::rows_on_host<Converter>(l, s, r);
         }
-        for (std::uint32_t s = 0; s < l.segment_count; ++s) detail::segment_on_host(l, s, r);
+        if (l.recipes[r].body != segment_body) continue;
+        for (std::uint32_t s = 0; s < l.segment_count; ++s) {
+            detail::segment_on_host(l, s, r, nullptr);
+        }
     }
+    for_each_marked(l, 0, l.recipe_count, [&](std::uint32_t r, std::uint32_t s) {
+        detail::segment_on_host(l, s, r, marks_of(l, r, s));
+    });
 }
 
 }  // namespace mx::codec::cuda

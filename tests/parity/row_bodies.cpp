@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body with one lane per block on the host: with its own rounding, and with the emulation of a
 // device's conversion instructions.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -38,21 +39,28 @@ const std::array backends{
                    codec::make_host_caster,
                    no_meter}};
 
-// Counts the blocks that rows leave to the steps of the reference.
+// Counts the blocks that rows leave to the steps of the reference, whose segments are in a list.
 std::uint64_t marked = 0, blocks = 0;
 
 void counted_start(const cuda::launch& l, base::cuda::stream& on) {
     static_cast<base::cuda::host_stream&>(on).queue([l] {
         cuda::plain_on_host<cuda::grid_converter>(l);
         cuda::general_on_host(l);
+        std::vector<std::uint32_t> listed, expected;
+        cuda::for_each_marked(l, 0, 1,
+                              [&](std::uint32_t, std::uint32_t s) { listed.push_back(s); });
         for (std::uint32_t s = 0; s < l.segment_count; ++s) {
+            const std::uint64_t before = marked;
             const std::uint32_t own = cuda::blocks_of(l.segments[s]);
             for (std::uint32_t b = 0; b < own; ++b) {
                 const std::uint16_t word = cuda::marks_of(l, 0, s)[b / cuda::blocks_per_mark];
                 marked += word >> b % cuda::blocks_per_mark & 1u;
             }
+            if (marked != before) expected.push_back(s);
             blocks += own;
         }
+        std::ranges::sort(listed);
+        CHECK(listed == expected);
     });
 }
 
@@ -229,6 +237,18 @@ TEST_CASE("blocks of NVFP4 that numbers of 32 bits cannot hold are left to other
     CHECK_FALSE(plain("nvfp4:dialect=torchao", 1, 0x1p-42f, 0x1p-42f));
     CHECK(plain("nvfp4:dialect=torchao", 0x1p-40f, 0x1p-78f, 0x1p-78f));
     CHECK_FALSE(plain("nvfp4:dialect=torchao", 0x1p-40f, 0x1p-100f, 0x1p-100f));
+}
+
+TEST_CASE("limits of scale 0, which nothing writes, are not copied either") {
+    cuda::number_table table{};
+    cuda::general_recipe from{};
+    from.numbers = &table;
+    cuda::number_recipe r{};
+    r.limits.element[0][cuda::number_table::clamp] = 7;
+    r.limits.element[1][0] = 7;
+    r.copy<cuda::bf16_block<cuda::number_size>>(from, 0, 1);
+    CHECK(r.limits.element[0][cuda::number_table::clamp] == 7);
+    CHECK(r.limits.element[1][0] == 0);
 }
 
 TEST_CASE("limits say what scales and the encoder say of every number") {

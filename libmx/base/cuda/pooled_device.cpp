@@ -5,11 +5,26 @@ namespace mx::base::cuda {
 
 pooled_device::~pooled_device() { trim(); }
 
+std::byte* pooled_device::allocate(memory_kind kind, std::size_t bytes) {
+    std::size_t idle = 0;
+    for (const auto& [size, memory] : kept(kind)) idle += size;
+    if (idle > in_use_[static_cast<std::size_t>(kind)] + bytes) drop(kind);
+    try {
+        return on_.take(kind, bytes);
+    } catch (const no_room&) {
+        if (kept(kind).empty()) throw;
+    }
+    drop(kind);
+    return on_.take(kind, bytes);
+}
+
 std::byte* pooled_device::take(memory_kind kind, std::size_t bytes) {
     const std::lock_guard lock(guard_);
+    std::size_t& in_use = in_use_[static_cast<std::size_t>(kind)];
     if (bytes > largest_kept) {
-        drop(kind);
-        return on_.take(kind, bytes);
+        std::byte* const memory = allocate(kind, bytes);
+        in_use += bytes;
+        return memory;
     }
     // A node for its return, which must not fail.
     pieces::node_type node;
@@ -17,11 +32,10 @@ std::byte* pooled_device::take(memory_kind kind, std::size_t bytes) {
     if (found != kept(kind).end()) {
         node = kept(kind).extract(found);
     } else {
-        drop(kind);
         pieces one;
         one.emplace(bytes, nullptr);
         node = one.extract(one.begin());
-        node.mapped() = on_.take(kind, bytes);
+        node.mapped() = allocate(kind, bytes);
     }
     std::byte* const memory = node.mapped();
     const std::size_t size = node.key();
@@ -31,13 +45,19 @@ std::byte* pooled_device::take(memory_kind kind, std::size_t bytes) {
         on_.give_back(kind, memory, size);
         throw;
     }
+    in_use += size;
     return memory;
 }
 
 void pooled_device::give_back(memory_kind kind, std::byte* memory, std::size_t bytes) noexcept {
     const std::lock_guard lock(guard_);
+    std::size_t& in_use = in_use_[static_cast<std::size_t>(kind)];
     const auto lent = lent_.find(memory);
-    if (lent == lent_.end()) return on_.give_back(kind, memory, bytes);
+    if (lent == lent_.end()) {
+        in_use -= bytes;
+        return on_.give_back(kind, memory, bytes);
+    }
+    in_use -= lent->second.key();
     kept(kind).insert(std::move(lent->second));
     lent_.erase(lent);
 }

@@ -12,9 +12,10 @@
 
 namespace mx::base::cuda {
 
-/// A piece may serve for less than its size. Memory that is kept was in use at one time: before
-/// anything new is allocated from `on`, all kept memory of that kind is freed. `on` must outlive
-/// this object.
+/// A piece may serve for less than its size. Kept memory of a kind is freed when `on` has no room,
+/// and when it is more than what is in use with the piece that is allocated, so that both together
+/// are at most twice what was in use at a time; not whenever something is allocated, because
+/// freeing waits for all work of a GPU. `on` must outlive this object.
 class pooled_device final : public device {
   public:
     /// Larger pieces are not kept, because they would serve for much smaller ones.
@@ -33,11 +34,13 @@ class pooled_device final : public device {
     using pieces = std::multimap<std::size_t, std::byte*>;  // by size
     pieces& kept(memory_kind kind) { return kept_[static_cast<std::size_t>(kind)]; }
     void drop(memory_kind kind) noexcept;
+    std::byte* allocate(memory_kind kind, std::size_t bytes);
 
     device& on_;
     std::mutex guard_;
     std::array<pieces, 2> kept_;
     std::unordered_map<std::byte*, pieces::node_type> lent_;  // those that may be kept
+    std::array<std::size_t, 2> in_use_{};                     // bytes of all, by kind
 };
 
 }  // namespace mx::base::cuda

@@ -150,6 +150,9 @@ batch_layout lay_out(const value_rectangle& values, std::span<const placed_segme
     }
     l.marks = scratch.take(recipes.size() * segments.size() * l.marks_per_segment *
                            sizeof(std::uint16_t));
+    if (rows) {
+        l.marked = scratch.take((1 + recipes.size() * segments.size()) * sizeof(std::uint32_t));
+    }
     l.sums = back.take(recipes.size() * sizeof(block::exact_totals));
     l.sent_bytes = l.there_bytes + back.bytes();
     l.tallies = back.take(recipes.size() * segments.size() * sizeof(segment_tally));
@@ -207,8 +210,9 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
         if (has_numbers(recipes[r], segments)) {
             d.numbers = numbers++;
             l.number_rows = true;
+        } else {
+            (pointed.scales.power_of_two() ? l.powers : l.numbers) = true;
         }
-        (pointed.scales.power_of_two() ? l.powers : l.numbers) = true;
         store(there + layout.general + index * sizeof d, d);
     }
     for (std::size_t s = 0; s < segment_count; ++s) {
@@ -232,6 +236,9 @@ launch fill(const batch_layout& layout, const value_rectangle& values,
     l.tallies = tallies;
     l.marks = at<std::uint16_t>(device_scratch, layout.marks);
     l.marks_per_segment = static_cast<std::uint32_t>(layout.marks_per_segment);
+    if (layout.marks_per_segment != 0) {
+        l.marked = at<std::uint32_t>(device_scratch, layout.marked);
+    }
     l.general = at<general_recipe>(device_there, layout.general);
     l.general_count = static_cast<std::uint32_t>(layout.general_count);
     l.stride = layout.stride;

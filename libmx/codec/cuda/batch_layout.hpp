@@ -39,7 +39,7 @@ struct batch_layout {
     // and after a launch.
     std::size_t values, value_bytes;
     std::size_t widened;  ///< values stored as codes: the same as bf16
-    std::size_t raised, marks;
+    std::size_t raised, marks, marked;
     std::size_t numbers;            ///< a number_table for each recipe that has one
     std::size_t marks_per_segment;  ///< see launch; 0 without a body of rows
     bool raises;                    ///< whether a recipe requests raised exponents

@@ -337,13 +337,10 @@ void with_lanes(std::uint64_t size, Run&& run) {
     }
 }
 
-/// Whether a kernel processes what bodies of rows leave: they take small blocks only.
-template <typename Family, int lanes>
-inline constexpr bool takes_marks = lanes == 1 && std::is_same_v<Family, number_scales>;
-
 /// Quantizes a segment with the same bytes as the reference, `lanes` lanes to a block. Called by
 /// all lanes of a warp; one of them writes `out`. `p` has the recipe's parameters. With `marks`,
-/// if it takes them, only the marked blocks, which it adds to `out`: see quantize_segment.
+/// for one lane to a block only, only the marked blocks, which it adds to `out`: see
+/// quantize_segment.
 template <typename Family, int lanes>
 MX_HD inline void quantize_general(const launch& l, const general_recipe& r, const block_params& p,
                                    const device_segment& s, segment_tally& out,
@@ -353,7 +350,7 @@ MX_HD inline void quantize_general(const launch& l, const general_recipe& r, con
     constexpr std::uint32_t at_once = lane_count / lanes;
     const auto round = [&](std::uint32_t first, auto& tally, auto& sums) {
         std::uint32_t wanted = ~0u;
-        if (takes_marks<Family, lanes> && marks != nullptr) {
+        if (lanes == 1 && marks != nullptr) {
             constexpr std::uint32_t in_word = blocks_per_mark;
             wanted = marks[first / in_word];
             if (first + in_word < blocks_of(s))
@@ -393,8 +390,7 @@ MX_HD inline void quantize_general(const launch& l, const general_recipe& r, con
             if (one) r.blocks.put(w.s.first_block + at.index, stats[lane]);
         });
     };
-    const bool more = takes_marks<Family, lanes> && marks != nullptr;
-    for_rounds<true>(w.s, at_once, *r.totals, out, more, round);
+    for_rounds<true>(w.s, at_once, *r.totals, out, marks != nullptr, round);
 }
 
 }  // namespace mx::codec::cuda

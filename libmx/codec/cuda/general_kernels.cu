@@ -14,38 +14,63 @@ __global__ void __launch_bounds__(threads) raise_exponents_of_segments(launch l)
     raise_exponents(l, l.segments[blockIdx.x], threadIdx.x, threads);
 }
 
-// A warp per segment and recipe. Recipes of a segment are adjacent, so that its values are in the
-// cache.
-template <typename Family, int lanes>
+// As quantize_segments: all segments under the recipes without a number_table, or those in the list.
+template <typename Family, int lanes, bool marked>
 __global__ void __launch_bounds__(threads, 4) quantize_general_segments(launch l) {
     __shared__ block_params shared[warps_per_block];
     const unsigned warp = threadIdx.x / lane_count;
-    const std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp;
-    const auto s = static_cast<std::uint32_t>(job / l.general_count);
-    const auto r = static_cast<std::uint32_t>(job % l.general_count);
-    if (s >= l.segment_count) return;
-    const general_recipe& recipe = l.general[r];
-    const std::uint16_t* marks = nullptr;
-    if (takes_marks<Family, lanes> && recipe.numbers != nullptr) {
-        marks = marks_of(l, l.recipe_count + r, s);
-        if (!has_marks(l.segments[s], marks)) return;
+    const std::uint64_t jobs =
+        marked ? *l.marked : std::uint64_t{l.segment_count} * l.general_count;
+    for (std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp; job < jobs;
+         job += std::uint64_t{gridDim.x} * warps_per_block) {
+        std::uint32_t s, r;
+        if constexpr (marked) {
+            const std::uint32_t slot = l.marked[1 + job] / l.segment_count;
+            if (slot < l.recipe_count) continue;  // kernels.cu
+            r = slot - l.recipe_count;
+            s = l.marked[1 + job] % l.segment_count;
+        } else {
+            s = static_cast<std::uint32_t>(job / l.general_count);
+            r = static_cast<std::uint32_t>(job % l.general_count);
+        }
+        const general_recipe& recipe = l.general[r];
+        constexpr bool of_powers = std::is_same_v<Family, power_scales>;
+        if (!marked && (recipe.numbers != nullptr ||
+                        recipe.params.scale_format->power_of_two() != of_powers)) {
+            continue;
+        }
+        __syncwarp();  // no lane reads the last recipe any more
+        copy_to_shared(recipe.params, shared[warp]);
+        const std::uint32_t slot = l.recipe_count + r;
+        quantize_general<Family, lanes>(l, recipe, shared[warp], l.segments[s],
+                                        tally_of(l, slot, s),
+                                        marked ? marks_of(l, slot, s) : nullptr);
     }
-    constexpr bool of_powers = std::is_same_v<Family, power_scales>;
-    if (recipe.params.scale_format->power_of_two() != of_powers) return;
-    copy_to_shared(recipe.params, shared[warp]);
-    quantize_general<Family, lanes>(l, recipe, shared[warp], l.segments[s],
-                                    tally_of(l, l.recipe_count + r, s), marks);
+}
+
+unsigned blocks_for(const launch& l) {
+    const std::uint64_t jobs = std::uint64_t{l.segment_count} * l.general_count;
+    return static_cast<unsigned>((jobs + warps_per_block - 1) / warps_per_block);
 }
 
 template <typename Family>
 void enqueue_family(const launch& l, cudaStream_t stream) {
-    const std::uint64_t jobs = std::uint64_t{l.segment_count} * l.general_count;
-    const auto blocks = static_cast<unsigned>((jobs + warps_per_block - 1) / warps_per_block);
     with_lanes(l.stride, [&](auto count) {
         constexpr int lanes = count();
-        quantize_general_segments<Family, lanes><<<blocks, threads, 0, stream>>>(l);
+        quantize_general_segments<Family, lanes, false><<<blocks_for(l), threads, 0, stream>>>(l);
     });
 }
+
+// What rows left: they take small blocks only.
+int enqueue_marked(const launch& l, cudaStream_t stream) {
+    unsigned blocks = blocks_for(l);
+    const int code = lower_to_resident(blocks);
+    if (code != cudaSuccess) return code;
+    quantize_general_segments<number_scales, 1, true><<<blocks, threads, 0, stream>>>(l);
+    return cudaGetLastError();
+}
+
+__global__ void forget_marks(std::uint32_t* marked) { *marked = 0; }
 
 }  // namespace
 
@@ -57,10 +82,14 @@ int enqueue_general(const launch& l, void* stream_handle) {
     }
     if (l.powers) enqueue_family<power_scales>(l, stream);
     if (l.numbers) enqueue_family<number_scales>(l, stream);
-    return cudaGetLastError();
+    const int code = cudaGetLastError();
+    return code == cudaSuccess && l.number_rows ? enqueue_marked(l, stream) : code;
 }
 
 int enqueue(const launch& l, void* stream) {
+    if (l.marked != nullptr) {
+        forget_marks<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(l.marked);
+    }
     int code = enqueue_codes(l, stream);
     if (code == cudaSuccess) code = enqueue_plain(l, stream);
     if (code == cudaSuccess) code = enqueue_numbers(l, stream);

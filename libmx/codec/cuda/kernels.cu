@@ -13,36 +13,48 @@ namespace {
 
 constexpr unsigned warps_per_block = 4;
 
-__global__ void __launch_bounds__(warps_per_block* lane_count, 3) quantize_segments(launch l) {
+// All segments under the recipes that have no other body; or with `marked` those in the list of
+// launch::marked, whose length is known on the device only.
+__global__ void __launch_bounds__(warps_per_block* lane_count, 3)
+    quantize_segments(launch l, bool marked) {
     __shared__ plain_params shared[warps_per_block];
     const unsigned warp = threadIdx.x / lane_count;
-    const std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp;
-    // Recipes of a segment are adjacent, so that its values are in the cache.
-    const auto s = static_cast<std::uint32_t>(job / l.recipe_count);
-    const auto r = static_cast<std::uint32_t>(job % l.recipe_count);
-    if (s >= l.segment_count) return;
-    const device_recipe& recipe = l.recipes[r];
-    const std::uint16_t* marks = nullptr;
-    if (recipe.body != segment_body) {
-        marks = marks_of(l, r, s);
-        if (!has_marks(l.segments[s], marks)) return;
-    }
-    copy_to_shared(recipe.params, shared[warp]);
-    segment_tally& out = tally_of(l, r, s);
-    if (recipe.parts) {
-        quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks, *recipe.totals,
-                               out, marks);
-    } else {
-        quantize_segment<false>(shared[warp], l.segments[s], l.values, recipe.blocks,
-                                *recipe.totals, out, marks);
+    const std::uint64_t jobs =
+        marked ? *l.marked : std::uint64_t{l.segment_count} * l.recipe_count;
+    for (std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp; job < jobs;
+         job += std::uint64_t{gridDim.x} * warps_per_block) {
+        std::uint32_t s, r;
+        if (marked) {
+            r = l.marked[1 + job] / l.segment_count;
+            s = l.marked[1 + job] % l.segment_count;
+        } else {
+            // Recipes of a segment are adjacent, so that its values are in the cache.
+            s = static_cast<std::uint32_t>(job / l.recipe_count);
+            r = static_cast<std::uint32_t>(job % l.recipe_count);
+        }
+        const device_recipe& recipe = l.recipes[r];
+        if (!marked && recipe.body != segment_body) continue;
+        __syncwarp();  // no lane reads the last recipe any more
+        copy_to_shared(recipe.params, shared[warp]);
+        const std::uint16_t* const marks = marked ? marks_of(l, r, s) : nullptr;
+        segment_tally& out = tally_of(l, r, s);
+        if (recipe.parts) {
+            quantize_segment<true>(shared[warp], l.segments[s], l.values, recipe.blocks,
+                                   *recipe.totals, out, marks);
+        } else {
+            quantize_segment<false>(shared[warp], l.segments[s], l.values, recipe.blocks,
+                                    *recipe.totals, out, marks);
+        }
     }
 }
 
-int enqueue_segments(const launch& l, void* stream) {
+int enqueue_segments(const launch& l, bool marked, void* stream) {
     const std::uint64_t jobs = std::uint64_t{l.segment_count} * l.recipe_count;
-    const auto blocks = static_cast<unsigned>((jobs + warps_per_block - 1) / warps_per_block);
+    auto blocks = static_cast<unsigned>((jobs + warps_per_block - 1) / warps_per_block);
+    const int code = marked ? lower_to_resident(blocks) : cudaSuccess;
+    if (code != cudaSuccess) return code;
     quantize_segments<<<blocks, warps_per_block * lane_count, 0,
-                        static_cast<cudaStream_t>(stream)>>>(l);
+                        static_cast<cudaStream_t>(stream)>>>(l, marked);
     return cudaGetLastError();
 }
 
@@ -68,9 +80,10 @@ int enqueue_plain(const launch& l, void* stream) {
     if (l.segment_count == 0 || l.recipe_count == 0) return cudaSuccess;
     const std::uint32_t rows = l.bodies & ~(1u << segment_body);
     int code = cudaSuccess;
-    if (rows != 0) code = enqueue_all_rows(l, rows, stream);
-    // Also the blocks that rows marked.
-    return code == cudaSuccess ? enqueue_segments(l, stream) : code;
+    if (rows != l.bodies) code = enqueue_segments(l, false, stream);
+    if (rows == 0 || code != cudaSuccess) return code;
+    code = enqueue_all_rows(l, rows, stream);
+    return code == cudaSuccess ? enqueue_segments(l, true, stream) : code;
 }
 
 }  // namespace mx::codec::cuda

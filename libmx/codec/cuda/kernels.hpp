@@ -131,10 +131,12 @@ struct launch {
     std::uint16_t* marks;          ///< the blocks that bodies of rows leave to other bodies,
                                    ///< marks_per_segment words for each segment: see marks_of
     std::uint32_t marks_per_segment;
+    std::uint32_t* marked;  ///< null without marks. The number of segments under a recipe that have
+                            ///< marks, then these in any order: see note_marks
 
     const general_recipe* general;
     std::uint32_t general_count;
-    bool powers, numbers;  ///< the families of these recipes: see general_block.hpp
+    bool powers, numbers;  ///< the families of those without a number_table: see general_block.hpp
     bool number_rows;      ///< whether any has a number_table
     std::uint64_t stride;  ///< elements of a block: see block_stride
     std::uint8_t* raised;  ///< see raise_exponents; null if no recipe requests it
@@ -146,6 +148,16 @@ MX_HD inline segment_tally& tally_of(const launch& l, std::uint32_t slot, std::u
 }
 MX_HD inline std::uint16_t* marks_of(const launch& l, std::uint32_t slot, std::uint32_t segment) {
     return l.marks + (std::uint64_t{slot} * l.segment_count + segment) * l.marks_per_segment;
+}
+
+/// Adds a segment under recipe `slot`, which has marks, to the list of launch::marked.
+MX_HD inline void note_marks(const launch& l, std::uint32_t slot, std::uint32_t segment) {
+#if defined(__CUDA_ARCH__)
+    const std::uint32_t at = atomicAdd(l.marked, 1u);
+#else
+    const std::uint32_t at = l.marked[0]++;
+#endif
+    l.marked[1 + at] = slot * l.segment_count + segment;
 }
 
 /// Queues everything on `stream` (a cudaStream_t). Returns the runtime's error code, 0 on success.

@@ -30,7 +30,8 @@ struct number_recipe {
         for (std::uint32_t i = first; i <= number_table::scales; i += step)
             limits.scale[i] = from.scale[i];
         constexpr auto per_scale = static_cast<std::uint32_t>(number_table::limits);
-        for (std::uint32_t i = first; i < number_table::scales * per_scale; i += step) {
+        // Scale 0 has no limits (number_bounds.hpp): no block under it gets here.
+        for (std::uint32_t i = per_scale + first; i < number_table::scales * per_scale; i += step) {
             const std::uint32_t scale = i / per_scale, which = i % per_scale;
             limits.element[scale][which] = Values::least_stored(from.element[scale][which]);
         }

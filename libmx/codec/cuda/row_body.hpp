@@ -415,8 +415,14 @@ MX_HD inline void quantize_rows(const Rows& rows, const launch& l, std::uint32_t
     each([&](int lane) {
         const auto which = static_cast<std::uint32_t>(lane / lanes_per_segment);
         if (lane % lanes_per_segment != 0 || which >= count) return;
+        const std::uint32_t s = first_segment + which;
+        // Read again: a sum of the marks would take a register in the loop.
+        const std::uint16_t* const marks = marks_of(l, slot, s);
+        std::uint32_t marked = 0;
+        for (std::uint32_t i = 0; i * blocks_per_mark < at[lane].blocks; ++i) marked |= marks[i];
+        if (marked != 0) note_marks(l, slot, s);
         const row_tally& from = tally[lane];
-        segment_tally& all = tally_of(l, slot, first_segment + which);
+        segment_tally& all = tally_of(l, slot, s);
         all = {};
         all.max_error = max_error[lane];
         // Lanes do not count what follows from the shape.

@@ -250,19 +250,6 @@ MX_HD inline std::uint32_t blocks_of(const device_segment& s) {
            ((s.cols + s.block_cols - 1) / s.block_cols);
 }
 
-/// Whether a segment has marked blocks (see launch). Called by all lanes of a warp.
-MX_HD inline bool has_marks(const device_segment& s, const std::uint16_t* marks) {
-    const std::uint32_t words = (blocks_of(s) + blocks_per_mark - 1) / blocks_per_mark;
-    per_lane<bool> marked;
-    each([&](int lane) {
-        marked[lane] = false;
-        for (auto i = static_cast<std::uint32_t>(lane); i < words; i += lane_count) {
-            marked[lane] = marked[lane] || marks[i] != 0;
-        }
-    });
-    return any(marked);
-}
-
 /// Calls round(first, tally, sums) for the blocks of a segment, `at_once` of them from `first` on,
 /// and adds what it adds up to the sums of the recipe. Called by all lanes of a warp; one of them
 /// writes the tally to `out`, or with `more` adds it to what is there except for the extents.

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of a recipe in shared memory: all lanes read its numbers at once, and each lane
-// looks up its own entry in the table of values.
+// What kernels of segments share: the parameters of a recipe in shared memory, where all lanes read
+// its numbers at once and each lane looks up its own entry in the table of values; their grids.
 #pragma once
 
+#include <cuda_runtime.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
 #include "libmx/codec/cuda/lane_group.hpp"
 
 namespace mx::codec::cuda {
+
+/// Lowers a number of blocks of threads to those that a GPU runs at a time, for a list whose length
+/// only the GPU knows (launch::marked).
+inline int lower_to_resident(unsigned& blocks) {
+    int processors = 0;
+    const int code = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0);
+    blocks = std::min(blocks, 4 * static_cast<unsigned>(processors));
+    return code;
+}
 
 /// Copies parameters; called by all lanes of a warp.
 template <typename Params>

@@ -10,6 +10,7 @@ namespace {
 
 constexpr unsigned lanes = 32;
 constexpr unsigned threads = 1024;
+constexpr unsigned least_warps = 128;  // of a block, one after the other: 2^16 words
 constexpr unsigned pairs = lane_words / 2;
 // Of a multiprocessor, so that enough is left as a cache where these are one memory.
 constexpr int most_shared = 160 * 1024;
@@ -146,7 +147,9 @@ int enqueue(const word_launch& l, void* stream) {
     const std::uint32_t room = static_cast<std::uint32_t>(shared) / sizeof(std::uint32_t);
     const std::uint32_t near = std::min(room / tables - 2, l.width);
     const std::uint32_t warps = (l.blocks * (l.size / lane_words) + lanes - 1) / lanes;
-    const auto blocks = std::min(static_cast<unsigned>(processors), warps);
+    // A block clears and adds up as many counters as it has room for, whatever it counts.
+    const std::uint32_t full = (warps + least_warps - 1) / least_warps;
+    const auto blocks = std::min(static_cast<unsigned>(processors), full);
     count_blocks<<<blocks, threads, tables*(near + 2) * sizeof(std::uint32_t),
                    static_cast<cudaStream_t>(stream)>>>(l, near);
     return cudaGetLastError();

@@ -2,12 +2,13 @@
 #include "libmx/gemm/cuda/device_engine.hpp"
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <vector>
+
+#include "libmx/base/parallel.hpp"
 
 namespace mx::gemm::cuda {
 namespace {
@@ -105,61 +106,12 @@ void fill_panels(const operand_shape& shape, const unpacked_operand& x, std::siz
     }
 }
 
-// An operand, on the device for the lifetime of the engine. Rows are unpacked, and split or packed,
-// while earlier ones are copied.
-class resident_operand {
-  public:
-    resident_operand(device& on, const operand& x, const accumulator& m, const step_kind& kind)
-        : shape_(x, kind), rows_(on, memory_kind::device), scales_(on, memory_kind::device) {
-        if (x.rows == 0 || shape_.steps == 0) return;
-        const std::size_t at_once = shape_.rows_at_once();
-        const std::size_t units = (x.rows + at_once - 1) / at_once;
-        const std::size_t scales = shape_.steps * shape_.scale_bytes();
-        const std::size_t bytes = shape_.bytes_at_once() - scales;
-        rows_.room_for(units * bytes);
-        if (scales != 0) scales_.room_for(units * scales);
-        // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a row has bytes
-        const std::size_t part =
-            std::min(units, std::max<std::size_t>(1, part_bytes / shape_.bytes_at_once()));
-        std::array<lane, 2> lanes{lane(on), lane(on)};
-        for (std::size_t first = 0, turn = 0; first < units; first += part, ++turn) {
-            lane& l = lanes[turn % lanes.size()];
-            l.work->wait();
-            const std::size_t count = std::min(part, units - first);
-            const std::size_t rows = std::min(count * at_once, x.rows - first * at_once);
-            std::byte* const here = l.pinned.room_for(part * (bytes + scales));
-            const unpacked_operand unpacked = unpack_operand(rows_of(x, first * at_once, rows), m);
-            if (shape_.in_panels()) {
-                // Rows that fill up the last panel are zeros.
-                if (rows % at_once != 0) std::memset(here + (count - 1) * bytes, 0, bytes);
-                fill_panels(shape_, unpacked, rows, kind.least_exponent / 2, here);
-            } else {
-                std::memcpy(here, unpacked.factors.data(), count * bytes);
-                if (scales != 0) {
-                    std::memcpy(here + count * bytes, unpacked.scales.data(), count * scales);
-                    l.work->copy_there(scales_.data() + first * scales, here + count * bytes,
-                                       count * scales);
-                }
-            }
-            l.work->copy_there(rows_.data() + first * bytes, here, count * bytes);
-        }
-        for (lane& l : lanes) l.work->wait();
-    }
-    device_operand view() const {
-        return {rows_.data(), reinterpret_cast<const scale_factor*>(scales_.data()), shape_.steps,
-                shape_.panels};
-    }
-
-  private:
-    operand_shape shape_;
-    held_memory rows_, scales_;
-};
-
-// A pool of tile buffers. The first one always exists; if there is no memory for more, threads wait
-// for one another.
+// A pool of buffers, of the host and of the device. The first one always exists; if there is no
+// memory for more, threads wait for one another.
 class lane_pool {
   public:
-    lane_pool(device& on, std::size_t bytes) : device_(on), bytes_(bytes) {
+    lane_pool(device& on, std::size_t pinned, std::size_t card)
+        : device_(on), pinned_(pinned), card_(card) {
         idle_.push_back(made());
     }
 
@@ -191,13 +143,13 @@ class lane_pool {
   private:
     std::unique_ptr<lane> made() const {
         auto l = std::make_unique<lane>(device_);
-        l->pinned.room_for(bytes_);
-        l->card.room_for(bytes_);
+        l->pinned.room_for(pinned_);
+        if (card_ != 0) l->card.room_for(card_);
         return l;
     }
 
     device& device_;
-    std::size_t bytes_;
+    std::size_t pinned_, card_;
     std::mutex guard_;
     std::condition_variable returned_;
     std::vector<std::unique_ptr<lane>> idle_;
@@ -234,6 +186,57 @@ class borrowed_lane {
     bool done_ = false;
 };
 
+// An operand, on the device for the lifetime of the engine. Parts of it are unpacked, split or
+// packed, and copied by several threads.
+class resident_operand {
+  public:
+    resident_operand(device& on, const operand& x, const accumulator& m, const step_kind& kind,
+                     int threads)
+        : shape_(x, kind), rows_(on, memory_kind::device), scales_(on, memory_kind::device) {
+        if (x.rows == 0 || shape_.steps == 0) return;
+        const std::size_t at_once = shape_.rows_at_once();
+        const std::size_t units = (x.rows + at_once - 1) / at_once;
+        const std::size_t scales = shape_.steps * shape_.scale_bytes();
+        const std::size_t bytes = shape_.bytes_at_once() - scales;
+        rows_.room_for(units * bytes);
+        if (scales != 0) scales_.room_for(units * scales);
+        // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a row has bytes
+        const std::size_t part =
+            std::min(units, std::max<std::size_t>(1, part_bytes / shape_.bytes_at_once()));
+        lane_pool lanes(on, part * (bytes + scales), 0);
+        base::parallel_for((units + part - 1) / part, threads, nullptr, [&](std::uint64_t i, int) {
+            borrowed_lane l(lanes);
+            const std::size_t first = static_cast<std::size_t>(i) * part;
+            const std::size_t count = std::min(part, units - first);
+            const std::size_t rows = std::min(count * at_once, x.rows - first * at_once);
+            std::byte* const here = l->pinned.data();
+            const unpacked_operand unpacked = unpack_operand(rows_of(x, first * at_once, rows), m);
+            if (shape_.in_panels()) {
+                // Rows that fill up the last panel are zeros.
+                if (rows % at_once != 0) std::memset(here + (count - 1) * bytes, 0, bytes);
+                fill_panels(shape_, unpacked, rows, kind.least_exponent / 2, here);
+            } else {
+                std::memcpy(here, unpacked.factors.data(), count * bytes);
+                if (scales != 0) {
+                    std::memcpy(here + count * bytes, unpacked.scales.data(), count * scales);
+                    l->work->copy_there(scales_.data() + first * scales, here + count * bytes,
+                                        count * scales);
+                }
+            }
+            l->work->copy_there(rows_.data() + first * bytes, here, count * bytes);
+            l.wait();
+        });
+    }
+    device_operand view() const {
+        return {rows_.data(), reinterpret_cast<const scale_factor*>(scales_.data()), shape_.steps,
+                shape_.panels};
+    }
+
+  private:
+    operand_shape shape_;
+    held_memory rows_, scales_;
+};
+
 void require_room(device& on, std::uint64_t bytes) {
     static_assert(sizeof(std::size_t) == sizeof bytes);
     const base::cuda::memory_room room = on.room();
@@ -245,13 +248,12 @@ void require_room(device& on, std::uint64_t bytes) {
 class device_engine final : public engine {
   public:
     device_engine(device& on, starter start, const operand& a, const operand& b,
-                  const accumulator& m)
+                  const accumulator& m, int threads)
         : start_(start),
           kind_(kind_of(a, b, m)),
-          a_(on, a, m, kind_),
-          b_(on, b, m, kind_),
-          lanes_(on, std::min(a.rows, tile_side) * std::min(b.rows, tile_side) *
-                         sizeof(std::uint32_t)) {}
+          a_(on, a, m, kind_, threads),
+          b_(on, b, m, kind_, threads),
+          lanes_(on, tile_bytes(a, b), tile_bytes(a, b)) {}
 
     void walk(const tile& t, const step_range& steps, std::uint32_t* acc) const override {
         const std::size_t bytes = t.rows * t.cols * sizeof *acc;
@@ -271,6 +273,10 @@ class device_engine final : public engine {
     std::size_t tile_cols() const override { return tile_side; }
 
   private:
+    static std::size_t tile_bytes(const operand& a, const operand& b) {
+        return std::min(a.rows, tile_side) * std::min(b.rows, tile_side) * sizeof(std::uint32_t);
+    }
+
     starter start_;
     step_kind kind_;
     resident_operand a_, b_;
@@ -289,10 +295,10 @@ std::uint64_t resident_bytes(const operand& a, const operand& b, const accumulat
 }
 
 std::unique_ptr<engine> make_device_engine(device& on, starter start, const operand& a,
-                                           const operand& b, const accumulator& m) {
+                                           const operand& b, const accumulator& m, int threads) {
     // Checked before unpacking: factors take several times the memory of codes.
     require_room(on, resident_bytes(a, b, m));
-    return std::make_unique<device_engine>(on, start, a, b, m);
+    return std::make_unique<device_engine>(on, start, a, b, m, threads);
 }
 
 }  // namespace mx::gemm::cuda

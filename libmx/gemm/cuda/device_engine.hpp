@@ -18,11 +18,12 @@ using starter = void (*)(const tile_launch& l, base::cuda::stream& on);
 /// Device memory in bytes that the operands need for `m`, limited to 2^64 - 1.
 std::uint64_t resident_bytes(const operand& a, const operand& b, const accumulator& m);
 
-/// Makes an engine for `m`, which must have steps; `on` must outlive it. Throws base::error:
+/// Makes an engine for `m`, which must have steps, unpacking the operands on up to `threads`
+/// threads (0: as many as the machine offers); `on` must outlive it. Throws base::error:
 /// unavailable, or no_room unless both operands and a tile fit. Later lack of memory only makes
 /// threads wait for one another.
 std::unique_ptr<engine> make_device_engine(base::cuda::device& on, starter start, const operand& a,
-                                           const operand& b, const accumulator& m);
+                                           const operand& b, const accumulator& m, int threads);
 
 /// The backend on the first CUDA device (one_step.hpp, one output per thread), for models with
 /// steps that are not too long for the device.

@@ -26,7 +26,7 @@ void start(const cuda::tile_launch& l, mx::base::cuda::stream& on) {
 std::string nothing_missing() { return {}; }
 std::unique_ptr<engine> make(const operand& a, const operand& b, const accumulator& m, int) {
     static mx::base::cuda::host_device device;
-    return cuda::make_device_engine(device, start, a, b, m);
+    return cuda::make_device_engine(device, start, a, b, m, 3);
 }
 const backend kernels{{"kernels", "as a device runs them", nothing_missing}, cuda::computes, make};
 
