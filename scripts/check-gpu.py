@@ -1,50 +1,51 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks everything that needs an NVIDIA GPU, on a machine that has one and CUDA 13: builds, runs the
-tests marked gpu, compute-sanitizer, a recording of the GPU and its verification, the commands with
---backend cuda against the bytes of the CPU, and the benchmarks. Takes about an hour, needs no network
-and no rights but to use the GPU, and changes no setting of it.
+"""Checks on a machine with an NVIDIA GPU that --backend cuda gives the bytes of the CPU, records what the GPU's
+conversions and matrix units compute, and measures rates: docs/howto/check-a-gpu.md.
 
-A step that fails does not stop the others. Exit code: 0 if nothing failed, 1 if something did, 77 if
-there is no device and nothing else failed."""
+Without --kit and --build it configures and builds the checkout first. Each step has a limit of its own, and one that
+fails, hangs or crashes does not stop the others; they come in the order of their value, and the results are written
+after each. It needs no network and no rights but to use the GPU, and changes no setting of it.
+
+Exit code: 0 if nothing failed, 1 if something did, 77 if there is no device and nothing else failed."""
 
 import argparse
 import hashlib
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1]
-GRACE = 20  # seconds between asking a process to end and ending it
+GRACE = 5  # seconds between asking a process to end and ending it
+RESERVE = 10  # seconds at the end of --seconds to pack the results
+LOG_BYTES = 4 << 20  # kept of the output of a step
+GROUPS = ["smoke", "equality", "recording", "rates", "sanitizer", "profiles"]
 
 
 class Stopped(BaseException):
     """A signal asked this program to end."""
 
-    def __init__(self, number):
-        self.number = number
-
 
 def end(process):
     """Ends a process and what it started."""
-    for number, patience in (signal.SIGTERM, GRACE), (signal.SIGKILL, None):
+    for number in signal.SIGTERM, signal.SIGKILL:
         try:
             os.killpg(process.pid, number)
-            process.wait(patience)
-            return
+            process.wait(GRACE)
         except ProcessLookupError:
-            process.wait()
-            return
+            break
         except subprocess.TimeoutExpired:
             pass
+    process.poll()
 
 
 def device_of(version):
@@ -68,9 +69,39 @@ FAMILIES = ["mxfp4", "mxfp6:scale=ceil", "mxfp8:scale=rceil", "mxfp8_e5m2", "mxi
 TEN = ["mxfp4", "mxfp4:scale=ceil", "mxfp4:scale=even", "mxfp6", "mxfp6:scale=ceil", "mxfp6:scale=even", "mxfp8",
        "mxfp8:scale=ceil", "mxfp8:scale=even", "nvfp4"]
 
+# --every of the tests: for a first look, and where every instruction is checked.
+FIRST, CHECKED = 40, 400
+
+# Kernels to profile: the regular expression of their names, and the bench that starts them.
+PROFILES = [("rows", "quantize_row_segments", ["--recipe", "mxfp4"]),
+            ("numbers", "quantize_number_segments", ["--recipe", "nvfp4"]),
+            ("products", "walk_split", ["--gemm", "--accumulate", "sm90.wgmma.fp8", "--mnk", "2048,2048,2048"]),
+            ("marked", "quantize_segments", ["--recipe", "mxfp4"]),
+            ("trainings", "multiply", ["--train"])]
+
 
 def asked(recipes):
     return [word for recipe in recipes for word in ("--recipe", recipe)]
+
+
+def commands(model, small, width=512, depth=4, batch=2048):
+    """Commands whose output on the CPU and on a GPU must be the same bytes, by name. They write to the folder OUT."""
+    out = ["--json", "OUT/records.json"]
+    a, b = f"{small}:activations.layers.0.self_attn.input", f"{small}:model.layers.0.self_attn.q_proj.weight"
+    quantize = ["quantize", model, "--all-tensors", "-o", "OUT/x.safetensors"]  # it has no --json
+    yield "train", ["train", "proxy", "--width", width, "--depth", depth, "--batch", batch, "--steps", 2, "--recipe",
+                    "mxfp8", "--seeds", "1..2", "-o", "OUT/runs", *out]
+    for name, recipe, unit in ("sm100", "mxfp8", "sm100.mxf8f6f4"), ("sm90", "e4m3", "sm90.wgmma.fp8"):
+        yield f"gemm-{name}", ["gemm", a, b, "--transpose-b", "-r", recipe, "-m", unit, "-o", "OUT/d.safetensors", *out]
+    yield "cast", [*quantize, "-r", "e4m3"]
+    yield "packed", [*quantize, "-r", "mxfp8", "--packed"]
+    yield "packed-nvfp4", [*quantize, "-r", "nvfp4", "--packed"]
+    yield "quantize", [*quantize, "-r", "mxfp4:scale=even"]
+    yield "analyze", ["analyze", model, *asked(["mxfp4", "mxfp8:scale=even", "mxfp6:round=stochastic",
+                                                "mxint8:block=32x1"]), "--histograms", "--decompose", *out]
+    yield "ten", ["analyze", model, *asked(TEN), *out, "--csv", "OUT/records.csv"]
+    yield "families", ["analyze", small, *asked(FAMILIES), *out]
+    yield "compare", ["compare", small, *out]
 
 
 def records(value):
@@ -85,302 +116,410 @@ def records(value):
 
 
 def best(file, field, **wanted):
-    """The largest value of a field in the records with these members, as it is written; "" without."""
+    """The largest value of a field in the records with these members, as it is written; "" without. A member that is
+    None must be missing or null."""
     try:
         document = json.loads(Path(file).read_text(), parse_float=str, parse_int=str)
     except (OSError, ValueError):
         return ""
     found = [r[field] for r in records(document)
-             if r.get(field) is not None and all(r.get(name) == value for name, value in wanted.items())]
+             if is_number(r.get(field)) and all(r.get(name) == value for name, value in wanted.items())]
     return max(found, key=float, default="")
 
 
-def goal(what, aim, measured, at_most=False):
-    reached = measured != "" and (float(measured) <= aim if at_most else float(measured) >= aim)
-    verdict = "not measured" if measured == "" else "reached" if reached else "missed"
-    sign = "<=" if at_most else ">="
-    return f"{what:<58} {f'{sign} {aim}':>8} {measured or '-':>10}  {verdict}"
+def is_number(text):
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def times_one(file):
     """The time of the pass with all recipes of a bench, in times that of mxfp4 alone."""
-    one = best(file, "elements_per_second", recipe="mxfp4")
+    # From the memory of the host: values on the GPU, which no pass with several recipes reads, are ten times as fast.
+    one = best(file, "elements_per_second", recipe="mxfp4", values=None)
     everything = best(file, "elements_per_second", recipes=TEN)
-    return f"{float(one) / float(everything):.3g}" if one and everything else ""
+    return f"{float(one) / float(everything):.3g}" if one and everything and float(everything) else ""
 
 
-def speed(bench, ten, products):
-    """Each figure with its limit, measured in the same run."""
+def rates(folder):
+    """Rows of the table of rates: what, the aim, the measured figure, the verdict."""
+    bench, ten, products = (folder / f"{name}.json" for name in ("bench", "bench-ten-recipes", "bench-products"))
+
     def roof(recipe="mxfp4", **wanted):
         return best(bench, "fraction_of_roof", recipe=recipe, **wanted)
 
+    def row(what, aim, measured, at_most=False):
+        reached = measured and (float(measured) <= aim if at_most else float(measured) >= aim)
+        return {"what": what, "aim": f"{'<=' if at_most else '>='} {aim}", "measured": measured,
+                "verdict": "not measured" if not measured else "reached" if reached else "missed"}
+
     on_card = {"values": "device", "writes": "sums"}
-    lines = [f"{'speed':<58} {'aim':>8} {'measured':>10}",
-             goal("mxfp4, values on the card, of its read bandwidth", 0.5, roof(**on_card)),
-             goal("nvfp4, values on the card, of its read bandwidth", 0.3, roof("nvfp4", **on_card)),
-             goal("mxfp4, codes written, of its copy bandwidth", 0.8, roof(values="device", writes="codes")),
-             goal("mxfp4, from a file, of pinned copies to the card", 0.8, roof(values="files", writes="sums")),
-             goal("ten recipes in one pass, times mxfp4", 3, times_one(ten), at_most=True)]
+    yield row("mxfp4, values on the GPU, of its read bandwidth", 0.5, roof(**on_card))
+    yield row("nvfp4, values on the GPU, of its read bandwidth", 0.3, roof("nvfp4", **on_card))
+    yield row("mxfp4, codes written, of its copy bandwidth", 0.8, roof(values="device", writes="codes"))
+    yield row("mxfp4, from a file, of pinned copies to the GPU", 0.8, roof(values="files", writes="sums"))
+    yield row("ten recipes in one pass, times mxfp4", 3, times_one(ten), at_most=True)
     for model in "sm90.wgmma.fp8", "sm100.mxf8f6f4":
-        lines.append(goal(f"{model}, times two threads of the processor", 60,
-                          best(products, "times_two_threads_of_the_processor", accumulator=model)))
-    return lines
+        yield row(f"{model}, times two threads of the CPU", 60,
+                  best(products, "times_two_threads_of_the_processor", accumulator=model))
 
 
 class Check:
     def __init__(self, options):
-        self.quick = options.quick
-        self.built = options.build is not None
-        self.build = Path(os.path.realpath(options.build)) if self.built else SOURCE / "build" / "gpu"
-        self.named = options.output is not None
-        # The folder gets its final name once the device is known; without a device the name is "none".
-        self.started = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-        self.work = Path(options.output or f"gpu-check-none-{self.started}")
-        if self.work.exists() and (not self.work.is_dir() or any(self.work.iterdir())):
-            raise SystemExit(f"{self.work} is there already; choose another --output")
-        self.work.mkdir(parents=True, exist_ok=True)
-        self.work = self.work.resolve()
-        # In the folder of the results: files of some GiB are written there.
-        self.scratch = Path(tempfile.mkdtemp(prefix=".gpu-check-", dir=self.work.parent))
-        self.mx = self.build / "mx"
-        self.running = None
-        self.starting = False
-        self.stopping = None  # the signal that came while a step was starting
+        self.begin = time.monotonic()
+        self.seconds = options.seconds
+        self.only = options.only or GROUPS
+        # Smaller files and shorter limits.
+        self.brief = options.seconds is not None and options.seconds < 3600
+        self.out = Path(options.output).resolve()
+        if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
+            raise SystemExit(f"{self.out} is there already; choose another --output")
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.scratch = Path(tempfile.mkdtemp(prefix=".gpu-check-", dir=options.scratch or self.out.parent))
+        self.logs = self.scratch / "logs"
+        self.logs.mkdir()
+        self.kit = Path(options.kit).resolve() if options.kit else None
+        self.build = Path(options.build or SOURCE / "build" / "gpu").resolve()
+        self.make = not options.kit and not options.build
+        self.lock = threading.RLock()
+        self.running = set()
+        self.starting = False  # a process, in the main thread
+        self.signal = None
         self.results = []
-        self.failed = False
-        self.device = False
-        self.no_device = ""
+        self.facts = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        self.device = None
+        self.commands = commands
+        self.on_gpu = ["--backend", "cuda"]
 
-    def stop(self, number, frame):
-        """Handles a signal; what is just starting would be left behind, so it waits for that."""
-        self.stopping = number
-        if not self.starting:
-            raise Stopped(number)
+    # Steps.
 
-    def start(self, *arguments, **options):
-        """Starts the process that `running` is from then on."""
-        self.starting = True
-        try:
-            self.running = subprocess.Popen(*arguments, **options)
-        finally:
-            self.starting = False
-        if self.stopping is not None:
-            raise Stopped(self.stopping)
+    def left(self):
+        """Seconds until nothing more may start."""
+        return float("inf") if self.seconds is None else self.begin + self.seconds - RESERVE - time.monotonic()
 
-    def size(self, whole, quick):
-        return quick if self.quick else whole
+    def note(self, step, outcome, why="", seconds=None):
+        """Outcomes: passed, failed, skipped, and cut, when the time of all steps was over."""
+        with self.lock:
+            self.results.append({"step": step, "outcome": outcome, "seconds": seconds, "why": why})
+            print(f"{time.monotonic() - self.begin:6.0f} s  {step}: {outcome}{': ' if why else ''}{why}", flush=True)
+            self.write()
 
-    def log(self, text):
-        with open(self.work / "log.txt", "a") as file:
-            file.write(text)
+    def log_of(self, step):
+        return self.logs / (re.sub(r"[^A-Za-z0-9.]+", "-", step) + ".log")
 
-    def say(self, text):
-        print(text, flush=True)
-        self.log(text + "\n")
-
-    def note(self, step, outcome, why=""):
-        self.results.append(f"{step:<34} {outcome:<8} {why}")
-        self.say(f"== {step}: {outcome}{': ' if why else ''}{why}")
-        self.failed |= outcome == "failed"
-
-    def step(self, name, limit, *command):
-        """Runs a command with a log of its own. 77 is skipped, all but 0 has failed."""
+    def step(self, name, limit, *command, quiet=False):
+        """Runs a command with a log of its own, for at most `limit` seconds. 77 is skipped, all but 0 has failed.
+        `quiet`: only notes what has not passed. Returns whether it passed."""
         command = [str(word) for word in command]
-        file = self.work / (re.sub(r"[ /]", "-", name) + ".log")
-        self.say(f"== {name} (at most {limit} s): {' '.join(command)}")
+        cut = self.left() < limit
+        limit = min(limit, self.left())
+        if limit < 1:
+            self.note(name, "cut", "no time left")
+            return False
         start = time.monotonic()
-        with open(file, "wb") as log:
+        log = self.log_of(name)
+        with self.lock:
+            self.starting = threading.current_thread() is threading.main_thread()
             try:
-                # A separate session, so that an interrupt from the terminal ends the steps in order.
-                self.start(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                           cwd=self.scratch, start_new_session=True)
-                code = self.running.wait(limit)
+                if self.signal is None:
+                    # A session of its own, so that an interrupt from the terminal ends the steps in order.
+                    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                               stdin=subprocess.DEVNULL, cwd=self.scratch, start_new_session=True)
+                    self.running.add(process)
             except OSError as problem:
-                log.write(f"{problem}\n".encode())
-                code = 127
-            except subprocess.TimeoutExpired:
-                end(self.running)
-                code = 124
-        self.running = None
-        code = 128 - code if code < 0 else code
-        text = file.read_text(errors="replace")
-        self.log(text)
-        last = next((line[:160] for line in reversed(text.splitlines()) if line.strip()), "")
+                self.note(name, "failed", str(problem), 0)
+                return False
+            finally:
+                self.starting = False
+            if self.signal is not None:
+                raise Stopped
+        reader = threading.Thread(target=keep, args=(process.stdout, log, " ".join(command)), daemon=True)
+        reader.start()
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            code = 124
+        end(process)  # also what it has left behind
+        reader.join(GRACE)
+        with self.lock:
+            self.running.discard(process)
+            if self.signal is not None:
+                raise Stopped
+        took = round(time.monotonic() - start, 1)
+        lines = log.read_text(errors="replace").splitlines()[1:]
+        last = next((re.sub(r"[^ -~]", "?", line)[:160] for line in reversed(lines) if line.strip()), "")
         if code == 0:
-            self.note(name, "passed", f"{time.monotonic() - start:.0f} s")
+            if not quiet:
+                self.note(name, "passed", "", took)
         elif code == 77:
-            self.note(name, "skipped", re.sub("^skipped: ", "", last))
-        elif code in (124, 137):
-            self.note(name, "failed", f"not done in {limit} s, or killed")
+            self.note(name, "skipped", re.sub("^skipped: ", "", last), took)
+        elif code == 124 and cut:
+            self.note(name, "cut", f"not done in the {limit:.0f} s that were left", took)
+        elif code == 124:
+            self.note(name, "failed", f"not done in {limit:.0f} s; {last}", took)
+        elif code < 0:
+            self.note(name, "failed", f"ended by signal {-code}: {last}", took)
         else:
-            self.note(name, "failed", f"exit code {code}: {last}")
+            self.note(name, "failed", f"exit code {code}: {last}", took)
+        return code == 0
 
-    def on_device(self, name, *rest):
-        """A step that is skipped without a device."""
-        if self.device:
-            self.step(name, *rest)
-        else:
-            self.note(name, "skipped", "no device")
+    def together(self, *lanes):
+        """Side by side where there are processors enough for each to be little in the way of the others."""
+        if processors() < 8:
+            for lane in lanes:
+                self.whole(lane)
+            return
+        threads = [threading.Thread(target=self.whole, args=(lane,)) for lane in lanes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
-    def make(self):
+    def whole(self, lane):
+        """Runs steps to their end, whatever happens: what fails here, such as a full disk, is noted."""
+        try:
+            lane()
+        except Stopped:
+            if threading.current_thread() is threading.main_thread():
+                raise
+        except Exception as problem:
+            self.note(getattr(lane, "__name__", "steps"), "failed", f"{type(problem).__name__}: {problem}")
+
+    def limit(self, brief, whole):
+        return brief if self.brief else whole
+
+    def on_signal(self, number, frame):
+        """What is just starting would be left behind, so the signal waits for that."""
+        self.signal = number
+        if not self.starting:
+            raise Stopped
+
+    def stop(self):
+        """Ends all steps; no more start."""
+        for process in list(self.running):
+            end(process)
+
+    # Results.
+
+    def write(self):
+        with self.lock:
+            table = list(rates(self.logs)) if self.device else []
+            facts = dict(self.facts, seconds=round(time.monotonic() - self.begin), steps=self.results, rates=table)
+            replace(self.out / "results.json", json.dumps(facts, indent=1) + "\n")
+            lines = [f"# {self.device or 'No device'}", "",
+                     "; ".join(f"{name} {value}" for name, value in self.facts.items() if value), "",
+                     "| step | outcome | s | why |", "|---|---|---:|---|"]
+            for r in self.results:
+                why = r["why"].replace("|", "\\|")
+                lines.append(f"| {r['step']} | {r['outcome']} | {'' if r['seconds'] is None else r['seconds']} | {why} |")
+            if table:
+                lines += ["", "| rate | aim | measured | |", "|---|---:|---:|---|"]
+                lines += [f"| {r['what']} | {r['aim']} | {r['measured'] or '-'} | {r['verdict']} |" for r in table]
+            replace(self.out / "summary.md", "\n".join(lines) + "\n")
+
+    def pack(self, folder, name):
+        if folder.is_dir() and any(folder.iterdir()):
+            with tarfile.open(self.scratch / name, "w:gz", compresslevel=3) as tar:
+                tar.add(folder, arcname=name.split(".")[0])
+            shutil.move(self.scratch / name, self.out / name)
+
+    # What the steps run.
+
+    def program(self, name):
+        if self.kit:
+            return self.kit / name
+        return self.build / ("tests/gpu" if name.startswith("mx_gpu_") else ".") / name
+
+    def tests(self):
+        folder = self.kit if self.kit else self.build / "tests/gpu"
+        found = [file for file in sorted(folder.glob("mx_gpu_*")) if file.is_file() and os.access(file, os.X_OK)]
+        # The one that compares every float32 last.
+        return sorted(found, key=lambda file: file.name == "mx_gpu_conversions")
+
+    def unpack(self):
+        packed = self.kit / "kit.tar.xz"
+        if (self.kit / "commit").is_file():
+            self.facts["commit"] = (self.kit / "commit").read_text().split()[0]
+        if packed.is_file():
+            self.facts["kit"] = sha256(packed)
+            with tarfile.open(packed) as tar:
+                tar.extractall(self.scratch / "kit", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+            self.kit = self.scratch / "kit"
+
+    def compile(self):
         ninja = shutil.which("ninja") and not (self.build / "CMakeCache.txt").exists()
-        self.step("configure", 600, "cmake", "-S", SOURCE, "-B", self.build, *(["-G", "Ninja"] if ninja else []),
-                  "-DCMAKE_BUILD_TYPE=Release", "-DMX_CUDA=on", "-DMX_BUILD_TESTS=ON")
-        self.step("build", 7200, "cmake", "--build", self.build, "--parallel", processors(), "--target", "mx",
-                  "mx_capture", "mx_gpu_tests")
+        return self.step("configure", 600, "cmake", "-S", SOURCE, "-B", self.build, *(["-G", "Ninja"] if ninja else []),
+                         "-DCMAKE_BUILD_TYPE=Release", "-DMX_CUDA=on", "-DMX_BUILD_TESTS=ON") and \
+            self.step("build", 7200, "cmake", "--build", self.build, "--parallel", processors(), "--target", "mx",
+                      "mx_capture", "mx_gpu_tests")
 
     def find_device(self):
-        self.step("version", 120, self.mx, "version", "--csv", "-")
-        # Settings that a device does not report; none is changed.
-        if shutil.which("nvidia-smi"):
-            self.step("nvidia-smi", 60, "nvidia-smi", "-q")
-        name, reason = device_of((self.work / "version.log").read_text(errors="replace"))
+        """Its name; None without one."""
+        if not self.step("version", 60, self.program("mx"), "version", "--csv", "-"):
+            return None
+        name, reason = device_of(self.log_of("version").read_text(errors="replace"))
         if name is None:
-            self.no_device = f"no device: {reason}"
-            self.note("device", "skipped", self.no_device)
-            return
-        self.device = True
+            self.note("device", "skipped", reason)
+            return None
         self.note("device", "passed", name)
-        if not self.named:
-            short = re.sub("[^a-z0-9-]", "", name.lower().replace(" ", "-"))
-            self.work = self.work.rename(self.work.parent / f"gpu-check-{short}-{self.started}")
+        # What a device does not report: driver, clocks, others at work.
+        for tool in ["nvidia-smi", "-q"], ["lscpu"]:
+            if shutil.which(tool[0]):
+                self.step(tool[0], 30, *tool, quiet=True)
+        self.facts.update(device=name, threads=processors())
+        return name
 
-    def sanitize(self):
-        """The tools of the sanitizer, over the tests that start every kernel."""
-        cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-        sanitizer = shutil.which("compute-sanitizer", path=os.pathsep.join(
-            [os.environ.get("PATH", ""), f"{cuda}/bin", "/usr/local/cuda/bin"]))
-        help_text = subprocess.run([sanitizer, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   stdin=subprocess.DEVNULL).stdout if sanitizer else b""
-        for tool in "memcheck", "racecheck", "synccheck", "initcheck":
-            # Results are received in one copy, with gaps between arrays that no kernel writes or reads.
-            gaps = tool == "initcheck" and b"--check-api-memory-access" in help_text
-            for program in sorted(self.build.glob("tests/gpu/mx_gpu_*")):
-                if not program.is_file() or not os.access(program, os.X_OK):
-                    continue
-                name = f"{tool} {program.name[len('mx_gpu_'):]}"
-                if program.name == "mx_gpu_conversions":
-                    self.note(name, "skipped", "it goes through all of float32")
-                elif self.device and not sanitizer:
-                    self.note(name, "skipped", "compute-sanitizer is not installed")
-                else:
-                    self.on_device(name, 1800, sanitizer, "--tool", tool,
-                                   *(["--check-api-memory-access", "no"] if gaps else []),
-                                   "--error-exitcode", 99, program, "--every", self.size(23, 211))
+    # The groups of steps, in the order of their value.
 
-    def capture(self):
-        self.on_device("capture", 3000, self.build / "mx_capture", *(["--quick"] if self.quick else []),
-                       "--out", self.work / "capture")
-        if (self.work / "capture" / "manifest.json").exists():
-            self.step("capture verified", 3600, self.mx, "verify", self.work / "capture")
+    def smoke(self):
+        for test in self.tests():
+            self.step(f"a few cases of {test.name[len('mx_gpu_'):]}", self.limit(45, 300), test, "--every", FIRST)
+
+    def equality(self):
+        def all_cases(test):
+            return lambda: self.step(f"all cases of {test.name[len('mx_gpu_'):]}", self.limit(150, 1800), test)
+
+        self.together(self.same_bytes, *map(all_cases, self.tests()))
+
+    def recording(self):
+        capture = self.program("mx_capture")
+        if not capture.is_file():
+            return self.note("recording", "skipped", "no mx_capture")
+        folder = self.scratch / "capture"
+        self.step("recording", self.limit(130, 3000), capture, "--out", folder)
+        self.pack(folder, "capture.tar.gz")
+        if (folder / "manifest.json").exists():
+            self.step("recording verified", self.limit(110, 3600), self.program("mx"), "verify", folder, "--json",
+                      self.logs / "verify.json")
         else:
-            self.note("capture verified", "skipped", "nothing was recorded")
-
-    def same(self, name, *arguments):
-        """One command by the processor and by the card. OUT in an argument is a folder, empty at
-        first; what is written there must be the same bytes."""
-        if not self.device:
-            self.note(f"{name}: same bytes", "skipped", "no device")
-            return
-        out = self.scratch / "out"
-        sums = {}
-        for backend in "processor", "cuda":
-            out.mkdir()
-            choice = [] if backend == "processor" else ["--backend", "cuda"]
-            self.step(f"{name} by {backend}", 1200, self.mx,
-                      *(str(a).replace("OUT", str(out)) for a in arguments), *choice, "--quiet")
-            files = (file for file in sorted(out.rglob("*")) if file.is_file())
-            sums[backend] = "".join(f"{sha256(file)}  {file.relative_to(out)}\n" for file in files)
-            (self.work / f"{name}.{backend}.sha256").write_text(sums[backend])
-            out.rename(self.scratch / backend)
-        if not sums["processor"]:
-            self.note(f"{name}: same bytes", "failed", "nothing was written")
-        elif sums["processor"] == sums["cuda"]:
-            self.note(f"{name}: same bytes", "passed")
-        else:
-            self.note(f"{name}: same bytes", "failed", "they differ")
-            # Records are small and show which part to examine.
-            for backend in "processor", "cuda":
-                file = self.scratch / backend / "records.json"
-                if file.exists():
-                    shutil.copy(file, self.work / f"{name}.{backend}.json")
-        for backend in "processor", "cuda":
-            shutil.rmtree(self.scratch / backend)
+            self.note("recording verified", "skipped", "nothing was recorded")
 
     def same_bytes(self):
-        """Each command by the processor and by the card: the same bytes, tables included."""
-        model, small = "model.safetensors", "small.safetensors"
-        if self.device:
-            self.step("synth", 600, self.mx, "synth", "--size", self.size("4GiB", "32MiB"), "-o", model, "--quiet")
-            subprocess.run([self.mx, "synth", "--preset", "small", "-o", small, "--quiet"], cwd=self.scratch)
-        json_out = ["--json", "OUT/records.json"]
-        self.same("analyze", "analyze", model, "-r", "mxfp4", "-r", "mxfp8:scale=even", "-r",
-                  "mxfp6:round=stochastic", "-r", "mxint8:block=32x1", "--histograms", "--decompose", *json_out,
-                  "--csv", "OUT/records.csv")
-        # Without histograms, which have kernels of their own.
-        self.same("figures", "analyze", model, *asked(FAMILIES), *json_out)
-        self.same("compare", "compare", model, *json_out, "--csv", "OUT/records.csv")
-        self.same("quantize", "quantize", model, "--all-tensors", "-r", "mxfp4:scale=even", "-o", "OUT/values.safetensors", *json_out)
-        self.same("packed", "quantize", model, "--all-tensors", "-r", "mxfp8", "--packed", "-o", "OUT/packed.safetensors", *json_out)
-        self.same("cast", "quantize", model, "--all-tensors", "-r", "e4m3", "-o", "OUT/cast.safetensors", *json_out)
-        a = f"{small}:activations.layers.0.self_attn.input"
-        b = f"{small}:model.layers.0.self_attn.q_proj.weight"
-        for name, recipe, unit in ("sm100", "mxfp8", "sm100.mxf8f6f4"), ("sm90", "e4m3", "sm90.wgmma.fp8"):
-            self.same(f"gemm-{name}", "gemm", a, b, "--transpose-b", "-r", recipe, "-m", unit, "-o",
-                      "OUT/d.safetensors", *json_out)
-        self.same("train", "train", "proxy", "--width", 512, "--depth", 4, "--batch", 2048, "--recipe", "mxfp8",
-                  "--steps", self.size(20, 3), "--seeds", "1..8", "-o", "OUT/runs", *json_out)
+        """Each command by the CPU and by the GPU: the same bytes of all files that it writes."""
+        mx, limit = self.program("mx"), self.limit(70, 1200)
+        backends = ("CPU", []), ("GPU", self.on_gpu)
+        model, small = self.scratch / "model.safetensors", self.scratch / "small.safetensors"
+        self.step("synth", limit, mx, "synth", "--size", self.limit("1GiB", "4GiB"), "-o", model, "--quiet", quiet=True)
+        self.step("synth small", limit, mx, "synth", "--preset", "small", "-o", small, "--quiet", quiet=True)
+        for name, arguments in self.commands(model, small):
+            sums = {}
+            for backend, choice in backends:
+                out = self.scratch / f"out-{name}-{backend}"
+                out.mkdir()
+                passed = self.step(f"{name} by {backend}", limit, mx,
+                                   *(str(a).replace("OUT", str(out)) for a in arguments), *choice, "--quiet", quiet=True)
+                files = (file for file in sorted(out.rglob("*")) if file.is_file())
+                sums[backend] = [f"{sha256(file)}  {file.relative_to(out)}" for file in files] if passed else None
+                # Records are small and show which part to examine.
+                if (out / "records.json").is_file():
+                    shutil.copy(out / "records.json", self.logs / f"{name}.{backend}.json")
+                shutil.rmtree(out)
+            if None in sums.values():
+                if self.left() > 1:
+                    self.note(f"{name}: same bytes", "failed", "a command failed")
+                continue
+            one, other = sums.values()
+            self.note(f"{name}: same bytes", "passed" if one and one == other else "failed",
+                      "nothing was written" if not one else f"{len(one)} files" if one == other else "they differ")
 
-    def bench(self):
-        model = "model.safetensors"
-        if self.device:
-            self.step("synth for bench", 1200, self.mx, "synth", "--size", self.size("16GiB", "1GiB"), "-o", model,
-                      "--quiet")
-        self.on_device("bench", 1800, self.mx, "bench", model, "--backend", "cuda", *asked(["mxfp4", "mxfp8", "nvfp4"]),
-                       "--threads", f"1,{processors()}", "--seconds", self.size(10, 1), "--json",
-                       self.work / "bench.json")
-        self.on_device("bench ten recipes", 1800, self.mx, "bench", "--backend", "cuda", "--together", *asked(TEN),
-                       "--threads", processors(), "--seconds", self.size(10, 1), "--json", self.work / "ten.json")
-        self.on_device("bench products", 1800, self.mx, "bench", "--gemm", "--backend", "cuda", "--threads",
-                       processors(), "--accumulate", "sm90.wgmma.fp8", "--accumulate", "sm100.mxf8f6f4", "--mnk",
-                       self.size("8192,8192,4096", "4096,4096,2048"), "--seconds", self.size(60, 4), "--json",
-                       self.work / "products.json")
-        self.on_device("bench trainings", 1800, self.mx, "bench", "--train", "--backend", "cuda", "--threads",
-                       f"1,{processors()}", "--seconds", self.size(60, 4), "--json", self.work / "trainings.json")
+
+    def rates(self):
+        """Alone on the machine."""
+        mx, limit, threads = self.program("mx"), self.limit(50, 1800), processors()
+        large = self.scratch / "large.safetensors"
+        self.step("synth large", limit, mx, "synth", "--size", self.limit("4GiB", "16GiB"), "-o", large, "--quiet", quiet=True)
+
+        def bench(name, seconds, *options):
+            self.step(name, limit, mx, "bench", *options, "--threads", threads, "--seconds", self.limit(seconds, 4 * seconds),
+                      "--json", self.logs / (name.replace(" ", "-") + ".json"))
+
+        cuda = ["--backend", "cuda"]
+        bench("bench", 3, large, *cuda, *asked(["mxfp4", "mxfp8", "nvfp4"]))
+        bench("bench products", 6, "--gemm", *cuda, "--accumulate", "sm90.wgmma.fp8", "--accumulate", "sm100.mxf8f6f4",
+              "--mnk", "8192,8192,4096")
+        bench("bench ten recipes", 3, *cuda, "--together", *asked(TEN))
+        bench("bench trainings", 5, "--train", *cuda)
+        bench("bench trainings by the CPU", 5, "--train")
+
+    def tool(self, name):
+        """A tool of the toolkit, where it usually is."""
+        cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+        return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), f"{cuda}/bin", "/usr/local/cuda/bin"]))
+
+    def sanitizer(self):
+        """Its four tools, over tests that start every kernel."""
+        sanitizer = self.tool("compute-sanitizer")
+        if not sanitizer:
+            return self.note("compute-sanitizer", "skipped", "it is not installed")
+
+        options = subprocess.run([sanitizer, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 stdin=subprocess.DEVNULL, timeout=60).stdout
+
+        def check(tool):
+            # Results are received in one copy, with gaps between arrays that no kernel writes or reads.
+            gaps = tool == "initcheck" and b"--check-api-memory-access" in options
+            for test in self.tests():
+                if test.name != "mx_gpu_conversions":  # in all of float32
+                    self.step(f"{tool} {test.name[len('mx_gpu_'):]}", self.limit(25, 1800), sanitizer, "--tool", tool,
+                              *(["--check-api-memory-access", "no"] if gaps else []), "--error-exitcode", 99, test,
+                              "--every", CHECKED)
+
+        self.together(*(lambda tool=tool: check(tool) for tool in ("memcheck", "racecheck", "synccheck", "initcheck")))
+
+    def profiles(self):
+        ncu = self.tool("ncu")
+        if not ncu:
+            return self.note("ncu", "skipped", "it is not installed")
+        folder = self.scratch / "profiles"
+        folder.mkdir()
+        for name, kernel, options in PROFILES:
+            # Not the first launches, which are short.
+            self.step(f"profile of {name}", self.limit(30, 600), ncu, "--clock-control", "none", "--set", "full", "-k",
+                      f"regex:{kernel}", "--launch-skip", 3, "--launch-count", 1, "-f", "-o", folder / name,
+                      self.program("mx"), "bench", "--backend", "cuda", "--threads", 2, "--seconds", "0.1", *options)
+            self.pack(folder, "profiles.tar.gz")
 
     def run(self):
-        if not self.built:
-            self.make()
-        there = self.mx.is_file() and os.access(self.mx, os.X_OK)
-        if there:
-            self.find_device()
-        else:
-            self.note("mx", "failed", f"no {self.mx}")
-        self.on_device("tests", 3600, "ctest", "--test-dir", self.build, "-L", "gpu", "--output-on-failure",
-                       "--timeout", 1800)
-        self.sanitize()
-        self.capture()
-        self.same_bytes()
-        self.bench()
-        return self.summary()
-
-    def summary(self):
-        lines = ["", *self.results]
-        if self.device:
-            lines += ["", *speed(*(self.work / f"{bench}.json" for bench in ("bench", "ten", "products")))]
-        text = "".join(f"{line}\n" for line in lines)
-        (self.work / "summary.txt").write_text(text)
-        self.log(text)
-        print(f"{text}\nEverything is in {self.work}")
-        if self.device:
-            print("To send it: tar czf " + shlex.join([f"{self.work.name}.tar.gz", "-C", str(self.work.parent),
-                                                       self.work.name]))
-        if self.failed:
+        try:
+            if self.kit:
+                self.unpack()
+            if not self.make or self.compile():
+                self.device = self.find_device()
+            if self.device:
+                for group in GROUPS:
+                    if group in self.only:
+                        self.whole(getattr(self, group))
+                        self.pack(self.logs, "logs.tar.gz")
+        finally:
+            self.write()
+            self.pack(self.logs, "logs.tar.gz")
+        print(f"\n{(self.out / 'summary.md').read_text()}\nEverything is in {self.out}")
+        if any(r["outcome"] == "failed" for r in self.results):
             return 1
         if not self.device:
-            print(f"skipped: {self.no_device}")
+            print(f"skipped: no device: {self.results[-1]['why']}")
             return 77
         return 0
+
+
+def keep(pipe, file, first):
+    """Writes the output of a step to a file, up to a limit; what follows is read and dropped."""
+    with pipe, open(file, "wb") as log:
+        log.write(first.encode(errors="replace") + b"\n")
+        room = LOG_BYTES
+        while data := pipe.read1(1 << 16):
+            log.write(data[:room])
+            log.flush()
+            room -= min(room, len(data))
+
+
+def replace(file, text):
+    """Writes a file that is never seen half-written."""
+    part = file.with_name(file.name + ".part")
+    part.write_text(text)
+    part.replace(file)
 
 
 def processors():
@@ -395,31 +534,42 @@ def sha256(file):
     return total.hexdigest()
 
 
+def group(text):
+    if text not in GROUPS:
+        raise argparse.ArgumentTypeError(f"'{text}' is none of {', '.join(GROUPS)}")
+    return text
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", metavar="DIR",
-                        help="a build that is there already; nothing is configured or built")
-    parser.add_argument("--output", metavar="DIR",
-                        help="where everything is written (gpu-check-DEVICE-DATE in the current folder)")
-    parser.add_argument("--quick", action="store_true",
-                        help="a smaller file, one case of many under compute-sanitizer, a short recording")
+    parser.add_argument("--kit", metavar="DIR", help="a kit of scripts/gpu-kit.sh, packed or unpacked")
+    parser.add_argument("--build", metavar="DIR", help="a build that is there already; nothing is configured or built")
+    parser.add_argument("--seconds", type=float, metavar="N",
+                        help="for all steps together; below an hour files are smaller and limits shorter")
+    parser.add_argument("--only", action="append", type=group, metavar="GROUP", help=f"any of {', '.join(GROUPS)}")
+    parser.add_argument("--output", metavar="DIR", default=time.strftime("gpu-check-%Y%m%d-%H%M%S", time.gmtime()),
+                        help="where the results are written (gpu-check-DATE in the current folder)")
+    parser.add_argument("--scratch", metavar="DIR",
+                        help="where files of some GiB are written and removed (the folder of --output)")
     options = parser.parse_args(arguments)
+    if options.kit and options.build:
+        parser.error("--kit and --build exclude each other")
     os.environ["LC_ALL"] = "C"
     try:
         check = Check(options)
-    except SystemExit as problem:
+    except (OSError, SystemExit) as problem:
         parser.exit(2, f"{problem}\n")
+
     for number in signal.SIGINT, signal.SIGTERM:
-        signal.signal(number, check.stop)
+        signal.signal(number, check.on_signal)
     try:
         return check.run()
-    except Stopped as stopped:
+    except Stopped:
         for number in signal.SIGINT, signal.SIGTERM:
             signal.signal(number, signal.SIG_IGN)
-        if check.running is not None:
-            end(check.running)
-        print(f"stopped; what there is lies in {check.work}", file=sys.stderr)
-        return 128 + stopped.number
+        check.stop()
+        print(f"stopped; what there is lies in {check.out}", file=sys.stderr)
+        return 128 + check.signal
     finally:
         shutil.rmtree(check.scratch, ignore_errors=True)
 

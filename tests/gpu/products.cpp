@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Emulated products on the device against the plain loop, bit for bit.
-#include <iostream>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/gemm/cuda/device_engine.hpp"
 #include "libmx/gemm/multiply.hpp"
 #include "tests/gpu/card_test.hpp"
-#include "tests/gpu/thinning.hpp"
 #include "tests/parity/gemm_operands.hpp"
 
 namespace {
@@ -16,17 +15,14 @@ namespace {
 using namespace mx::gemm;
 using namespace mx::tests;
 
-int compare(std::uint64_t every) {
-    if (!mx::base::cuda::missing().empty()) {
-        std::cout << "skipped: backend cuda: " << mx::base::cuda::missing() << "\n";
-        return 77;
-    }
+int compare(const selection& cases) {
     std::mt19937_64 random(1);
-    std::size_t outputs = 0, different = 0;
+    case_count count;
+    std::size_t outputs = 0;
     std::uint64_t turn = 0;
     const auto one = [&](const accumulator& m, const operand_format& fa, const operand_format& fb,
                          std::uint32_t scaling, operand_kind kind) {
-        if (turn++ % every != 0) return;
+        if (!cases.wants(m.name) || turn++ % cases.every != 0) return;
         // More than one block of the kernels.
         constexpr std::size_t rows = 35, columns = 70, depth = 300;
         const operand a = make_operand(fa, kind, side::left, scaling, rows, depth, random);
@@ -45,11 +41,9 @@ int compare(std::uint64_t every) {
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != expected[i] ? 1u : 0u;
         outputs += got.size();
-        different += wrong;
-        if (wrong != 0) {
-            std::cout << m.name << ", " << fa.name << " by " << fb.name << ", " << name_of(kind)
-                      << ": " << wrong << " outputs differ\n";
-        }
+        count(std::string(m.name) + ", " + std::string(fa.name) + " by " + std::string(fb.name) +
+                  ", " + std::string(name_of(kind)),
+              wrong == 0 ? "" : std::to_string(wrong) + " outputs differ");
     };
     for (const accumulator& m : accumulators()) {
         for (const operand_format& fa : operand_formats) {
@@ -60,12 +54,9 @@ int compare(std::uint64_t every) {
             }
         }
     }
-    std::cout << outputs << " outputs, " << different << " differ\n";
-    return outputs > 100000 / every && different == 0 ? 0 : 1;
+    return count.result(cases.least(400));
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    return mx::tests::exit_code_of([&] { return compare(every_of(argc, argv)); });
-}
+int main(int argc, char** argv) { return mx::tests::exit_code_of(argc, argv, compare); }

@@ -395,7 +395,8 @@ void compare_matrices(const codec::backend& d,
     }
     std::uint64_t turn = 0;
     for (const dtype type : types) {
-        const auto m = make_matrix(type, 300 / every, 1100, all_kinds, *recipes.front().element, 7);
+        const auto m = make_matrix(type, std::max<std::uint64_t>(1, 300 / every), 1100, all_kinds,
+                                   *recipes.front().element, 7);
         const analysis::matrix in{type, m.bytes.data(), m.rows, m.cols, "name"};
         for (const bool histograms : {false, true}) {
             if (turn++ % every != 0) continue;
@@ -493,7 +494,9 @@ void compare_numbers(const codec::backend& d,
 }
 
 void compare_codes(const codec::backend& d,
-                   const std::function<void(const std::string&, const std::string&)>& on_case) {
+                   const std::function<void(const std::string&, const std::string&)>& on_case,
+                   std::uint64_t every) {
+    std::uint64_t turn = 0;
     for (const tensor::dtype_row& row : tensor::dtypes) {
         if (!block::stores_codes(row.id)) continue;
         stored_matrix stored{row.id, 7, 32 * 40 + 10, {}};
@@ -515,14 +518,14 @@ void compare_codes(const codec::backend& d,
             const auto* const bytes = reinterpret_cast<const std::byte*>(&x);
             widened.bytes.insert(widened.bytes.end(), bytes, bytes + sizeof x);
         }
-        int turn = 0;
         for (const char* text :
              {"mxfp4", "mxfp8:block=4x4,round=stochastic", "mxfp6:offset=fp16", "nvfp4",
               "mxfp4:dialect=quark", "mxint8:dialect=microxcaling,block=7x1", "mxfp8:element=e5m2",
               "mxfp4:block=1x25"}) {
             const recipe r = codec::parse_recipe(text);
             const auto wanted = turn % 2 == 0 ? detail::codes : detail::none;
-            const bool parts = turn++ % 3 == 0;
+            const bool parts = turn % 3 == 0;
+            if (turn++ % every != 0) continue;
             const auto expected = everything(*backends_here().front(), widened, r, wanted, parts);
             on_case(codec::to_string(r) + " of " + std::string(row.name),
                     everything(d, stored, r, wanted, parts) == expected ? "" : "differs");

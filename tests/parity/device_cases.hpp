@@ -24,8 +24,8 @@ void compare_general_segments(
     const std::function<void(const std::string&, const std::string&)>& on_case,
     std::uint64_t every = 1);
 
-/// Whole matrices under several recipes at once, as in mx analyze. Runs one case of `every` (at
-/// most 300), and as many of its rows.
+/// Whole matrices under several recipes at once, as in mx analyze. Runs one case of `every` and as
+/// many of its rows.
 void compare_matrices(const codec::backend& d,
                       const std::function<void(const std::string&, const std::string&)>& on_case,
                       std::uint64_t every = 1);
@@ -44,7 +44,9 @@ void compare_numbers(const codec::backend& d,
                      std::uint64_t every = 1);
 
 /// Values stored as codes of 8 bits, which the device widens, with the float32 of the reference.
+/// Runs one case of `every`.
 void compare_codes(const codec::backend& d,
-                   const std::function<void(const std::string&, const std::string&)>& on_case);
+                   const std::function<void(const std::string&, const std::string&)>& on_case,
+                   std::uint64_t every = 1);
 
 }  // namespace mx::tests

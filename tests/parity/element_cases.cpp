@@ -49,11 +49,13 @@ std::vector<std::byte> inputs_of(dtype type) {
 class comparison {
   public:
     comparison(codec::caster& device,
-               const std::function<void(const std::string&, const std::string&)>& on_case)
-        : device_(device), on_case_(on_case) {}
+               const std::function<void(const std::string&, const std::string&)>& on_case,
+               std::uint64_t every = 1)
+        : device_(device), on_case_(on_case), every_(every) {}
 
     // Alternates between types, lengths, positions in the input and requested results.
     void run(const std::string& what, const element_cast& to) {
+        if (runs_++ % every_ != 0) return;
         constexpr std::array<std::size_t, 7> lengths{8704, 1, 257, 4095, 1000, 2, 6001};
         const std::size_t type = cases_ % types_.size();
         const auto width = static_cast<std::size_t>(tensor::row_of(types_[type]).bits / 8);
@@ -102,7 +104,7 @@ class comparison {
                                                          262144};
     const std::array<std::vector<std::byte>, 4> inputs_{inputs_of(types_[0]), inputs_of(types_[1]),
                                                         inputs_of(types_[2]), inputs_of(types_[3])};
-    std::uint64_t cases_ = 0;
+    std::uint64_t every_, runs_ = 0, cases_ = 0;
 };
 
 // Skips what a dialect does not support.
@@ -142,8 +144,9 @@ void compare_numbers(comparison& c, const codec::dialect& by, const format::elem
 }  // namespace
 
 void compare_casts(codec::caster& device,
-                   const std::function<void(const std::string&, const std::string&)>& on_case) {
-    comparison c(device, on_case);
+                   const std::function<void(const std::string&, const std::string&)>& on_case,
+                   std::uint64_t every) {
+    comparison c(device, on_case, every);
     std::uint64_t turn = 0;
     for (const codec::dialect& by : codec::dialects()) {
         for (const auto& f : format::element_formats) compare_numbers(c, by, f, turn);
