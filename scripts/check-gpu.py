@@ -341,7 +341,8 @@ class Check:
     def unpack(self):
         packed = self.kit / "kit.tar.xz"
         if (self.kit / "commit").is_file():
-            self.facts["commit"] = (self.kit / "commit").read_text().split()[0]
+            commit, *changed = (self.kit / "commit").read_text().split("\n", 1)
+            self.facts["commit"] = commit + (", changed" if "".join(changed).strip() else "")
         if packed.is_file():
             self.facts["kit"] = sha256(packed)
             with tarfile.open(packed) as tar:

@@ -165,7 +165,7 @@ class CheckGpu(unittest.TestCase):
         (self.kit / "commit").write_text("0123abc\n M changed\n")
         steps = self.check(1, "--kit", "kit", "--seconds", "900", tools=tools)
         self.assertEqual(self.results["device"], "NVIDIA Made Up")
-        self.assertEqual(self.results["commit"], "0123abc")
+        self.assertEqual(self.results["commit"], "0123abc, changed")
         self.outcomes(steps, device="passed", a_few_cases_of_parity="passed", a_few_cases_of_elements="failed",
                       a_few_cases_of_products="failed", all_cases_of_conversions="skipped", recording="passed",
                       recording_verified="passed", bench="passed", memcheck_parity="passed", racecheck_elements="failed",
