@@ -14,37 +14,43 @@ __global__ void __launch_bounds__(threads) raise_exponents_of_segments(launch l)
     raise_exponents(l, l.segments[blockIdx.x], threadIdx.x, threads);
 }
 
-// As quantize_segments: all segments under the recipes without a number_table, or those in the list.
-template <typename Family, int lanes, bool marked>
+// Called by all lanes of a warp.
+template <typename Family, int lanes>
+__device__ void quantize_one(const launch& l, std::uint32_t r, std::uint32_t s,
+                             block_params& shared, const std::uint16_t* marks) {
+    const general_recipe& recipe = l.general[r];
+    copy_to_shared(recipe.params, shared);
+    quantize_general<Family, lanes>(l, recipe, shared, l.segments[s],
+                                    tally_of(l, l.recipe_count + r, s), marks);
+}
+
+// A warp per segment and recipe without a number_table. Recipes of a segment are adjacent, so that
+// its values are in the cache.
+template <typename Family, int lanes>
 __global__ void __launch_bounds__(threads, 4) quantize_general_segments(launch l) {
     __shared__ block_params shared[warps_per_block];
     const unsigned warp = threadIdx.x / lane_count;
-    const std::uint64_t jobs =
-        marked ? *l.marked : std::uint64_t{l.segment_count} * l.general_count;
-    for (std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp; job < jobs;
-         job += std::uint64_t{gridDim.x} * warps_per_block) {
-        std::uint32_t s, r;
-        if constexpr (marked) {
-            const std::uint32_t slot = l.marked[1 + job] / l.segment_count;
-            if (slot < l.recipe_count) continue;  // kernels.cu
-            r = slot - l.recipe_count;
-            s = l.marked[1 + job] % l.segment_count;
-        } else {
-            s = static_cast<std::uint32_t>(job / l.general_count);
-            r = static_cast<std::uint32_t>(job % l.general_count);
-        }
-        const general_recipe& recipe = l.general[r];
-        constexpr bool of_powers = std::is_same_v<Family, power_scales>;
-        if (!marked && (recipe.numbers != nullptr ||
-                        recipe.params.scale_format->power_of_two() != of_powers)) {
-            continue;
-        }
-        __syncwarp();  // no lane reads the last recipe any more
-        copy_to_shared(recipe.params, shared[warp]);
-        const std::uint32_t slot = l.recipe_count + r;
-        quantize_general<Family, lanes>(l, recipe, shared[warp], l.segments[s],
-                                        tally_of(l, slot, s),
-                                        marked ? marks_of(l, slot, s) : nullptr);
+    const std::uint64_t job = std::uint64_t{blockIdx.x} * warps_per_block + warp;
+    const auto s = static_cast<std::uint32_t>(job / l.general_count);
+    const auto r = static_cast<std::uint32_t>(job % l.general_count);
+    if (s >= l.segment_count || l.general[r].numbers != nullptr) return;
+    constexpr bool of_powers = std::is_same_v<Family, power_scales>;
+    if (l.general[r].params.scale_format->power_of_two() != of_powers) return;
+    quantize_one<Family, lanes>(l, r, s, shared[warp], nullptr);
+}
+
+// Those in the list of launch::marked whose recipes have a number_table: rows take small blocks.
+__global__ void __launch_bounds__(threads, 4) quantize_marked_segments(launch l) {
+    __shared__ block_params shared[warps_per_block];
+    const unsigned warp = threadIdx.x / lane_count;
+    for (std::uint32_t i = blockIdx.x * warps_per_block + warp; i < *l.marked;
+         i += gridDim.x * warps_per_block) {
+        const std::uint32_t slot = l.marked[1 + i] / l.segment_count;
+        const std::uint32_t s = l.marked[1 + i] % l.segment_count;
+        if (slot < l.recipe_count) continue;  // kernels.cu
+        __syncwarp();                         // no lane reads the last recipe any more
+        quantize_one<number_scales, 1>(l, slot - l.recipe_count, s, shared[warp],
+                                       marks_of(l, slot, s));
     }
 }
 
@@ -57,16 +63,16 @@ template <typename Family>
 void enqueue_family(const launch& l, cudaStream_t stream) {
     with_lanes(l.stride, [&](auto count) {
         constexpr int lanes = count();
-        quantize_general_segments<Family, lanes, false><<<blocks_for(l), threads, 0, stream>>>(l);
+        quantize_general_segments<Family, lanes><<<blocks_for(l), threads, 0, stream>>>(l);
     });
 }
 
-// What rows left: they take small blocks only.
+// What rows left.
 int enqueue_marked(const launch& l, cudaStream_t stream) {
     unsigned blocks = blocks_for(l);
     const int code = lower_to_resident(blocks);
     if (code != cudaSuccess) return code;
-    quantize_general_segments<number_scales, 1, true><<<blocks, threads, 0, stream>>>(l);
+    quantize_marked_segments<<<blocks, threads, 0, stream>>>(l);
     return cudaGetLastError();
 }
 

@@ -416,11 +416,6 @@ MX_HD inline void quantize_rows(const Rows& rows, const launch& l, std::uint32_t
         const auto which = static_cast<std::uint32_t>(lane / lanes_per_segment);
         if (lane % lanes_per_segment != 0 || which >= count) return;
         const std::uint32_t s = first_segment + which;
-        // Read again: a sum of the marks would take a register in the loop.
-        const std::uint16_t* const marks = marks_of(l, slot, s);
-        std::uint32_t marked = 0;
-        for (std::uint32_t i = 0; i * blocks_per_mark < at[lane].blocks; ++i) marked |= marks[i];
-        if (marked != 0) note_marks(l, slot, s);
         const row_tally& from = tally[lane];
         segment_tally& all = tally_of(l, slot, s);
         all = {};
@@ -440,6 +435,11 @@ MX_HD inline void quantize_rows(const Rows& rows, const launch& l, std::uint32_t
         all.saturated = from.saturated;
         all.dead = from.dead;
         all.counted_max = from.counted_max;
+        // Read again: a sum of the marks would take a register in the loop.
+        const std::uint16_t* const marks = marks_of(l, slot, s);
+        std::uint32_t marked = 0;
+        for (std::uint32_t i = 0; i * blocks_per_mark < at[lane].blocks; ++i) marked |= marks[i];
+        if (marked != 0) note_marks(l, slot, s);
     });
 }
 
