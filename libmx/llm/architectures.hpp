@@ -27,7 +27,7 @@ enum class rope_pairs : std::uint8_t {
 
 struct architecture {
     std::string_view name;  ///< `model_type` of config.json
-    std::string_view gguf;  ///< `general.architecture` of GGUF
+    std::string_view gguf;  ///< `general.architecture` of GGUF, which is read as the first with it
     std::string_view summary;
     norm_place norms = norm_place::before;
     qk_norm norm_of_qk = qk_norm::none;
@@ -37,6 +37,8 @@ struct architecture {
     bool query_bias = false;        ///< q, k and v have biases
     /// GGUF stores the rows of q and k so that neighbours turn together.
     rope_pairs gguf_pairs = rope_pairs::halves;
+    /// Whether `mx quantize --layout gguf` writes it from a folder.
+    bool written_as_gguf = false;
     bool experts = false;
     /// Whether weights of the chosen experts are divided by their sum, unless the file says so.
     bool experts_renormalized = false;
@@ -46,13 +48,23 @@ inline constexpr std::array architectures{
     architecture{.name = "llama",
                  .gguf = "llama",
                  .summary = "Llama 1 to 3, SmolLM2, TinyLlama, llama2.c",
-                 .gguf_pairs = rope_pairs::neighbours},
+                 .gguf_pairs = rope_pairs::neighbours,
+                 .written_as_gguf = true},
     architecture{.name = "mistral",
-                 .gguf = "",
+                 .gguf = "llama",
                  .summary = "Mistral 7B",
-                 .gguf_pairs = rope_pairs::neighbours},
-    architecture{.name = "qwen2", .gguf = "qwen2", .summary = "Qwen2, Qwen2.5", .query_bias = true},
-    architecture{.name = "qwen3", .gguf = "qwen3", .summary = "Qwen3", .norm_of_qk = qk_norm::head},
+                 .gguf_pairs = rope_pairs::neighbours,
+                 .written_as_gguf = true},
+    architecture{.name = "qwen2",
+                 .gguf = "qwen2",
+                 .summary = "Qwen2, Qwen2.5",
+                 .query_bias = true,
+                 .written_as_gguf = true},
+    architecture{.name = "qwen3",
+                 .gguf = "qwen3",
+                 .summary = "Qwen3",
+                 .norm_of_qk = qk_norm::head,
+                 .written_as_gguf = true},
     architecture{.name = "olmo2",
                  .gguf = "olmo2",
                  .summary = "OLMo 2",
@@ -66,7 +78,7 @@ inline constexpr std::array architectures{
                  .gain_offset = 1,
                  .scaled_embedding = true},
     architecture{.name = "mixtral",
-                 .gguf = "",
+                 .gguf = "llama",
                  .summary = "Mixtral 8x7B",
                  .gguf_pairs = rope_pairs::neighbours,
                  .experts = true,

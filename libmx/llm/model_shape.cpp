@@ -405,7 +405,7 @@ model_shape shape_of_config(const io::config_entries& entries, naming names,
     for (const architecture& a : architectures) {
         const std::string_view name = gguf ? a.gguf : a.name;
         if (name.empty()) continue;
-        known.push_back(name);
+        if (std::ranges::find(known, name) == known.end()) known.push_back(name);
         if (name != type) continue;
         config c(entries, file, gguf ? type + "." : "", gguf);
         const model_shape s = gguf ? shape_of_gguf(c, a) : shape_of_json(c, a);

@@ -111,8 +111,7 @@ std::string filled(std::string_view pattern, const place& where) {
 // Tensors that follow from the configuration, and those of a training beside its parameters.
 bool may_be_superfluous(std::string_view name, bool of_training) {
     if (of_training && (name.starts_with("adam.") || name.starts_with("history."))) return true;
-    return name.ends_with("rotary_emb.inv_freq") || name.ends_with("freqs_cos") ||
-           name.ends_with("freqs_sin");
+    return follows_from_config(name);
 }
 
 // The file of a folder that holds the model: others beside it may hold it once more, or an adapter.
@@ -143,6 +142,24 @@ std::string file_of_model(const std::string& path) {
         if (entry.path().extension() == ".gguf") gguf.push_back(entry.path().string());
     }
     return gguf.size() == 1 ? gguf.front() : path;
+}
+
+// Every linear layer of a layer, in the order of the forward pass, without the router.
+std::vector<place> linears_of(const model_shape& s, std::size_t layer) {
+    std::vector<place> all;
+    for (const role r : {role::query, role::key, role::value, role::output}) {
+        all.push_back({r, layer});
+    }
+    if (s.experts == 0) {
+        for (const role r : {role::gate, role::up, role::down}) all.push_back({r, layer});
+        return all;
+    }
+    for (std::size_t e = 0; e < s.experts; ++e) {
+        for (const role r : {role::expert_gate, role::expert_up, role::expert_down}) {
+            all.push_back({r, layer, e});
+        }
+    }
+    return all;
 }
 
 [[noreturn]] void fail(const std::string& file, const std::string& tensor,
@@ -200,65 +217,35 @@ std::string gguf_name(std::string_view matrix) {
     return {};
 }
 
-std::string model_weights::spelled(const place& where) const {
-    if (shape_.names == naming::hugging_face) {
-        std::string own = hugging_face_name(*shape_.kind, where);
-        if (outer_ && own.starts_with(*outer_)) own.insert(outer_->size(), nested_model);
-        return own;
-    }
-    const role_names& row = names_of_roles[static_cast<std::size_t>(where.what)];
-    return filled(shape_.names == naming::gguf ? row.gguf : row.llama2c, where);
+bool follows_from_config(std::string_view name) {
+    return name.ends_with("rotary_emb.inv_freq") || name.ends_with("freqs_cos") ||
+           name.ends_with("freqs_sin");
 }
 
-std::optional<model_weights::found> model_weights::find(const place& where) const {
-    const auto at = by_name_.find(spelled(where));
-    if (at == by_name_.end()) return std::nullopt;
-    if (shape_.names == naming::gguf && where.what >= role::expert_gate) {
-        return found{at->second, where.expert};
-    }
-    return found{at->second, {}};
+std::string gguf_name(const place& where) {
+    return filled(names_of_roles[static_cast<std::size_t>(where.what)].gguf, where);
 }
 
-std::string model_weights::name(const place& where) const {
-    const std::string own = spelled(where);
-    const auto at = find(where);
-    return at && at->part ? fmt::format("{}[{}]", own, *at->part) : own;
+void each_place(const model_shape& s, const std::function<void(const place&)>& visit) {
+    visit({role::embedding});
+    visit({role::last_norm});
+    if (!s.tied) visit({role::head});
+    const norm_place norms = s.kind->norms;
+    for (std::size_t i = 0; i < s.depth; ++i) {
+        const auto add = [&](std::initializer_list<role> roles) {
+            for (const role r : roles) visit({r, i});
+        };
+        if (norms != norm_place::after) add({role::attention_norm, role::mlp_norm});
+        if (norms != norm_place::before) add({role::attention_out_norm, role::mlp_out_norm});
+        if (s.query_bias) add({role::query_bias, role::key_bias, role::value_bias});
+        if (s.output_bias) add({role::output_bias});
+        if (s.kind->norm_of_qk != qk_norm::none) add({role::query_norm, role::key_norm});
+        if (s.experts != 0) add({role::router});
+        for (const place& p : linears_of(s, i)) visit(p);
+    }
 }
 
-std::string model_weights::layer_name(const place& where) const {
-    std::string text = spelled(where);
-    if (text.ends_with(weight_ending)) text.resize(text.size() - weight_ending.size());
-    if (shape_.names == naming::gguf && where.what >= role::expert_gate) {
-        text += fmt::format(".{}", where.expert);
-    }
-    return text;
-}
-
-std::string model_weights::block_name(std::size_t layer) const {
-    const std::string number = fmt::format(".{}", layer);
-    const std::string text = spelled({role::query, layer});
-    return text.substr(0, text.find(number + ".") + number.size());
-}
-
-std::vector<place> model_weights::linears(std::size_t layer) const {
-    std::vector<place> all;
-    for (const role r : {role::query, role::key, role::value, role::output}) {
-        all.push_back({r, layer});
-    }
-    if (shape_.experts == 0) {
-        for (const role r : {role::gate, role::up, role::down}) all.push_back({r, layer});
-        return all;
-    }
-    for (std::size_t e = 0; e < shape_.experts; ++e) {
-        for (const role r : {role::expert_gate, role::expert_up, role::expert_down}) {
-            all.push_back({r, layer, e});
-        }
-    }
-    return all;
-}
-
-tensor::shape model_weights::extents(const place& where) const {
-    const model_shape& s = shape_;
+tensor::shape extents_of(const model_shape& s, const place& where) {
     switch (where.what) {
         case role::embedding:
         case role::head:
@@ -302,6 +289,50 @@ tensor::shape model_weights::extents(const place& where) const {
     return {};
 }
 
+std::string model_weights::spelled(const place& where) const {
+    if (shape_.names == naming::hugging_face) {
+        std::string own = hugging_face_name(*shape_.kind, where);
+        if (outer_ && own.starts_with(*outer_)) own.insert(outer_->size(), nested_model);
+        return own;
+    }
+    const role_names& row = names_of_roles[static_cast<std::size_t>(where.what)];
+    return filled(shape_.names == naming::gguf ? row.gguf : row.llama2c, where);
+}
+
+std::optional<model_weights::found> model_weights::find(const place& where) const {
+    const auto at = by_name_.find(spelled(where));
+    if (at == by_name_.end()) return std::nullopt;
+    if (shape_.names == naming::gguf && where.what >= role::expert_gate) {
+        return found{at->second, where.expert};
+    }
+    return found{at->second, {}};
+}
+
+std::string model_weights::name(const place& where) const {
+    const std::string own = spelled(where);
+    const auto at = find(where);
+    return at && at->part ? fmt::format("{}[{}]", own, *at->part) : own;
+}
+
+std::string model_weights::layer_name(const place& where) const {
+    std::string text = spelled(where);
+    if (text.ends_with(weight_ending)) text.resize(text.size() - weight_ending.size());
+    if (shape_.names == naming::gguf && where.what >= role::expert_gate) {
+        text += fmt::format(".{}", where.expert);
+    }
+    return text;
+}
+
+std::string model_weights::block_name(std::size_t layer) const {
+    const std::string number = fmt::format(".{}", layer);
+    const std::string text = spelled({role::query, layer});
+    return text.substr(0, text.find(number + ".") + number.size());
+}
+
+std::vector<place> model_weights::linears(std::size_t layer) const {
+    return linears_of(shape_, layer);
+}
+
 model_weights::model_weights(const std::string& path, std::size_t heads)
     : path_(file_of_model(path)),
       model_(std::make_unique<engine::model>(std::vector<std::string>{path_}, io::open_options{})) {
@@ -318,6 +349,9 @@ model_weights::model_weights(const std::string& path, std::size_t heads)
         shape_ = shape_of_config(metadata, naming::gguf, path_);
         shape_.vocabulary = all[by_name_.find("token_embd.weight")->second].shape.front();
         shape_.tied = !has_tensor("output.weight");
+        // The metadata says nothing about biases.
+        if (has_tensor("blk.0.attn_q.bias")) shape_.query_bias = true;
+        shape_.output_bias = has_tensor("blk.0.attn_output.bias");
     } else if (has_tensor("tok_embeddings.weight")) {
         const auto extent = [&](std::string_view name, std::size_t axis) -> std::size_t {
             const auto at = by_name_.find(name);
@@ -405,34 +439,9 @@ void model_weights::check() {
         }
         if (!info.note.empty()) fail(info.file, own, info.note);
     };
-    expect({role::embedding});
-    expect({role::last_norm});
-    if (!s.tied) expect({role::head});
+    each_place(s, expect);
     if (by_name_.contains("rope_freqs.weight") && s.names == naming::gguf) {
         expect({role::rope_factors});
-    }
-    for (std::size_t i = 0; i < s.depth; ++i) {
-        const norm_place norms = s.kind->norms;
-        if (norms != norm_place::after) {
-            expect({role::attention_norm, i});
-            expect({role::mlp_norm, i});
-        }
-        if (norms != norm_place::before) {
-            expect({role::attention_out_norm, i});
-            expect({role::mlp_out_norm, i});
-        }
-        if (s.query_bias) {
-            for (const role r : {role::query_bias, role::key_bias, role::value_bias}) {
-                expect({r, i});
-            }
-        }
-        if (s.output_bias) expect({role::output_bias, i});
-        if (s.kind->norm_of_qk != qk_norm::none) {
-            expect({role::query_norm, i});
-            expect({role::key_norm, i});
-        }
-        if (s.experts != 0) expect({role::router, i});
-        for (const place& p : linears(i)) expect(p);
     }
     const auto of_images = [&](const std::string& name) {
         return outer_ && std::ranges::any_of(parts_of_images, [&](std::string_view part) {

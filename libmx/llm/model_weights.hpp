@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,9 +55,22 @@ struct place {
 /// The name of a tensor of that architecture in checkpoints of transformers.
 std::string hugging_face_name(const architecture& kind, const place& where);
 
-/// The name in GGUF files of a matrix with that name in checkpoints of transformers, llama2.c or
-/// GGUF; of an expert, that of the stack. Empty for other names.
+/// The name in GGUF files; of an expert, that of the stack.
+std::string gguf_name(const place& where);
+
+/// The same of a matrix with that name in checkpoints of transformers, llama2.c or
+/// GGUF. Empty for other names.
 std::string gguf_name(std::string_view matrix);
+
+/// Visits all tensors that a model of that shape must have: without rope_factors, and without the
+/// head if it is tied.
+void each_place(const model_shape& s, const std::function<void(const place&)>& visit);
+
+/// The shape of a tensor: of a linear layer rows (outputs) and columns (inputs).
+tensor::shape extents_of(const model_shape& s, const place& where);
+
+/// Whether the configuration says what a tensor of that name holds: the angles of positions.
+bool follows_from_config(std::string_view name);
 
 /// The beginning of the metadata of a checkpoint of `mx train` that holds entries of its
 /// configuration.
@@ -111,8 +125,7 @@ class model_weights {
     /// Every linear layer of layer `i`, in the order of the forward pass, as roles; without the
     /// router.
     std::vector<place> linears(std::size_t layer) const;
-    /// Rows (outputs) and columns (inputs) of a linear layer.
-    tensor::shape extents(const place& where) const;
+    tensor::shape extents(const place& where) const { return extents_of(shape_, where); }
 
   private:
     struct found {

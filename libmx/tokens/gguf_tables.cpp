@@ -31,15 +31,15 @@ class gguf_tokenizer {
         }
         t_.byte_level = model == "gpt2";
         t_.kind = t_.byte_level ? "byte-level BPE" : "SentencePiece BPE";
-        const std::vector<std::string>& spelled = header_.arrays[key("tokens")].texts;
-        if (spelled.empty()) refuse("tokenizer.ggml.tokens is missing");
-        read_types(spelled);
+        t_.spelled = std::move(header_.arrays[key("tokens")].texts);
+        if (t_.spelled.empty()) refuse("tokenizer.ggml.tokens is missing");
+        read_types();
         const bool default_bos = t_.byte_level ? read_byte_level() : read_sentencepiece();
-        set_tokens(t_, path_, spelled, merges_);
+        set_tokens(t_, path_, merges_);
         const std::string add = text("add_bos_token");
         if (add.empty() ? default_bos : add == "true") {
             const auto id = base::parsed<std::uint32_t>(text("bos_token_id"));
-            if (!id || *id >= spelled.size()) {
+            if (!id || *id >= t_.spelled.size()) {
                 refuse("tokenizer.ggml.bos_token_id is missing or not a token");
             }
             t_.bos = *id;
@@ -48,9 +48,6 @@ class gguf_tokenizer {
     }
 
   private:
-    // tokenizer.ggml.token_type
-    enum token_type { normal = 1, unknown, control, user_defined, unused, byte };
-
     [[noreturn]] void refuse(const std::string& what) const { refuse_tokenizer(path_, what); }
 
     static std::string key(std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); }
@@ -61,17 +58,20 @@ class gguf_tokenizer {
         return found == header_.metadata.end() ? std::string() : found->second;
     }
 
-    void read_types(const std::vector<std::string>& spelled) {
+    void read_types() {
+        using enum token_type;
+        const std::vector<std::string>& spelled = t_.spelled;
         const std::vector<double>& types = header_.arrays[key("token_type")].numbers;
         if (types.size() != spelled.size()) {
             refuse(fmt::format("tokenizer.ggml.token_type has {} numbers for {} tokens",
                                types.size(), spelled.size()));
         }
         for (std::uint32_t id = 0; id < spelled.size(); ++id) {
-            if (!(types[id] >= int{normal} && types[id] <= int{byte})) {
+            if (!(types[id] >= static_cast<int>(normal) && types[id] <= static_cast<int>(byte))) {
                 refuse(fmt::format("token '{}' has the unknown type {}", spelled[id], types[id]));
             }
-            const int type = static_cast<int>(types[id]);
+            const auto type = static_cast<token_type>(static_cast<int>(types[id]));
+            t_.types.push_back(type);
             t_.in_words.push_back(type == normal || (type == user_defined && !t_.byte_level));
             if (type == control || type == user_defined || type == unknown) {
                 t_.added.push_back({spelled[id], id, {}});

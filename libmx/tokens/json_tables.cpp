@@ -33,6 +33,11 @@ std::string shown(const json& value) {
                              : value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+// As llama.cpp's converter decides it (ggml-org/llama.cpp@00bd27a, conversion/base.py).
+bool is_control(const json& added, const std::string& text) {
+    return added.value("special", false) || (text.starts_with("<|") && text.ends_with("|>"));
+}
+
 class json_tokenizer {
   public:
     explicit json_tokenizer(const io::shared_file& file) : path_(file->path()) {
@@ -75,7 +80,7 @@ class json_tokenizer {
             if (value != nullptr && value != 0.0 && value != "") model[name] = value;
         }
         finish("model", model);
-        set_tokens(t_, path_, spelled_, merges);
+        set_tokens(t_, path_, merges);
         if (!t_.byte_level && !byte_fallback) t_.bytes.fill(no_token);
         each_step(take(root_, "post_processor"), "processors", &json_tokenizer::post_processor);
         return std::move(t_);
@@ -190,8 +195,8 @@ class json_tokenizer {
                 fmt::format("'{}' has the id {}, not one below {}", text, shown(id), most_tokens));
         }
         const auto at = id.get<std::size_t>();
-        if (at >= spelled_.size()) spelled_.resize(at + 1);
-        const std::string before = std::exchange(spelled_[at], text);
+        if (at >= t_.spelled.size()) t_.spelled.resize(at + 1);
+        const std::string before = std::exchange(t_.spelled[at], text);
         if (!before.empty() && before != text) {
             refuse(fmt::format("'{}' and '{}' have one id", before, text));
         }
@@ -201,8 +206,9 @@ class json_tokenizer {
     void read_added(bool changed_text) {
         // Of an added token that the vocabulary lacks, the library ignores the id that is stated.
         auto next = static_cast<std::uint32_t>(
-            std::ranges::count_if(spelled_, [](const auto& s) { return !s.empty(); }));
-        t_.in_words.assign(spelled_.size(), true);
+            std::ranges::count_if(t_.spelled, [](const auto& s) { return !s.empty(); }));
+        t_.in_words.assign(t_.spelled.size(), true);
+        t_.types.assign(t_.spelled.size(), token_type::normal);
         for (json& token : take(root_, "added_tokens")) {
             const json id = take(token, "id");
             const auto text = token.at("content").get<std::string>();
@@ -217,8 +223,11 @@ class json_tokenizer {
                     added.unsupported = option;
                 }
             }
-            t_.in_words.resize(spelled_.size());
+            t_.in_words.resize(t_.spelled.size());
             t_.in_words[added.id] = false;
+            t_.types.resize(t_.spelled.size(), token_type::unused);
+            t_.types[added.id] =
+                is_control(token, text) ? token_type::control : token_type::user_defined;
         }
     }
 
@@ -238,7 +247,6 @@ class json_tokenizer {
 
     std::string path_;
     json root_;
-    std::vector<std::string> spelled_;
     tables t_;
 };
 

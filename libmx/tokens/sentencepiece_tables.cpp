@@ -80,7 +80,7 @@ class message {
 }  // namespace
 
 tables sentencepiece_tables(const io::shared_file& file) {
-    enum piece_type : std::uint64_t { normal = 1, unknown, control, user_defined, unused, byte };
+    using enum token_type;
     enum model_type : std::uint64_t { unigram = 1, bpe, word, character };
     const std::string& path = file->path();
     const auto refuse = [&](const std::string& what) { refuse_tokenizer(path, what); };
@@ -91,8 +91,8 @@ tables sentencepiece_tables(const io::shared_file& file) {
     t.kind = "SentencePiece BPE";
     t.escaped_spaces = t.prepared_first = true;
     t.prefix = space_prefix::first;
-    std::vector<std::string> spelled;
-    std::vector<std::uint64_t> types;
+    std::vector<std::string>& spelled = t.spelled;
+    std::vector<token_type>& types = t.types;
     std::string_view bos = "<s>";
     std::uint64_t model = unigram;
     bool strips = true, escapes = true, mapped = false, byte_fallback = false, suffixes = false;
@@ -101,18 +101,18 @@ tables sentencepiece_tables(const io::shared_file& file) {
         if (m.field == 1) {  // pieces
             std::string_view piece;
             float score = 0;
-            std::uint64_t type = normal;
+            auto type = static_cast<std::uint64_t>(normal);
             while (part.next()) {
                 if (part.field == 1) piece = part.bytes;
                 if (part.field == 2) score = std::bit_cast<float>(std::uint32_t(part.number));
                 if (part.field == 3) type = part.number;
             }
-            if (piece.empty() || std::isnan(score) || type < normal || type > byte ||
-                spelled.size() == most_tokens) {
+            if (piece.empty() || std::isnan(score) || type < static_cast<std::uint64_t>(normal) ||
+                type > static_cast<std::uint64_t>(byte) || spelled.size() == most_tokens) {
                 refuse(fmt::format("its piece {} is damaged", spelled.size()));
             }
             spelled.emplace_back(piece);
-            types.push_back(type);
+            types.push_back(static_cast<token_type>(type));
             t.scores.push_back(score);
         } else if (m.field == 2) {  // trainer_spec
             while (part.next()) {
@@ -149,7 +149,7 @@ tables sentencepiece_tables(const io::shared_file& file) {
         if (types[id] == user_defined) t.added.push_back({with_spaces(spelled[id]), id, {}});
         if (types[id] == control && spelled[id] == bos) t.bos = id;
     }
-    set_tokens(t, path, spelled, {});
+    set_tokens(t, path, {});
     if (!byte_fallback) t.bytes.fill(no_token);
     return t;
 }

@@ -48,10 +48,7 @@ std::string spelling_of(std::uint32_t byte, bool byte_level) {
 }  // namespace
 
 void refuse_tokenizer(const std::string& path, const std::string& what) {
-    io::input_error(what +
-                        "; encode the text with the model's own tokenizer and give its ids with "
-                        "--tokens ids.npy",
-                    {path, {}, {}});
+    throw tokenizer_error(base::error_kind::input, what, {path, {}, {}});
 }
 
 std::string with_spaces(const std::string& text) {
@@ -64,8 +61,8 @@ std::string with_spaces(const std::string& text) {
     return out.append(text, begin);
 }
 
-void set_tokens(tables& t, const std::string& path, const std::vector<std::string>& spelled,
-                const std::vector<spelled_merge>& merges) {
+void set_tokens(tables& t, const std::string& path, const std::vector<spelled_merge>& merges) {
+    const std::vector<std::string>& spelled = t.spelled;
     base::view_map<std::uint32_t> ids;
     for (std::uint32_t id = 0; id < spelled.size(); ++id) {
         if (!spelled[id].empty() && !ids.emplace(spelled[id], id).second) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/base/status.hpp"
 #include "libmx/io/input_file.hpp"
 #include "libmx/tokens/tokenizer.hpp"
 
@@ -31,12 +32,18 @@ struct added_token {
     std::string_view unsupported;  ///< an option that mx does not follow; texts with it are refused
 };
 
+/// How GGUF and SentencePiece class tokens (src/sentencepiece_model.proto).
+enum class token_type : std::uint8_t { normal = 1, unknown, control, user_defined, unused, byte };
+
 /// Where a space is put before a text that becomes words: nowhere, before the text, or also after
 /// each added token.
 enum class space_prefix { never, first, always };
 
 struct tables {
     std::string_view kind;
+    /// Each token as its file spells it, empty for ids without one, and its type.
+    std::vector<std::string> spelled;
+    std::vector<token_type> types;
     /// The bytes of each token; U+2581 of SentencePiece as a space.
     std::vector<std::string> pieces;
     /// Per token: it can be in a word. Others are added tokens, bytes, or not used.
@@ -65,11 +72,15 @@ struct tables {
 /// The character that stands for a space in SentencePiece, U+2581.
 constexpr std::string_view escaped_space = "\xe2\x96\x81";
 
-/// Throws base::error (input): what is not known, and that the ids can be given instead.
+/// A part of a tokenizer that mx does not know; of the kind input.
+struct tokenizer_error : base::error {
+    using base::error::error;
+};
 [[noreturn]] void refuse_tokenizer(const std::string& path, const std::string& what);
 
 /// The readers; `file` is a GGUF file, a tokenizer.json, a tokenizer.model, a tokenizer of
-/// llama2.c. They throw base::error (input), and check all ids.
+/// llama2.c. They throw tokenizer_error, base::error (input) for files that cannot be read, and
+/// check all ids.
 tables gguf_tables(const io::shared_file& file);
 tables json_tables(const io::shared_file& file);
 tables sentencepiece_tables(const io::shared_file& file);
@@ -81,12 +92,11 @@ struct spelled_merge {
     std::size_t left = 0;
 };
 
-/// Sets pieces, bytes and merges of `t` from tokens as their file spells them: byte-level BPE with
-/// a character for each byte (openai/gpt-2, encoder.py), others with U+2581 for spaces and <0x0A>
-/// for bytes. Empty spellings are ids without a token. Throws base::error (input) for two tokens of
-/// one spelling and for a merge of what are no tokens.
-void set_tokens(tables& t, const std::string& path, const std::vector<std::string>& spelled,
-                const std::vector<spelled_merge>& merges);
+/// Sets pieces, bytes and merges of `t` from tokens as their file spells them (t.spelled):
+/// byte-level BPE with a character for each byte (openai/gpt-2, encoder.py), others with U+2581 for
+/// spaces and <0x0A> for bytes. Throws base::error (input) for two tokens of one spelling and for a
+/// merge of what are no tokens.
+void set_tokens(tables& t, const std::string& path, const std::vector<spelled_merge>& merges);
 
 /// `text` with each U+2581 as a space.
 std::string with_spaces(const std::string& text);

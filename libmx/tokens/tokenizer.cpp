@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "libmx/base/status.hpp"
 #include "libmx/io/input_file.hpp"
 #include "libmx/io/input_paths.hpp"
 #include "libmx/tokens/tables.hpp"
@@ -41,7 +42,15 @@ tables tables_of(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<tokenizer> tokenizer_of(const std::string& path) {
-    return make_bpe_tokenizer(tables_of(path));
+    try {
+        return make_bpe_tokenizer(tables_of(path));
+    } catch (const tokenizer_error& e) {
+        throw base::error(e.kind(),
+                          e.message() +
+                              "; encode the text with the model's own tokenizer and give its ids "
+                              "with --tokens ids.npy",
+                          e.place());
+    }
 }
 
 }  // namespace mx::tokens

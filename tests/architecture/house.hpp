@@ -41,7 +41,8 @@ inline constexpr std::array rooms{
          "base tensor format report block io codec metrics engine analysis policy"},
     room{"studies/compare",
          "base tensor format report block io codec metrics engine analysis policy"},
-    room{"studies/convert", "base tensor format report block io codec metrics engine analysis"},
+    room{"studies/convert",
+         "base tensor format report block io codec metrics engine analysis llm tokens"},
     room{"studies/diff", "base tensor format report block io codec metrics engine analysis"},
     // These two read tables and not tensors.
     room{"studies/fit", "base report io optimize"},

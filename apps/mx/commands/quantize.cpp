@@ -118,9 +118,9 @@ int run_quantize(const quantize_options& o) {
         return exit_code::fine;
     }
     auto assigned = operands ? documents::operands_in(all, recipes.front(), !o.layout.empty())
-                    : o.plan.empty()
-                        ? convert::assign(recipes.front(), all, chosen, keep_rest)
-                        : convert::assign(convert::read_assignment(o.plan), all, chosen, keep_rest);
+                    : o.plan.empty() ? convert::assign(recipes.front(), all, chosen, keep_rest)
+                                     : convert::assign(convert::read_assignment(o.plan, o.layout),
+                                                       all, chosen, keep_rest);
     for (const convert::assigned_tensor& t : assigned) {
         const bool known = !t.recipe || std::ranges::find(recipes, *t.recipe) != recipes.end();
         if (!known) recipes.push_back(*t.recipe);
@@ -204,7 +204,8 @@ runner declare_quantize(parser& cmd) {
         "name a wide, an element or a scale format, and take the keys round, ties, random_bits, "
         "seed, int_min, dialect, saturate and scale=tensor; with --packed, bf16 and f16 are stored "
         "as such. With --layout, matrices that engines load as one share their tensor scale, and "
-        "-o names a new folder; gguf takes a GGUF file and writes one.");
+        "-o names a new folder; gguf takes a GGUF file, or a folder of Llama, Mistral, Qwen2 or "
+        "Qwen3 with its tokenizer, and writes a GGUF file.");
     cmd.examples(
         "mx quantize model.safetensors -o mxfp4.safetensors --recipe mxfp4 --packed\n"
         "mx quantize model.safetensors -o values.safetensors --recipe mxfp8:scale=rceil\n"
@@ -213,6 +214,7 @@ runner declare_quantize(parser& cmd) {
         "mx quantize model.safetensors.index.json -o q/model.safetensors.index.json -r mxfp8\n"
         "mx quantize folder -o engine -r mxfp4:scale=even --layout compressed-tensors\n"
         "mx quantize model.gguf -o fp4.gguf -r nvfp4 --layout gguf\n"
+        "mx quantize folder -o fp4.gguf -r mxfp4 --layout gguf\n"
         "mx quantize w.npy -o jax.npy -r e5m2:dialect=ml_dtypes\n");
     return [o] { return run_quantize(*o); };
 }

@@ -14,6 +14,7 @@
 #include "libmx/engine/stored_precision.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
+#include "libmx/studies/convert/engine_layouts.hpp"
 
 namespace mx::convert {
 namespace {
@@ -26,10 +27,11 @@ constexpr std::string_view keep_name = "keep";
 }
 
 std::optional<codec::recipe> parse_named(const std::string& path, const std::string& tensor,
-                                         const std::string& name) {
+                                         const std::string& name, std::string_view layout) {
     if (name == engine::stored_choice || name == keep_name) return {};
     try {
-        const codec::recipe r = codec::parse_block_recipe(name);
+        const codec::recipe r =
+            layout.empty() ? codec::parse_block_recipe(name) : parse_layout_recipe(layout, name);
         codec::require_files_inside(r);
         return r;
     } catch (const base::error& e) {
@@ -91,7 +93,7 @@ void check_model(const assignment& by, const std::vector<engine::tensor_ref>& al
 
 }  // namespace
 
-assignment read_assignment(const std::string& path) {
+assignment read_assignment(const std::string& path, std::string_view layout) {
     report::read_options options;
     options.keep = [](std::string_view member) {
         return member == "tensor" || member == "recipe" || member == "elements";
@@ -112,7 +114,7 @@ assignment read_assignment(const std::string& path) {
         }
         const auto* name = std::get_if<std::string>(recipe);
         if (name == nullptr) continue;  // undecided
-        assignment::entry e{parse_named(path, *tensor, *name), {}};
+        assignment::entry e{parse_named(path, *tensor, *name, layout), {}};
         if (const auto* n = report::member<std::int64_t>(r, "elements")) {
             e.elements = static_cast<std::uint64_t>(*n);
         }

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libmx/codec/recipe.hpp"
@@ -25,9 +26,10 @@ struct assignment {
 
 /// Reads JSON of mx plan (mx.plan/1) or mx report (mx.report/3): the members `tensor` and `recipe`
 /// of each result, where "stored" and "keep" mean the stored precision and null means undecided;
-/// and `elements` if present. Throws base::error (input) for anything else, and for a tensor with
-/// two entries.
-assignment read_assignment(const std::string& path);
+/// and `elements` if present. For a `layout` of inference engines, recipes are those of
+/// parse_layout_recipe (engine_layouts.hpp). Throws base::error (input) for anything else, and for
+/// a tensor with two entries.
+assignment read_assignment(const std::string& path, std::string_view layout = {});
 
 /// The treatment of the tensors `chosen` of a model with the tensors `all`. Tensors without
 /// numbers, which plans do not cover, are converted or kept as usual. With `keep_rest`, all other

@@ -134,10 +134,11 @@ conversion write_engine_layout(std::string_view layout, std::vector<assigned_ten
                                const std::string& folder, const std::string& activations,
                                std::uint64_t shard_bytes, const engine::run_control& control);
 
-/// Quantizes what has a recipe into a GGUF file with the metadata and the tokenizer of the input,
-/// the only file of `tensors`. Other tensors have the bytes and the type of the input. Throws
-/// base::error: usage if the input is no GGUF file or was changed by a view, and for a recipe that
-/// ggml has no blocks for; input if nothing is quantized.
+/// Quantizes what has a recipe into a GGUF file. `tensors` are of a GGUF file, whose metadata and
+/// tokenizer it gets, and other tensors have the bytes and the type of the input; or of a folder of
+/// transformers, whose config.json and tokenizer become metadata, and other matrices keep F32, F16
+/// or BF16. Throws base::error as gguf_model_of (gguf_model.hpp); usage for a recipe that ggml has
+/// no blocks for; input if nothing is quantized.
 conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const std::string& path,
                              const engine::run_control& control);
 

@@ -15,8 +15,8 @@
 #include "libmx/format/wide_formats.hpp"
 #include "libmx/io/gguf/gguf_types.hpp"
 #include "libmx/io/gguf/gguf_writer.hpp"
-#include "libmx/io/remote.hpp"
 #include "libmx/studies/convert/engine_layouts.hpp"
+#include "libmx/studies/convert/gguf_model.hpp"
 
 namespace mx::convert {
 namespace {
@@ -126,35 +126,17 @@ codec::recipe parse_layout_recipe(std::string_view layout, std::string_view text
 
 conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const std::string& path,
                              const engine::run_control& control) {
-    const std::string from = tensors.empty() ? std::string() : tensors.front().tensor.info().file;
-    const bool one = std::ranges::all_of(
-        tensors, [&](const assigned_tensor& t) { return t.tensor.info().file == from; });
-    const io::shared_file file =
-        one && !from.empty() && !io::is_remote(from) ? io::input_file::open(from) : nullptr;
-    std::string magic(4, '\0');
-    if (file && file->size() > magic.size()) {
-        file->read(0, std::as_writable_bytes(std::span(magic.data(), magic.size())));
-    }
-    if (magic != "GGUF") {
-        base::refuse(
-            "--layout gguf: needs one GGUF file as input, whose metadata and tokenizer it keeps; "
-            "convert_hf_to_gguf.py of llama.cpp makes one of a folder");
-    }
-    const std::vector<io::planned_gguf_tensor> stored = io::gguf_tensors(file);
+    const gguf_model model = gguf_model_of(tensors);
     std::map<std::string, const io::planned_gguf_tensor*> by_name;
-    for (const io::planned_gguf_tensor& t : stored) by_name.emplace(t.name, &t);
+    for (const io::planned_gguf_tensor& t : model.plan) by_name.emplace(t.name, &t);
 
     std::vector<assigned_tensor> all;
     std::map<std::string, io::planned_gguf_tensor> written;  // what is quantized, and its scales
     std::map<std::string, std::string> why;
     std::pair<std::string, std::string> unfit;  // the first one, and why
     std::uint32_t file_type = 0;
-    for (const assigned_tensor& t : tensors) {
+    for (const assigned_tensor& t : model.tensors) {
         const io::tensor_info& info = t.tensor.info();
-        const auto at = by_name.find(info.name);
-        if (at == by_name.end() || at->second->shape != info.shape) {
-            base::refuse("--layout gguf: tensors are written as the file has them, not as views");
-        }
         why[info.name] = t.kept;
         if (!t.recipe) continue;
         const gguf_form& f = gguf_form_of(*t.recipe);
@@ -173,17 +155,16 @@ conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const 
     }
     if (written.empty() && !unfit.first.empty()) {
         throw base::error(base::error_kind::input, "nothing can be quantized: " + unfit.second,
-                          {from, unfit.first, {}});
+                          {tensors.front().tensor.info().file, unfit.first, {}});
     }
-    const std::unique_ptr<io::reader> as_stored = io::open_gguf_stored(file);
-    for (std::size_t i = 0; i < stored.size(); ++i) {
-        const std::string& name = stored[i].name;
+    for (std::size_t i = 0; i < model.plan.size(); ++i) {
+        const std::string& name = model.plan[i].name;
         // The tensor scale of a weight that is quantized anew.
         const bool replaced = name.ends_with(gguf_outer) &&
                               written.contains(name.substr(0, name.size() - gguf_outer.size()) +
                                                std::string(gguf_weight));
         if (!written.contains(name) && !replaced)
-            all.push_back({{as_stored.get(), i}, {}, why[name]});
+            all.push_back({{model.as_stored.get(), i}, {}, why[name]});
     }
 
     conversion_parts parts;
@@ -205,9 +186,11 @@ conversion write_gguf_layout(const std::vector<assigned_tensor>& tensors, const 
             const auto at = written.find(a.name);
             planned.push_back(at != written.end() ? at->second : *by_name.at(a.name));
         }
-        return io::create_gguf(path, planned, file, file_type);
+        return io::create_gguf(path, planned, model.metadata(file_type));
     };
-    return quantize_model(all, quantized_form::packed, true, to, control, parts);
+    conversion done = quantize_model(all, quantized_form::packed, true, to, control, parts);
+    done.skipped.insert(done.skipped.end(), model.left_out.begin(), model.left_out.end());
+    return done;
 }
 
 }  // namespace mx::convert

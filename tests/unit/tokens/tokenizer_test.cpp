@@ -7,6 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "libmx/base/bits.hpp"
+#include "libmx/io/gguf/gguf_writer.hpp"
+#include "libmx/io/writer.hpp"
+#include "libmx/tokens/gguf_vocabulary.hpp"
 #include "libmx/tokens/tables.hpp"
 #include "tests/io/gguf_bytes.hpp"
 #include "tests/io/scratch_dir.hpp"
@@ -198,6 +201,73 @@ TEST_CASE("ids are those of other libraries", "[tokens]") {
         }
     }
     CHECK(compared == (with_libraries() ? 24 : 7));
+}
+
+TEST_CASE("a folder's tokenizer in GGUF gives the same ids", "[tokens]") {
+    constexpr std::size_t vocabulary = 4096;  // more than there are tokens
+    const json tables = vectors("tables");
+    int compared = 0;
+    for (const json& each : vectors("cases")) {
+        const std::string name = each["name"];
+        INFO(name);
+        const bool model = name == "sentencepiece";
+        const bool named = each.contains("gguf") && !each["gguf"].is_null();
+        if (!model && (!named || !with_libraries())) continue;
+        const scratch_dir dir;
+        if (model) {
+            dir.file("tokenizer.model", sentencepiece_bytes(tables["sentencepiece"], {}));
+        } else {
+            dir.file("tokenizer.json", document(each, tables).dump());
+        }
+        dir.file("tokenizer_config.json",
+                 R"({"bos_token":{"content":"<s>"},"eos_token":"</s>","chat_template":"{{ x }}"})");
+        io::gguf_metadata written;
+        tokens::put_gguf_vocabulary(written, dir.path(), vocabulary);
+        const std::string path = dir.path() + "/a.gguf";
+        io::create_gguf(path, {}, written)->commit();
+        const auto t = tokenizer_of(path);
+        check_ids(*t, each);
+        CHECK(t->vocabulary() == vocabulary);
+        CHECK(t->bos().has_value() == !each["bos"].is_null());
+        ++compared;
+    }
+    CHECK(compared == (with_libraries() ? 9 : 1));
+}
+
+TEST_CASE("tokenizers without a form in GGUF are refused", "[tokens]") {
+    const json tables = vectors("tables");
+    const auto refusal = [](const scratch_dir& dir, std::size_t vocabulary = 4096) {
+        return error_of(base::error_kind::input, [&] {
+            io::gguf_metadata written;
+            tokens::put_gguf_vocabulary(written, dir.path(), vocabulary);
+        });
+    };
+    const scratch_dir dir;
+    CHECK(refusal(dir).ends_with(
+        "has no tokenizer.json or tokenizer.model, and llama.cpp needs one"));
+    for (const json& each : vectors("cases")) {
+        const std::string name = each["name"];
+        if (name == "digits" && with_libraries()) {
+            dir.file("tokenizer.json", document(each, tables).dump());
+            CHECK(refusal(dir).find("has no name in llama.cpp that mx knows") != std::string::npos);
+        }
+        if (name == "gpt2") {
+            dir.file("tokenizer.json", document(each, tables).dump());
+            CHECK(refusal(dir, 10).find("tokens, the model 10") != std::string::npos);
+        }
+        if (name == "user-defined") {
+            const scratch_dir other;
+            other.file("tokenizer.model",
+                       sentencepiece_bytes(tables["sentencepiece"], each["user_defined"]));
+            CHECK(refusal(other).find("user-defined piece") != std::string::npos);
+        }
+        if (name == "llama2") {
+            dir.file("tokenizer.json", document(each, tables).dump());
+            CHECK(refusal(dir).find("without their scores") != std::string::npos);
+            dir.file("tokenizer.model", sentencepiece_bytes(tables["sentencepiece"], {}));
+            CHECK(refusal(dir).find("that of tokenizer.model is") != std::string::npos);
+        }
+    }
 }
 
 TEST_CASE("the pieces of the ids are the text", "[tokens]") {
