@@ -15,6 +15,7 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/format/block_formats.hpp"
+#include "libmx/format/shared_formats.hpp"
 
 namespace mx::codec {
 namespace {
@@ -188,6 +189,9 @@ void require_files_inside(const recipe& r) {
 void require_blocks(const recipe& r) {
     if (has_blocks(r)) return;
     const std::string_view name = r.element->name;
+    if (format::find_shared_format(name) != nullptr) {
+        fail(name, "analyses and products take it; mx has no codes of it, which are needed here");
+    }
     const auto row = std::ranges::find(format::block_formats, name, &format::block_format::element);
     fail(to_string(r), fmt::format("it has no blocks, which are needed here{}",
                                    row == format::block_formats.end()
@@ -218,6 +222,9 @@ std::vector<recipe> parse_block_recipes(const std::vector<std::string>& texts) {
 }
 
 int bits_per_block(const recipe& r) {
+    if (const format::shared_format* const f = format::find_shared_format(r.element->name)) {
+        return f->bits_per_block;
+    }
     if (!has_blocks(r)) return 0;
     return r.scale_format->bits() + (r.offset == offset_kind::fp16 ? 16 : 0);
 }

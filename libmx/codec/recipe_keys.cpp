@@ -14,6 +14,7 @@
 #include "libmx/base/suggest.hpp"
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/format/shared_formats.hpp"
 #include "libmx/format/wide_formats.hpp"
 
 namespace mx::codec {
@@ -641,6 +642,7 @@ int default_random_bits(const dialect& by, const format::element_format& f) {
 
 const format::element_format* find_format(std::string_view name) {
     if (const format::element_format* f = format::find_element_format(name)) return f;
+    if (const format::shared_format* f = format::find_shared_format(name)) return &f->element;
     return name == "none" ? nullptr : format::find_wide_format(name);
 }
 
@@ -652,6 +654,10 @@ recipe format_recipe(const format::element_format& f) {
     r.rule = scale::find_scale_rule("amax");
     r.minimum = default_int_min(f, *r.by);
     if (f.name == "tf32") r.round = format::rounding::zero;
+    if (const format::shared_format* const shared = format::find_shared_format(f.name)) {
+        r.block = {1, shared->block};
+        if (shared->range != 0) r.scope = scale_scope::tensor;
+    }
     normalize(r);
     return r;
 }
@@ -664,6 +670,9 @@ std::span<const std::string_view> keys_without_blocks() {
 
 void set_without_blocks(recipe& r, const recipe_setting& s,
                         std::span<const std::string_view> also) {
+    if (format::find_shared_format(r.element->name) != nullptr) {
+        fail("a format of values only takes no keys");
+    }
     if (r.element->bits() > 8) fail("a format without blocks and codes takes no keys");
     if (s.key == "scale") {
         if (s.value != "tensor") {
@@ -684,6 +693,7 @@ void set_without_blocks(recipe& r, const recipe_setting& s,
 
 std::string format_string(const recipe& r) {
     std::string out(r.element->name);
+    if (format::find_shared_format(r.element->name) != nullptr) return out;
     char separator = ':';
     const auto add = [&](std::string_view key, std::string_view value) {
         out += fmt::format("{}{}={}", std::exchange(separator, ','), key, value);

@@ -10,6 +10,7 @@
 #include "libmx/base/bits.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/format/shared_formats.hpp"
 
 namespace mx::codec {
 namespace {
@@ -109,7 +110,8 @@ tensor_scale tensor_scale_of(const recipe& r, const tensor_facts& facts) {
     if (!has_tensor_scale(r)) return {};
     if (!has_blocks(r)) {
         const float amax = base::float_from_bits(facts.amax_bits);
-        const float s = whole_scale(*r.element, amax);
+        const format::shared_format* const f = format::find_shared_format(r.element->name);
+        const float s = f != nullptr ? amax / f->range : whole_scale(*r.element, amax);
         return {s, s, amax};
     }
     const outer_rule how = outer_rule_of(r);

@@ -22,6 +22,7 @@
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/roundings.hpp"
 #include "libmx/format/scale_formats.hpp"
+#include "libmx/format/shared_formats.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/metrics/metrics.hpp"
 #include "libmx/pages/views/format_facts.hpp"
@@ -130,7 +131,10 @@ std::vector<std::string_view> names_in(const Lists&... lists) {
 }
 
 std::vector<std::string_view> format_names() {
-    return names_in(format::block_formats, format::element_formats, format::scale_formats);
+    std::vector<std::string_view> all =
+        names_in(format::block_formats, format::element_formats, format::scale_formats);
+    for (const format::shared_format& f : format::shared_formats()) all.push_back(f.element.name);
+    return all;
 }
 
 // Whether it is a format, or a recipe that begins with the name of one.

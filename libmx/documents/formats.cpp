@@ -6,6 +6,7 @@
 #include "libmx/format/block_formats.hpp"
 #include "libmx/format/element_formats.hpp"
 #include "libmx/format/scale_formats.hpp"
+#include "libmx/format/shared_formats.hpp"
 #include "libmx/pages/views/format_facts.hpp"
 #include "libmx/pages/views/values.hpp"
 
@@ -69,6 +70,15 @@ report::record preset_record(const format::block_format& b) {
             {"summary", text(b.summary)}};
 }
 
+report::record shared_record(const format::shared_format& f) {
+    const auto recipe = codec::parse_recipe(f.element.name);
+    return {{"kind", text("shared")},
+            {"name", text(f.element.name)},
+            {"bits_per_element", real(codec::bits_per_element(recipe))},
+            {"block", fmt::format("1x{}", f.block)},
+            {"summary", text(f.element.summary)}};
+}
+
 }  // namespace
 
 report::document formats() {
@@ -79,9 +89,12 @@ report::document formats() {
     std::vector<report::record> presets;
     for (const auto& b : format::block_formats) presets.push_back(preset_record(b));
 
+    std::vector<report::record> shared;
+    for (const auto& f : format::shared_formats()) shared.push_back(shared_record(f));
+
     report::document d;
     d.head = pages::document_head("mx.formats/1");
-    for (const auto* part : {&elements, &scales, &presets}) {
+    for (const auto* part : {&elements, &scales, &presets, &shared}) {
         for (const report::record& r : *part) d.results.push_back(r);
     }
     d.sections.push_back({"Element formats", element_limits, elements});
@@ -99,6 +112,12 @@ report::document formats() {
                            {"bits_per_element", "bits per\nelement", cell::shortest},
                            {"summary", ""}},
                           presets});
+    d.sections.push_back({"Formats of values only",
+                          {{"name", "name"},
+                           {"block", "block"},
+                           {"bits_per_element", "bits per\nelement", cell::shortest},
+                           {"summary", ""}},
+                          shared});
     return d;
 }
 

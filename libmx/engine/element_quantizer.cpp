@@ -14,6 +14,7 @@
 #include "libmx/codec/element_tally.hpp"
 #include "libmx/codec/stored_value.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/format/shared_formats.hpp"
 
 namespace mx::engine {
 namespace {
@@ -251,6 +252,61 @@ void add_each(const codec::block_params& p, const codec::stored_values& values,
     }
 }
 
+// Blocks whose elements share more than a scale.
+class shared_blocks {
+  public:
+    void add(const codec::block_params& p, const format::shared_format& f,
+             const codec::stored_values& values, const codec::segment_place& place, bool parts,
+             block::segment_stats& out) {
+        for (std::size_t b = 0; b < place.blocks(); ++b) {
+            const codec::block_extent e = codec::extent_of(place, b);
+            x_.clear();
+            for (std::uint64_t i = 0; i < e.size(); ++i) {
+                const std::uint64_t at = (e.row + i / e.cols) * values.stride + e.col + i % e.cols;
+                x_.push_back(codec::stored_value(values.type, values.data, at));
+            }
+            to_.resize(x_.size());
+            add_block(p, f, parts, out);
+        }
+    }
+
+  private:
+    void add_block(const codec::block_params& p, const format::shared_format& f, bool parts,
+                   block::segment_stats& out) {
+        ++out.block.blocks;
+        out.count.elements += x_.size();
+        std::uint64_t finite = 0;
+        for (const float x : x_) {
+            finite += std::isfinite(x);
+            out.count.nan += std::isnan(x);
+            out.count.inf += std::isinf(x);
+        }
+        if (finite != x_.size()) {
+            out.count.poisoned += finite;
+            return;
+        }
+        f.quantize(x_, p.tensor.amax, to_);
+        for (std::size_t i = 0; i < x_.size(); ++i) {
+            const auto v = static_cast<double>(x_[i]), d = static_cast<double>(to_[i].value);
+            const bool nonzero = v != 0, gone = nonzero && d == 0;
+            out.count.nonzero += nonzero;
+            out.count.overflow += to_[i].overflows;
+            out.count.clamp += to_[i].clamps;
+            out.count.top_code += nonzero && to_[i].top;
+            out.count.underflow += gone;
+            out.max_error = std::max(out.max_error, std::abs(d - v));
+            out.counted_max =
+                std::max(out.counted_max, base::bits_of(x_[i]) & base::f32_magnitude_mask);
+            add_sums(out.sum, v, d, 1);
+            if (!parts || !(to_[i].clamps || gone)) continue;
+            add_part(to_[i].clamps ? out.sum.clamp : out.sum.underflow, v, d, 1);
+        }
+    }
+
+    std::vector<float> x_;
+    std::vector<format::shared_element> to_;
+};
+
 class element_quantizer final : public codec::quantizer {
   public:
     void run(const codec::value_rectangle& values, std::span<const codec::placed_segment> segments,
@@ -271,7 +327,9 @@ class element_quantizer final : public codec::quantizer {
                 const bool parts = recipes[r].parts;
                 stats_[r] = {};
                 results_[r] = {&stats_[r], {}, p.tensor};
-                if (!counts || p.mode.how == format::rounding::stochastic) {
+                if (const auto* const f = format::find_shared_format(p.format->name)) {
+                    shared_.add(p, *f, from, segment.place, parts, stats_[r]);
+                } else if (!counts || p.mode.how == format::rounding::stochastic) {
                     add_each(p, from, segment.place, parts, stats_[r]);
                 } else if (s + 1 == segments.size()) {
                     counts_.total(p, from.type, parts, stats_[r]);
@@ -283,6 +341,7 @@ class element_quantizer final : public codec::quantizer {
 
   private:
     value_counts counts_;
+    shared_blocks shared_;
     std::vector<block::segment_stats> stats_;
     std::vector<codec::segment_result> results_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization without blocks: every element alone, under one scale of the tensor or none.
+// Quantization without codes: every element alone, under one scale of the tensor or none, or the
+// blocks of format::shared_formats.
 #pragma once
 
 #include <memory>

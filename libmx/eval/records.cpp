@@ -13,6 +13,7 @@
 #include "libmx/base/student.hpp"
 #include "libmx/eval/simd/kernels.hpp"
 #include "libmx/format/block_formats.hpp"
+#include "libmx/format/shared_formats.hpp"
 #include "libmx/tensor/dtypes.hpp"
 
 namespace mx::eval {
@@ -372,6 +373,12 @@ double bits_of(const lab::operand_rule& rule, std::size_t rows, std::size_t cols
     if (!rule.recipe->blocks) {
         const products::plain_format& f = *rule.recipe->plain;
         if (f.element != nullptr) return count * f.element->bits();
+        if (const auto* const shared = format::find_shared_format(f.name)) {
+            const auto length = static_cast<std::size_t>(shared->block);
+            return count * shared->element.bits() +
+                   static_cast<double>(rows * ((cols + length - 1) / length)) *
+                       shared->bits_per_block;
+        }
         return count * (f.name == "f32" || f.name == "tf32" ? 32 : 16);
     }
     const codec::recipe& r = *rule.recipe->blocks;

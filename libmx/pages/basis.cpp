@@ -41,7 +41,7 @@ report::section inputs_section(const evidence& e, const review_options& o) {
 }
 
 std::string block_text(const codec::recipe& r) {
-    if (!codec::has_blocks(r)) return "none";
+    if (!codec::has_blocks(r) && codec::bits_per_block(r) == 0) return "none";
     std::string text = fmt::format("{}x{}", r.block.rows, r.block.cols);
     using kind = codec::axis_choice::kind;
     if (r.axis.what == kind::flat) text += " flat";

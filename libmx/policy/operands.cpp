@@ -41,7 +41,7 @@ std::uint64_t summed_extent(const measured_tensor& t) {
 
 bool holds_whole_blocks(const measured_tensor& t, const codec::recipe& r) {
     if (t.shape.empty()) return false;
-    if (!codec::has_blocks(r)) return true;
+    if (!codec::has_blocks(r) && codec::bits_per_block(r) == 0) return true;
     if (r.block.cols == codec::max_block_elements) return true;  // FORMAT:scale=channel: a row each
     if (r.axis.what == kind::flat) {
         const auto first =

@@ -158,9 +158,9 @@ std::string transform_words(const codec::recipe& r) {
 std::string bits_words(const codec::recipe& r) {
     const double bits = codec::bits_per_element(r);
     std::string parts;
-    if (codec::has_blocks(r)) {
-        parts = fmt::format("{} + {}/{}", r.element->bits(), r.scale_format->bits(),
-                            r.block.rows * r.block.cols);
+    if (codec::has_blocks(r) || codec::bits_per_block(r) != 0) {
+        const int own = codec::bits_per_block(r) - (r.offset == codec::offset_kind::fp16 ? 16 : 0);
+        parts = fmt::format("{} + {}/{}", r.element->bits(), own, r.block.rows * r.block.cols);
         if (r.offset == codec::offset_kind::fp16) {
             parts += fmt::format(" + 16/{}", r.block.rows * r.block.cols);
         }
@@ -302,6 +302,15 @@ std::vector<report::record> recipe_words(const codec::recipe& r) {
     const auto part = [](std::string_view name, std::string meaning) {
         return report::written(part_members, {name, std::move(meaning)});
     };
+    if (!codec::has_blocks(r) && codec::bits_per_block(r) != 0) {
+        return {part("recipe", codec::to_string(r)),
+                part("element", std::string(r.element->summary)),
+                part("block", fmt::format("{} elements along the axis that products sum over; one "
+                                          "with NaN or Inf becomes NaN",
+                                          r.block.cols)),
+                part("codes", "none: mx computes the values that the format's authors publish"),
+                part("bits", bits_words(r))};
+    }
     if (!codec::has_blocks(r)) {
         const bool scaled = r.scope == codec::scale_scope::tensor;
         return {

@@ -11,6 +11,7 @@
 #include "libmx/codec/recipe_keys.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/format/block_formats.hpp"
+#include "libmx/format/shared_formats.hpp"
 #include "libmx/format/wide_formats.hpp"
 
 namespace mx::products {
@@ -20,7 +21,7 @@ constexpr plain_format element_row(std::string_view name, std::string_view summa
     return {name, summary, format::find_element_format(name)};
 }
 
-constexpr std::array rows{
+constexpr std::array plain_rows{
     plain_format{"f32", "the values as they are"},
     plain_format{"tf32", "float32 whose low 13 bits the multiplier drops"},
     plain_format{"bf16", "bfloat16, to nearest even"},
@@ -32,16 +33,27 @@ constexpr std::array rows{
     element_row("e2m1", "FP4, to nearest even, saturating"),
 };
 
+const std::vector<plain_format>& rows() {
+    static const auto all = [] {
+        std::vector<plain_format> v(plain_rows.begin(), plain_rows.end());
+        for (const format::shared_format& f : format::shared_formats()) {
+            v.push_back({f.element.name, f.element.summary});
+        }
+        return v;
+    }();
+    return all;
+}
+
 const plain_format* find_plain(std::string_view name) {
     // Also spelt none, fp32 and fp16.
     const format::element_format* wide = format::find_wide_format(name);
-    return base::find_named(rows, wide != nullptr ? wide->name : name);
+    return base::find_named(rows(), wide != nullptr ? wide->name : name);
 }
 
 std::vector<std::string_view> known_names() {
     std::vector<std::string_view> names = base::names_of(format::block_formats);
     names.emplace_back("none");
-    for (const plain_format& p : rows) names.push_back(p.name);
+    for (const plain_format& p : rows()) names.push_back(p.name);
     return names;
 }
 
@@ -64,7 +76,7 @@ void require_fitting(const codec::recipe& r) {
 
 }  // namespace
 
-std::span<const plain_format> plain_formats() { return rows; }
+std::span<const plain_format> plain_formats() { return rows(); }
 
 operand_recipe parse_operand_recipe(const std::string& text) {
     operand_recipe r;

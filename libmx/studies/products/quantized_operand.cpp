@@ -17,6 +17,7 @@
 #include "libmx/engine/prologue.hpp"
 #include "libmx/format/cast.hpp"
 #include "libmx/format/decode.hpp"
+#include "libmx/format/shared_formats.hpp"
 #include "libmx/format/wide_formats.hpp"
 #include "libmx/gemm/operand_formats.hpp"
 #include "libmx/studies/products/conversions.hpp"
@@ -198,6 +199,10 @@ quantized_operand quantize_operand(const matrix& m, reduction over, const operan
         q.values = x;
         if (recipe.plain->element != nullptr) {
             cast_elements(x, recipe, q);
+        } else if (const auto* const f = format::find_shared_format(recipe.plain->name)) {
+            const float amax = base::float_from_bits(engine::finite_amax(x));
+            format::round_to_shared(*f, amax, q.depth, q.values);
+            q.coded = values_operand("f32", q.values, q.rows, q.depth);
         } else {
             format::round_to_wide(recipe.plain->name, q.values);
             q.coded = values_operand(recipe.plain->name, q.values, q.rows, q.depth);
