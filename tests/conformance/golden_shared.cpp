@@ -155,3 +155,19 @@ TEST_CASE("elements beyond the largest value of their block") {
     CHECK(clamped.max_error == 0.75);
     CHECK(clamped.sum.clamp.value() == 0.5625);
 }
+
+TEST_CASE("a midpoint of RaZeR belongs to the value below it") {
+    const format::shared_format& f = *format::find_shared_format("razer");
+    std::vector<float> x(16, 0.0f);  // a tensor scale of 1, and a block scale of 1 under 5 and -5
+    x[0] = 6;
+    x[1] = 2.5f;
+    x[2] = -2.5f;
+    x[3] = x[4] = x[5] = 5;
+    std::vector<format::shared_element> to(x.size());
+    f.quantize(x, 168, to);
+    CHECK(to[0].value == 6);
+    CHECK(to[1].value == 2);
+    CHECK(to[2].value == -3);
+    CHECK(to[3].value == 5);  // the special value that the block takes
+    CHECK(to[6].value == 0);
+}
