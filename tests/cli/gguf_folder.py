@@ -302,7 +302,7 @@ class Folders(unittest.TestCase):
         self.refused(folder, 'takes a GGUF file, or a folder with config.json', code=2)
 
     def test_many_tensors(self):
-        """70,204 tensors, in bounded memory."""
+        """70,202 tensors, in bounded memory."""
         layers = 7800
         folder = self.folder('llama', num_hidden_layers=layers)
         stored = read_safetensors(folder / 'model.safetensors')
