@@ -115,7 +115,8 @@ std::string described_array(const io::tensor_info& t) {
                        tensor::to_string(t.shape));
 }
 
-checkpoint::checkpoint(const std::string& path, const lint_options& how) : values_(how.values) {
+checkpoint::checkpoint(const std::string& path, const lint_options& how)
+    : values_(how.values), cancel_(how.cancel) {
     const bool index = path.ends_with(".safetensors.index.json");
     const bool folder = io::is_folder(path);
     // A shard alone lacks what others hold.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmx/base/parallel.hpp"
 #include "libmx/base/text_tables.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/io/model_config.hpp"
@@ -49,6 +50,8 @@ class checkpoint {
     checkpoint(const std::string& path, const lint_options& how);
 
     bool values() const { return values_; }
+    /// Throws base::error (cancelled) once that is asked for.
+    void stop_if_cancelled() const { base::stop_if(cancel_); }
     /// Whether no file of a set is known to be missing.
     bool complete() const { return complete_; }
     /// The folder that was opened; of a file alone its path.
@@ -56,6 +59,7 @@ class checkpoint {
     const std::vector<io::tensor_ref>& arrays() const { return arrays_; }
     const io::tensor_info& info(std::size_t i) const { return arrays_[i].info(); }
     std::unique_ptr<io::byte_source> open(std::size_t i) const {
+        stop_if_cancelled();
         return arrays_[i].file->open(arrays_[i].index);
     }
     std::optional<std::size_t> array(std::string_view name) const;
@@ -101,6 +105,7 @@ class checkpoint {
     void check_index(const std::string& index, const std::vector<std::string>& files);
 
     bool values_;
+    const std::atomic<bool>* cancel_;
     bool complete_ = true;
     std::optional<engine::model> original_;
     base::view_map<io::tensor_ref> originals_;

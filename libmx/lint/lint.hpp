@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@ struct lint_options {
     std::string original;             ///< the model before quantization; empty: none given
     std::vector<std::string> rules;   ///< only these; none: all
     std::vector<std::string> ignore;  ///< RULE, or RULE:GLOB of tensors
+    const std::atomic<bool>* cancel = nullptr;  ///< stops once it is set
 };
 
 struct lint_result {

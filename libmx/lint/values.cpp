@@ -82,6 +82,7 @@ value_summary value_summary_of(const checkpoint& c, std::size_t array) {
     std::vector<float> values;
     for (std::uint64_t at = 0; at < t.bytes; at += step) {
         bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(step, t.bytes - at)));
+        c.stop_if_cancelled();
         source->read(at, bytes);
         for (std::size_t i = 0; i < bytes.size(); i += 8) {
             std::uint64_t word = 0;

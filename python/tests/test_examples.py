@@ -4,6 +4,7 @@ where those are, otherwise with stand-ins of the same signatures."""
 import importlib
 import json
 import pathlib
+import subprocess
 import sys
 import types
 
@@ -273,3 +274,51 @@ def test_transformers_eval(monkeypatch):
         # Another order of float32 sums draws other roundings of quantized inputs.
         assert row["kld_mean"] == pytest.approx(own["kld_mean"], rel=0.2)
         assert row["perplexity"] == pytest.approx(own["perplexity"], rel=0.1)
+
+
+def test_two_ranks_of_fsdp_compiled(tmp_path):
+    torch = pytest.importorskip("torch")
+    try:
+        from torch.distributed.fsdp import fully_shard  # noqa: F401
+    except Exception:
+        pytest.skip(f"no fully_shard in PyTorch {torch.__version__}")
+    ran = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+                          str(folder / "fsdp_training.py"), str(tmp_path)], capture_output=True, text=True,
+                         timeout=900)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    figures = json.loads((tmp_path / "figures.json").read_text())["results"]
+    elements = {r["tensor"]: r["elements"] for r in figures if r["recipe"] == "mxfp8"}
+    assert elements == {  # of both ranks: halves of parameters, 32 rows each
+        "0.weight": 8192, "1.weight": 128, "2.weight": 8192, "0.input": 4096, "2.input": 8192,
+        "0.output.grad": 8192, "2.output.grad": 4096}
+    logged = [json.loads(line) for line in (tmp_path / "watch.jsonl").read_text().splitlines()]
+    assert {line["step"] for line in logged} == {0, 2} and len(logged) == 2 * len(figures)
+    with libmx.open(tmp_path / "dumps" / "rank-1" / "step-2.safetensors") as dump:
+        assert dump["0.weight"].shape == (64, 64) and dump["2.output.grad"].shape == (32, 64)
+
+
+def test_histograms(monkeypatch, tmp_path):
+    example = load("histograms")
+    x = np.array([[0, 0.5, -0.5, 6, -6, 4] + [3] * 26, [12] * 32], np.float32)
+    codes = example.histograms(x, "mxfp4")["codes"]
+    assert dict(zip(*np.unique(codes, return_counts=True))) == {-7: 1, -1: 1, 0: 1, 1: 1, 5: 26, 6: 1, 7: 33}
+    assert list(example.histograms(x, "mxfp4")["scales"]) == [127, 128]
+
+    written = {}
+
+    class Writer:
+        def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None):
+            written[tag] = np.histogram(values, bins)[0].tolist(), global_step
+
+    example.to_tensorboard(Writer(), "w", x, "mxfp4", 3)
+    assert written["mx/w/scales"] == ([1, 1], 3) and sum(written["mx/w/codes"][0]) == 64
+    if present("tensorboard") and present("torch"):
+        from torch.utils.tensorboard import SummaryWriter
+        with SummaryWriter(str(tmp_path)) as writer:
+            example.to_tensorboard(writer, "w", x, "mxfp4", 3)
+        assert b"mx/w/codes" in next(tmp_path.iterdir()).read_bytes()
+    stand_in(monkeypatch, "wandb", Histogram=lambda np_histogram: types.SimpleNamespace(
+        histogram=np_histogram[0].tolist()))
+    logged = {}
+    example.to_wandb(types.SimpleNamespace(log=lambda values, step: logged.update(values)), "w", x, "mxfp4", 3)
+    assert list(logged["mx/w/scales"].histogram) == [1, 1]

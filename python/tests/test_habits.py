@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 
@@ -161,3 +162,24 @@ def test_doc_strings_say_what_goes_in_and_out_with_an_example_that_runs(name, f,
 
 def test_the_module_has_an_example():
     run_examples(libmx, "libmx")
+
+
+def test_advice_is_python():
+    from libmx._documents import in_python
+    assert in_python("1 has no role (--role-pattern\nROLE=GLOB), no task was evaluated (--eval); see mx "
+                     "analyze.") == "1 has no role (role_patterns=\"ROLE=GLOB\"), no task was evaluated (eval=); " \
+        "see mx analyze.".replace("mx analyze", "libmx.analyze")
+    # Those of a terminal, of other programs, and of stylesheets stay.
+    for text in ("$ mx analyze a.safetensors -r mxfp8 --group x", "run 'mx tensors' on it", "a--eval b", "--mx-ink",
+                 "'mx quantize x --layout modelopt'"):
+        assert in_python(text) == text
+    x = np.random.default_rng(1).standard_normal((64, 128), dtype=np.float32)
+    a = libmx.analyze({"x": x}, ["mxfp8", "mxfp4", "nvfp4"])
+    said = [str(a), a._repr_html_(), a.report(), str(libmx.compare(x, ["mxfp4"], axes={"scale": ["floor", "even"]})),
+            str(libmx.cluster({"norm.weight": np.full(256, 0.96, np.float32)}, "mxfp8"))]
+    for call in (lambda: libmx.analyze({"x": x}, "mxfp8", tensors="y*"), lambda: libmx.analyze(x, "mxfp8", target="b300")):
+        with pytest.raises(libmx.Error) as caught:
+            call()
+        said.append(str(caught.value))
+    for text in said:
+        assert not re.search(r"(?<![\w-])--(?!mx)[a-z]|\bmx (analyze|explain|eval|cluster|compare)", text), text

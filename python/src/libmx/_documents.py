@@ -10,6 +10,7 @@ import html
 import json
 import math
 import os
+import re
 from typing import (TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol,
                     Sequence, Tuple, Union)
 
@@ -75,9 +76,47 @@ def page_of(members: Mapping[str, object]) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
+# Options and commands by what Python calls them. Text of files may contain others, which stay.
+_keywords = {name: name.replace("-", "_") for name in (
+    "as-given", "at", "context", "decompose", "each", "eval", "experts", "heads", "histograms", "ignore",
+    "input-scales", "labels", "layers", "layout", "norm-bias", "original", "page", "pairs", "policy",
+    "regret", "role-pattern", "sample", "seed", "shard", "stride", "swizzled", "target", "tokens", "values")}
+_keywords.update({
+    "as": "as_", "byte-offset": "offset", "draws": "seeds", "group": "groups", "html": "page", "recipe": "recipes",
+    "role": "roles", "role-pattern": "role_patterns", "rule": "rules", "split": "splits", "tensor": "tensors",
+    "transpose": "transposed", "transpose-first": "transposed_first", "transpose-second": "transposed_second"})
+_switches = {"as-given", "decompose", "histograms", "html", "layers", "regret", "swizzled", "values"}
+_functions = {"eval": "evaluate", **{name: name for name in (
+    "analyze", "cluster", "compare", "diff", "gate", "lint", "report")}}
+# A command with arguments is for a terminal, and stays whole.
+_advice = re.compile(
+    r"(?P<whole>(?:\$ |['`])mx [a-z]+ [^'`\n]*)|\bmx explain (?P<explained>policy|RECIPE)\b|"
+    r"\bmx (?P<command>analyze|cluster|compare|diff|eval|gate|lint|report)\b(?! [A-Z'*<{])|"
+    r"(?<![\w-])--(?P<option>[a-z]+(?:-[a-z]+)*)(?![\w-])(?:\s+(?P<value>[A-Z][A-Z0-9=:/]*)\b)?")
+
+
+def in_python(text: str) -> str:
+    """Advice of the command, in words of this package: (--eval) is (eval=)."""
+    def translated(m: "re.Match[str]") -> str:
+        if m["explained"]:
+            return 'libmx.explain("policy")' if m["explained"] == "policy" else "libmx.explain(RECIPE)"
+        if m["command"]:
+            return "libmx." + _functions[m["command"]]
+        if m["option"] == "json":
+            return "save()" + (f" {m['value']}" if m["value"] else "")
+        if m["option"] not in _keywords:
+            return m[0]
+        keyword = _keywords[m["option"]] + "="
+        if m["option"] in _switches:
+            return keyword + "True" + (f" {m['value']}" if m["value"] else "")
+        return keyword + (f'"{m["value"]}"' if m["value"] else "")
+    return _advice.sub(translated, text)
+
+
 class Document:
     """A result of mx: `records` as dictionaries, undefined figures as None; `content` is the whole JSON
-    object. Printing shows the table of the command. Documents can be pickled."""
+    object. Printing shows the table of the command, with advice in words of Python. Documents can be
+    pickled."""
 
     def __init__(self, text: bytes, table: str) -> None:
         self._text, self._table = text, table
@@ -115,7 +154,7 @@ class Document:
         return self._table
 
     def __str__(self) -> str:
-        return self._table
+        return in_python(self._table)
 
     def __repr__(self) -> str:
         return f"<libmx document {self.content['schema']}: {len(self)} results>"
@@ -134,7 +173,7 @@ class Document:
             f.write(self._text)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self._table)}</pre>"
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 class Gate(Document):
@@ -229,7 +268,7 @@ class Analysis(Document):
 
     def _repr_html_(self) -> str:
         fragment: str = _libmx.report(_kept([self]), {}, "", f"libmx-{id(self):x}-")[1]
-        return fragment
+        return in_python(fragment)
 
 
 Results = Union[Path, Document, Iterable[Union[Path, Document]]]
@@ -292,8 +331,7 @@ def report(results: Results, path: Optional[Path] = None, *, title: str = "", po
     if path is not None:
         with builtins.open(path, "wb") as f:
             f.write(page)
-    said: str = summary
-    return said
+    return in_python(summary)
 
 
 def gate(results: Results, rules: Texts, *, recipes: Any = (), policy: str = "", target: str = "",

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -31,10 +32,13 @@
 #include "libmx/analysis/statistics.hpp"
 #include "libmx/api/mx/mx.hpp"
 #include "libmx/base/floating_point_environment.hpp"
+#include "libmx/base/random.hpp"
 #include "libmx/base/start_thread.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/base/suggest.hpp"
 #include "libmx/block/packing.hpp"
+#include "libmx/codec/block_params.hpp"
+#include "libmx/codec/fractional_element.hpp"
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/documents/checkpoint.hpp"
 #include "libmx/documents/diff.hpp"
@@ -278,6 +282,65 @@ nb::object unpack(int bits, const flat<std::uint8_t>& packed, std::size_t count)
     std::vector<std::uint8_t> codes(count);
     mx::block::unpack(bits, bytes_of(packed), codes);
     return to_numpy(std::move(codes), {count});
+}
+
+// The numbers of a recipe that operations of other libraries need, as block_params.hpp explains them;
+// None for recipes with steps that _operations.py does not have.
+std::optional<nb::dict> steps_of(const mx::recipe& r) {
+    namespace codec = mx::codec;
+    const codec::dialect& by = *r.by;
+    constexpr std::array known{codec::dialect_id::ocp,          codec::dialect_id::torchao,
+                               codec::dialect_id::torchao_0_15, codec::dialect_id::te,
+                               codec::dialect_id::nvidia,       codec::dialect_id::compressed_tensors};
+    const bool number = r.scale_format->is_number();
+    const bool random = r.round == mx::format::rounding::stochastic;
+    const bool has_all_steps =
+        codec::has_blocks(r) && std::count(known.begin(), known.end(), by.id) != 0 &&
+        r.element->floating() && r.element->mantissa_bits > 0 && r.element->has_sign &&
+        (r.scale_format->power_of_two() || (number && r.scale_format->name == "ue4m3")) &&
+        (random || r.round == mx::format::rounding::rtne) && r.offset == codec::offset_kind::none &&
+        r.rotate == mx::transform::rotation{} && r.select == codec::four_over_six::none &&
+        r.outer.what == codec::outer_choice::kind::by_rule &&
+        r.axis.what != codec::axis_choice::kind::flat && !mx::scale::is_search(r.rule->id);
+    if (!has_all_steps) return {};
+    const codec::block_params p = codec::params_of(r);
+    // Of an exact quotient, stochastic rounding needs more bits than a float64 has.
+    const bool exact_quotient = number && by.two_level.value == codec::two_level_kind::exact;
+    if (p.step.drawn_bits != 0 || (random && exact_quotient)) return {};
+    static constexpr const char* exponents[] = {"floor", "ceil", "nearest", "rounded_up", "exact"};
+    const codec::dialect_step& rule = p.dialect_rule;
+    const bool exact = by.id == codec::dialect_id::ocp;
+    nb::dict d;
+    d["dialect"] = std::string(codec::family_of(by));
+    d["exponent"] = exact ? "exact" : exponents[static_cast<std::size_t>(rule.exponent)];
+    d["exact_log2"] = rule.log2 == codec::log2_kind::exact;
+    d["emax"] = exact || rule.exponent == codec::exponent_kind::exact ? p.step.emax : rule.emax;
+    d["from"] = p.step.from;
+    d["nan_from"] = p.step.nan_from;
+    d["added"] = rule.added;
+    d["factor"] = rule.factor;
+    d["divisor"] = rule.divisor;
+    d["saturates"] = rule.saturates;
+    d["inf"] = by.inf.value == codec::inf_amax::nan        ? "nan"
+               : by.inf.value == codec::inf_amax::saturate ? "saturate"
+                                                           : "finite_max";
+    d["skips_nan"] = number ? !codec::nan_decides(p) : by.nan.value == codec::nan_amax::ignored;
+    d["unscaled_at_code_0"] = by.unscaled_at_code_0.value;
+    d["mantissa_bits"] = r.element->mantissa_bits;
+    d["emin"] = r.element->emin();
+    d["largest"] = p.largest;
+    d["has_nan"] = r.element->nan_code() >= 0;
+    d["of_nan"] = p.value[p.poisoned_code];
+    d["random_bits"] = random ? p.mode.random_bits : 0;
+    d["seed"] = r.seed;
+    d["rows"] = r.block.rows;
+    d["cols"] = r.block.cols;
+    d["axis"] = r.axis.what == codec::axis_choice::kind::index ? r.axis.value : -1;
+    d["number"] = number;
+    d["divides"] = codec::divides_elements(by.two_level.value);
+    d["has_tensor_scale"] = p.has_tensor_scale;
+    d["range"] = p.outer.range;
+    return d;
 }
 
 // The values as F32, or the bits of BF16 or F16.
@@ -576,7 +639,8 @@ nb::tuple lint(const std::string& path, const std::vector<std::string>& rules,
     how.rules = rules;
     how.ignore = ignore;
     how.values = values;
-    return to_python(run(long_work, 1, [&](const mx::run_options&) {
+    return to_python(run(long_work, 1, [&](const mx::run_options& of) {
+        how.cancel = of.cancel;
         return texts(mx::pages::lint_document(path, how, mx::lint::lint(path, how), true));
     }));
 }
@@ -789,7 +853,12 @@ void translate(const std::exception_ptr& failure, void* types) {
             what +=
                 "; h5py, onnx, numpy.load or torch.load give arrays, which every function takes";
         }
-        const nb::object made = error(to_text(what));
+        // Advice in the words of the package; an error while it is imported has none yet.
+        nb::object said = to_text(what);
+        const nb::object documents =
+            nb::borrow(nb::module_::import_("sys").attr("modules")).attr("get")("libmx._documents");
+        if (nb::hasattr(documents, "in_python")) said = documents.attr("in_python")(said);
+        const nb::object made = error(said);
         const auto text = [](const std::string& s) {
             return s.empty() ? nb::object(nb::none()) : nb::object(to_text(s));
         };
@@ -837,7 +906,8 @@ NB_MODULE(_libmx, m) {
             plain)
         .def(
             "__str__", [](const mx::recipe& r) { return mx::to_string(r); }, plain)
-        .def("bits", [](const mx::recipe& r) { return r.element->bits(); });
+        .def("bits", [](const mx::recipe& r) { return r.element->bits(); })
+        .def("steps", &steps_of, plain);
 
     nb::class_<mx::view>(m, "View")
         .def_static("of", &view_of, nb::arg("x").noconvert(), nb::arg("dtype"), nb::arg("name"),
@@ -929,6 +999,7 @@ NB_MODULE(_libmx, m) {
     m.def("dequantize", &dequantize, nb::arg("recipe"), nb::arg("shape"), nb::arg("packed"),
           nb::arg("scale_codes"), nb::arg("scales"), nb::arg("offsets"),
           nb::arg("tensor_scale").none(), nb::arg("outer_scales"), nb::arg("threads"), plain);
+    m.def("tensor_id", [](const std::string& name) { return mx::base::tensor_id(name); });
     m.def("pack", &pack);
     m.def("unpack", &unpack);
     m.def("fake_quantize", &fake_quantize, plain);

@@ -3,7 +3,8 @@
 layers with a recipe for each of six operands, and figures and dumps of a training run.
 
 Products of quantized operands are those of torch.matmul, in the tensors' own type, unless an accumulator
-model is given. Tensors on another device are copied to the host and back."""
+model is given. Tensors on another device are quantized there under common recipes, by PyTorch's
+operations, and copied to the host and back under others, which the log says once."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from torch import library
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from . import (Error, Recipe, RecipeLike, fake_quantize as _fake_quantize, matmul, quantize,
-               recipe as _recipe_of)
+from . import (Error, Recipe, RecipeLike, _libmx, _operations, fake_quantize as _fake_quantize, matmul,
+               quantize, recipe as _recipe_of)
 from ._arrays import require_memory, require_numbers
 from ._training import (NormAlert, NormWatch, Patterns, Watch, capture, logger as _log,
                         matches as _matches, on_host as _on_host, patterns_of as _patterns_of, save,
@@ -66,20 +67,70 @@ def _run(operation: Any, x: torch.Tensor, *rest: Any) -> torch.Tensor:
     return y
 
 
-@_operation("fake_quantize(Tensor x, str recipe, str name) -> Tensor",
-            lambda x, recipe, name: torch.empty(x.shape, dtype=x.dtype, device=x.device))
+def _is_on_host(x: torch.Tensor) -> bool:
+    return x.device.type == "cpu"
+
+
+@functools.lru_cache(maxsize=None)
+def _say_copied(what: str, device: str) -> None:
+    """Says it once."""
+    _log.warning("%s: computed on the host: tensors on %s are copied there and back", what, device)
+
+
+def _steps_and_key(recipe: str, name: str) -> Tuple[Optional[_operations.Steps], int]:
+    return _operations.steps_of(recipe), _libmx.tensor_id(name)
+
+
+if hasattr(torch, "compiler"):  # what is not for a compiler to look into
+    _steps_and_key = torch.compiler.assume_constant_result(_steps_and_key)
+
+
+def _empty_like(x: torch.Tensor, *_: Any) -> torch.Tensor:
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+@_operation("fake_quantize(Tensor x, str recipe, str name) -> Tensor", _empty_like)
 def _round_trip(x: torch.Tensor, recipe: str, name: str) -> torch.Tensor:
+    if not _is_on_host(x):
+        steps, key = _steps_and_key(recipe, name)
+        if steps is not None and _operations.takes(steps, x):
+            return _operations.fake_quantize(x, steps, key)
+        _say_copied(recipe, x.device.type)
     y: torch.Tensor = _fake_quantize(_on_host(x), recipe, name)
     return y.to(x.device)
 
 
-if hasattr(_round_trip, "register_autograd"):
-    _round_trip.register_autograd(lambda ctx, dy: (dy, None, None))
+@_operation("fake_quantize_drawn(Tensor x, str recipe, Tensor draw) -> Tensor", _empty_like)
+def _drawn_round_trip(x: torch.Tensor, recipe: str, draw: torch.Tensor) -> torch.Tensor:
+    """Stochastic rounding by a number of PyTorch's generator, an integer without axes."""
+    if not _is_on_host(x):
+        steps, _ = _steps_and_key(recipe, "")
+        if steps is not None and _operations.takes(steps, x):
+            return _operations.fake_quantize(x, steps, draw)
+    return _round_trip(x, recipe, str(int(draw)))
+
+
+for _made in (_round_trip, _drawn_round_trip):
+    if hasattr(_made, "register_autograd"):
+        _made.register_autograd(lambda ctx, dy: (dy, None, None))
+
+
+def _values(x: torch.Tensor, recipe: str, name: str = "",
+            draw: Optional[torch.Tensor] = None) -> torch.Tensor:
+    """x under a recipe, drawn by name or by `draw`. Beyond the host a compiler sees the steps, and makes a
+    kernel of them and their neighbours."""
+    if _compiling() and not _is_on_host(x):
+        steps, key = _steps_and_key(recipe, name)
+        if steps is not None and _operations.takes(steps, x):
+            return _operations.fake_quantize(x, steps, key if draw is None else draw)
+    return _run(_round_trip, x, recipe, name) if draw is None else _run(_drawn_round_trip, x, recipe, draw)
 
 
 @_operation("matmul(Tensor a, Tensor b, str r, str s, str accumulate) -> Tensor",
             lambda a, b, r, s, accumulate: a.new_empty(a.shape[0], b.shape[1]))
 def _modelled(a: torch.Tensor, b: torch.Tensor, r: str, s: str, accumulate: str) -> torch.Tensor:
+    if not _is_on_host(a):
+        _say_copied(f"{r} by {s} under {accumulate}", a.device.type)
     y = matmul(_on_host(a), _on_host(b), (r, s), accumulate)
     return torch.as_tensor(y).to(a.device, a.dtype)
 
@@ -99,6 +150,8 @@ def _outermost(by: Recipe) -> Tuple[int, int]:
 def _beyond(x: torch.Tensor, r: str, name: str) -> torch.Tensor:
     """Where x is beyond the largest or smallest value of its block."""
     by = _recipe_of(r)
+    if not _is_on_host(x):
+        _say_copied(f"ste='clip' of {r}", x.device.type)
     host = _on_host(x)
     q = quantize(host, by, name)
     largest, smallest = _outermost(by)
@@ -111,7 +164,7 @@ def _beyond(x: torch.Tensor, r: str, name: str) -> torch.Tensor:
 class _FakeQuantize(torch.autograd.Function):
     @staticmethod
     def forward(x: torch.Tensor, r: str, name: str, ste: str) -> torch.Tensor:
-        return _run(_round_trip, x, r, name)
+        return _values(x, r, name)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Tuple[Any, ...], output: torch.Tensor) -> None:
@@ -144,15 +197,19 @@ class _Transformed(_FakeQuantize):
         return torch.stack([_Transformed.apply(one, *rest) for one in x.unbind(in_dims[0])]), 0
 
 
-if not hasattr(torch.autograd.Function, "setup_context"):  # before PyTorch 2.0
-    def _forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        y = _run(_round_trip, *inputs[:3])
-        _FakeQuantize.setup_context(ctx, inputs, y)
+def _for_old_versions(of: Any, to: Any) -> None:
+    """Before PyTorch 2.0 forward has the context, and there is no torch.func."""
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        y = of.forward(*inputs)
+        of.setup_context(ctx, inputs, y)
         return y
 
-    setattr(_Transformed, "apply", type(
-        "_FakeQuantize", (torch.autograd.Function,),
-        {"forward": staticmethod(_forward), "backward": staticmethod(_FakeQuantize.backward)}).apply)
+    if not hasattr(torch.autograd.Function, "setup_context"):
+        setattr(to, "apply", type(of.__name__, (torch.autograd.Function,), {
+            "forward": staticmethod(forward), "backward": staticmethod(of.backward)}).apply)
+
+
+_for_old_versions(_FakeQuantize, _Transformed)
 
 
 def _require_numbers(*operands: Optional[torch.Tensor]) -> None:
@@ -262,16 +319,13 @@ def _rotated(x: torch.Tensor, size: int) -> torch.Tensor:
     return torch.cat(parts, -1).to(x.dtype) if parts else x
 
 
-def _drawn(r: Optional[str]) -> str:
-    """A name for the draws of stochastic rounding, from PyTorch's generator: another one in every step,
-    the same one after torch.manual_seed and when activation checkpointing repeats a forward pass."""
-    if r is None or "round=stochastic" not in r:
-        return ""
-    return str(int(torch.randint(2 ** 62, ()).item()))
-
-
 def _quantized(x: torch.Tensor, r: Optional[str]) -> torch.Tensor:
-    return x if r is None else _run(_round_trip, x, r, _drawn(r))
+    """Stochastic rounding draws by a number of PyTorch's generator: another one in every step, the same one
+    after torch.manual_seed and when activation checkpointing repeats a forward pass."""
+    if r is None:
+        return x
+    random = "round=stochastic" in r
+    return _values(x, r, draw=torch.randint(2 ** 62, (), device=x.device) if random else None)
 
 
 def _product(config: LinearConfig, which: str, a: torch.Tensor, b: torch.Tensor,
@@ -290,21 +344,36 @@ def _product(config: LinearConfig, which: str, a: torch.Tensor, b: torch.Tensor,
     return y if bias is None else y + bias, a, b
 
 
+def _kept(config: LinearConfig) -> Tuple[bool, bool]:
+    """Which operands of fprop, x and w, are quantized again from their copies."""
+    again = config.source == "requantized"
+    recipes: Any = config.fprop
+    return again and recipes[0] is not None, again and recipes[1] is not None
+
+
 class _LinearFunction(torch.autograd.Function):
+    """y, and the copies of the operands that the second products quantize again."""
+
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
-                config: LinearConfig) -> torch.Tensor:
-        rows = x.reshape(-1, x.shape[-1])
-        y, xq, wq = _product(config, "fprop", rows, w, bias)
-        again = config.source == "requantized"
-        ctx.save_for_backward(xq if again else rows, wq if again else w)
-        ctx.config, ctx.shape = config, x.shape
-        return y.reshape(*x.shape[:-1], w.shape[0])
+    def forward(x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
+                config: LinearConfig) -> Tuple[torch.Tensor, ...]:
+        y, xq, wq = _product(config, "fprop", x.reshape(-1, x.shape[-1]), w, bias)
+        copies = [copy for copy, keeps in zip((xq.reshape(x.shape), wq), _kept(config)) if keeps]
+        return y.reshape(*x.shape[:-1], w.shape[0]), *copies
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Tuple[Any, ...], outputs: Tuple[torch.Tensor, ...]) -> None:
+        ctx.config = inputs[3]
+        copies = list(outputs[1:])
+        ctx.mark_non_differentiable(*copies)
+        ctx.save_for_backward(*(copies.pop(0) if keeps else operand
+                                for operand, keeps in zip(inputs[:2], _kept(ctx.config))))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, dy: torch.Tensor) -> Tuple[Any, ...]:
+    def backward(ctx: Any, dy: torch.Tensor, *_: Any) -> Tuple[Any, ...]:
         x, w = ctx.saved_tensors
+        shape, x = x.shape, x.reshape(-1, x.shape[-1])
         config: LinearConfig = ctx.config
         rows = dy.reshape(-1, dy.shape[-1])
         dx = dw = db = None
@@ -313,12 +382,44 @@ class _LinearFunction(torch.autograd.Function):
         again = config.source == "requantized"
         if ctx.needs_input_grad[0] or again and ctx.needs_input_grad[1]:
             dx, copy, _ = _product(config, "dgrad", rows, w.t())
-            dx = dx.reshape(ctx.shape)
+            dx = dx.reshape(shape)
             rows = copy if again else rows
         if ctx.needs_input_grad[1]:
             dw, _, _ = _product(config, "wgrad", rows.t(), x.t())
         return dx if ctx.needs_input_grad[0] else None, dw, db, None
 
+
+class _TransformedLinear(_LinearFunction):
+    """What torch.func takes as well, and torch.compile does not."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Tuple[Any, ...], outputs: Tuple[torch.Tensor, ...]) -> None:
+        _LinearFunction.setup_context(ctx, inputs, outputs)
+        ctx.save_for_forward(*inputs[:2])
+
+    @staticmethod
+    def jvp(ctx: Any, dx: Any, dw: Any, db: Any, _: Any) -> Tuple[Any, ...]:
+        """Straight through the operands of fprop, as the gradient."""
+        x, w = ctx.saved_tensors
+        _, xq, wq = _product(ctx.config, "fprop", x.reshape(-1, x.shape[-1]), w)
+        dy = x.new_zeros(xq.shape[0], w.shape[0])
+        if dx is not None:
+            dy = dy + dx.reshape(xq.shape) @ wq.t()
+        if dw is not None:
+            dy = dy + xq @ dw.t()
+        if db is not None:
+            dy = dy + db
+        return dy.reshape(*x.shape[:-1], w.shape[0]), *(None for _ in filter(None, _kept(ctx.config)))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Tuple[Any, ...], *inputs: Any) -> Tuple[Any, ...]:
+        """Each product by itself: operands may have a tensor scale."""
+        each = [[x] * info.batch_size if d is None else x.unbind(d) for x, d in zip(inputs, in_dims)]
+        found = [_TransformedLinear.apply(*one) for one in zip(*each)]
+        return tuple(torch.stack(part) for part in zip(*found)), (0,) * len(found[0])
+
+
+_for_old_versions(_LinearFunction, _TransformedLinear)
 
 def _autocast_type(device: str) -> Optional[torch.dtype]:
     """The type in which autocast computes a linear layer."""
@@ -331,6 +432,10 @@ def _autocast_type(device: str) -> Optional[torch.dtype]:
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
+def _function_of_linear() -> Any:
+    return _LinearFunction if _compiling() else _TransformedLinear
+
+
 def _linear(x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
             config: LinearConfig) -> torch.Tensor:
     """torch.nn.functional.linear with the recipes of `config`."""
@@ -341,10 +446,10 @@ def _linear(x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
     to = _autocast_type(x.device.type)
     y: torch.Tensor
     if to is None:
-        y = _LinearFunction.apply(x, w, bias, config)
+        y = _function_of_linear().apply(x, w, bias, config)[0]
         return y
     with torch.autocast(x.device.type, enabled=False):
-        y = _LinearFunction.apply(x.to(to), w.to(to), None if bias is None else bias.to(to), config)
+        y = _function_of_linear().apply(x.to(to), w.to(to), None if bias is None else bias.to(to), config)[0]
         return y
 
 
