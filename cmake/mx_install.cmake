@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 get_property(mx_rooms GLOBAL PROPERTY MX_ROOMS)
 set(mx_more mx_files mx_zip mx_policy mx_cluster mx_compare mx_diff mx_fit mx_gate mx_plan mx_project
   mx_rosetta mx_show mx_conformance mx_experiments mx_eval mx_lab mx_optimize mx_pages mx_documents mx_bench
-  mx_tokens mx_llm mx_lint)
+  mx_lint)
 if(TARGET mx_remote)
   list(APPEND mx_more mx_remote)
 endif()
