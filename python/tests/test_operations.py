@@ -6,7 +6,9 @@ import logging
 import pytest
 
 torch = pytest.importorskip("torch")
-if not hasattr(torch.library, "custom_op"):
+from torch import library  # noqa: E402
+
+if not hasattr(library, "custom_op"):
     pytest.skip("PyTorch before 2.4", allow_module_level=True)
 
 import numpy as np  # noqa: E402
