@@ -9,8 +9,8 @@ A step takes about 1.6 s of one core with AVX-512, each arm has a core. Both arm
 stopped, so the same command continues them; --tables prints what is there and trains no arm."""
 
 import argparse
-import importlib.util
 import json
+import runpy
 import statistics
 import subprocess
 import sys
@@ -30,14 +30,7 @@ OTHERS = {
 KEEP = 500  # steps between the checkpoints at which these are compared
 
 
-def load_tables():
-    spec = importlib.util.spec_from_file_location("su", SOURCE / "scripts/reproduce-su-training.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.table
-
-
-table = load_tables()
+table = runpy.run_path(str(SOURCE / "scripts/reproduce-su-training.py"))["table"]
 
 
 def folder_of(folder, arm):

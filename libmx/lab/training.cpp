@@ -231,10 +231,8 @@ bool training::diverged() const {
 const precision& training::precision_now() {
     std::size_t many = 0;
     for (const intervention& i : request_.interventions) many += i.after <= done() ? 1u : 0u;
-    if (!how_ || many != how_many_) {
+    if (!how_ || many != how_many_)
         how_ = precision_of(settings_after(request_, done()), model_->layers());
-        update_ = update_after(request_, done());
-    }
     how_many_ = many;
     return *how_;
 }
@@ -263,9 +261,9 @@ void training::clip(double most, double norm) {
 void training::step(const std::string& dump) {
     const std::uint64_t number_of = done() + 1;
     if (request_.nudge != 0 && request_.nudge_after == done()) apply_nudge();
+    const update_state now = update_after(request_, done());
+    model_->make_batch(on_, number_of + now.skipped);
     const precision& how = precision_now();
-    const run_request& by = update_.by;
-    model_->make_batch(on_, number_of + update_.skipped);
     if (request_.probe_every != 0 && done() % request_.probe_every == 0) {
         probes_.push_back(take_probe(how));
     }
@@ -278,15 +276,15 @@ void training::step(const std::string& dump) {
         sum += on_.kernels().sum_of_squares(of(gradients_, p), p.count);
     }
     figures.gradient_norm = std::sqrt(sum);
-    clip(by.clip, figures.gradient_norm);
-    if (update_.moments_from == done()) {
+    clip(now.by.clip, figures.gradient_norm);
+    if (now.moments_from == done()) {
         moments_ = {};
         norm_bias_updates_ = 0;
     }
     if (how.norm_bias_trains) ++norm_bias_updates_;
     update(on_, request_.by, model_->parameters(),
-           {number_of - update_.moments_from, how.norm_bias_trains ? norm_bias_updates_ : 0},
-           rate_of(by, number_of), gradients_, values_, moments_, by.adam);
+           {number_of - now.moments_from, how.norm_bias_trains ? norm_bias_updates_ : 0},
+           rate_of(now.by, number_of), gradients_, values_, moments_, now.by.adam);
     history_.push_back(figures);
 }
 

@@ -89,7 +89,6 @@ class training {
     std::vector<report::record> probes_;
     // The precision of the next step, once known, and the number of interventions applied to it.
     std::optional<precision> how_;
-    update_state update_;  // of that step
     std::optional<double> held_out_loss_;
     std::size_t how_many_ = 0;
     std::uint64_t norm_bias_updates_ = 0;

@@ -8,13 +8,12 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
-#include "libmx/codec/block_params.hpp"
-#include "libmx/engine/element_quantizer.hpp"
 #include "libmx/engine/prologue.hpp"
 #include "libmx/format/shared_formats.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/vectors.hpp"
+#include "tests/element_stats.hpp"
 
 using namespace mx;
 
@@ -44,20 +43,6 @@ std::vector<float> returned(const shared_case& c, std::vector<float> d) {
         std::ranges::transform(d, d.begin(), base::rounded_to_bf16);
     }
     return d;
-}
-
-block::segment_stats stats_of(const std::string& recipe, std::span<const float> x,
-                              std::uint64_t rows, std::uint64_t cols, std::uint64_t block_rows,
-                              std::uint64_t block_cols) {
-    const codec::block_params p =
-        codec::params_of(codec::parse_recipe(recipe), {engine::finite_amax(x)});
-    const codec::placed_segment s{{9, 0, cols, rows, cols, block_rows, block_cols}, 0, 0};
-    const codec::recipe_request asked{.params = &p, .parts = true};
-    block::segment_stats out{};
-    engine::make_element_quantizer()->run(
-        {{tensor::dtype::f32, std::as_bytes(x).data(), cols}, rows, cols}, {&s, 1}, {&asked, 1},
-        [&](std::size_t, std::span<const codec::segment_result> r) { out = *r.front().stats; });
-    return out;
 }
 
 }  // namespace
@@ -105,8 +90,8 @@ TEST_CASE("formats of values only equal their authors' code") {
             gone += c.x[i] != 0 && d[i] == 0;
         }
         for (const bool down : {false, true}) {
-            const auto s = down ? stats_of(name, turned, c.row, rows, c.row, 1)
-                                : stats_of(name, c.x, rows, c.row, 1, c.row);
+            const auto s = down ? tests::element_stats(name, turned, c.row, rows, c.row, 1)
+                                : tests::element_stats(name, c.x, rows, c.row, 1, c.row);
             CHECK(s.block.blocks == rows);
             CHECK(s.count.elements == c.x.size());
             CHECK(s.count.nonzero == nonzero);
@@ -134,7 +119,8 @@ TEST_CASE("a block of values only with NaN or Inf is NaN and leaves the others a
             CHECK((in ? std::isnan(spoilt[i]) : spoilt[i] == clean[i]));
         }
         x[length + 1] = std::numeric_limits<float>::quiet_NaN();
-        const auto s = stats_of(std::string(f.element.name), x, 2, x.size() / 2, 1, length);
+        const auto s =
+            tests::element_stats(std::string(f.element.name), x, 2, x.size() / 2, 1, length);
         CHECK(s.count.nan == 1);
         CHECK(s.count.poisoned == length - 1);
     }
@@ -144,12 +130,12 @@ TEST_CASE("elements beyond the largest value of their block") {
     // 7 S with S = 1, and S = 7/8 rounded up or down to a quarter of its binade.
     std::vector<float> x(64, 0.0f);
     x[0] = 7.0f;
-    const auto exact = stats_of("hif4", x, 1, 64, 1, 64);
+    const auto exact = tests::element_stats("hif4", x, 1, 64, 1, 64);
     CHECK(exact.count.overflow == 0);
     CHECK(exact.count.clamp == 0);
     CHECK(exact.count.top_code == 1);
     x[0] = 7.75f;  // S = 1: 7.75 / 4 is 1.9375, nearer to 2 than to 1.75
-    const auto clamped = stats_of("hif4", x, 1, 64, 1, 64);
+    const auto clamped = tests::element_stats("hif4", x, 1, 64, 1, 64);
     CHECK(clamped.count.overflow == 1);
     CHECK(clamped.count.clamp == 1);
     CHECK(clamped.max_error == 0.75);

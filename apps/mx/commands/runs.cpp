@@ -142,7 +142,7 @@ told_run read_run(const std::string& path, const runs_options& o) {
     told_run r;
     r.path = path;
     r.status = report::text_of(in.content.results.front(), "status");
-    r.settings = {{"model", "proxy"}};  // absent in runs recorded before language models existed
+    r.settings = {{"model", "proxy"}, {"stream", "mx"}};  // absent in runs of earlier versions
     for (const auto& [key, value] : *request) {
         const std::string text = report::text_of(*request, key);
         if (key == "precision") {
@@ -151,7 +151,7 @@ told_run read_run(const std::string& path, const runs_options& o) {
             r.precision += fmt::format(" at {}", text);
             r.interventions.push_back(std::strtoull(text.c_str(), nullptr, 10));
         } else if (key == "seed" || key == "init-seed" || key == "data-seed") {
-            r.seed += text + " ";
+            if (!text.empty()) r.seed += fmt::format("{}={} ", key, text);
         } else if (key.starts_with("nudge")) {
             r.copy += text + " ";
         } else if (key != "steps" && !key.starts_with("probe")) {

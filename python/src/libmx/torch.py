@@ -421,6 +421,7 @@ class _TransformedLinear(_LinearFunction):
 
 _for_old_versions(_LinearFunction, _TransformedLinear)
 
+
 def _autocast_type(device: str) -> Optional[torch.dtype]:
     """The type in which autocast computes a linear layer."""
     if device == "meta":  # autocast does not know it

@@ -15,6 +15,7 @@
 #include "libmx/format/decode.hpp"
 #include "libmx/format/wide_formats.hpp"
 #include "tests/catch.hpp"
+#include "tests/element_stats.hpp"
 
 using namespace mx;
 
@@ -37,19 +38,7 @@ std::vector<float> values() {
 }
 
 block::segment_stats stats_under(const std::string& recipe, std::span<const float> x) {
-    std::uint32_t amax = 0;
-    for (const float v : x) {
-        if (std::isfinite(v)) amax = std::max(amax, base::bits_of(std::abs(v)));
-    }
-    const codec::block_params p = codec::params_of(codec::parse_recipe(recipe), {amax});
-    CHECK_FALSE(p.has_blocks);
-    const codec::placed_segment s{{9, 0, cols, rows, cols, 1, 32}, 0, 0};
-    const codec::recipe_request asked{.params = &p, .parts = true};
-    block::segment_stats out{};
-    engine::make_element_quantizer()->run(
-        {{tensor::dtype::f32, std::as_bytes(x).data(), cols}, rows, cols}, {&s, 1}, {&asked, 1},
-        [&](std::size_t, std::span<const codec::segment_result> r) { out = *r.front().stats; });
-    return out;
+    return tests::element_stats(recipe, x, rows, cols, 1, 32);
 }
 
 struct expected {
