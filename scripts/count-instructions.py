@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the CUDA kernels of rows, of other recipes, of counting and of products, disassembles them, and
+"""Compiles the CUDA kernels of rows, of other recipes and of products, disassembles them, and
 prints what they cost: issue slots an element or a multiply-add, registers, spills. docs/design/cuda.md has
 the table.
 
@@ -32,7 +32,6 @@ FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fmad=false", "--expt-relaxed-constex
 ARCHITECTURES = ("90", "100f")
 SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/narrow_instructions",
            "codec/cuda/kernels", "codec/cuda/general_kernels", "codec/cuda/number_kernels",
-           "codec/cuda/word_kernels",
            "gemm/cuda/kernels", "lab/cuda/kernels")
 PRODUCTS = re.compile(r"walk_splitILi(\d+)E.*?conversionE(\d)|walk_packed")
 NEVER = 10 ** 9
@@ -60,8 +59,6 @@ def loop_of(name):
         return Loop("LDGSTS", "IDP.4A", 64, 256, every=True)
     if "number_scales" in name:
         return Loop("I2F.U64", "IMAD.WIDE", 1, 1)  # the quotient of an element by its scale
-    if "count_blocks" in name:
-        return Loop("LDG.E.128", "ATOMS", 16, 16)
     if "multiplyILj" in name:
         return Loop("LDGSTS", "FFMA", 512, 512, digits=2)
     if "quantize_number_segments" in name:
@@ -87,8 +84,6 @@ def family_of(name):
         kind = "other NVFP4, FP8 blocks and tiles" if general[1] == "number" else "dialects under powers of two"
         lanes = int(general[2])
         return (3, f"{kind}: {lanes} lane{'s' if lanes > 1 else ''} to a block", "all", "all")
-    if "count_blocks" in name:
-        return (8, "counting, any number of recipes", "bf16, f16", "counts")
     product = PRODUCTS.search(name)
     if product and product[1]:
         rounding = {"0": "rz-fp32", "1": "rz-e8m13", "2": "rne-fp16"}[product[2]]

@@ -2,7 +2,6 @@
 #include "libmx/codec/backends.hpp"
 
 #include "libmx/codec/cuda/cuda_backend.hpp"
-#include "libmx/codec/cuda/number_bounds.hpp"
 #include "libmx/codec/simd/kernels.hpp"
 #include "libmx/codec/simd/words.hpp"
 
@@ -29,20 +28,13 @@ constexpr backend vector_backend(std::string_view name) {
             [] { return simd::word_passes_for(t); }};
 }
 
-// The pass of the CPU that a device has beside it.
-word_passes passes_beside_device() {
-    const backend& cpu = best_backend();
-    return {cpu.counts != nullptr ? cpu.counts().one : count_words, nullptr};
-}
-
 constexpr std::array backend_rows{
     backend{backend_row("scalar"), scalar_quantizer, make_host_caster},
     vector_backend<simd::target::neon>("neon"),
     vector_backend<simd::target::sse4>("sse4"),
     vector_backend<simd::target::avx2>("avx2"),
     vector_backend<simd::target::avx512>("avx512"),
-    backend{backend_row("cuda"), cuda::make_quantizer, cuda::make_caster, cuda::make_meter, nullptr,
-            nullptr, passes_beside_device, cuda::make_word_device, cuda::takes_numbers},
+    backend{backend_row("cuda"), cuda::make_quantizer, cuda::make_caster, cuda::make_meter},
 };
 static_assert(backend_rows.size() == base::backends.size());
 

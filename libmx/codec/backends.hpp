@@ -28,13 +28,6 @@ struct backend : base::backend {
     bool (*takes_cast)(const element_cast& to) = nullptr;  ///< the same for casts
     /// The passes that count words. Null: this backend always quantizes.
     word_passes (*counts)() = nullptr;
-    /// Counts words of a type on a device; `host` counts what it does not. Null for CPU backends.
-    std::unique_ptr<word_device> (*make_word_device)(tensor::dtype type, word_pass host,
-                                                     base::notices* notices) = nullptr;
-    /// Whether a device looks up the numbers of such blocks in a table, which is ten times as fast
-    /// as its other kernels for blocks that are not plain. Null: never.
-    bool (*looks_up)(const block_params& p, std::uint64_t block_rows,
-                     std::uint64_t block_cols) = nullptr;
 };
 
 /// In the order of base::backends.

@@ -170,11 +170,10 @@ std::size_t hash_of_extremes::operator()(const word_extremes& e) const {
 }
 
 word_counts::word_counts(tensor::dtype type, std::span<const recipe_request> recipes,
-                         word_pass pass, std::unique_ptr<word_device> device)
+                         word_pass pass)
     : type_(type),
       recipes_(recipes.begin(), recipes.end()),
       pass_(pass),
-      device_(std::move(device)),
       signs_matter_(!std::ranges::all_of(
           recipes, [](const recipe_request& r) { return has_even_signs(*r.params); })),
       raises_(
@@ -190,16 +189,10 @@ word_counts::word_counts(tensor::dtype type, std::span<const recipe_request> rec
     tables_.push_back({});
     table_of = numbers_.data();
     tables = tables_.data();
-    table_count = tables_.size();
 }
 
 bool word_counts::full() const {
-    return tables_.size() > most || recorded_.size() > most_recorded || elements_ > most_elements ||
-           (device_ && device_->full());
-}
-
-void word_counts::settle() {
-    if (device_) device_->settle(*this);
+    return tables_.size() > most || recorded_.size() > most_recorded || elements_ > most_elements;
 }
 
 void word_counts::clear() {
@@ -219,7 +212,6 @@ void word_counts::clear() {
     // Other values may need others.
     if (tables_.size() > most / 2) {
         tables_.erase(tables_.begin() + 1, tables_.end());
-        table_count = tables_.size();
         std::ranges::fill(numbers_, std::uint16_t{0});
     }
     zero_blocks_ = zero_elements_ = elements_ = 0;
@@ -263,7 +255,6 @@ void word_counts::add_row(const std::uint16_t* at, std::size_t words, std::size_
 }
 
 void word_counts::add_blocks(const std::uint16_t* words, std::size_t size, std::size_t blocks) {
-    if (device_ && word_device::takes(size)) return device_->count(words, size, blocks, *this);
     pass_(words, size, blocks, *this);
 }
 
@@ -444,7 +435,6 @@ std::uint16_t word_counts::find_table(std::uint16_t largest) {
                        .blocks = 0,
                        .single = 0,
                        .nan_from = nan});
-    table_count = tables_.size();
     std::fill(numbers_.begin() + first, numbers_.begin() + last + 1, number);
     return number;
 }

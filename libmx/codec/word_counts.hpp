@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -82,35 +81,11 @@ class word_tables {
 
     const std::uint16_t* table_of = nullptr;  ///< number of the table by largest magnitude
     word_table* tables = nullptr;             ///< number 0 has near = 0
-    std::size_t table_count = 0;              ///< with number 0
 };
 
 /// Counts `blocks` consecutive blocks of `size` words.
 using word_pass = void (*)(const std::uint16_t* words, std::size_t size, std::size_t blocks,
                            word_tables& to);
-
-/// Does a pass on a device, later. Belongs to one object with counts.
-class word_device {
-  public:
-    word_device() = default;
-    word_device(const word_device&) = delete;
-    word_device& operator=(const word_device&) = delete;
-    virtual ~word_device() = default;
-
-    /// Sizes of the blocks that devices count.
-    static constexpr bool takes(std::uint64_t size) {
-        return size >= 16 && size <= 512 && std::has_single_bit(size);
-    }
-
-    /// Counts consecutive blocks, which may change as soon as it returns, by settle() at the
-    /// latest. Throws base::error (unavailable) if the device fails.
-    virtual void count(const std::uint16_t* words, std::size_t size, std::size_t blocks,
-                       word_tables& to) = 0;
-    /// Completes the counts.
-    virtual void settle(word_tables& to) = 0;
-    /// Whether there is no room for more tables.
-    virtual bool full() const = 0;
-};
 
 /// The portable implementation.
 void count_words(const std::uint16_t* words, std::size_t size, std::size_t blocks, word_tables& to);
@@ -148,10 +123,8 @@ struct hash_of_extremes {
 /// The counts of one thread under recipes with the same block shape.
 class word_counts final : private word_tables {
   public:
-    /// counts_words must be true for all recipes, and their params must outlive the object. With a
-    /// device, `pass` counts what the device does not.
-    word_counts(tensor::dtype type, std::span<const recipe_request> recipes, word_pass pass,
-                std::unique_ptr<word_device> device = nullptr);
+    /// counts_words must be true for all recipes, and their params must outlive the object.
+    word_counts(tensor::dtype type, std::span<const recipe_request> recipes, word_pass pass);
     word_counts(const word_counts&) = delete;
     word_counts& operator=(const word_counts&) = delete;
 
@@ -164,10 +137,7 @@ class word_counts final : private word_tables {
     /// elements were counted. Adding more is allowed, but slow.
     bool full() const;
 
-    /// Completes the counts, which then may be read.
-    void settle();
-
-    /// Resets the counts, which are complete, for other values under the same recipes; keeps the
+    /// Resets the counts for other values under the same recipes; keeps the
     /// facts of scales.
     void clear();
 
@@ -221,7 +191,6 @@ class word_counts final : private word_tables {
     tensor::dtype type_;
     std::vector<recipe_request> recipes_;
     word_pass pass_;
-    std::unique_ptr<word_device> device_;
     bool signs_matter_, raises_;
     std::uint16_t infinity_;      // magnitude of Inf
     int binade_bits_;             // words of a binade

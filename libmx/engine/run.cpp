@@ -360,13 +360,12 @@ class tensor_run {
                         c.recipes.push_back({params, codec::detail::none, wanted(b.jobs[i]).parts});
                         c.lasting &= b.jobs[i].params[0] == params_[b.jobs[i].recipe];
                     }
-                    const block::grid& grid = b.jobs[same.front()].layout.grid;
-                    if (!is_counted(control_, grid, p.panels.elements(), c.recipes)) return;
+                    if (!is_counted(control_, p.panels.elements(), c.recipes)) return;
                     c.by_thread.resize(spaces_.size());
                     b.counted.push_back(std::move(c));
                     for (const std::size_t i : same) b.counted_with[i] = &b.counted.back();
                     counted.push_back(&b.counted.back());
-                    grids.push_back(grid);
+                    grids.push_back(b.jobs[same.front()].layout.grid);
                 });
             if (counts_.joins()) join_halves(counted, grids);
         }
@@ -376,11 +375,8 @@ class tensor_run {
         if (counts_.empty() || models_.size() > 1 || options_.values || !j.how.nothing()) {
             return false;
         }
-        // A device that quantizes for the sake of blocks computes the sums as well.
-        const bool alone = control_.chosen_backend().make_word_device != nullptr;
         for (const visitor* v : visitors_) {
-            const std::optional<codec::recipe_request> beside = v->beside_counts(j);
-            if (!beside || (alone && !is_nothing(*beside))) return false;
+            if (!v->beside_counts(j)) return false;
         }
         return wanted(j).sums && codec::counts_words(*j.params[0], b.info(j).type);
     }

@@ -3,30 +3,17 @@
 
 #include <algorithm>
 
-#include "libmx/base/parallel.hpp"
-
 namespace mx::engine {
 namespace {
 
-// Nanoseconds per element. On the CPU, those of one of the machines in docs/design/counting.md;
-// only their ratios matter. On a device, estimates from the instructions of its kernels
-// (docs/design/cuda.md) and from the rate of PCIe 5.
-struct element_costs {
-    double copying;                                // to the device, while it computes
-    double counting;                               // for any number of recipes
-    double plain, general, own_scales, reference;  // for each recipe
-};
-constexpr element_costs on_cpu{0, 0.55, 0.9, 1.6, 2, 30};
-constexpr element_costs on_device{0.036, 0.0006, 0.0008, 0.013, 0.013, 0.013};
-constexpr double looking_up = 0.0013;
+// Nanoseconds per element on one of the machines in docs/design/counting.md; only ratios matter.
+constexpr double counting = 0.55;  // for any number of recipes
 
-double quantizing(const codec::backend& b, bool device, const block::grid& g,
-                  const codec::block_params& p) {
-    const element_costs& each = device ? on_device : on_cpu;
-    if (b.takes != nullptr && !b.takes(p)) return each.reference;
-    if (p.plain) return each.plain;
-    if (b.looks_up != nullptr && b.looks_up(p, g.block_rows, g.block_cols)) return looking_up;
-    return codec::scales_have_codes(p) ? each.general : each.own_scales;
+// Under one recipe.
+double quantizing(const codec::backend& b, const codec::block_params& p) {
+    if (b.takes != nullptr && !b.takes(p)) return 30;
+    if (p.plain) return 0.9;
+    return codec::scales_have_codes(p) ? 1.6 : 2;
 }
 
 // If scales have no codes, nearly every largest magnitude needs its own table.
@@ -42,24 +29,16 @@ bool are_alike(std::span<const codec::recipe_request> a, std::span<const codec::
 
 }  // namespace
 
-bool is_counted(const run_control& control, const block::grid& g, std::uint64_t elements,
+bool is_counted(const run_control& control, std::uint64_t elements,
                 std::span<const codec::recipe_request> recipes) {
     const codec::backend& by = control.chosen_backend();
-    const bool device = by.make_word_device != nullptr;
-    const std::uint64_t size =
-        std::min(g.block_rows, g.over.rows) * std::min(g.block_cols, g.over.cols);
-    if (device && (g.whole_rows || !codec::word_device::takes(size))) return false;
     if (control.counted_elements) return elements >= *control.counted_elements;
-    const element_costs& each = device ? on_device : on_cpu;
     double instead = 0, spent = 0;
     for (const codec::recipe_request& r : recipes) {
-        instead += quantizing(by, device, g, *r.params);
+        instead += quantizing(by, *r.params);
         spent += evaluating(*r.params);
     }
-    const double saved = std::max(instead, each.copying) - std::max(each.counting, each.copying);
-    // Threads evaluate several tensors at a time beside a device, which does one pass at a time.
-    if (device) spent /= base::thread_count(control.threads);
-    return static_cast<double>(elements) * saved > spent;
+    return static_cast<double>(elements) * (instead - counting) > spent;
 }
 
 void join_halves(std::span<counted_jobs* const> jobs, std::span<const block::grid> grids) {
@@ -92,12 +71,7 @@ codec::word_counts& count_pool::of(counted_jobs& jobs, std::size_t thread) {
             return *own;
         }
     }
-    std::unique_ptr<codec::word_device> device;
-    if (backend_.make_word_device != nullptr) {
-        device = backend_.make_word_device(jobs.type, passes_.one, notices_);
-    }
-    own = std::make_unique<codec::word_counts>(jobs.type, jobs.recipes, passes_.one,
-                                               std::move(device));
+    own = std::make_unique<codec::word_counts>(jobs.type, jobs.recipes, passes_.one);
     return *own;
 }
 
@@ -128,9 +102,7 @@ void count_pool::settle(counted_jobs& blocks) {
 std::vector<block::segment_stats> count_pool::finish(counted_jobs& jobs) {
     std::vector<const codec::word_counts*> parts;
     for (const auto& c : jobs.by_thread) {
-        if (!c) continue;
-        c->settle();
-        parts.push_back(c.get());
+        if (c) parts.push_back(c.get());
     }
     std::vector<block::segment_stats> totals;
     if (!parts.empty()) totals = codec::counted_totals(parts);

@@ -18,7 +18,7 @@ namespace mx::engine {
 
 /// Whether counting a tensor is faster than quantizing it under these recipes, which have the same
 /// grid and satisfy codec::counts_words.
-bool is_counted(const run_control& control, const block::grid& g, std::uint64_t elements,
+bool is_counted(const run_control& control, std::uint64_t elements,
                 std::span<const codec::recipe_request> recipes);
 
 /// Jobs of a tensor with the same block shape.
@@ -41,11 +41,11 @@ void join_halves(std::span<counted_jobs* const> jobs, std::span<const block::gri
 /// A pool of counters. Thread-safe.
 class count_pool {
   public:
-    /// Of the control's backend. Its notices must outlive the pool.
-    explicit count_pool(const run_control& control)
-        : backend_(control.chosen_backend()),
-          notices_(control.notices.get()),
-          passes_(backend_.counts != nullptr ? backend_.counts() : codec::word_passes{}) {}
+    /// Of the control's backend.
+    explicit count_pool(const run_control& control) {
+        const codec::backend& by = control.chosen_backend();
+        if (by.counts != nullptr) passes_ = by.counts();
+    }
 
     bool empty() const { return passes_.one == nullptr; }    ///< the backend does not count
     bool joins() const { return passes_.joint != nullptr; }  ///< blocks and their halves
@@ -59,8 +59,6 @@ class count_pool {
     std::vector<block::segment_stats> finish(counted_jobs& jobs);
 
   private:
-    const codec::backend& backend_;
-    base::notices* notices_;
     codec::word_passes passes_;
     std::mutex guard_;
     std::vector<std::unique_ptr<codec::word_counts>> free_;

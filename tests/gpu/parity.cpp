@@ -4,7 +4,6 @@
 
 #include "libmx/codec/backends.hpp"
 #include "tests/gpu/card_test.hpp"
-#include "tests/parity/counted_cases.hpp"
 #include "tests/parity/device_cases.hpp"
 
 namespace {
@@ -23,9 +22,6 @@ int compare(const selection& cases) {
     run("rows", compare_rows);
     run("numbers", compare_numbers);
     run("codes", compare_codes);
-    if (cases.wants("counts")) {
-        compare_counts(device, 1200 / cases.every + 8, false, std::ref(count));
-    }
     return count.result(cases.least(1000));
 }
 

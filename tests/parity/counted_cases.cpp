@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "libmx/analysis/analyze.hpp"
 #include "libmx/codec/segment_kernel.hpp"
 #include "libmx/codec/word_counts.hpp"
 #include "libmx/engine/geometry.hpp"
@@ -63,42 +62,6 @@ std::string difference(const block::segment_stats& a, const block::segment_stats
     if (!(a.sum == b.sum)) return "sums";
     if (a.max_error != b.max_error) return "largest error";
     return a.counted_max == b.counted_max ? "" : "largest magnitude";
-}
-
-void compare_counts(const codec::backend& d, std::uint64_t rows, bool histograms,
-                    const std::function<void(const std::string&, const std::string&)>& on_case,
-                    const std::shared_ptr<base::notices>& notices) {
-    const auto recipes = codec::parse_recipes(
-        {"mxfp4", "mxfp8", "mxfp4:round=stochastic,seed=1", "nvfp4", "mxfp4:block=32x1",
-         "mxfp4:dialect=torchao", "mxfp4:dialect=systems-scaling", "mxfp4:block=1x24"});
-    const auto texts_of = [&](const stored_matrix& m, const codec::backend& by) {
-        engine::run_control control;
-        control.backend = &by;
-        control.threads = 2;
-        control.counted_elements = 0;
-        control.notices = notices;
-        std::vector<std::string> out;
-        const analysis::matrix whole{m.type, m.bytes.data(), m.rows, m.cols, "m"};
-        for (const auto& one :
-             analysis::analyze_matrix(whole, recipes, histograms, control, true)) {
-            metrics::totals totals = one.totals;
-            base::tally_text text;
-            totals.exchange(text);
-            out.push_back(text.text());
-        }
-        return out;
-    };
-    for (const tensor::dtype type : {tensor::dtype::bf16, tensor::dtype::f16}) {
-        const stored_matrix m =
-            make_matrix(type, rows, 960, every_kind, *format::find_element_format("e4m3"), 21);
-        const auto expected = texts_of(m, codec::backend_named("scalar"));
-        const auto got = texts_of(m, d);
-        for (std::size_t r = 0; r < recipes.size(); ++r) {
-            on_case("counts of " + std::string(tensor::row_of(type).name) + " under " +
-                        codec::to_string(recipes[r]),
-                    got[r] == expected[r] ? "" : "totals");
-        }
-    }
 }
 
 }  // namespace mx::tests

@@ -4,14 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "libmx/base/notices.hpp"
 #include "libmx/block/segment_stats.hpp"
-#include "libmx/codec/backends.hpp"
 #include "libmx/codec/quantizer.hpp"
 #include "libmx/codec/recipe.hpp"
 #include "tests/parity/segments.hpp"
@@ -33,12 +29,5 @@ std::vector<block::segment_stats> by_reference(const laid_out& job);
 
 /// What differs; empty if nothing does.
 std::string difference(const block::segment_stats& a, const block::segment_stats& b);
-
-/// Analyses of matrices of `rows` rows on a device that counts, under recipes that it counts and
-/// others, without histograms or with them, compared with those of the reference. Calls `on_case`
-/// with a description and the difference, "" if there is none.
-void compare_counts(const codec::backend& d, std::uint64_t rows, bool histograms,
-                    const std::function<void(const std::string&, const std::string&)>& on_case,
-                    const std::shared_ptr<base::notices>& notices = nullptr);
 
 }  // namespace mx::tests

@@ -8,7 +8,6 @@
 #include "libmx/base/status.hpp"
 #include "libmx/codec/cuda/batch_layout.hpp"
 #include "libmx/codec/cuda/device_quantizer.hpp"
-#include "libmx/codec/cuda/device_words.hpp"
 #include "libmx/codec/cuda/element_body.hpp"
 #include "libmx/codec/cuda/element_stream.hpp"
 #include "libmx/codec/cuda/meter_kernels.hpp"
@@ -26,14 +25,6 @@ void start(const launch& l, base::cuda::stream& on) {
 void start(const element_launch& l, base::cuda::stream& on) {
     base::cuda::check(enqueue(l, on.handle()), "starting the kernel");
 }
-
-constexpr word_queue word_starters{
-    [](const word_launch& l, base::cuda::stream& on) {
-        base::cuda::check(enqueue(l, on.handle()), "starting a kernel that counts");
-    },
-    [](std::uint32_t* at, std::uint32_t count, base::cuda::stream& on) {
-        base::cuda::check(enqueue_clear(at, count, on.handle()), "starting a kernel that clears");
-    }};
 
 using base::cuda::check;
 using base::cuda::held_memory;
@@ -151,11 +142,6 @@ std::unique_ptr<quantizer> make_quantizer() {
 
 std::unique_ptr<caster> make_caster(base::notices* notices) {
     return make_streamed_elements(base::cuda::first_device(), start, notices);
-}
-
-std::unique_ptr<word_device> make_word_device(tensor::dtype type, word_pass host,
-                                              base::notices* notices) {
-    return make_word_device(base::cuda::first_device(), word_starters, type, host, notices);
 }
 
 std::unique_ptr<device_meter> make_meter() { return std::make_unique<cuda_meter>(); }

@@ -8,7 +8,6 @@
 #include "libmx/codec/caster.hpp"
 #include "libmx/codec/device_meter.hpp"
 #include "libmx/codec/quantizer.hpp"
-#include "libmx/codec/word_counts.hpp"
 
 namespace mx::codec::cuda {
 
@@ -16,10 +15,6 @@ std::unique_ptr<quantizer> make_quantizer();
 
 /// Casts of values without blocks, of every dialect, format and rounding.
 std::unique_ptr<caster> make_caster(base::notices* notices);
-
-/// Counts words of the type, bf16 or f16; `host` counts what the device does not.
-std::unique_ptr<word_device> make_word_device(tensor::dtype type, word_pass host,
-                                              base::notices* notices);
 
 /// Its meter for `mx bench`.
 std::unique_ptr<device_meter> make_meter();

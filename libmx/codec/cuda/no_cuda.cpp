@@ -7,10 +7,6 @@ namespace mx::codec::cuda {
 
 std::unique_ptr<quantizer> make_quantizer() { base::cuda::refuse(); }
 std::unique_ptr<device_meter> make_meter() { base::cuda::refuse(); }
-std::unique_ptr<word_device> make_word_device(tensor::dtype /*type*/, word_pass /*host*/,
-                                              base::notices* /*notices*/) {
-    base::cuda::refuse();
-}
 std::unique_ptr<caster> make_caster(base::notices* /*notices*/) { base::cuda::refuse(); }
 
 }  // namespace mx::codec::cuda

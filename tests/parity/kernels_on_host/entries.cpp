@@ -6,7 +6,6 @@
 #include "libmx/codec/cuda/kernels.hpp"
 #include "libmx/codec/cuda/meter_kernels.hpp"
 #include "libmx/codec/cuda/row_kernels.hpp"
-#include "libmx/codec/cuda/word_kernels.hpp"
 #include "libmx/gemm/cuda/kernels.hpp"
 #include "libmx/lab/cuda/kernels.hpp"
 
@@ -35,12 +34,6 @@ int enqueue_products(const void* launch, void* stream) {
 }
 int enqueue_chains(const void* launch, void* stream) {
     return mx::lab::cuda::enqueue(copy_of<mx::lab::cuda::product_launch>(launch), stream);
-}
-int enqueue_words(const void* launch, void* stream) {
-    return mx::codec::cuda::enqueue(copy_of<mx::codec::cuda::word_launch>(launch), stream);
-}
-int enqueue_clear(std::uint32_t* words, std::uint32_t count, void* stream) {
-    return mx::codec::cuda::enqueue_clear(words, count, stream);
 }
 int enqueue_read(const std::byte* from, std::uint64_t bytes, std::uint32_t* sum, void* stream) {
     return mx::codec::cuda::enqueue_read(from, bytes, sum, stream);
