@@ -26,6 +26,17 @@ void held_memory::release() noexcept {
     size_ = 0;
 }
 
+stream& lane::work() {
+    if (!work_) work_ = on_->make_stream();
+    return *work_;
+}
+
+void lane::release() noexcept {
+    stop();
+    card.release();
+    pinned.release();
+}
+
 std::string shortage_of(memory_kind kind, std::uint64_t needed, const memory_room& room) {
     constexpr std::uint64_t mib = std::uint64_t{1} << 20;
     const std::uint64_t least = needed / mib + (needed % mib != 0 ? 1 : 0);

@@ -95,6 +95,25 @@ class held_memory {
     std::size_t size_ = 0;
 };
 
+/// A stream, made when it is first needed, and memory that its work reads and writes.
+class lane {
+  public:
+    explicit lane(device& on)
+        : pinned(on, memory_kind::pinned), card(on, memory_kind::device), on_(&on) {}
+
+    stream& work();
+    /// Waits for what was queued, whether it fails or not.
+    void stop() noexcept { work_.reset(); }
+    /// The same, and frees the memory.
+    void release() noexcept;
+
+    held_memory pinned, card;
+
+  private:
+    device* on_;
+    std::unique_ptr<stream> work_;  // declared last: it waits before the memory is freed
+};
+
 /// Why the first device cannot run kernels, for the middle of a sentence; empty if it can. Starts
 /// CUDA's runtime. A GPU without free memory is no reason: allocation fails later, and the caller
 /// uses another backend.

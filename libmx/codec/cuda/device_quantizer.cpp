@@ -83,14 +83,9 @@ struct piece {
     base::aligned_buffer<std::byte> back;
 };
 
-// The device memory and stream of a slice.
-struct slot {
-    explicit slot(device& on) : pinned(on, memory_kind::pinned), card(on, memory_kind::device) {}
-
-    // The stream is declared last, so that it is destroyed first: it waits before the memory of its
-    // copies is freed.
-    held_memory pinned, card;
-    std::unique_ptr<base::cuda::stream> work;
+// Of a slice.
+struct slot : base::cuda::lane {
+    using base::cuda::lane::lane;
     piece* under_way = nullptr;
 };
 
@@ -299,18 +294,18 @@ class device_quantizer final : public quantizer {
         const std::size_t staged = is_pinned(part.values.values) ? 0 : l.value_bytes;
         grow(to.pinned, l.there_bytes + l.back_bytes + staged, limits_.bytes / 2);
         grow(to.card, asked_.bytes, limits_.bytes);
-        if (!to.work) to.work = device_.make_stream();
         std::byte* const there = to.pinned.data();
         std::byte* const device_there = to.card.data();
         std::byte* const device_back = device_there + l.there_bytes;
         const launch kernel = fill(l, part.values, part.segments, recipes, there, device_there,
                                    device_back, device_back + l.back_bytes);
         to.under_way = &p;
-        to.work->copy_there(device_there, there, l.sent_bytes);
+        base::cuda::stream& work = to.work();
+        work.copy_there(device_there, there, l.sent_bytes);
         copy_values(part.values, device_back + l.back_bytes + l.values,
-                    staged != 0 ? there + l.there_bytes + l.back_bytes : nullptr, *to.work);
-        start_(kernel, *to.work);
-        to.work->copy_back(there + l.there_bytes, device_back, l.back_bytes);
+                    staged != 0 ? there + l.there_bytes + l.back_bytes : nullptr, work);
+        start_(kernel, work);
+        work.copy_back(there + l.there_bytes, device_back, l.back_bytes);
     }
 
     // Queues the copy of values to the device, by way of `staging` unless it is null.
@@ -336,7 +331,7 @@ class device_quantizer final : public quantizer {
     // Waits for the slot's slice and stores its results, which frees the slot.
     void finish(slot& s) {
         if (s.under_way == nullptr) return;
-        s.work->wait();
+        s.work().wait();
         piece& p = *s.under_way;
         s.under_way = nullptr;
         const std::size_t bytes = p.layout.back_bytes;
@@ -349,25 +344,15 @@ class device_quantizer final : public quantizer {
         m.room_for(std::max(bytes, std::min(limit, std::bit_ceil(bytes))));
     }
 
-    // Frees the slots, after waiting for their work.
     void abandon() noexcept {
         for (slot& s : slots_) {
-            if (s.under_way == nullptr) continue;
             s.under_way = nullptr;
-            try {
-                s.work->wait();
-            } catch (const std::exception&) {
-                // An error is already being reported.
-            }
+            s.release();
         }
     }
 
     // The next attempt requests half the memory, then uses one slot less, then the CPU.
     void make_do(const no_room& short_of) {
-        for (slot& s : slots_) {
-            s.card.release();
-            s.pinned.release();
-        }
         device_.trim();
         limits_.bytes = std::min(limits_.bytes, asked_.bytes) / 2;
         if (!asked_.least) return;
@@ -376,7 +361,6 @@ class device_quantizer final : public quantizer {
             return;
         }
         if (notices() == nullptr) throw short_of;
-        for (slot& s : slots_) s.work.reset();
         const backend& other = best_backend();
         notices()->once("quantizing", base::cuda::went_elsewhere(short_of, other.name));
         instead_ = other.make_quantizer();

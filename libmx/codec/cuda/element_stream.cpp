@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 
 #include "libmx/codec/backends.hpp"
 #include "libmx/codec/cuda/batch_layout.hpp"
 
 namespace mx::codec::cuda {
 namespace {
-
-using base::cuda::memory_kind;
 
 // A piece in contiguous memory, with the same layout on host and device. The sent and the received
 // data share the index of the first result without a code, which the kernel lowers.
@@ -30,24 +27,21 @@ struct piece_layout {
 };
 
 // A piece that is being processed.
-class stream_slot {
+class stream_slot : public base::cuda::lane {
   public:
-    explicit stream_slot(base::cuda::device& device)
-        : pinned_(device, memory_kind::pinned),
-          memory_(device, memory_kind::device),
-          stream_(device.make_stream()) {}
+    using base::cuda::lane::lane;
 
     void make_room(std::size_t bytes) {
-        pinned_.room_for(bytes);
-        memory_.room_for(bytes);
+        pinned.room_for(bytes);
+        card.room_for(bytes);
     }
 
     // Queues values [at, at + count) of `from`.
     void start(element_starter kernel, element_launch& l, const element_run& from, std::size_t at,
                std::size_t count, const element_results& results) {
         const piece_layout p(from, count, results);
-        std::byte* const here = pinned_.data();
-        std::byte* const there = memory_.data();
+        std::byte* const here = pinned.data();
+        std::byte* const there = card.data();
         const stored_values values = from.values.from(at);
         const auto width = static_cast<std::size_t>(tensor::row_of(values.type).bits / 8);
         std::memcpy(here, values.data, count * width);
@@ -62,9 +56,9 @@ class stream_slot {
         if (results.values != nullptr) l.values = reinterpret_cast<float*>(there + p.values);
         std::memcpy(here + p.without_code, &l.count, sizeof l.count);
         busy_ = true;
-        stream_->copy_there(there, here, p.there_end);
-        kernel(l, *stream_);
-        stream_->copy_back(here + p.without_code, there + p.without_code, p.end - p.without_code);
+        work().copy_there(there, here, p.there_end);
+        kernel(l, work());
+        work().copy_back(here + p.without_code, there + p.without_code, p.end - p.without_code);
         at_ = at;
         count_ = count;
     }
@@ -73,10 +67,10 @@ class stream_slot {
     // among all values, or `none`.
     std::size_t finish(const element_run& from, const element_results& results, std::size_t none) {
         if (!busy_) return none;
-        stream_->wait();
+        work().wait();
         busy_ = false;
         const piece_layout p(from, count_, results);
-        const std::byte* const here = pinned_.data();
+        const std::byte* const here = pinned.data();
         if (results.codes != nullptr) std::memcpy(results.codes + at_, here + p.codes, count_);
         if (results.values != nullptr) {
             std::memcpy(results.values + at_, here + p.values, count_ * sizeof(float));
@@ -86,10 +80,12 @@ class stream_slot {
         return place < count_ ? at_ + place : none;
     }
 
+    void abandon() noexcept {
+        busy_ = false;
+        release();
+    }
+
   private:
-    // The stream is destroyed first, and waits, before its memory is freed.
-    base::cuda::held_memory pinned_, memory_;
-    std::unique_ptr<base::cuda::stream> stream_;
     bool busy_ = false;
     std::size_t at_ = 0, count_ = 0;
 };
@@ -98,7 +94,11 @@ class streamed_elements final : public caster {
   public:
     streamed_elements(base::cuda::device& device, element_starter kernel, base::notices* notices,
                       std::size_t piece)
-        : device_(device), start_(kernel), notices_(notices), piece_(piece) {}
+        : device_(device),
+          start_(kernel),
+          notices_(notices),
+          piece_(piece),
+          slots_{stream_slot(device), stream_slot(device)} {}
 
     std::size_t cast(const element_cast& to, const element_run& from,
                      const element_results& results) override {
@@ -106,14 +106,14 @@ class streamed_elements final : public caster {
             try {
                 return by_device(to, from, results);
             } catch (const base::cuda::no_room& short_of) {
-                for (std::optional<stream_slot>& s : slots_) s.reset();
+                abandon();
                 device_.trim();
                 if (notices_ == nullptr) throw;
                 notices_->once("casting",
                                base::cuda::went_elsewhere(short_of, best_backend().name));
                 host_ = make_host_caster();
             } catch (...) {
-                for (std::optional<stream_slot>& s : slots_) s.reset();
+                abandon();
                 throw;
             }
         }
@@ -121,6 +121,10 @@ class streamed_elements final : public caster {
     }
 
   private:
+    void abandon() noexcept {
+        for (stream_slot& s : slots_) s.abandon();
+    }
+
     std::size_t by_device(const element_cast& to, const element_run& from,
                           const element_results& results) {
         element_launch l{};
@@ -128,22 +132,19 @@ class streamed_elements final : public caster {
         l.work.to.number.by = nullptr;  // the host's pointer is not valid there
         const std::size_t pieces = (from.count + piece_ - 1) / piece_;
         for (std::size_t i = 0; i < std::min(pieces, slots_.size()); ++i) {
-            if (!slots_[i]) slots_[i].emplace(device_);
-            slots_[i]->make_room(piece_layout(from, std::min(piece_, from.count), results).end);
+            slots_[i].make_room(piece_layout(from, std::min(piece_, from.count), results).end);
         }
         std::size_t without_code = from.count;
         const auto finish = [&](stream_slot& s) {
             without_code = std::min(without_code, s.finish(from, results, from.count));
         };
         for (std::size_t i = 0; i < pieces; ++i) {
-            stream_slot& s = *slots_[i % slots_.size()];
+            stream_slot& s = slots_[i % slots_.size()];
             finish(s);
             const std::size_t at = i * piece_;
             s.start(start_, l, from, at, std::min(piece_, from.count - at), results);
         }
-        for (std::optional<stream_slot>& s : slots_) {
-            if (s) finish(*s);
-        }
+        for (stream_slot& s : slots_) finish(s);
         return without_code;
     }
 
@@ -151,7 +152,7 @@ class streamed_elements final : public caster {
     element_starter start_;
     base::notices* notices_;
     std::size_t piece_;
-    std::array<std::optional<stream_slot>, 2> slots_;
+    std::array<stream_slot, 2> slots_;
     std::unique_ptr<caster> host_;  // set once the device was out of memory
 };
 

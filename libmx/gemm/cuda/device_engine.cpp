@@ -77,15 +77,6 @@ operand rows_of(const operand& x, std::size_t first, std::size_t rows) {
     return part;
 }
 
-// A stream with its buffers on host and device. The stream is declared last, so that its destructor
-// waits before the buffers are freed.
-struct lane {
-    explicit lane(device& on)
-        : pinned(on, memory_kind::pinned), card(on, memory_kind::device), work(on.make_stream()) {}
-    held_memory pinned, card;
-    std::unique_ptr<base::cuda::stream> work;
-};
-
 // Rows of a panel as they are on the device.
 void fill_panels(const operand_shape& shape, const unpacked_operand& x, std::size_t rows,
                  int least_exponent, std::byte* to) {
@@ -115,7 +106,7 @@ class lane_pool {
         idle_.push_back(made());
     }
 
-    std::unique_ptr<lane> take() {
+    std::unique_ptr<base::cuda::lane> take() {
         std::unique_lock lock(guard_);
         if (idle_.empty() && !full_) {
             idle_.reserve(++lanes_);  // release must not fail
@@ -128,11 +119,11 @@ class lane_pool {
             }
         }
         returned_.wait(lock, [&] { return !idle_.empty(); });
-        std::unique_ptr<lane> l = std::move(idle_.back());
+        std::unique_ptr<base::cuda::lane> l = std::move(idle_.back());
         idle_.pop_back();
         return l;
     }
-    void give_back(std::unique_ptr<lane> l) {
+    void give_back(std::unique_ptr<base::cuda::lane> l) {
         {
             const std::lock_guard lock(guard_);
             idle_.push_back(std::move(l));
@@ -141,8 +132,9 @@ class lane_pool {
     }
 
   private:
-    std::unique_ptr<lane> made() const {
-        auto l = std::make_unique<lane>(device_);
+    std::unique_ptr<base::cuda::lane> made() const {
+        auto l = std::make_unique<base::cuda::lane>(device_);
+        l->work();
         l->pinned.room_for(pinned_);
         if (card_ != 0) l->card.room_for(card_);
         return l;
@@ -152,7 +144,7 @@ class lane_pool {
     std::size_t pinned_, card_;
     std::mutex guard_;
     std::condition_variable returned_;
-    std::vector<std::unique_ptr<lane>> idle_;
+    std::vector<std::unique_ptr<base::cuda::lane>> idle_;
     std::size_t lanes_ = 1;
     bool full_ = false;
 };
@@ -164,25 +156,18 @@ class borrowed_lane {
     borrowed_lane(const borrowed_lane&) = delete;
     borrowed_lane& operator=(const borrowed_lane&) = delete;
     ~borrowed_lane() {
-        if (!done_) settle();
+        if (!done_) lane_->stop();
         from_.give_back(std::move(lane_));
     }
-    lane* operator->() const { return lane_.get(); }
+    base::cuda::lane* operator->() const { return lane_.get(); }
     void wait() {
-        lane_->work->wait();
+        lane_->work().wait();
         done_ = true;
     }
 
   private:
-    void settle() noexcept {
-        try {
-            lane_->work->wait();
-        } catch (const std::exception&) {
-            // An exception is already propagating.
-        }
-    }
     lane_pool& from_;
-    std::unique_ptr<lane> lane_;
+    std::unique_ptr<base::cuda::lane> lane_;
     bool done_ = false;
 };
 
@@ -219,11 +204,11 @@ class resident_operand {
                 std::memcpy(here, unpacked.factors.data(), count * bytes);
                 if (scales != 0) {
                     std::memcpy(here + count * bytes, unpacked.scales.data(), count * scales);
-                    l->work->copy_there(scales_.data() + first * scales, here + count * bytes,
-                                        count * scales);
+                    l->work().copy_there(scales_.data() + first * scales, here + count * bytes,
+                                         count * scales);
                 }
             }
-            l->work->copy_there(rows_.data() + first * bytes, here, count * bytes);
+            l->work().copy_there(rows_.data() + first * bytes, here, count * bytes);
             l.wait();
         });
     }
@@ -261,10 +246,10 @@ class device_engine final : public engine {
         std::byte* const here = l->pinned.room_for(bytes);
         std::byte* const there = l->card.room_for(bytes);
         std::memcpy(here, acc, bytes);
-        l->work->copy_there(there, here, bytes);
+        l->work().copy_there(there, here, bytes);
         start_({kind_, a_.view(), b_.view(), t, steps, reinterpret_cast<std::uint32_t*>(there)},
-               *l->work);
-        l->work->copy_back(here, there, bytes);
+               l->work());
+        l->work().copy_back(here, there, bytes);
         l.wait();
         std::memcpy(acc, here, bytes);
     }

@@ -34,22 +34,14 @@ class device_products {
     void multiply(const operand_view& a, const operand_view& b, float* c);
 
   private:
-    // A part on its way. The stream is declared last, so that its destructor waits before the
-    // memory is freed.
-    struct lane {
-        explicit lane(base::cuda::device& on) : pinned(on, base::cuda::memory_kind::pinned) {}
-        base::cuda::held_memory pinned;
-        std::unique_ptr<base::cuda::stream> work;
-    };
-    lane& next_lane();
+    base::cuda::lane& next_lane();
     device_matrix send(const operand_view& x, base::cuda::held_memory& to);
     void receive(std::size_t bytes, float* to);
 
-    base::cuda::device& device_;
     starter start_;
     double least_;
     base::cuda::held_memory a_, b_, c_;
-    std::array<lane, 2> lanes_;
+    std::array<base::cuda::lane, 2> lanes_;  // of parts on their way
     std::size_t turn_ = 0;
 };
 
