@@ -41,7 +41,7 @@ constexpr dialect ocp_row{
     .rules = {ocp_rules.text.data(), ocp_rules.size},
     .roundings = "rtne away zero up down stochastic nearest-ties-to-zero",
     .elements = "",
-    .number_scales = "ue4m3 ue5m3",
+    .number_scales = "ue4m3 ue5m3 ue5m3_inf",
     .log2 = {log2_kind::exact, R},
     .even = {even_kind::element, R},
     .emax = {emax_kind::format, R},

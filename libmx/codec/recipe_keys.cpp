@@ -280,7 +280,7 @@ constexpr std::array keys{
                [](const recipe& r) { return std::string(r.element->name); }},
     recipe_key{"scale", "a scale rule (mx explain rules)", "how the shared scale is chosen",
                set_scale, [](const recipe& r) { return std::string(r.rule->name); }},
-    recipe_key{"scale_format", "e8m0, ue4m3, ue5m3, f32", "format of the shared scale",
+    recipe_key{"scale_format", "e8m0, ue4m3, ue5m3, ue5m3_inf, f32", "format of the shared scale",
                set_scale_format, [](const recipe& r) { return std::string(r.scale_format->name); }},
     recipe_key{"round", "a rounding (mx explain rules)", "how an element is rounded", set_round,
                [](const recipe& r) { return std::string(row_of(r.round).name); }},
@@ -325,7 +325,7 @@ constexpr std::array keys{
                    r.select = read_word("four_over_six", v, select_words);
                },
                [](const recipe& r) { return print_word(r.select, select_words); }},
-    recipe_key{"bound", "256, 448; ue5m3: 65536, 114688",
+    recipe_key{"bound", "256, 448; ue5m3: 65536, 114688; ue5m3_inf: 32768, 61440",
                "four_over_six: the largest block scale that the outer scale leaves room for",
                set_bound, [](const recipe& r) { return fmt::format("{}", bound_of(r, r.bound)); }},
     recipe_key{"candidates", "exact, fp16",

@@ -51,6 +51,10 @@ inline constexpr std::array scale_formats{
                  element_format{"ue5m3", number_kind::floating, 5, 3, 15, specials::fn, false, "U8",
                                 "E5M3 without sign", true},
                  "U8", "E5M3 without sign (AMDFP4 block scale), 255 is NaN, no Inf"},
+    scale_format{"ue5m3_inf", scale_kind::number,
+                 element_format{"ue5m3_inf", number_kind::floating, 5, 3, 15, specials::ieee, false,
+                                "U8", "UE5M3 with Inf", true},
+                 "U8", "UE5M3 whose top exponent is Inf (248) and NaN: largest value 61440"},
     scale_format{
         "f32", scale_kind::float32, {}, "F32", "a float32 (FP8 block scaling), not a code"},
 };

@@ -20,7 +20,9 @@ constexpr float smallest_f32 = std::numeric_limits<float>::denorm_min();
 const value_list& values_of_scales(std::string_view name) {
     static const value_list ue4m3 = list_values(format::find_scale_format("ue4m3")->number, false);
     static const value_list ue5m3 = list_values(format::find_scale_format("ue5m3")->number, false);
-    return name == "ue5m3" ? ue5m3 : ue4m3;
+    static const value_list with_inf =
+        list_values(format::find_scale_format("ue5m3_inf")->number, false);
+    return name == "ue5m3" ? ue5m3 : name == "ue5m3_inf" ? with_inf : ue4m3;
 }
 
 const value_list& scales_of(const recipe& r) { return values_of_scales(r.scale_format->name); }
@@ -36,10 +38,12 @@ bool has_tensor_scale(const recipe& r) {
 }
 
 // The largest block scale times the largest element: 448 * 6, or 256 * 6 for four-over-six, which
-// needs scales up to 1.5 times as large. UE5M3: 114688 and 65536.
+// needs scales up to 1.5 times as large. UE5M3: 114688 and 65536; with Inf 61440 and 32768.
 float tensor_range(const recipe& r, const value_list& list) {
     const bool room = r.select != selection::none && !r.full_bound;
-    const float most = under_ue5m3(r) ? (room ? 65536.0f : 114688.0f) : (room ? 256.0f : 448.0f);
+    float most = room ? 256.0f : 448.0f;
+    if (under_ue5m3(r)) most = room ? 65536.0f : 114688.0f;
+    if (r.scale_format->name == "ue5m3_inf") most = room ? 32768.0f : 61440.0f;
     return most * parts::largest(list);
 }
 
