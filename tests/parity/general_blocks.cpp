@@ -178,6 +178,20 @@ TEST_CASE("general recipes with every kind of block alone") {
     }
 }
 
+// Transformer Engine computes a block scale in another order of operations under four-over-six, also
+// where the outer scale is the same. Scalings are cached by thread.
+TEST_CASE("recipes with the same outer scale do not share scalings") {
+    const std::array texts{"nvfp4:dialect=te", "nvfp4:four_over_six=mse,bound=448,dialect=te"};
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        for (const std::size_t i : {seed % 2, 1 - seed % 2}) {
+            const recipe r = mx::codec::parse_recipe(texts[i]);
+            const auto m = make_matrix(dtype::f32, 5, 32 * 33, every_kind, *r.element, seed);
+            CAPTURE(texts[i], seed);
+            CHECK(disagreement(m, r, detail::codes, false) == "");
+        }
+    }
+}
+
 TEST_CASE("general recipes in every block shape") {
     std::uint64_t seed = 60000;
     for (const char* preset :

@@ -116,6 +116,7 @@ scaling_table::source scaling_table::source_of(const block_params& p, float targ
             p.searches,
             p.has_tensor_scale,
             p.float_power,
+            p.select,
             p.element,
             p.mode,
             p.flush_subnormals,

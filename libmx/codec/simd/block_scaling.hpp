@@ -91,6 +91,7 @@ class scaling_table {
         scale::rule_step step;
         dialect_step dialect_rule;
         bool searches, has_tensor_scale, float_power;
+        four_over_six select;
         format::element_params element;
         format::rounding_mode mode;
         bool flush_subnormals;
