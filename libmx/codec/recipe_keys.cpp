@@ -170,7 +170,7 @@ void set_bound(recipe& r, std::string_view text) {
         return;
     }
     if (!r.scale_format->is_number()) {
-        fail(fmt::format("bound={}: only with four_over_six, under ue4m3 or ue5m3 scales", n));
+        fail(fmt::format("bound={}: only with four_over_six, under scales that are numbers", n));
     }
     fail(fmt::format("bound={}: give {} or {} with {} scales", n,
                      bound_of(r, scale_bound::power_of_two), bound_of(r, scale_bound::largest),
@@ -451,7 +451,7 @@ void normalize_outer(recipe& r) {
         return;
     }
     if (!r.scale_format->is_number()) {
-        fail(fmt::format("{}: only with ue4m3 or ue5m3 scales; this recipe has {} scales", key,
+        fail(fmt::format("{}: only with scales that are numbers; this recipe has {} scales", key,
                          r.scale_format->name));
     }
     const bool none = r.outer.what == kind::none;

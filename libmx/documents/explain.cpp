@@ -116,8 +116,9 @@ report::document policy_document(const explain_options& o) {
 // Where publications disagree.
 std::string_view remark_on(const format::scale_format& f) {
     if (f.name != "ue5m3") return {};
-    return "; the largest value is 114688 (CUDA 13.4, AMD Quark), not 61440, which is that of an "
-           "E5M3 with the top exponent reserved (ml-explore/mlx#2962)";
+    return "; the largest value is 114688 (CUDA 13.4, AMD Quark); ue5m3_inf has the other "
+           "published "
+           "definition";
 }
 
 template <typename... Lists>

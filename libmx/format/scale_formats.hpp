@@ -54,7 +54,7 @@ inline constexpr std::array scale_formats{
     scale_format{"ue5m3_inf", scale_kind::number,
                  element_format{"ue5m3_inf", number_kind::floating, 5, 3, 15, specials::ieee, false,
                                 "U8", "UE5M3 with Inf", true},
-                 "U8", "UE5M3 whose top exponent is Inf (248) and NaN: largest value 61440"},
+                 "U8", "E5M3 without sign (ml-explore/mlx#2962), 248 is Inf, 249 to 255 are NaN"},
     scale_format{
         "f32", scale_kind::float32, {}, "F32", "a float32 (FP8 block scaling), not a code"},
 };

@@ -316,7 +316,11 @@ fractional_scale scale_of(const recipe& r, const value_list& list, std::span<con
     if (r.rule == scale_rule::search_two_level || r.rule == scale_rule::search_single_level) {
         if (amax == 0 || std::isnan(six.block)) return six;
         std::vector<integer> scales;
-        for (int code = 0; code < scales_of(r).nan_code; ++code) {
+        const auto is_finite = [&](int code) {
+            return decode_scale(*r.scale_format, static_cast<unsigned>(code)).what ==
+                   number_class::finite;
+        };
+        for (int code = 0; is_finite(code); ++code) {
             scales.push_back(ticks_of(scale_value(r, code)) * ticks_of(six.tensor) /
                              ticks_of_power(0));
         }

@@ -63,7 +63,10 @@ void add_variants(std::vector<recipe>& out, const std::string& text) {
         add(out, selecting);
         if (text.find("element=e2m1") == std::string::npos) continue;
         const bool wide = text.find("ue5m3") != std::string::npos;
-        const std::string bounded = selecting + (wide ? ",bound=114688" : ",bound=448");
+        const bool with_inf = text.find("ue5m3_inf") != std::string::npos;
+        const std::string bounded = selecting + (with_inf ? ",bound=61440"
+                                                 : wide   ? ",bound=114688"
+                                                          : ",bound=448");
         add(out, bounded);
         add(out, bounded + ",candidates=fp16");
         add(out, selecting + ",candidates=fp16,outer=row");

@@ -151,6 +151,9 @@ TEST_CASE("general recipes with every kind of block alone") {
                              "nvfp4:dialect=alto",
                              "nvfp4:scale_format=ue5m3",
                              "nvfp4:scale_format=ue5m3,dialect=te",
+                             "nvfp4:scale_format=ue5m3_inf",
+                             "nvfp4:scale_format=ue5m3_inf,four_over_six=mse",
+                             "nvfp4:scale_format=ue5m3_inf,scale=search-single-level",
                              "nvfp4:four_over_six=mse,dialect=te",
                              "nvfp4:four_over_six=mae,bound=448,candidates=fp16,dialect=te",
                              "nvfp4:four_over_six=mae,scale_format=ue5m3,dialect=te",
@@ -178,8 +181,8 @@ TEST_CASE("general recipes with every kind of block alone") {
     }
 }
 
-// Transformer Engine computes a block scale in another order of operations under four-over-six, also
-// where the outer scale is the same. Scalings are cached by thread.
+// Transformer Engine computes a block scale in another order of operations under four-over-six,
+// also where the outer scale is the same. Scalings are cached by thread.
 TEST_CASE("recipes with the same outer scale do not share scalings") {
     const std::array texts{"nvfp4:dialect=te", "nvfp4:four_over_six=mse,bound=448,dialect=te"};
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -406,6 +409,7 @@ TEST_CASE("what people use has vector kernels") {
                              "nvfp4:scale_format=ue5m3",
                              "nvfp4:scale_format=ue5m3,dialect=te",
                              "nvfp4:scale_format=ue5m3,dialect=alto",
+                             "nvfp4:scale_format=ue5m3_inf",
                              "amdfp4",
                              "amdfp4:block=1x32,dialect=quark",
                              "amdfp4:scale=single-level,dialect=alto",

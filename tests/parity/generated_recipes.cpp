@@ -2,6 +2,7 @@
 // Recipes made from the lists of the grammar, under every backend: all that it delivers, byte for
 // byte as the reference delivers it.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
@@ -78,11 +79,13 @@ const std::map<std::string_view, words>& values_of_keys() {
     return all;
 }
 
-// What a key is without effect without.
+// What a key, or one value of it, needs to have an effect.
 const std::map<std::string_view, std::string>& needs_of_keys() {
     static const std::map<std::string_view, std::string> all{
         {"range", ",offset=fp16"},
         {"bound", ",four_over_six=mse"},
+        {"bound=32768", ",scale_format=ue5m3_inf,four_over_six=mse"},
+        {"bound=61440", ",scale_format=ue5m3_inf,four_over_six=mse"},
         {"candidates", ",four_over_six=mae"},
         {"transform_size", ",transform=hadamard"},
         {"transform_seed", ",transform=random-hadamard"},
@@ -113,9 +116,11 @@ class generator {
             }
         }
         for (const auto& key : mx::codec::recipe_keys()) {
-            const auto needs = needs_of_keys().find(key.name);
             for (const std::string& value : values_of(key)) {
-                std::string fixed = "," + std::string(key.name) + "=" + value;
+                const std::string setting = std::string(key.name) + "=" + value;
+                auto needs = needs_of_keys().find(setting);
+                if (needs == needs_of_keys().end()) needs = needs_of_keys().find(key.name);
+                std::string fixed = "," + setting;
                 if (needs != needs_of_keys().end()) fixed += needs->second;
                 std::size_t found = with(key, value);
                 for (std::size_t i = 0; i < 100000 && found < enough; ++i) {
@@ -172,7 +177,13 @@ class generator {
         return text;
     }
 
-    std::mt19937_64 random_{20261127};
+    // Another seed, for other recipes: MX_RECIPE_SEED=7 ctest -R generated.
+    static std::uint64_t seed() {
+        const char* const given = std::getenv("MX_RECIPE_SEED");
+        return given == nullptr ? 20261127 : std::strtoull(given, nullptr, 10);
+    }
+
+    std::mt19937_64 random_{seed()};
     std::set<std::string> known_;
     std::map<std::string, words> bases_;
 };

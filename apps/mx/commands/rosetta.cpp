@@ -145,9 +145,9 @@ runner declare_rosetta(parser& cmd) {
     cmd.group("Comparison");
     cmd.add_option("--element F", o->element, "element format to compare recipes of (e2m1)");
     cmd.add_option("--scale-format F", o->scale_format,
-                   "format of the scales: e8m0, ue4m3, ue5m3 (e8m0)");
+                   "format of the scales: e8m0, ue4m3, ue5m3, ue5m3_inf (e8m0)");
     cmd.add_option("--block RxC", o->block,
-                   "rows x columns that share a scale (1x32, of ue4m3 and ue5m3 1x16)");
+                   "rows x columns that share a scale (1x32, 1x16 if scales are numbers)");
     cmd.add_option("-r,--recipe RECIPE", o->recipes,
                    "compare these instead of every rule and dialect; repeatable");
     cmd.group("Origin");

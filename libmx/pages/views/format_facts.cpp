@@ -28,7 +28,8 @@ std::string nan_codes(const format::element_format& f) {
         case format::specials::fn:
             return f.has_sign ? "2 NaN" : "1 NaN";
         case format::specials::ieee:
-            return fmt::format("{} NaN, +-Inf", 2 * ((1 << f.mantissa_bits) - 1));
+            return fmt::format("{} NaN, {}", (f.has_sign ? 2 : 1) * ((1 << f.mantissa_bits) - 1),
+                               f.has_sign ? "+-Inf" : "Inf");
     }
     return {};
 }

@@ -193,7 +193,7 @@ producible::producible(const codec::recipe& r) : scale_format_(r.scale_format) {
         const auto value = [&](int code) {
             return format::decode_scale(*r.scale_format, static_cast<std::uint32_t>(code));
         };
-        int last = nan_code_of(*r.scale_format) - 1;
+        int last = static_cast<int>(r.scale_format->number.max_code());
         const float reach = value(last) / 1.5f;
         while (value(last) > reach) --last;
         alternatives_ = {four.normal_top(), six.normal_top(), last};

@@ -80,6 +80,7 @@ TEST_CASE("canonical recipes name what matters and nothing else") {
         {"nvfp4:scale_format=ue5m3,scale=single-level", "amdfp4"},
         {"amdfp4:outer=tensor", "nvfp4:scale_format=ue5m3"},
         {"amdfp4:dialect=alto", "nvfp4:scale_format=ue5m3,dialect=alto"},
+        {"amdfp4:scale_format=ue5m3_inf", "nvfp4:scale_format=ue5m3_inf"},
         {"amdfp4:outer=none,dialect=alto", "amdfp4:scale=single-level,dialect=alto"},
         {"nvfp4:scale_format=ue5m3,dialect=te", "nvfp4:scale_format=ue5m3,dialect=te"},
         {"nvfp4:outer=tensor", "nvfp4"},
@@ -192,7 +193,8 @@ TEST_CASE("a mistake in a recipe is answered with its place and the nearest vali
     // Combinations that do not exist are named.
     const std::pair<const char*, const char*> combinations[] = {
         {"nvfp4:scale=floor", "scale=floor: that rule chooses e8m0 scales"},
-        {"mxfp4:scale=two-level", "scale=two-level: that rule chooses ue4m3 or ue5m3 scales"},
+        {"mxfp4:scale=two-level",
+         "scale=two-level: that rule chooses ue4m3 or ue5m3 or ue5m3_inf scales"},
         {"fp8_1x128:scale=single-level", "this recipe has f32 scales"},
         {"nvfp4:dialect=fbgemm", "dialect=fbgemm: it has no scale rule for ue4m3 scales"},
         {"fp8_1x128:dialect=torchao", "dialect=torchao: it has no scale rule for f32 scales"},
@@ -214,7 +216,7 @@ TEST_CASE("a mistake in a recipe is answered with its place and the nearest vali
         {"nvfp4:dialect=quark", "dialect=quark: it has no scale rule for ue4m3 scales"},
         {"nvfp4:scale_format=ue5m3,dialect=torchao", "it has no scale rule for ue5m3 scales"},
         {"amdfp4:dialect=quark,outer=row", "dialect quark does not have it"},
-        {"mxfp4:outer=row", "outer=row: only with ue4m3 or ue5m3 scales"},
+        {"mxfp4:outer=row", "outer=row: only with scales that are numbers"},
         {"nvfp4:outer=row,block=16x16", "outer=row: blocks lie along rows"},
         {"nvfp4:outer=column", "give tensor, none, row, col, ROWSxCOLS, given:NUMBER"},
         {"nvfp4:outer=col", "outer=col: blocks lie along columns"},
