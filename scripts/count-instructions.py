@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the CUDA kernels of rows, of other recipes and of products, disassembles them, and
-prints what they cost: issue slots an element or a multiply-add, registers, spills. docs/design/cuda.md has
-the table.
+prints what they cost: issue slots an element or a multiply-add, registers, spills; then which pipe of an sm_90 that
+bounds, and how fast an H100 or H200 can be. docs/design/cuda.md has both tables.
 
-  count-instructions.py                    prints the table
-  count-instructions.py --update           writes it into the document
+  count-instructions.py                    prints the tables
+  count-instructions.py --update           writes them into the document
   count-instructions.py --check            exit code 1 when a figure is larger than the document's,
                                            77 where nvcc or nvdisasm is missing, or nvcc another
   count-instructions.py --rates PROGRAM    the same for how often blocks take the steps of the
@@ -14,6 +14,7 @@ the table.
 nvdisasm comes with CUDA's toolkit, or alone from PyPI: pip install nvidia-cuda-nvdisasm; scripts/install-interop.sh installs it into build/count."""
 
 import argparse
+import collections
 import concurrent.futures
 import heapq
 import os
@@ -34,7 +35,22 @@ SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/
            "codec/cuda/kernels", "codec/cuda/general_kernels", "codec/cuda/number_kernels",
            "gemm/cuda/kernels", "lab/cuda/kernels")
 PRODUCTS = re.compile(r"walk_splitILi(\d+)E.*?conversionE(\d)|walk_packed")
-NEVER = 10 ** 9
+
+# Lanes of each pipe of a sub-partition of an sm_90, of which a multiprocessor has four: assumptions, which only
+# measurements settle. Multiply-adds of integers run on the first half of the FMA pipe only.
+LANES = {"issue": 32, "ALU": 16, "integer FMA": 16, "FMA": 32, "XU": 4, "LSU": 8}
+PIPE = {"FMA": re.compile(r"(FFMA|FADD|FMUL|HFMA2|HADD2|HMUL2)\b"), "integer FMA": re.compile(r"(IMAD|IDP)\b"),
+        "XU": re.compile(r"(I2F|F2I|F2F|I2I|MUFU|POPC|FLO|BREV)\b"),
+        "LSU": re.compile(r"LD|ST|ATOM|RED|SHFL|MATCH|VOTE"),
+        # Branches, barriers and instructions of the uniform path only take slots.
+        "issue": re.compile(r"(BRA|EXIT|BSSY|BSYNC|WARPSYNC|BAR|DEPBAR|CALL|RET|BREAK|YIELD|R2UR|S2R|S2UR|CS2R|"
+                            r"U[A-Z]\w+)\b")}
+MULTIPROCESSORS, HERTZ = 132, 1.755e9  # of an H100 or H200 (SXM); the clock is an assumption
+MEMORY = {"H100": 3.35e12, "H200": 4.8e12}  # bytes a second, by NVIDIA's data sheets
+BYTES = {"bf16": 2, "f32, f16": 4}  # of a value read, those of f32
+CODE_BYTES = 1 + 1 / 32  # and its share of the scale
+AIMS = {("NVFP4", "figures"): 0.3, ("MXFP8, MXFP6, MXFP4 by arithmetic", "figures"): 0.5,
+        ("MXFP8, MXFP6, MXFP4 by arithmetic", "codes and figures"): 0.8}  # for bf16: docs/howto/check-a-gpu.md
 
 
 @dataclass
@@ -110,43 +126,63 @@ def blocks_of(graph):
 
 
 def shortest(blocks, after, start, end):
-    """Instructions on the shortest way from behind `start` to the end of `end`."""
-    queue, seen = [(0, start)], set()
+    """Blocks on the way with the fewest instructions from behind `start` to the end of `end`; None without one."""
+    queue, seen = [(0, start, [])], set()
     while queue:
-        cost, at = heapq.heappop(queue)
+        cost, at, way = heapq.heappop(queue)
         if at == end and seen:
-            return cost
+            return way
         if at in seen and at != start:
             continue
         seen.add(at)
         for to in after[at]:
-            heapq.heappush(queue, (cost + len(blocks[to]), to))
-    return NEVER
+            heapq.heappush(queue, (cost + len(blocks[to]), to, [*way, to]))
+    return None
+
+
+def round_of(graph, loop):
+    """Instructions of the cheapest way around a loop; None where there is no such loop."""
+    blocks, after = blocks_of(graph)
+    count = lambda name, what: sum(what in line for line in blocks[name])
+    sums = max(blocks, key=lambda name: count(name, loop.sum_up))
+
+    def around(*stops):
+        ways = [shortest(blocks, after, *pair) for pair in zip(stops, stops[1:] + stops[:1])]
+        return None if None in ways else [line for way in ways for name in way for line in blocks[name]]
+
+    reads = [name for name in blocks if count(name, loop.read) > 0]
+    if loop.every:
+        stops = [name for name in blocks if count(name, loop.read) + count(name, loop.sum_up) > 0
+                 and around(sums, name)]
+        found = sum(count(name, loop.sum_up) for name in stops)
+        rounds = [around(*stops)]
+    else:
+        found = count(sums, loop.sum_up)
+        rounds = [around(sums, name) for name in reads]
+    rounds = [lines for lines in rounds if lines]
+    return min(rounds, key=len) if found >= loop.least and reads and rounds else None
 
 
 def slots_of(graph, loop):
     """Issue slots an element, or a multiply-add of a product, on the cheapest way around a loop; None where
     there is no such loop."""
-    blocks, after = blocks_of(graph)
-    count = lambda name, what: sum(what in line for line in blocks[name])
-    sums = max(blocks, key=lambda name: count(name, loop.sum_up))
-    round_by = lambda name: shortest(blocks, after, sums, name) + shortest(blocks, after, name, sums)
-    reads = [name for name in blocks if count(name, loop.read) > 0]
-    if loop.every:
-        stops = [name for name in blocks if count(name, loop.read) + count(name, loop.sum_up) > 0
-                 and round_by(name) < NEVER]
-        found = sum(count(name, loop.sum_up) for name in stops)
-        around = sum(shortest(blocks, after, *pair) for pair in zip(stops, stops[1:] + stops[:1]))
-    else:
-        found = count(sums, loop.sum_up)
-        around = min(map(round_by, reads), default=NEVER)
-    if found < loop.least or not reads or around >= NEVER:
-        return None
-    return round(around / loop.work, loop.digits)
+    lines = round_of(graph, loop)
+    return None if lines is None else round(len(lines) / loop.work, loop.digits)
+
+
+def cycles_of(lines, work):
+    """Cycles that each pipe of a sub-partition needs for an element of every lane of a warp."""
+    used = collections.Counter()
+    for line in lines:
+        name = re.search(r"(?:^|\s)(?:@!?U?P\w+ +)?([A-Z]\w*)[^;]*;", re.sub(r".*\*/", "", line).lstrip())[1]
+        used[next((pipe for pipe, names in PIPE.items() if names.match(name)), "ALU")] += 1
+    used["FMA"] += used["integer FMA"]
+    used["issue"] = len(lines)
+    return {pipe: used[pipe] * 32 / lanes / work for pipe, lanes in LANES.items()}
 
 
 def figures_of(nvcc, nvdisasm, source, architecture, folder):
-    """{family: (slots, registers, bytes of spills)} of the kernels of a source."""
+    """{family: (slots, registers, bytes of spills, cycles of pipes or None)} of the kernels of a source."""
     cubin = folder / f"{source.replace('/', '_')}.{architecture}.cubin"
     # Names of its own: the attributes of a graph have those of local symbols in them.
     made = subprocess.run([nvcc, *FLAGS, f"-I{ROOT}", f"-gencode=arch=compute_{architecture},code=sm_{architecture}",
@@ -163,8 +199,10 @@ def figures_of(nvcc, nvdisasm, source, architecture, folder):
             continue
         stores, loads = map(int, re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", entry).groups())
         registers = int(re.search(r"Used (\d+) registers", entry)[1])
-        slots = slots_of(graphs[name], loop_of(name)) if name in graphs else None
-        figures[family] = (slots, registers, stores + loads)
+        loop = loop_of(name)
+        lines = round_of(graphs[name], loop) if name in graphs else None
+        slots, cycles = (round(len(lines) / loop.work, loop.digits), cycles_of(lines, loop.work)) if lines else (None, None)
+        figures[family] = (slots, registers, stores + loads, cycles)
     return figures
 
 
@@ -175,8 +213,8 @@ def count(nvcc, nvdisasm):
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         made = pool.map(lambda job: figures_of(nvcc, nvdisasm, *job, Path(scratch)), jobs)
         for (_, architecture), figures in zip(jobs, made):
-            for family, three in figures.items():
-                found.setdefault(family, {})[architecture] = three
+            for family, four in figures.items():
+                found.setdefault(family, {})[architecture] = four
     return found
 
 
@@ -192,9 +230,27 @@ def table_of(found, version):
     for family in sorted(found):
         row = list(family[1:])
         for architecture in ARCHITECTURES:
-            three = found[family].get(architecture, ("", "", ""))
-            row += ["-" if figure is None else str(figure) for figure in three]
+            figures = found[family].get(architecture, ("", "", "", None))
+            row += ["-" if figure is None else str(figure) for figure in figures[:3]]
         lines.append(cells(row))
+    return "\n".join(lines)
+
+
+def bounds_table(found):
+    """What an sm_90 could do at most: cycles by pipe, and the share of memory bandwidth that this keeps busy."""
+    lines = [cells(["kernel", "values", "output", *LANES, "T/s at most", *MEMORY, "aim"]),
+             "|---|---|---|" + "---:|" * (len(LANES) + len(MEMORY) + 2)]
+    for family in sorted(found):
+        cycles = found[family].get("90", (None,) * 4)[3]
+        if cycles is None:
+            continue
+        _, kernel, values, output = family
+        a_second = MULTIPROCESSORS * 4 * 32 * HERTZ / max(cycles.values())
+        moved = BYTES.get(values, 0) + (CODE_BYTES if "codes" in output else 0)
+        shares = [f"{min(1, a_second * moved / most):.2f}" if values in BYTES else "" for most in MEMORY.values()]
+        aim = AIMS.get((kernel, output)) if values == "bf16" else None
+        lines.append(cells([kernel, values, output, *(f"{c:.1f}" for c in cycles.values()), f"{a_second / 1e12:.2f}",
+                            *shares, str(aim or "")]))
     return "\n".join(lines)
 
 
@@ -271,9 +327,13 @@ def main():
                                                          check=True).stdout)[1]
         if chosen.check and f"nvcc {version}." not in recorded:
             skip(f"nvcc {version} is not that of the record: {recorded.splitlines()[0] if recorded else 'none'}")
-        now = table_of(count(nvcc, nvdisasm), version)
+        found = count(nvcc, nvdisasm)
+        now, bounds = table_of(found, version), bounds_table(found)
     if chosen.update:
         DOCUMENT.write_text(before + now + "\n" + after)
+        if not chosen.rates:
+            before, _, after = parts(DOCUMENT.read_text(), "bounds")
+            DOCUMENT.write_text(before + bounds + "\n" + after)
     elif chosen.check:
         more = grown(recorded, now)
         for line in more:
@@ -282,7 +342,7 @@ def main():
             sys.exit("count-instructions.py: figures became larger; make them smaller, or say why in the change "
                      "and record them with --update")
     else:
-        print(now)
+        print(now if chosen.rates else f"{now}\n\n{bounds}")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,18 @@ class Count(unittest.TestCase):
         self.assertIsNone(count.slots_of(LOOP.replace("IMAD.WIDE", "IADD3"), rows))
         self.assertIsNone(count.slots_of(LOOP.replace("LDG.E.128", "LDG.E"), rows))
 
+    def test_the_busiest_pipe_bounds(self):
+        cycles = count.cycles_of(count.round_of(LOOP, count.loop_of("quantize_row_segments")), 32)
+        self.assertEqual(cycles, {"issue": 2.0, "ALU": 0.0, "integer FMA": 2.5, "FMA": 1.25, "XU": 0.0, "LSU": 0.5})
+        others = ["/*0010*/ @!P0 F2I.TRUNC R1, R2 ;", "LOP3.LUT R1, R2 ;", "@P1 FFMA R1, R2 ;", "/*0040*/ UIADD3 UR4 ;"]
+        self.assertEqual(count.cycles_of(others, 1),
+                         {"issue": 4.0, "ALU": 2.0, "integer FMA": 0.0, "FMA": 1.0, "XU": 8.0, "LSU": 0.0})
+        rows = (0, "MXFP8, MXFP6, MXFP4 by arithmetic", "bf16", "figures")
+        table = count.bounds_table({rows: {"90": (2.5, 1, 0, cycles)}, (9, "a", "", ""): {"90": (None, 1, 0, None)}})
+        self.assertEqual(len(table.splitlines()), 3)
+        # 132 multiprocessors of four quarters, 32 lanes and 1.755 GHz, every 2.5 cycles: more than either memory reads
+        self.assertIn("| 2.0 | 0.0 | 2.5 | 1.2 | 0.0 | 0.5 | 11.86 | 1.00 | 1.00 | 0.5 |", table)
+
     def test_chains_are_counted_by_multiply_add(self):
         chain = count.loop_of("multiplyILj64E")
         chains = LOOP.replace("LDG.E.128", "LDGSTS.E").replace(
