@@ -3,7 +3,9 @@
 """Times the libraries that are installed next to mx, on the same array with as many threads, and
 prints rates, ratios and versions. Missing libraries are skipped, with the reason. Run it with a
 Python that has the libraries: numpy, and any of torch, torchao, ml_dtypes, gguf, microxcaling (`mx`
-on PYTHONPATH); CPFloat is compiled from --cpfloat FOLDER, its folder of headers.
+on PYTHONPATH); CPFloat is compiled from --cpfloat FOLDER, its folder of headers. torchao and the same
+computation in a few lines of torch are measured as they are and under torch.compile, which needs a
+C++ compiler; compiling is not timed.
 
 The array is a matrix of normally distributed bf16 values. Libraries process it in memory; mx analyses
 it from a file in the page cache (`mx bench FILE`), and casts as many values of the same distribution
@@ -107,6 +109,87 @@ def torchao_peer(array, threads):
     return f"{version_of('torchao', torchao)} on torch {torch.__version__}", tasks
 
 
+def compiled_tasks(torch, threads, x, errors):
+    """Tasks that return the root of errors[task](x), each compiled for that many threads and run once."""
+    config = found("torch._inductor.config")
+    config.cpp.threads = threads
+    torch.set_num_threads(threads)
+    torch._dynamo.reset()
+
+    def task(error):
+        compiled = torch.compile(error, dynamic=False)
+        compiled(x)
+        return lambda: torch.sqrt(compiled(x)).item()
+    try:
+        return {name: task(error) for name, error in errors.items()}
+    except Exception as e:  # of a compiler
+        raise Missing(f"torch.compile: {str(e).splitlines()[0] if str(e) else type(e).__name__}") from e
+
+
+def compiled_torchao_peer(array, threads):
+    torch = found("torch")
+    torchao = found("torchao")
+    mx_tensor = found("torchao.prototype.mx_formats.mx_tensor")
+    nvfp4 = found("torchao.prototype.mx_formats.nvfp4_tensor")
+
+    def error_of(q, x):
+        return torch.mean((q.dequantize(torch.bfloat16).float() - x.float()) ** 2)
+
+    def through_nvfp4(x):
+        scale = nvfp4.per_tensor_amax_to_scale(torch.max(torch.abs(x)))
+        return error_of(nvfp4.NVFP4Tensor.to_nvfp4(x, per_tensor_scale=scale), x)
+
+    errors = {"mxfp4": lambda x: error_of(mx_tensor.MXTensor.to_mx(x, torch.float4_e2m1fn_x2, 32), x),
+              "mxfp8": lambda x: error_of(mx_tensor.MXTensor.to_mx(x, torch.float8_e4m3fn, 32), x),
+              "nvfp4": through_nvfp4}
+    x = torch.from_numpy(array).to(torch.bfloat16)
+    return (f"{version_of('torchao', torchao)} on torch {torch.__version__}, torch.compile",
+            compiled_tasks(torch, threads, x, errors))
+
+
+def pure_torch(torch):
+    """The mean squared errors of the recipes in operations of torch."""
+    def exponent(x):
+        return (x.view(torch.int32) >> 23 & 0xff) - 127
+
+    def power(e):
+        return (e + 127 << 23).view(torch.float32)
+
+    def e4m3(y):
+        return y.clamp(-448, 448).to(torch.float8_e4m3fn).float()
+
+    def e2m1(y):
+        quantum = power(exponent(y).clamp(0, 2) - 1)
+        return (torch.round(y / quantum) * quantum).clamp(-6, 6)
+
+    def error(x, size, element, scale_of):
+        b = x.float().reshape(-1, size)
+        scale = scale_of(b.abs().amax(1, keepdim=True))
+        return torch.mean((element(b / scale) * scale - b) ** 2)
+
+    def two_level(x):
+        outer = x.float().abs().amax() / 2688
+        return error(x, 16, e2m1, lambda amax: e4m3(amax / (6 * outer)).clamp(min=2.0 ** -9) * outer)
+
+    return {"mxfp4": lambda x: error(x, 32, e2m1, lambda amax: power((exponent(amax) - 2).clamp(-126, 127))),
+            "mxfp8": lambda x: error(x, 32, e4m3, lambda amax: power((exponent(amax) - 8).clamp(-126, 127))),
+            "nvfp4": two_level}
+
+
+def pure_torch_peer(array, threads):
+    torch = found("torch")
+    torch.set_num_threads(threads)
+    x = torch.from_numpy(array).to(torch.bfloat16)
+    return f"{torch.__version__}, a few lines", {
+        name: lambda error=error: torch.sqrt(error(x)).item() for name, error in pure_torch(torch).items()}
+
+
+def compiled_torch_peer(array, threads):
+    torch = found("torch")
+    x = torch.from_numpy(array).to(torch.bfloat16)
+    return f"{torch.__version__}, the same lines, torch.compile", compiled_tasks(torch, threads, x, pure_torch(torch))
+
+
 def ml_dtypes_peer(array, _threads):
     ml_dtypes = found("ml_dtypes")
     x = array.astype(ml_dtypes.bfloat16)
@@ -175,7 +258,8 @@ def cpfloat_peer(array, _threads, folder=None):
     return "from " + folder, {CAST: cast}
 
 
-PEERS = {"torchao": torchao_peer, "microxcaling": microxcaling_peer, "gguf": gguf_peer, "torch": torch_peer,
+PEERS = {"torchao": torchao_peer, "torchao, compiled": compiled_torchao_peer, "torch, by hand": pure_torch_peer,
+         "torch, by hand, compiled": compiled_torch_peer, "microxcaling": microxcaling_peer, "gguf": gguf_peer, "torch": torch_peer,
          "ml_dtypes": ml_dtypes_peer, "CPFloat": cpfloat_peer}
 
 
@@ -275,45 +359,48 @@ def main(arguments):
                         help="the program (build/release/mx)")
     parser.add_argument("--rows", type=int, default=16384)
     parser.add_argument("--columns", type=int, default=4096)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", type=int, nargs="+", metavar="N", help="one and all")
     parser.add_argument("--rounds", type=int, default=3, help="passes of each, in turns (3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="of mx in a round (1)")
     parser.add_argument("--cpfloat", metavar="FOLDER", help="headers of CPFloat: cpfloat_binary32.h")
     parser.add_argument("--json", metavar="FILE", help="also as JSON")
     options = parser.parse_args(arguments)
-    if min(options.rows, options.columns, options.threads, options.rounds) < 1 or options.columns % 32:
+    counts = options.threads or sorted({1, len(os.sched_getaffinity(0))})
+    if min(options.rows, options.columns, options.rounds, *counts) < 1 or options.columns % 32:
         parser.exit(2, "rows, threads and rounds are 1 or more, columns a multiple of 32\n")
     program = options.mx.resolve()
     if not os.access(program, os.X_OK) or program.is_dir():
         parser.exit(3, f"no program {program}; build it first\n")
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # before the libraries are loaded
+    os.environ["OMP_NUM_THREADS"] = str(max(counts))  # before the libraries are loaded
     try:
         array = normal_array(options.rows, options.columns)
     except Missing as e:
         parser.exit(3, f"the array is made with numpy; {e}\n")
-    tasks, versions, reasons = gather(array, options.threads, options.cpfloat)
-    with tempfile.TemporaryDirectory() as folder:
-        mx = Mx(program, array, options.threads, folder)
-        versions = {"mx": mx.version(), **versions}
-        own, others, failed = measure(mx, tasks, array.size, options.rounds, options.seconds)
-    reasons += [f"{name}, {task}: {reason}" for (name, task), reason in failed.items()]
-    rows = list(table(own, others))
-    print(f"{options.rows} x {options.columns} normally distributed bf16 values, threads: {options.threads}; "
-          f"best of {options.rounds}\n")
-    for name, version in versions.items():
-        print(f"- {name}: {version}")
-    print("\n| what | program | G elements/s | mx, G elements/s | times |\n|---|---|---:|---:|---:|")
-    for task, name, rate, mine, times in rows:
-        print(f"| {task} | {name} | {rate:.4f} | {mine:.3f} | {times:.1f} |")
-    for reason in reasons:
-        print(f"\nskipped: {reason}", end="")
-    if reasons:
-        print()
+    print(f"{options.rows} x {options.columns} normally distributed bf16 values; best of {options.rounds}")
+    results, mx_rates, skipped = [], {}, []
+    for threads in counts:
+        tasks, versions, reasons = gather(array, threads, options.cpfloat)
+        with tempfile.TemporaryDirectory() as folder:
+            mx = Mx(program, array, threads, folder)
+            versions = {"mx": mx.version(), **versions}
+            own, others, failed = measure(mx, tasks, array.size, options.rounds, options.seconds)
+        reasons += [f"{name}, {task}: {reason}" for (name, task), reason in failed.items()]
+        if threads == counts[0]:
+            print("\n" + "\n".join(f"- {name}: {version}" for name, version in versions.items()))
+        print(f"\nthreads: {threads}\n\n| what | program | G elements/s | mx, G elements/s | times |\n"
+              "|---|---|---:|---:|---:|")
+        for row in table(own, others):
+            task, name, rate, mine, times = row
+            print(f"| {task} | {name} | {rate:.4f} | {mine:.3f} | {times:.1f} |")
+            results.append({"threads": threads, **dict(zip(("task", "program", "rate", "mx_rate", "times"), row))})
+        mx_rates[threads] = own
+        skipped += [reason for reason in reasons if reason not in skipped]
+    if skipped:
+        print("\n" + "\n".join(f"skipped: {reason}" for reason in skipped))
     if options.json:
         Path(options.json).write_text(json.dumps(
-            {"rows": options.rows, "columns": options.columns, "threads": options.threads, "versions": versions,
-             "results": [dict(zip(("task", "program", "rate", "mx_rate", "times"), row)) for row in rows],
-             "mx_rates": own, "skipped": reasons}, indent=1) + "\n")
+            {"rows": options.rows, "columns": options.columns, "threads": counts, "versions": versions,
+             "results": results, "mx_rates": mx_rates, "skipped": skipped}, indent=1) + "\n")
     return 0
 
 

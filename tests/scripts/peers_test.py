@@ -63,7 +63,7 @@ class Peers(unittest.TestCase):
 
     def run_main(self, *arguments):
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            code = peers.main([*arguments, sys.executable])
+            code = peers.main([sys.executable, *arguments])
         return code, out.getvalue()
 
     def test_what_is_missing_or_fails_is_skipped_with_the_reason(self):
@@ -82,6 +82,37 @@ class Peers(unittest.TestCase):
         found = json.loads((self.folder / "out.json").read_text())
         self.assertEqual([r["times"] for r in found["results"]], [2e6])
         self.assertEqual(len(found["skipped"]), 2)
+
+    def test_one_thread_and_all_by_default(self):
+        seen = []
+
+        def peer(array, threads):
+            seen.append(threads)
+            return "7.0", {"mxfp4": lambda: None}
+
+        with mock.patch.object(peers, "PEERS", {"one": peer}), \
+             mock.patch.object(peers.os, "sched_getaffinity", lambda _: range(5)):
+            _, text = self.run_main("--rounds", "1", "--json", str(self.folder / "out.json"))
+            self.run_main("--threads", "2", "3", "4")
+        self.assertEqual(seen, [1, 5, 2, 3, 4])
+        self.assertIn("\nthreads: 1\n", text)
+        self.assertIn("\nthreads: 5\n", text)
+        found = json.loads((self.folder / "out.json").read_text())
+        self.assertEqual([r["threads"] for r in found["results"]], [1, 5])
+
+    def test_lines_of_torch_have_the_error_of_a_block(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("no torch")
+        if not hasattr(torch, "float8_e4m3fn"):
+            self.skipTest("torch has no float8_e4m3fn")
+        errors = peers.pure_torch(torch)
+        # 3.3 under the scale 1 is 3 in E2M1 and 3.25 in E4M3; under NVFP4 4 and the scale of 4 are exact.
+        x = torch.tensor([4.0, 3.3] + [0.0] * 30)
+        self.assertAlmostEqual(errors["mxfp4"](x).item() * 32, 0.09, 5)
+        self.assertAlmostEqual(errors["mxfp8"](x).item() * 32, 0.0025, 5)
+        self.assertAlmostEqual(errors["nvfp4"](torch.tensor([6.0, 3.0, 1.5] + [0.0] * 13)).item(), 0, 5)
 
     def test_rows_are_taken_in_groups(self):
         seen = []
