@@ -14,7 +14,9 @@ array([-3., -3., -3., -3.], dtype=float32)
 
 from __future__ import annotations
 
+import atexit
 import builtins
+import functools
 import json
 import os
 import tempfile
@@ -24,9 +26,9 @@ from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequ
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _libmx
-from ._arrays import (Array, Like, WithoutLibrary, as_view, bits_of, converted, is_torch, like, narrow_type,
-                      of_bits, require_memory, set_num_threads, threads_of)
+from . import _exchange, _libmx
+from ._arrays import (Array, Like, WithoutLibrary, array_of as _array, as_view, bits_of, converted, flat as _flat,
+                      is_torch, like, narrow_type, of_bits, require_memory, set_num_threads, threads_of)
 from ._documents import (Analysis, Document, Gate, Model, Path, Source, Texts, arrays_of, dumps_of, gate, name_of,
                          open as open, page_of, reading_options, report, results_of, sha256_of, source_of, texts)
 
@@ -117,10 +119,13 @@ def recipe(recipe: RecipeLike, **keys: RecipeValue) -> Recipe:
         preset, _, rest = str(recipe).partition(":")
         parts = [part for part in rest.split(",") if part and part.partition("=")[0] not in keys]
         recipe = f"{preset}:{','.join(parts + [f'{k}={_spelled(k, v)}' for k, v in keys.items()])}"
-    return recipe if isinstance(recipe, Recipe) else Recipe(recipe)
+    return recipe if isinstance(recipe, Recipe) else _parsed(recipe)
 
 
 _recipe_of = recipe
+# A file that a recipe names is read when the recipe is used, not here.
+_parsed = functools.lru_cache(maxsize=256)(Recipe)
+atexit.register(_parsed.cache_clear)  # before nanobind counts what is left
 
 
 def _spelled(key: str, value: RecipeValue) -> str:
@@ -227,16 +232,74 @@ class Blocks:
             outer if one else None, _flat(() if one else outer, np.float32), threads_of(threads))
         return y if dtype is None else converted(y, dtype)
 
+    def swizzled_scales(self) -> NDArray[np.uint8]:
+        """The scales in the order of NVIDIA's scaled products, with one axis: tiles of 128 rows by 4
+        columns of scales, 512 bytes each, tile after tile along a row of tiles. In a tile, that of row r
+        and column c is byte (r % 32) * 16 + r // 32 * 4 + c; missing rows and columns are zero. Axes
+        before the last two are rows.
 
-def _array(x: Any) -> NDArray[Any]:
-    if is_torch(x):
-        require_memory(x)
-        x = x.detach().resolve_neg()
-    return np.asarray(x)
+        Returns
+        -------
+        numpy.ndarray
+            uint8 codes of the scale format.
 
+        Raises
+        ------
+        Error
+            For arrays that are no matrices in 1xN blocks along the last axis, and for scales without
+            codes.
 
-def _flat(x: Any, dtype: Any) -> NDArray[Any]:
-    return np.ascontiguousarray(converted(_array(x), dtype)).reshape(-1)
+        Examples
+        --------
+        >>> q = libmx.quantize(np.ones((64, 96), np.float32), "mxfp8")
+        >>> q.scales.shape, q.swizzled_scales().shape
+        ((64, 3), (512,))
+        """
+        return _exchange.swizzled(self)
+
+    def to_torch(self, swizzle: bool = False) -> _exchange.TorchParts:
+        """Codes and scales as tensors of PyTorch in its types, of copies of the bytes.
+
+        Parameters
+        ----------
+        swizzle
+            The scales are swizzled_scales(), as torch._scaled_mm takes them.
+
+        Returns
+        -------
+        TorchParts
+            elements in the shape of the array: float8_e4m3fn, float8_e5m2, int8, or float4_e2m1fn_x2
+            with two along the last axis (low nibble first); uint8 codes of other formats, and where
+            PyTorch lacks the type. scales: float8_e8m0fnu, float8_e4m3fn (UE4M3), float32, or uint8
+            (UE5M3). tensor_scale: as in Blocks, a float32 tensor or None.
+
+        Raises
+        ------
+        Error
+            For recipes with an offset, for an odd last axis of E2M1, and as swizzled_scales().
+        """
+        return _exchange.to_torch(self, swizzle)
+
+    def to_torchao(self, dtype: Any = None, swizzle: bool = False) -> Any:
+        """An MXTensor or NVFP4Tensor of torchao 0.15 or later with these codes and scales: under
+        dialect=torchao (rceil: torchao@0.15) that which torchao 0.18 makes itself of blocks of
+        ordinary numbers.
+
+        Parameters
+        ----------
+        dtype
+            The type of PyTorch that the tensor stands for; float32 by default.
+        swizzle
+            Its scales are swizzled.
+
+        Raises
+        ------
+        Error
+            For recipes without a counterpart: other formats than MXFP8, MXFP6, MXFP4 and NVFP4, blocks
+            that are not along the last axis, several tensor scales, or one that is stored as its
+            reciprocal (dialects te and compressed-tensors).
+        """
+        return _exchange.to_torchao(self, dtype, swizzle)
 
 
 def quantize(x: Array, recipe: RecipeLike, name: str = "", threads: int = 0,

@@ -253,6 +253,19 @@ def converted(y: Any, dtype: Any) -> Any:
         return np.asarray(y).astype(dtype, copy=False)
 
 
+def array_of(x: Any) -> Any:
+    """x as an array of NumPy."""
+    if is_torch(x):
+        require_memory(x)
+        x = x.detach().resolve_neg()
+    return np.asarray(x)
+
+
+def flat(x: Any, dtype: Any) -> Any:
+    """x along one axis, in `dtype`."""
+    return np.ascontiguousarray(converted(array_of(x), dtype)).reshape(-1)
+
+
 def like(x: Any, y: Any) -> Any:
     """Results in the library and floating type of x: `y` has this type already, or its bits, or is
     float32, which stays for integers."""

@@ -291,22 +291,26 @@ std::optional<nb::dict> steps_of(const mx::recipe& r) {
     const codec::dialect& by = *r.by;
     constexpr std::array known{codec::dialect_id::ocp,          codec::dialect_id::torchao,
                                codec::dialect_id::torchao_0_15, codec::dialect_id::te,
-                               codec::dialect_id::nvidia,       codec::dialect_id::compressed_tensors};
+                               codec::dialect_id::nvidia,       codec::dialect_id::microxcaling,
+                               codec::dialect_id::compressed_tensors};
     const bool number = r.scale_format->is_number();
     const bool random = r.round == mx::format::rounding::stochastic;
+    const bool as_microxcaling = by.arithmetic.value == codec::element_kind::microxcaling;
+    const bool rounds = as_microxcaling || random || r.round == mx::format::rounding::rtne;
     const bool has_all_steps =
         codec::has_blocks(r) && std::count(known.begin(), known.end(), by.id) != 0 &&
         r.element->floating() && r.element->mantissa_bits > 0 && r.element->has_sign &&
         (r.scale_format->power_of_two() || (number && r.scale_format->name == "ue4m3")) &&
-        (random || r.round == mx::format::rounding::rtne) && r.offset == codec::offset_kind::none &&
+        rounds && !r.flush_subnormals && r.offset == codec::offset_kind::none &&
         r.rotate == mx::transform::rotation{} && r.select == codec::four_over_six::none &&
         r.outer.what == codec::outer_choice::kind::by_rule &&
         r.axis.what != codec::axis_choice::kind::flat && !mx::scale::is_search(r.rule->id);
     if (!has_all_steps) return {};
     const codec::block_params p = codec::params_of(r);
-    // Of an exact quotient, stochastic rounding needs more bits than a float64 has.
+    // Stochastic rounding of an exact quotient: its bits times the 28 of a scale, in 62.
     const bool exact_quotient = number && by.two_level.value == codec::two_level_kind::exact;
-    if (p.step.drawn_bits != 0 || (random && exact_quotient)) return {};
+    const bool too_long = r.element->mantissa_bits + p.mode.random_bits > 33;
+    if (p.step.drawn_bits != 0 || (random && exact_quotient && too_long)) return {};
     static constexpr const char* exponents[] = {"floor", "ceil", "nearest", "rounded_up", "exact"};
     const codec::dialect_step& rule = p.dialect_rule;
     const bool exact = by.id == codec::dialect_id::ocp;
@@ -325,13 +329,15 @@ std::optional<nb::dict> steps_of(const mx::recipe& r) {
                : by.inf.value == codec::inf_amax::saturate ? "saturate"
                                                            : "finite_max";
     d["skips_nan"] = number ? !codec::nan_decides(p) : by.nan.value == codec::nan_amax::ignored;
-    d["unscaled_at_code_0"] = by.unscaled_at_code_0.value;
+    d["exponent_at_code_0"] = by.unscaled_at_code_0.value ? 0 : -127;
     d["mantissa_bits"] = r.element->mantissa_bits;
     d["emin"] = r.element->emin();
     d["largest"] = p.largest;
     d["has_nan"] = r.element->nan_code() >= 0;
     d["of_nan"] = p.value[p.poisoned_code];
     d["random_bits"] = random ? p.mode.random_bits : 0;
+    d["as_microxcaling"] = as_microxcaling;
+    d["round"] = std::string(mx::format::row_of(r.round).name);
     d["seed"] = r.seed;
     d["rows"] = r.block.rows;
     d["cols"] = r.block.cols;
@@ -340,6 +346,23 @@ std::optional<nb::dict> steps_of(const mx::recipe& r) {
     d["divides"] = codec::divides_elements(by.two_level.value);
     d["has_tensor_scale"] = p.has_tensor_scale;
     d["range"] = p.outer.range;
+    return d;
+}
+
+// What a recipe's packed arrays hold, for the types of other libraries. axis is None if blocks run over
+// all of a tensor; reciprocal: the tensor scale is stored as its reciprocal.
+nb::dict layout_of(const mx::recipe& r) {
+    namespace codec = mx::codec;
+    nb::dict d;
+    d["element"] = std::string(r.element->name);
+    d["scale_format"] = std::string(r.scale_format->name);
+    d["rows"] = r.block.rows;
+    d["cols"] = r.block.cols;
+    d["axis"] = nb::none();
+    if (r.axis.what == codec::axis_choice::kind::index) d["axis"] = r.axis.value;
+    if (r.axis.what == codec::axis_choice::kind::last) d["axis"] = -1;
+    d["rotates"] = !(r.rotate == mx::transform::rotation{});
+    d["reciprocal"] = codec::stored_tensor_scale(r.by->two_level.value, 2).decode != 2;
     return d;
 }
 
@@ -907,6 +930,7 @@ NB_MODULE(_libmx, m) {
         .def(
             "__str__", [](const mx::recipe& r) { return mx::to_string(r); }, plain)
         .def("bits", [](const mx::recipe& r) { return r.element->bits(); })
+        .def("layout", &layout_of, plain)
         .def("steps", &steps_of, plain);
 
     nb::class_<mx::view>(m, "View")

@@ -33,13 +33,15 @@ class Steps(NamedTuple):
     saturates: bool
     inf: str
     skips_nan: bool
-    unscaled_at_code_0: bool
+    exponent_at_code_0: int
     mantissa_bits: int
     emin: int
     largest: float
     has_nan: bool
     of_nan: float
     random_bits: int
+    as_microxcaling: bool
+    round: str
     seed: int
     rows: int
     cols: int
@@ -60,7 +62,7 @@ def steps_of(recipe: str) -> Optional[Steps]:
         return None
     d["steps_from"] = d.pop("from")
     s = Steps(**d)
-    return s if s.number or s.exact_log2 and s.exponent != "nearest" else None
+    return s if s.number or s.exponent != "nearest" else None
 
 
 def _bits(x: torch.Tensor) -> torch.Tensor:
@@ -77,6 +79,31 @@ def _binade(bits: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     as_float = _bits(torch.where(normal, 0, bits).to(torch.float32))
     parts = torch.where(normal, bits, as_float)
     return (parts >> 23) - 127 - 149 * (~normal).to(torch.int32), parts & 0x007fffff
+
+
+def _ends_of_log2(bits: torch.Tensor, exact: bool) -> Tuple[torch.Tensor, torch.Tensor]:
+    """floor and ceil of log2 of positive float32 bits; unless exact, of a log2 rounded to float32, as
+    libmx/scale/misrounded_log2.hpp derives them: near 2^k it is k if -ln(1 - s) is less than half a spacing
+    at k times ln 2, with s the distance relative to 2^k; here s itself, which gives the same."""
+    e, mantissa = _binade(bits)
+    if exact:
+        return e, e + (mantissa != 0)
+
+    def is_caught(distance: torch.Tensor, k: torch.Tensor, below: bool) -> torch.Tensor:
+        size = k.abs()
+        spacing = (_bits(size.to(torch.float32)) >> 23) - 127 - 24
+        spacing = torch.where(((k > 0) == below) & ((size & (size - 1)) == 0), spacing - 1, spacing)
+        unit = (e - 23).clamp(min=-149) - k
+        return (k != 0) & (_double(distance) * _power(unit - spacing) < math.log(2))
+
+    up = is_caught(_power_bits(e + 1) - bits, e + 1, True)
+    above = bits - _power_bits(e)
+    return e + up, e + ((above != 0) & ~is_caught(above, e, False))
+
+
+def _power_bits(e: torch.Tensor) -> torch.Tensor:
+    """float32 bits of 2^e, subnormals included."""
+    return torch.where(e < -126, 1 << (e + 149).clamp(0, 22), (e + 127).clamp(min=0) << 23)
 
 
 def _scaled(bits: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
@@ -139,8 +166,7 @@ def _scale_code(s: Steps, amax: torch.Tensor) -> torch.Tensor:
             field, mantissa = u >> 23, u & 0x007fffff
             e = field - 127 + torch.where(field == 0, mantissa > 0x00400000, mantissa != 0)
         else:
-            e, mantissa = _binade(u)
-            e = e + (mantissa != 0) if s.exponent == "ceil" else e
+            e = _ends_of_log2(u, s.exact_log2)[s.exponent == "ceil"]
         e = torch.where(u >= _INF, 1000, e) - s.emax
         code = torch.where(e > 127, 254 if s.saturates else 255, e.clamp(min=-127) + 127)
     at_inf = {"nan": 255, "saturate": 254}.get(s.inf)
@@ -149,18 +175,45 @@ def _scale_code(s: Steps, amax: torch.Tensor) -> torch.Tensor:
     return torch.where(amax == 0, 0, torch.where(amax > _INF, 255, code))
 
 
-def _by_power(s: Steps, magnitude: torch.Tensor, amax: torch.Tensor,
+def _by_power(s: Steps, x: torch.Tensor, amax: torch.Tensor,
               random: Optional[Tuple[torch.Tensor, int]]) -> torch.Tensor:
-    """Magnitude bits of values under E8M0 scales."""
+    """Values under E8M0 scales."""
+    magnitude, signs = _bits(x) & 0x7fffffff, _bits(x) & -0x80000000
     code = _scale_code(s, amax.clamp(max=_INF - 1) if s.inf == "finite_max" and s.skips_nan else amax)
     exponent = code - 127
-    by = torch.where(code == 0, 0, exponent) if s.unscaled_at_code_0 else exponent
-    q = _rounded(magnitude, by, s.mantissa_bits, s.emin, s.largest, random)
+    by = torch.where(code == 0, s.exponent_at_code_0, exponent)
+    if s.as_microxcaling:
+        quotient = (_double(_float(magnitude)) * _power(-by)).to(torch.float32)
+        q = _as_microxcaling(s, quotient)
+        signs = torch.where(quotient == 0, 0, signs)
+    else:
+        q = _rounded(magnitude, by, s.mantissa_bits, s.emin, s.largest, random)
     y = _scaled(q, exponent)
     if not s.has_nan:
         at_nan = _scaled(_bits(torch.full_like(code, s.of_nan, dtype=torch.float32)), exponent)
         y = torch.where(magnitude > _INF, at_nan, y)
-    return torch.where((magnitude > _INF) & s.has_nan | (code == 255), _NAN, y)
+    is_nan = (magnitude > _INF) & s.has_nan | (code == 255)
+    return _float(torch.where(is_nan, _NAN, y | signs))
+
+
+def _as_microxcaling(s: Steps, y: torch.Tensor) -> torch.Tensor:
+    """Magnitude bits of y >= 0 rounded by microxcaling's operations on float32:
+    libmx/codec/convert_element.hpp."""
+    e = torch.where(y == 0, 0, _ends_of_log2(_bits(y), False)[0]).clamp(min=s.emin)
+    unit = _power(s.mantissa_bits - e)
+    scaled = (_double(y) * unit).to(torch.float32)
+    if s.round == "zero":
+        n = torch.floor(scaled)
+    else:
+        n = torch.floor(scaled + 0.5)
+        if s.round == "rtne":
+            n = n - (torch.fmod(scaled - 0.5, 2.0) == 0).to(torch.float32)
+    return _bits((_double(n) / unit).to(torch.float32).clamp(max=s.largest))
+
+
+def _power(exponent: torch.Tensor) -> torch.Tensor:
+    """2^exponent in float64."""
+    return ((exponent.to(torch.int64) + 1023) << 52).view(torch.float64)
 
 
 def _tensor_scale(s: Steps, amax: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
@@ -201,7 +254,9 @@ def _by_number(s: Steps, x: torch.Tensor, amax: torch.Tensor, whole: torch.Tenso
         scale = _nearest(quotient, 3, -6, 448.0)
         scale = torch.where(amax >= _INF, math.nan, torch.where((amax == 0) | (product == 0), 0.0, scale))
         by = scale * _double(g)
-        q = torch.where(by > 0, _nearest(_double(_float(magnitude)) / by, s.mantissa_bits, s.emin, s.largest), 0.0)
+        v = _double(_float(magnitude))
+        q = _nearest(v / by, s.mantissa_bits, s.emin, s.largest) if random is None else _drawn(s, v, by, *random)
+        q = torch.where(by > 0, q, 0.0)
         y = (q * by).to(torch.float32)
         return _float(torch.where(scale == scale, _bits(y) | signs, _NAN))
     if s.dialect == "torchao":
@@ -235,6 +290,23 @@ def _nearest(y: torch.Tensor, mantissa_bits: int, emin: int, largest: float) -> 
     exponent = (((y.view(torch.int64) >> 52) - 1023).clamp(emin, 30) - mantissa_bits)
     quantum = ((exponent + 1023) << 52).view(torch.float64)
     return (torch.round(y / quantum) * quantum).clamp(max=largest)
+
+
+def _drawn(s: Steps, x: torch.Tensor, by: torch.Tensor, draws: torch.Tensor, width: int) -> torch.Tensor:
+    """Stochastic rounding of the exact quotient of numbers of float32 and products of two scales, which have
+    24 and 28 bits: of y / quantum * 2^width, the part before the point decides."""
+    def parts(t: torch.Tensor, bits: int) -> Tuple[torch.Tensor, torch.Tensor]:
+        u = t.view(torch.int64)
+        return (u >> 52) - 1023, ((u & ((1 << 52) - 1)) | 1 << 52) >> (53 - bits)
+
+    (ex, sx), (eb, sb) = parts(x, 24), parts(by, 28)
+    exponent = ex - eb - ((sx << 4) < sb).to(torch.int64)
+    quantum = exponent.clamp(s.emin, 120) - s.mantissa_bits
+    shift = ex - eb + 4 + width - quantum
+    whole = (sx << shift.clamp(0, 38)) // (sb << (-shift).clamp(0, 34))
+    up = (whole & ((1 << width) - 1)) + (draws >> (32 - width)) >= 1 << width
+    n = (whole >> width) + up
+    return torch.where(x > 0, _double(n) * _power(quantum), 0.0).clamp(max=s.largest)
 
 
 _M32 = 0xffffffff
@@ -287,8 +359,7 @@ def fake_quantize(x: torch.Tensor, s: Steps, key: Key = 0) -> torch.Tensor:
         whole = torch.where(magnitude >= _INF, 0, magnitude).amax()
         y = _by_number(s, b, amax, _float(whole), random)
     else:
-        bits = _by_power(s, magnitude, amax, random)
-        y = _float(torch.where(bits > _INF, bits, bits | (_bits(b) & -0x80000000)))
+        y = _by_power(s, b, amax, random)
     if rows == 1:
         y = y.reshape(*shape[:-1], -1)[..., :shape[-1]]
     else:

@@ -51,6 +51,28 @@ def _operation(schema: str, like: Callable[..., torch.Tensor]) -> Callable[[Any]
 
 
 _compiling: Any = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+_forward_ad: Any = torch.autograd.forward_ad
+_dispatch: Any = torch.utils._python_dispatch
+_functorch: Any = getattr(torch._C, "_functorch", None)
+_tells_modes = all(hasattr(*of) for of in ((_forward_ad, "_current_level"), (_dispatch, "_get_current_dispatch_mode"),
+                                           (_functorch, "peek_interpreter_stack")))
+
+
+def _is_eager() -> bool:
+    """Whether nothing but autograd looks at operations: no compiler, trace, torch.func, tangent or mode."""
+    return (_tells_modes and not _compiling() and _forward_ad._current_level < 0
+            and _dispatch._get_current_dispatch_mode() is None and _functorch.peek_interpreter_stack() is None
+            and not torch.jit.is_tracing())
+
+
+def _has_gradient(x: torch.Tensor) -> bool:
+    return x.requires_grad and torch.is_grad_enabled()
+
+
+def _is_plain(x: torch.Tensor) -> bool:
+    """Whether an operation of PyTorch around libmx would only cost time: 60 us, of a small call most of it."""
+    return (_is_eager() and type(x) in (torch.Tensor, torch.nn.Parameter) and _is_on_host(x)
+            and not _has_gradient(x))
 
 
 def _run(operation: Any, x: torch.Tensor, *rest: Any) -> torch.Tensor:
@@ -119,6 +141,9 @@ def _values(x: torch.Tensor, recipe: str, name: str = "",
             draw: Optional[torch.Tensor] = None) -> torch.Tensor:
     """x under a recipe, drawn by name or by `draw`. Beyond the host a compiler sees the steps, and makes a
     kernel of them and their neighbours."""
+    if _is_plain(x):
+        y: torch.Tensor = _fake_quantize(x, recipe, name if draw is None else str(int(draw)))
+        return y
     if _compiling() and not _is_on_host(x):
         steps, key = _steps_and_key(recipe, name)
         if steps is not None and _operations.takes(steps, x):
@@ -237,6 +262,8 @@ def fake_quantize(x: torch.Tensor, recipe: RecipeLike, name: str = "",
     text = recipe if _compiling() and isinstance(recipe, str) else str(_recipe_of(recipe))
     if ste == "clip" and "transform=" in text:
         raise Error(f"ste='clip' with {text}: a rotated block does not clamp single elements")
+    if hasattr(_round_trip, "register_autograd") and _is_eager() and (ste == "identity" or not _has_gradient(x)):
+        return _values(x, text, name)  # the operation has this gradient, too
     function: Any = _FakeQuantize if _compiling() else _Transformed
     y: torch.Tensor = function.apply(x, text, name, ste)
     return y
