@@ -114,39 +114,48 @@ void add_zeta(const std::vector<record>& runs, const std::string& first, section
                std::move(by_loss));
 }
 
-// Magnitudes of gains in the first run of each group that has them, each divided by the next larger
-// power of two.
+// Gains of each norm over the steps in the first run of each group that has them, divided by the
+// power of two above the largest: the zone in which a block of them clamps is then at one height.
 void add_gains(const std::vector<record>& runs, section& to) {
     constexpr std::size_t most_groups = 6;
     std::set<std::string> seen;
     for (const record& r : runs) {
         const std::string group = text_of(r, "group");
         if (seen.size() == most_groups || seen.contains(group)) continue;
-        report::scatter_chart chart;
-        chart.x = in_range(axis_of("mantissa", ""), 0.5, 1);
-        chart.y = axis_of("step", "");
-        chart.groups = {"least", "median", "largest"};
+        std::map<std::string, report::line_chart::line> norms;
         std::optional<double> from;
         for (const record& p : records_in(r, "probes")) {
             for (const record& gains : records_in(p, "gains")) {
+                const auto step = number_of(p, "step"), largest = number_of(gains, "largest");
+                const auto median = number_of(gains, "median"), least = number_of(gains, "least");
                 if (const auto zone = number_of(gains, "clamp_zone_from")) from = zone;
-                for (const std::string& name : chart.groups) {
-                    const double x = number_of(gains, name).value_or(0);
-                    int exponent = 0;
-                    chart.marks.push_back({{std::frexp(x, &exponent), number_of(p, "step"),
-                                            fmt::format("{}: {:.4g}", text_of(gains, "tensor"), x)},
-                                           name});
-                }
+                if (!step || !median || !least || !largest || !(*largest > 0)) continue;
+                const auto over = [&, power = std::exp2(std::ilogb(*largest) + 1)](double gain) {
+                    return gain / power;
+                };
+                const std::string name = text_of(gains, "tensor");
+                norms[name].points.push_back({*step, over(*median),
+                                              fmt::format("{}, step {}: {:.4g}, {:.4g} to {:.4g}",
+                                                          name, *step, *median, *least, *largest),
+                                              over(*least), over(*largest)});
             }
         }
-        if (chart.marks.empty()) continue;
+        if (norms.empty()) continue;
         seen.insert(group);
-        if (from) chart.zones.push_back({"clamp zone", *from, 1});
+        report::line_chart chart;
+        chart.x = axis_of("step", "");
+        chart.y = axis_of("gain over the power of two above", "");
+        for (auto& [name, line] : norms) {
+            line.name = "median, least to largest";
+            line.panel = name;
+            chart.lines.push_back(std::move(line));
+        }
+        if (from) chart.levels.push_back({"clamp zone begins", *from});
         add_figure(to, fmt::format("gains-{}", seen.size()), "Gains of norms: " + group,
-                   fmt::format("{}: magnitudes over the power of two above each, over steps. A "
-                               "block all of whose gains lie in the clamp zone of one power of two "
-                               "takes the largest code as a whole{}.",
-                               folder_of(r), from ? "" : "; under this recipe there is no zone"),
+                   fmt::format("{}: magnitudes over the power of two above the largest. A block "
+                               "whose gains all lie {} takes the largest code as a whole{}.",
+                               folder_of(r), from ? "above the line" : "in a clamp zone",
+                               from ? "" : "; under this recipe there is no zone"),
                    std::move(chart));
     }
 }
