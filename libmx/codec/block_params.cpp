@@ -95,7 +95,15 @@ dialect_step dialect_step_of(const recipe& r, const block_params& p) {
             s = {.log2 = log2, .emax = emax};
             break;
     }
-    s.saturates |= by.inf.value == inf_amax::saturate || by.even.value == even_kind::element_capped;
+    s.saturates |= by.inf.value == inf_amax::saturate || by.inf.value == inf_amax::power_128 ||
+                   by.even.value == even_kind::element_capped;
+    const bool rceil = r.rule->id == scale::rule_id::rceil;
+    if (by.at_code_0.value == code_0_divisor::smallest_normal) s.at_code_0 = 0x1p-126f;
+    if (by.at_code_0.value == code_0_divisor::one ||
+        (by.at_code_0.value == code_0_divisor::smallest_normal && rceil)) {
+        s.at_code_0 = 1.0f;
+    }
+    s.zeros_beside_nan = by.nan.value == nan_amax::nan_alone && !rceil;
     return s;
 }
 

@@ -35,6 +35,8 @@ struct dialect_step {
     int emax = 0;
     bool even = false;       ///< replaces a maximum of zero, limits exponents of float32 scales
     bool saturates = false;  ///< exponents above 127 give 2^127, else NaN
+    float at_code_0 = 0x1p-127f;    ///< what divides elements under code 0
+    bool zeros_beside_nan = false;  ///< finite elements of a NaN block have the codes of zeros
     friend bool operator==(const dialect_step&, const dialect_step&) = default;
 };
 

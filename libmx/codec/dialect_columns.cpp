@@ -19,8 +19,9 @@ constexpr auto words<log2_kind> = std::array{
 };
 template <>
 constexpr auto words<even_kind> = std::array{
-    trait_words{"tie up",
-                "amax to the element's precision, ties up; reaching 2^128 gives NaN (255)"},
+    trait_words{
+        "tie up",
+        "amax to the element's precision, ties up; reaching 2^128 is as an Inf in the block"},
     trait_words{"tie up, capped",
                 "amax to the element's precision, ties up; reaching 2^128 gives 2^127"},
     trait_words{"tie down",
@@ -48,12 +49,22 @@ constexpr auto words<inf_amax> = std::array{
     trait_words{"Inf", "the scale is Inf"},
     trait_words{"0", "code 0, and every element is that of a NaN"},
     trait_words{"FLT_MAX", "as if amax were the largest float32"},
+    trait_words{"of 2^128", "as if amax were 2^128: 255 less emax; under rceil 254"},
 };
 template <>
 constexpr auto words<nan_amax> = std::array{
     trait_words{"255", "code 255: the block is NaN"},
     trait_words{"ignored", "none: the scale is that of the other elements"},
     trait_words{"0", "code 0"},
+    trait_words{"255, alone",
+                "code 255: the block is NaN; except under rceil, finite elements have the codes of "
+                "zeros"},
+};
+template <>
+constexpr auto words<code_0_divisor> = std::array{
+    trait_words{"2^-127", "the scale 2^-127"},
+    trait_words{"1", "1: elements of a block with scale code 0 are not scaled"},
+    trait_words{"2^-126", "2^-126, the smallest normal float32; under rceil 1"},
 };
 template <>
 constexpr auto words<zero_block> = std::array{
@@ -156,11 +167,6 @@ trait_words words_of_range(bool low_byte) {
                     : trait_words{"clamped", "code 0 below 2^-127, NaN or the largest scale above"};
 }
 
-trait_words words_of_code_0(bool unscaled) {
-    return unscaled ? trait_words{"1", "1: elements of a block with scale code 0 are not scaled"}
-                    : trait_words{"2^-127", "the scale 2^-127"};
-}
-
 trait_words words_of_bits(int bits) {
     switch (bits) {
         case 0:
@@ -258,11 +264,6 @@ dialect_answer range_answer(const dialect& d) {
     return {words_of_range(d.low_byte_of_code.value), d.low_byte_of_code.mark, true};
 }
 
-dialect_answer code_0_answer(const dialect& d) {
-    if (!d.blocks) return lacks("no blocks");
-    return {words_of_code_0(d.unscaled_at_code_0.value), d.unscaled_at_code_0.mark, true};
-}
-
 dialect_answer bits_answer(const dialect& d) {
     if (d.stochastic.value == stochastic_kind::none) return lacks("none");
     return {words_of_bits(d.random_bits.value), d.random_bits.mark, true};
@@ -297,7 +298,7 @@ constexpr std::array columns{
                    "of E8M0?",
                    range_answer},
     dialect_column{"code_0", "at\ncode 0", "By what are elements divided if the scale code is 0?",
-                   code_0_answer},
+                   of_blocks<&dialect::at_code_0>},
     dialect_column{"two_level", "NVFP4", "Which convention of two-level scaling is followed?",
                    of_blocks<&dialect::two_level>},
     dialect_column{"arithmetic", "element", "How is an element computed?",

@@ -101,6 +101,7 @@ MX_HD inline int dialect_exponent(const block_params& p, std::uint32_t amax, std
     if (rule.factor != 1.0f || rule.divisor != 1.0f) {
         u = base::bits_of(base::float_from_bits(u) * rule.factor / rule.divisor);
     }
+    if (u == base::f32_infinity && p.by->inf.value == inf_amax::power_128) return 128 - rule.emax;
     switch (rule.exponent) {
         case exponent_kind::ceil:
             return log2_of(rule.log2, u).ceil - rule.emax;
@@ -156,6 +157,8 @@ MX_HD inline chosen_scale dialect_scale(const block_params& p, std::uint32_t ama
                 return code_of(0, true);
             case inf_amax::finite_max:
                 amax = largest_finite;
+                break;
+            case inf_amax::power_128:
                 break;
         }
     }

@@ -61,7 +61,7 @@ constexpr dialect ocp_row{
     .e4m3_reaches_480 = {false, R},
     .e4m3_overflow_is_nan = {false, R},
     .low_byte_of_code = {false, R},
-    .unscaled_at_code_0 = {false, R},
+    .at_code_0 = {code_0_divisor::scale, R},
     .random_bits = {32, C},
 };
 
@@ -74,7 +74,7 @@ constexpr dialect known_by(evidence mark) {
     d.sign_of_zero.mark = d.inf_value.mark = d.nan_value.mark = d.stochastic.mark = mark;
     d.integers.mark = d.two_level.mark = d.e8m0.mark = d.e4m3_reaches_480.mark = mark;
     d.e4m3_overflow_is_nan.mark = d.low_byte_of_code.mark = d.random_bits.mark = mark;
-    d.unscaled_at_code_0.mark = mark;
+    d.at_code_0.mark = mark;
     return d;
 }
 
@@ -128,9 +128,9 @@ constexpr dialect torchao_row() {
     dialect d = known_by(R);
     d.id = dialect_id::torchao;
     d.name = "torchao";
-    d.summary = "to_mx, and NVFP4 with block scales of at least 2^-6";
+    d.summary =
+        "to_mx, and NVFP4 with block scales of at least 2^-6: a commit of 2026-08-21, not released";
     d.source = "pytorch/ao@36027d8";
-    d.version = "0.19.0";
     d.verified_by = "vectors: to_mx blocks of five formats and four rules, scales, NVFP4 blocks";
     d.rules = "floor ceil even rceil two-level single-level";
     d.roundings = "rtne";
@@ -140,6 +140,24 @@ constexpr dialect torchao_row() {
     d.stochastic = {stochastic_kind::none, S};
     d.two_level = {two_level_kind::torchao, T};
     d.e8m0 = {e8m0_cast::up_nan, R};
+    return d;
+}
+
+constexpr dialect torchao_0_18_row() {
+    dialect d = torchao_row();
+    d.id = dialect_id::torchao_0_18;
+    d.name = "torchao@0.18";
+    d.summary = "to_mx with RCEIL on a float32 log2, and NVFP4 with block scales of at least 2^-6";
+    d.source = "torchao 0.18.0 of PyPI, PyTorch 2.15.0, CPU";
+    d.version = "0.18.0";
+    d.verified_by =
+        "vectors: to_mx blocks of five formats and four rules, NVFP4 blocks of both levels";
+    d.rceil = {rceil_kind::log2, R};
+    d.inf = {inf_amax::power_128, R};
+    d.nan = {nan_amax::nan_alone, R};
+    d.at_code_0 = {code_0_divisor::smallest_normal, R};
+    d.two_level.mark = R;
+    d.e8m0 = {e8m0_cast::none, S};
     return d;
 }
 
@@ -156,7 +174,7 @@ constexpr dialect torchao_0_15_row() {
     d.log2 = {log2_kind::float32, R};
     d.rceil = {rceil_kind::log2, R};
     d.inf = {inf_amax::saturate, R};
-    d.unscaled_at_code_0 = {true, R};
+    d.at_code_0 = {code_0_divisor::one, R};
     d.two_level = {two_level_kind::torchao_divides, R};
     d.e8m0 = {e8m0_cast::none, S};
     return d;
@@ -449,6 +467,7 @@ constexpr std::array dialect_rows{
     microxcaling_bf16_row(),
     microxcaling_native_row(),
     torchao_row(),
+    torchao_0_18_row(),
     torchao_0_15_row(),
     te_row(),
     nvidia_row(),

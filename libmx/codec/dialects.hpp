@@ -34,7 +34,7 @@ enum class log2_kind : std::uint8_t {
 
 /// What `scale=even` rounds, and how ties and carries are handled.
 enum class even_kind : std::uint8_t {
-    element,         ///< at the element's precision, ties to even; 2^128 gives NaN
+    element,         ///< at the element's precision, ties to even; 2^128 is as an Inf in the block
     element_capped,  ///< the same, 2^128 gives the largest scale
     fbgemm,          ///< half less one is added to the bits: ties toward the smaller scale
     one_bit,         ///< at one mantissa bit for every element format
@@ -62,13 +62,15 @@ enum class inf_amax : std::uint8_t {
     keep,        ///< the scale is Inf
     zero,        ///< code 0
     finite_max,  ///< as if the maximum were the largest float32
+    power_128,   ///< as if the maximum were 2^128; code 254 under rceil
 };
 
 /// The effect of a NaN in the block on its scale.
 enum class nan_amax : std::uint8_t {
-    nan,      ///< code 255: the block is NaN
-    ignored,  ///< the maximum is that of the other elements
-    zero,     ///< code 0
+    nan,        ///< code 255: the block is NaN
+    ignored,    ///< the maximum is that of the other elements
+    zero,       ///< code 0
+    nan_alone,  ///< code 255; except under rceil, finite elements have the codes of zeros
 };
 
 /// The scale of a block of zeros.
@@ -77,6 +79,13 @@ enum class zero_block : std::uint8_t {
     tiny_amax,    ///< as if the maximum were 2^-126 (code 1 where emax is 0)
     f32_epsilon,  ///< 2^-23, and so for every scale that underflows
     as_1e_8,      ///< as if the maximum were 1e-8
+};
+
+/// What divides the elements of a block with scale code 0.
+enum class code_0_divisor : std::uint8_t {
+    scale,            ///< 2^-127
+    one,              ///< 1: they are not scaled
+    smallest_normal,  ///< 2^-126, the smallest normal float32; 1 under rceil
 };
 
 /// The type that stores the scale.
@@ -168,6 +177,7 @@ enum class dialect_id : std::uint8_t {
     microxcaling_bf16,
     microxcaling_native,
     torchao,
+    torchao_0_18,
     torchao_0_15,
     te,
     nvidia,
@@ -186,7 +196,7 @@ enum class dialect_id : std::uint8_t {
 };
 
 /// One row for each version whose bits are known: the newest has the implementation's name, older
-/// ones NAME@VERSION, where VERSION is the last release with this behaviour.
+/// ones NAME@VERSION, where VERSION is the release that was run.
 struct dialect {
     dialect_id id;
     std::string_view name;
@@ -225,8 +235,7 @@ struct dialect {
     /// A scale code out of range keeps its low byte (a cast that is undefined in C; observed on
     /// x86).
     known<bool> low_byte_of_code;
-    /// Elements of a block with scale code 0 are not scaled (as if the scale were 1).
-    known<bool> unscaled_at_code_0;
+    known<code_0_divisor> at_code_0;
     /// Random bits of stochastic rounding unless the recipe says otherwise; 0: 23 - m.
     known<int> random_bits;
 };

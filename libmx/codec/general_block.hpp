@@ -186,7 +186,7 @@ struct power_scales {
               poisoned_(!base::is_finite(s.value)),
               zeroed_(dialect_steps::flushed(p, amax)),
               narrow_(p.by->arithmetic.value == element_kind::bfloat16),
-              unscaled_(s.code == 0 && p.by->unscaled_at_code_0.value),
+              divisor_(s.code == 0 ? p.dialect_rule.at_code_0 : s.value),
               ours_(p.by->id == dialect_id::ocp),
               by_ggml_(p.by->id == dialect_id::ggml),
               exponent_(poisoned_ ? 0 : dialect_steps::exponent_of(s.value)) {}
@@ -197,14 +197,17 @@ struct power_scales {
             const conversion& c = p_.conversion;
             general_element out{};
             if (poisoned_) {
-                const int code = element_of(c, base::quiet_nan(), 0).code;
+                const bool zero = p_.dialect_rule.zeros_beside_nan && base::is_finite(x);
+                const float y = zero ? std::copysign(0.0f, x) : base::quiet_nan();
+                const int code = element_of(c, y, 0).code;
                 out.code = static_cast<std::uint8_t>(std::max(code, 0));
                 out.returned = base::quiet_nan();
                 return out;
             }
-            const float scale = raised != 0 ? scale_.value * 2.0f : scale_.value;
+            const float doubled = raised != 0 ? 2.0f : 1.0f;
+            const float scale = scale_.value * doubled;
             const float held = as_held(p_, x);
-            float y = unscaled_ ? held : held / scale;
+            float y = held / (divisor_ * doubled);
             // Some processors lose the sign of NaN in divisions, but some conversions depend on it.
             if (base::is_nan(held)) y = held;
             if (narrow_) y = base::rounded_to_bf16(y);
@@ -238,7 +241,9 @@ struct power_scales {
       private:
         const block_params& p_;
         chosen_scale scale_;
-        bool poisoned_, zeroed_, narrow_, unscaled_, ours_, by_ggml_;
+        bool poisoned_, zeroed_, narrow_;
+        float divisor_;
+        bool ours_, by_ggml_;
         int exponent_;
     };
 };

@@ -134,13 +134,14 @@ report::section history_section(std::string_view only = {}) {
             return other.id != d.id && codec::family_of(other) == codec::family_of(d);
         });
         if (!several || (!only.empty() && codec::family_of(d) != only)) continue;
-        s.add(std::string(d.name), std::string(d.version), std::string(d.source),
+        s.add(std::string(d.name), d.version.empty() ? "not released" : std::string(d.version),
+              std::string(d.source),
               d.id == newest.id ? std::string("(the newest known)") : differing(d, newest));
     }
     s.notes = {
-        "NAME is the newest known version, NAME@VERSION the last one that did this; versions in "
-        "between were not examined. Of all others one version is known: its commit also selects "
-        "it (dialect=NAME@COMMIT)."};
+        "NAME is the newest known version, NAME@VERSION a release; one without a release is a "
+        "commit, which also selects it (dialect=NAME@COMMIT). Of all other implementations one "
+        "version is known."};
     return s;
 }
 

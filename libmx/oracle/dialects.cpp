@@ -117,6 +117,34 @@ element torchao_0_15_element(const recipe& r, const value_list& list, float x, c
     return torchao_element(r, list, x, s.code == 0 ? block_scale{127, 1} : s, draw);
 }
 
+// torchao 0.18.0 to_mx: RCEIL as in 0.15.0; the other rules take the exponent field of the maximum,
+// also 255 of Inf, and divide by at least the smallest normal float32. A NaN block's scale is Inf
+// there, so that its finite elements become zeros.
+
+block_scale torchao_0_18_scale(const recipe& r, const value_list& list, const block_maximum& m,
+                               draw_bits draw) {
+    if (r.rule == scale_rule::rceil) return torchao_0_15_scale(r, list, m, draw);
+    if (m.nan) return parts::nan_scale();
+    std::uint32_t bits = std::bit_cast<std::uint32_t>(m.amax);
+    if (r.rule == scale_rule::even) {
+        bits = (bits + (1u << (22 - list.element->mantissa_bits))) & 0xff800000u;
+    }
+    const bool up = r.rule == scale_rule::ceil && (bits & 0x007fffffu) != 0;
+    return parts::power(static_cast<int>(bits >> 23) - 127 + (up ? 1 : 0) - parts::emax(list));
+}
+
+element torchao_0_18_element(const recipe& r, const value_list& list, float x, const block_scale& s,
+                             draw_bits draw) {
+    if (r.rule == scale_rule::rceil) {
+        const block_scale used = s.code == 0 ? parts::power(0) : s;
+        return torchao_element(r, list, x, used, draw);
+    }
+    if (std::isnan(s.value) && std::isfinite(x)) {
+        return {parts::element_of(list, std::copysign(0.0f, x)).code, NAN};
+    }
+    return torchao_element(r, list, x, s.code == 0 ? parts::power(-126) : s, draw);
+}
+
 // NVIDIA/TransformerEngine@d0067d0 MXFP8: fmaxf ignores NaN, and the maximum is limited to finite
 // values.
 
@@ -307,6 +335,8 @@ constexpr std::array list_of_dialects{
             nullptr},
     dialect{"microxcaling-native", true, native_scale, native_element, nullptr},
     dialect{"torchao", true, torchao_scale, torchao_element, up_or_nan, convention::torchao},
+    dialect{"torchao@0.18", true, torchao_0_18_scale, torchao_0_18_element, nullptr,
+            convention::torchao},
     dialect{"torchao@0.15", true, torchao_0_15_scale, torchao_0_15_element, nullptr,
             convention::torchao_divides},
     dialect{"te", true, te_scale, parts::saturating, up_saturating, convention::te},

@@ -20,17 +20,17 @@ from libmx import _libmx, _operations  # noqa: E402
 ELEMENTS = ["mxfp8", "mxfp8_e5m2", "mxfp6_e3m2", "mxfp6_e2m3", "mxfp4"]
 RECIPES = [f"{e}:scale={s}" for e in ELEMENTS for s in ("floor", "even", "ceil", "rceil")]
 RECIPES += [f"{e}:scale={s},dialect=torchao" for e in ELEMENTS for s in ("floor", "even", "ceil", "rceil")]
-RECIPES += [f"{e}:dialect=torchao@0.15" for e in ELEMENTS]
+RECIPES += [f"{e}:scale={s},dialect=torchao@0.18" for e in ELEMENTS for s in ("floor", "even", "ceil", "rceil")]
 RECIPES += [f"{e}:dialect=microxcaling,round={r}" for e in ELEMENTS for r in ("away", "rtne", "zero")]
 RECIPES += [f"{e}:dialect={d}" for e in ("mxfp8", "mxfp8_e5m2") for d in ("te", "nvidia")]
 RECIPES += ["mxfp4:dialect=nvidia", "mxfp6_e3m2:dialect=nvidia", "mxfp8:dialect=compressed-tensors",
             "mxfp4:dialect=compressed-tensors"]
-RECIPES += ["nvfp4"] + [f"nvfp4:dialect={d}" for d in ("torchao", "torchao@0.15", "te", "compressed-tensors")]
+RECIPES += ["nvfp4"] + [f"nvfp4:dialect={d}" for d in ("torchao", "torchao@0.18", "torchao@0.15", "te", "compressed-tensors")]
 RECIPES += ["nvfp4:scale=single-level", "nvfp4:scale=single-level,dialect=torchao"]
 RECIPES += ["mxfp8:round=stochastic", "mxfp4:round=stochastic,random_bits=7,seed=81985529216486895",
             "nvfp4:dialect=te,round=stochastic", "nvfp4:round=stochastic,seed=7",
-            "nvfp4:scale=single-level,round=stochastic,random_bits=3"]
-COMPILED = ["mxfp4:dialect=microxcaling,round=rtne", "mxfp8:dialect=torchao@0.15", "nvfp4:round=stochastic",
+            "nvfp4:scale=single-level,round=stochastic,random_bits=3", "mxfp8:dialect=torchao@0.15"]
+COMPILED = ["mxfp4:dialect=microxcaling,round=rtne", "mxfp8:scale=rceil,dialect=torchao@0.18", "nvfp4:round=stochastic",
             "mxfp4:scale=even", "mxfp8:scale=rceil,dialect=torchao", "nvfp4", "mxfp4:round=stochastic"]
 
 

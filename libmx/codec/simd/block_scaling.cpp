@@ -191,7 +191,8 @@ block_scaling scaling_table::of_power(const chosen_scale& s) const {
     const float largest = p_.value[p_.element.max_positive];
     const bool usual = base::is_finite(s.value) && s.value >= 0x1p-127f && !s.nan_quotients &&
                        base::is_finite(s.value * largest);
-    if (!usual || (s.code == 0 && p_.by->unscaled_at_code_0.value)) return left_to_reference;
+    const bool by_scale = s.code != 0 || p_.dialect_rule.at_code_0 == s.value;
+    if (!usual || !by_scale) return left_to_reference;
     block_scaling out = left_to_reference;
     set_scale(static_cast<double>(s.value), out);
     out.factor = 1.0f / s.value;

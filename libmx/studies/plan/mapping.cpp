@@ -87,7 +87,7 @@ counterpart in_torchao(const codec::recipe& r) {
     } else {
         arguments = {{"use_dynamic_per_tensor_scale", rule == "two-level"}};
     }
-    const bool same = r.by->id == codec::dialect_id::torchao;
+    const bool same = codec::family_of(*r.by) == "torchao";
     return {record{{"config", text(words.config)}, {"arguments", std::move(arguments)}}, true,
             joined(joined(joined(words.note, there.note), emulated ? "emulated" : ""),
                    same ? "" : "the corners of its arithmetic: dialect=torchao")};

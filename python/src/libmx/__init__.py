@@ -281,9 +281,8 @@ class Blocks:
         return _exchange.to_torch(self, swizzle)
 
     def to_torchao(self, dtype: Any = None, swizzle: bool = False) -> Any:
-        """An MXTensor or NVFP4Tensor of torchao 0.15 or later with these codes and scales: under
-        dialect=torchao (rceil: torchao@0.15) that which torchao 0.18 makes itself of blocks of
-        ordinary numbers.
+        """An MXTensor or NVFP4Tensor of torchao 0.15 or later with these codes and scales: that which
+        torchao makes itself under `dialect=torchao@0.18`, if the installed one is 0.18.
 
         Parameters
         ----------

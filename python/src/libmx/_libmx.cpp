@@ -290,9 +290,9 @@ std::optional<nb::dict> steps_of(const mx::recipe& r) {
     namespace codec = mx::codec;
     const codec::dialect& by = *r.by;
     constexpr std::array known{codec::dialect_id::ocp,          codec::dialect_id::torchao,
-                               codec::dialect_id::torchao_0_15, codec::dialect_id::te,
-                               codec::dialect_id::nvidia,       codec::dialect_id::microxcaling,
-                               codec::dialect_id::compressed_tensors};
+                               codec::dialect_id::torchao_0_18, codec::dialect_id::torchao_0_15,
+                               codec::dialect_id::te,           codec::dialect_id::nvidia,
+                               codec::dialect_id::microxcaling, codec::dialect_id::compressed_tensors};
     const bool number = r.scale_format->is_number();
     const bool random = r.round == mx::format::rounding::stochastic;
     const bool as_microxcaling = by.arithmetic.value == codec::element_kind::microxcaling;
@@ -327,9 +327,10 @@ std::optional<nb::dict> steps_of(const mx::recipe& r) {
     d["saturates"] = rule.saturates;
     d["inf"] = by.inf.value == codec::inf_amax::nan        ? "nan"
                : by.inf.value == codec::inf_amax::saturate ? "saturate"
+               : by.inf.value == codec::inf_amax::power_128 ? "power_128"
                                                            : "finite_max";
     d["skips_nan"] = number ? !codec::nan_decides(p) : by.nan.value == codec::nan_amax::ignored;
-    d["exponent_at_code_0"] = by.unscaled_at_code_0.value ? 0 : -127;
+    d["exponent_at_code_0"] = std::ilogb(rule.at_code_0);
     d["mantissa_bits"] = r.element->mantissa_bits;
     d["emin"] = r.element->emin();
     d["largest"] = p.largest;

@@ -167,7 +167,7 @@ def _scale_code(s: Steps, amax: torch.Tensor) -> torch.Tensor:
             e = field - 127 + torch.where(field == 0, mantissa > 0x00400000, mantissa != 0)
         else:
             e = _ends_of_log2(u, s.exact_log2)[s.exponent == "ceil"]
-        e = torch.where(u >= _INF, 1000, e) - s.emax
+        e = torch.where(u >= _INF, 128 if s.inf == "power_128" else 1000, e) - s.emax
         code = torch.where(e > 127, 254 if s.saturates else 255, e.clamp(min=-127) + 127)
     at_inf = {"nan": 255, "saturate": 254}.get(s.inf)
     if at_inf is not None:

@@ -25,14 +25,18 @@ TEST_CASE("every dialect answers every question in words, with its evidence") {
 TEST_CASE("versions are found by release and by commit, and are named in full") {
     CHECK(find_dialect("torchao@0.15")->version == "0.15.0");
     CHECK(find_dialect("torchao@0.15.0") == find_dialect("torchao@0.15"));
-    CHECK(find_dialect("torchao@0.19.0") == find_dialect("torchao"));
+    CHECK(find_dialect("torchao@0.18.0") == find_dialect("torchao@0.18"));
+    CHECK(find_dialect("torchao@0.18")->id == dialect_id::torchao_0_18);
+    // A commit without a release.
+    CHECK(find_dialect("torchao")->version.empty());
+    CHECK(find_dialect("torchao@0.19.0") == nullptr);
     CHECK(find_dialect("torchao@36027d8") == find_dialect("torchao"));
     CHECK(find_dialect("microxcaling@7bc4195") == find_dialect("microxcaling"));
     CHECK(find_dialect("torchao@0.16") == nullptr);
     CHECK(find_dialect("torchao@") == nullptr);
     CHECK(find_dialect("ocp@") == nullptr);
     CHECK(to_string(parse_recipe("mxfp4:dialect=torchao@0.15.0")) == "mxfp4:dialect=torchao@0.15");
-    CHECK(to_string(parse_recipe("nvfp4:dialect=torchao@0.19.0")) == "nvfp4:dialect=torchao");
+    CHECK(to_string(parse_recipe("nvfp4:dialect=torchao@36027d8")) == "nvfp4:dialect=torchao");
     for (const dialect& d : dialects()) {
         CAPTURE(d.name);
         // Every older version has a newest one in the list.
