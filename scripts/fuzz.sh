@@ -8,6 +8,15 @@
 #        fuzz.sh unpack FILE.tar.gz       into build/fuzz/corpus
 # Needs clang. Inputs that fail are written to build/fuzz/finds/PROGRAM.
 set -eu
+case ${1:-} in
+pack | unpack)
+    [ $# -eq 2 ] || {
+        echo "fuzz.sh $1: name the FILE.tar.gz" >&2
+        exit 2
+    }
+    file=$(realpath "$2")
+    ;;
+esac
 cd "$(dirname "$0")/.."
 runs=build/fuzz/executions.tsv
 
@@ -19,7 +28,7 @@ counts)
     exit ;;
 unpack)
     mkdir -p build/fuzz
-    tar -xzf "$2" -C build/fuzz corpus
+    tar -xzf "$file" -C build/fuzz corpus
     exit ;;
 esac
 
@@ -30,13 +39,14 @@ programs=$(cd build/fuzz/tests/fuzz && ls -d mx_fuzz_* | sed -n '/\./!s/^mx_fuzz
 if [ "${1:-}" = pack ]; then
     small=$(mktemp -d)
     trap 'rm -rf "$small"' EXIT
+    mkdir "$small/corpus"
     for program in $programs; do
         [ -d "build/fuzz/corpus/$program" ] || continue
-        mkdir -p "$small/corpus/$program"
+        mkdir "$small/corpus/$program"
         "build/fuzz/tests/fuzz/mx_fuzz_$program" -merge=1 -timeout=20 -rss_limit_mb=2048 \
             "$small/corpus/$program" "build/fuzz/corpus/$program" 2>"$small/log"
     done
-    tar -czf "$2" -C "$small" corpus
+    tar -czf "$file" -C "$small" corpus
     exit
 fi
 

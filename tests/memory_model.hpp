@@ -37,6 +37,9 @@ class memory_model : public io::reader {
         data_.push_back(std::make_shared<std::vector<std::byte>>(std::move(bytes)));
     }
 
+    /// The last tensor shares its storage with `other`.
+    void tie(const std::string& other) { infos_.back().tied_to = other; }
+
     void describe(const std::string& key, const std::string& value) { metadata_[key] = value; }
 
     void forget(const std::string& key) { metadata_.erase(key); }

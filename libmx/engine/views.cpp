@@ -151,8 +151,8 @@ class decoding {
         }
         std::map<std::pair<const io::reader*, std::string_view>, std::string_view> by_codes;
         for (const io::pairing& p : all.found) {
-            by_codes.emplace(std::pair(arrays_[p.codes].file, arrays_[p.codes].info().name),
-                             p.name);
+            // A pair of the string itself would copy it, and the view of the copy would dangle.
+            by_codes.try_emplace({arrays_[p.codes].file, arrays_[p.codes].info().name}, p.name);
         }
         for (io::pairing& p : all.found) {
             logical_tensor l;

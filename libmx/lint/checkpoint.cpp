@@ -294,7 +294,7 @@ void checkpoint::check_index(const std::string& index, const std::vector<std::st
     }
     for (const auto& [shard, names] : stated.shards) {
         const auto open = std::ranges::any_of(
-            files_, [&](const auto& f) { return f->files().front().first == shard; });
+            files_, [&path = shard](const auto& f) { return f->files().front().first == path; });
         all = all && open;
         for (const std::string& name : names) {
             const auto at = stored.find(name);

@@ -35,6 +35,7 @@ class Traps:
         self.no_validator = False  # neither ETag nor Last-Modified
         self.redirects_to = None  # where the hub sends everybody
         self.endless = None  # of every answer: how it begins, and what follows until mx hangs up
+        self.pause = 0.0  # seconds behind each piece of that
         self.listing = None  # the hub's answer about a repository
 
 
@@ -96,6 +97,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(begin)
             while True:
                 self.wfile.write(piece)
+                time.sleep(traps.pause)
         if kind in ('store', 'files'):
             return self.serve_file(kind)
         if traps.token and self.headers['Authorization'] != f'Bearer {traps.token}':

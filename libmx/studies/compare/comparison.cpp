@@ -56,7 +56,7 @@ std::vector<role_ranking> roles_of(const board& b, const sweep_plan& plan,
         r.ranks = rank(b, plan, r.tensors);
         rankings.push_back(std::move(r));
     }
-    std::ranges::stable_partition(rankings, [&](const role_ranking& r) {
+    std::stable_partition(rankings.begin(), rankings.end(), [&](const role_ranking& r) {
         return std::ranges::any_of(
             r.tensors, [&](std::size_t t) { return std::ranges::binary_search(ranked, t); });
     });
