@@ -109,7 +109,7 @@ void try_input(const std::uint8_t* data, std::size_t size) {
         return;
     }
     for (const io::tensor_info& t : found) {
-        require(!t.note.empty() || t.bytes == tensor::stored_bytes(t.type, t.elements),
+        require(!t.note.empty() || t.bytes == tensor::byte_count(t.type, t.elements),
                 "bytes are those of the elements");
     }
     if (!by.sound()) return;
