@@ -96,7 +96,7 @@ const std::vector<case_of> cases{
     {"nvfp4/te_nvfp4_two-level_16", "nvfp4:dialect=te", "nvfp4:dialect=torchao"},
     {"nvfp4/ggml_nvfp4_ue4m3_16", "nvfp4:dialect=ggml", "nvfp4:scale=single-level"},
     {"dialects/torchao-0.18.0_nvfp4_two-level_16", "nvfp4:dialect=torchao@0.18",
-     "nvfp4:dialect=torchao@0.15"},
+     "nvfp4:dialect=te"},
     {"dialects/torchao-0.18.0_nvfp4_single-level_16",
      "nvfp4:scale=single-level,dialect=torchao@0.18", "nvfp4:dialect=ggml"},
     {"dialects/torchao-0.15.0_nvfp4_two-level_16", "nvfp4:dialect=torchao@0.15",
