@@ -117,8 +117,7 @@ report::document policy_document(const explain_options& o) {
 std::string_view remark_on(const format::scale_format& f) {
     if (f.name != "ue5m3") return {};
     return "; the largest value is 114688 (CUDA 13.4, AMD Quark); ue5m3_inf has the other "
-           "published "
-           "definition";
+           "published definition";
 }
 
 template <typename... Lists>

@@ -151,12 +151,14 @@ void add_gains(const std::vector<record>& runs, section& to) {
             chart.lines.push_back(std::move(line));
         }
         if (from) chart.levels.push_back({"clamp zone begins", *from});
-        add_figure(to, fmt::format("gains-{}", seen.size()), "Gains of norms: " + group,
-                   fmt::format("{}: magnitudes over the power of two above the largest. A block "
-                               "whose gains all lie {} takes the largest code as a whole{}.",
-                               folder_of(r), from ? "above the line" : "in a clamp zone",
-                               from ? "" : "; under this recipe there is no zone"),
-                   std::move(chart));
+        add_figure(
+            to, fmt::format("gains-{}", seen.size()), "Gains of norms: " + group,
+            fmt::format("{}: magnitudes over the power of two above the largest. {}", folder_of(r),
+                        from ? "Where gains are quantized, a block whose gains all lie "
+                               "above the line takes the largest code as a whole. The zone "
+                               "is that of their recipe, else of the weights', else of mxfp8."
+                             : "Under this recipe there is no clamp zone."),
+            std::move(chart));
     }
 }
 
