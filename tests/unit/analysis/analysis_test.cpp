@@ -119,7 +119,7 @@ TEST_CASE("a tensor scale is that of the whole tensor, read once or twice") {
     }
 }
 
-TEST_CASE("figures do not depend on threads or on the other recipes of a run") {
+TEST_CASE("figures do not depend on threads or on the other recipes of a run", "[slow]") {
     tests::memory_model model;
     add(model, "wide", {3, 150000}, heavy_tailed(450000, 1));
     add(model, "tall", {70000, 5}, heavy_tailed(350000, 2));

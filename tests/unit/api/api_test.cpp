@@ -86,7 +86,7 @@ bool same(std::span<const float> a, std::span<const float> b) {
 
 }  // namespace
 
-TEST_CASE("an array and its file become the same codes, scales and values", "[api]") {
+TEST_CASE("an array and its file become the same codes, scales and values", "[api][slow]") {
     const std::vector<std::uint16_t> x = bf16_values(2 * 35 * 333);
     tests::memory_model model;
     model.add("w", dtype::bf16, {2, 35, 333}, x);

@@ -62,7 +62,7 @@ TEST_CASE("a case is set beside the first one, reads and the roof of its traffic
     CHECK(rate.of_roof == 0.25);  // of reads
 }
 
-TEST_CASE("cases take turns over the rows of one matrix", "[suite]") {
+TEST_CASE("cases take turns over the rows of one matrix", "[suite][slow]") {
     std::vector<std::string> order;
     std::uint64_t rows = 0;
     const auto pass_of = [&](const char* name) {

@@ -83,7 +83,7 @@ TEST_CASE("a table casts float32 as the conversion does, value by value") {
     }
 }
 
-TEST_CASE("a table of 16-bit values holds for every dialect") {
+TEST_CASE("a table of 16-bit values holds for every dialect", "[slow]") {
     // Twice all of bfloat16: enough to justify a table.
     std::vector<std::uint16_t> words(0x20000);
     std::vector<std::uint32_t> bits(words.size());
@@ -115,7 +115,7 @@ TEST_CASE("a table of 16-bit values holds for every dialect") {
     CHECK(without > 0);
 }
 
-TEST_CASE("vector kernels cast as the conversion does, value by value") {
+TEST_CASE("vector kernels cast as the conversion does, value by value", "[slow]") {
     // NaN, Inf and numbers beyond the largest, which kernels leave out, are spread over all.
     std::vector<std::uint32_t> bits = all_classes();
     std::vector<std::uint16_t> words(0x10000 - 5);  // the last vector is not full

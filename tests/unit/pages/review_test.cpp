@@ -384,7 +384,7 @@ TEST_CASE("the explorer holds every tensor under every recipe") {
     CHECK_FALSE(x.metrics.front().larger_is_worse);
 }
 
-TEST_CASE("an explorer of very many tensors keeps the worst and says so") {
+TEST_CASE("an explorer of very many tensors keeps the worst and says so", "[slow]") {
     std::vector<made_up> all;
     for (int i = 0; i < 140'000; ++i) {
         all.push_back(

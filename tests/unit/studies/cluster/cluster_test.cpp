@@ -180,7 +180,7 @@ TEST_CASE("facts of blocks stand behind the analysis of a tensor") {
     CHECK(number(result, "spread_p50") == number(*find(s.spread, "p50")));
 }
 
-TEST_CASE("the report does not depend on threads") {
+TEST_CASE("the report does not depend on threads", "[slow]") {
     tests::memory_model model;
     add(model, "a.norm", {300, 1000}, around(0.92f, 0.05f, 300000, 2));
     add(model, "b.norm", {70000, 5}, around(0.95f, 0.03f, 350000, 3));

@@ -175,7 +175,7 @@ TEST_CASE("gradients are those of the law") {
     }
 }
 
-TEST_CASE("a made law is found again, in every form and any unit") {
+TEST_CASE("a made law is found again, in every form and any unit", "[slow]") {
     if (no_nlopt()) return;
     const auto is = GENERATE(fit::form::chinchilla, fit::form::kaplan, fit::form::precision);
     const bool kaplan = is == fit::form::kaplan;

@@ -128,7 +128,8 @@ TEST_CASE("outputs in bfloat16 conform if the float32 before may round to them",
     CHECK_THROWS_AS(check_product(d, a, b, nullptr, r, {}), base::error);
 }
 
-TEST_CASE("outputs identify the model that gave them, or those that it equals", "[products]") {
+TEST_CASE("outputs identify the model that gave them, or those that it equals",
+          "[products][slow]") {
     const matrix a = gaussian(24, 512, 9), b = gaussian(512, 24, 10);
     std::size_t alone = 0, tried = 0;
     for (const char* recipe :
@@ -175,7 +176,7 @@ TEST_CASE("outputs identify the model that gave them, or those that it equals", 
     CHECK_THROWS_AS(identify_unit(a, a, b, nullptr, r, {}), base::error);
 }
 
-TEST_CASE("the probe tells models apart that take its operands", "[products]") {
+TEST_CASE("the probe tells models apart that take its operands", "[products][slow]") {
     for (const auto& [recipe, classes] : {std::pair{"bf16", 9},
                                           {"f16", 12},
                                           {"tf32", 6},
