@@ -223,6 +223,12 @@ void activation_backward(const layer_context& c, activation what, std::size_t to
     });
 }
 
+void stepwise_gelu_forward(const layer_context& c, std::size_t count, const float* u, float* h) {
+    c.on.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
+        c.on.kernels().stepwise_gelu(c.how.vector_forward, u + begin, end - begin, h + begin);
+    });
+}
+
 void add(machine& on, const float* a, const float* b, std::size_t count, float* y) {
     on.split(count, grain, [&](std::size_t begin, std::size_t end, int) {
         on.kernels().add(a + begin, b + begin, end - begin, y + begin);

@@ -93,6 +93,10 @@ void activation_backward(const layer_context& c, activation what, std::size_t to
                          std::size_t width, const float* u, const float* dh, float* du,
                          const float* gate = nullptr, float* dgate = nullptr);
 
+/// h = gelu(u) as microxcaling computes it: u * sigmoid(1.59375 (u + 0.044677734375 u^3)), every
+/// step rounded as vector-forward.
+void stepwise_gelu_forward(const layer_context& c, std::size_t count, const float* u, float* h);
+
 /// y = a + b.
 void add(machine& on, const float* a, const float* b, std::size_t count, float* y);
 

@@ -44,8 +44,9 @@ class model {
 
     /// Throws base::error (input) if there is too little data for that many updates.
     virtual void check_steps(std::uint64_t steps) const = 0;
-    /// Makes the batch of update `step`, counted from 1. Batches depend on `step` alone.
-    virtual void make_batch(machine& on, std::uint64_t step) = 0;
+    /// Makes the batch of update `step`, counted from 1. Batches depend on `step` and, with
+    /// teacher_quantized, on the precision. Throws base::error (input) for that with given labels.
+    virtual void make_batch(machine& on, const precision& how, std::uint64_t step) = 0;
     /// Returns the mean loss of the batch. Draws of stochastic rounding depend on `seed` and
     /// `step`.
     virtual float forward(machine& on, const precision& how, const std::vector<float>& values,

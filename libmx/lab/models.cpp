@@ -72,7 +72,7 @@ class proxy_model final : public model {
         }
     }
 
-    void make_batch(machine& on, std::uint64_t step) override {
+    void make_batch(machine& on, const precision& how, std::uint64_t step) override {
         const std::size_t count = x_.size();
         const std::uint64_t first = (step - 1) * count;
         const auto normal = [&](std::string_view name, std::vector<float>& to) {
@@ -93,8 +93,16 @@ class proxy_model final : public model {
         } else {
             normal("data.x", x_);
         }
-        if (!teacher_) return given_->read_part("y", first, y_);
-        teacher_->forward(on, x_.data(), request_.batch, y_.data());
+        if (!teacher_) {
+            if (how.teacher_quantized) {
+                given_->fail("has labels, which no teacher makes: leave out teacher=quantized",
+                             "y");
+            }
+            return given_->read_part("y", first, y_);
+        }
+        const precision plain;
+        teacher_->forward(on, x_.data(), request_.batch, y_.data(),
+                          how.teacher_quantized ? how : plain, data_seed(), step);
         if (teacher_scale_ != 1.0f) {
             for (float& y : y_) y *= teacher_scale_;
         }
@@ -205,7 +213,7 @@ class text_model final : public model {
     }
     void check_steps(std::uint64_t) const override {}
 
-    void make_batch(machine&, std::uint64_t step) override {
+    void make_batch(machine&, const precision&, std::uint64_t step) override {
         fill((step - 1) * sequences(), [&](std::uint64_t number, std::span<std::uint32_t> to) {
             text_->sequence(request_.data_seed.value_or(request_.seed), number, to);
         });

@@ -113,6 +113,16 @@ constexpr std::array precision_rows{
                   [](precision& p, const std::string& v) { p.norm_input = parse_rule(v); }},
     precision_key{"ln-output", "", a_recipe, "outputs of layer norms",
                   [](precision& p, const std::string& v) { p.norm_output = parse_rule(v); }},
+    precision_key{
+        "teacher", "", "quantized|fp32",
+        "proxy: whether its labels come from a teacher with the precision of the forward pass, as "
+        "in MX runs of the code of su.coded, or in float32 (fp32, in every scheme)",
+        [](precision& p, const std::string& v) {
+            if (v != "quantized" && v != "fp32") {
+                base::refuse(base::unknown("value for teacher:", v, {"quantized", "fp32"}));
+            }
+            p.teacher_quantized = v == "quantized";
+        }},
     precision_key{"accumulate", "", "MODEL",
                   "how products are summed: chain, or a model (mx explain accumulators)",
                   [](precision& p, const std::string& v) {
@@ -233,6 +243,9 @@ precision precision_of(const std::vector<setting>& settings,
     precision p = of_layer(nullptr);
     for (const setting& s : settings) {
         const auto named = [&](const layer_name& l) { return base::glob_match(s.layers, l.name); };
+        if (!s.layers.empty() && s.key == "teacher") {
+            base::refuse("teacher={}: applies to all layers; leave out '{}:'", s.value, s.layers);
+        }
         if (s.layers.empty() || std::ranges::any_of(layers, named)) continue;
         std::vector<std::string_view> names;
         for (const layer_name& l : layers) names.push_back(l.name);

@@ -53,6 +53,8 @@ struct precision {
     rounding norm_statistics = rounding::none;
     bool norm_bias_trains = true;
     operand_rule gain, norm_input, norm_output;  ///< of norms, along the features
+    /// Whether the teacher makes labels with this precision, as a forward pass, or in float32.
+    bool teacher_quantized = false;
     /// The accumulator model of products; nullopt: one chain of float32 fused multiply-adds.
     std::optional<gemm::accumulator> accumulate;
     std::vector<layer_precision> apart;  ///< layers with a precision of their own

@@ -207,22 +207,25 @@ void teacher::read(const tensor_file& file) {
     }
 }
 
-void teacher::forward(machine& on, const float* x, std::size_t tokens, float* y) {
-    const precision plain;
-    const layer_context c{on, plain, room_};
+void teacher::forward(machine& on, const float* x, std::size_t tokens, float* y,
+                      const precision& how, std::uint64_t seed, std::uint64_t step) {
+    const layer_context c{on, how, room_, seed, step};
     const std::size_t d = shape_.width;
     float* const u = u_.room_for(tokens * inner_);
     float* const h = h_.room_for(tokens * hidden_);
     float* const next = y_.room_for(tokens * d);
-    const float* w = values_.data();
+    const bool stepwise = shape_.phi == activation::gelu && how.vector_forward != rounding::none;
     for (std::size_t i = 0; i < shape_.depth; ++i) {
-        linear_forward(c, {"", tokens, d, inner_, w, nullptr}, x, u);
-        w += inner_ * d;
-        activation_forward(c, shape_.phi, tokens, hidden_, u, h);
+        const parameter &fc1 = list_.all()[2 * i], &fc2 = list_.all()[2 * i + 1];
+        linear_forward(c, {fc1.name, tokens, d, inner_, of(values_, fc1), nullptr}, x, u);
+        if (stepwise) {
+            stepwise_gelu_forward(c, tokens * hidden_, u, h);
+        } else {
+            activation_forward(c, shape_.phi, tokens, hidden_, u, h);
+        }
         // The last product is written to y. A product cannot overwrite its operand.
         float* const to = i + 1 == shape_.depth ? y : next;
-        linear_forward(c, {"", tokens, hidden_, d, w, nullptr}, h, to);
-        w += hidden_ * d;
+        linear_forward(c, {fc2.name, tokens, hidden_, d, of(values_, fc2), nullptr}, h, to);
         x = to;
     }
 }

@@ -75,8 +75,7 @@ class student {
     std::uint64_t seed_ = 0, step_ = 0;
 };
 
-/// Blocks Linear(d -> w) phi Linear(w -> d) in float32, w = d, without biases, norms or residual
-/// connections.
+/// Blocks Linear(d -> w) phi Linear(w -> d), w = d, without biases, norms or residual connections.
 class teacher {
   public:
     /// Weights from the seed, or from `torch`, if there is one, as initial_values().
@@ -84,8 +83,11 @@ class teacher {
     /// Takes weights from the file, if it has them: teacher.0.fc1.weight, ... Throws base::error
     /// (input) if it has only some of them, or of other shapes.
     void read(const tensor_file& file);
-    /// Computes y (tokens x width) from x.
-    void forward(machine& on, const float* x, std::size_t tokens, float* y);
+    /// Computes y (tokens x width) from x, in float32 or with a precision, as the published code
+    /// does in an MX run: linear layers as a student's, and microxcaling's GELU, if vector-forward
+    /// rounds. `seed` and `step` are those of stochastic rounding.
+    void forward(machine& on, const float* x, std::size_t tokens, float* y,
+                 const precision& how = {}, std::uint64_t seed = 0, std::uint64_t step = 0);
 
   private:
     student_shape shape_;

@@ -440,9 +440,14 @@ void check(const run_request& r) {
     }
     // Every intervention must give a consistent precision.
     const std::vector<layer_name> layers = layers_of(r);
-    precision_of(r.settings, layers);
+    const auto check_precision = [&](const std::vector<setting>& settings) {
+        if (precision_of(settings, layers).teacher_quantized && r.model != model_kind::proxy) {
+            base::refuse("teacher=quantized: {} has no teacher; leave it out", name_of(r.model));
+        }
+    };
+    check_precision(r.settings);
     for (const intervention& i : r.interventions) {
-        precision_of(settings_after(r, i.after), layers);
+        check_precision(settings_after(r, i.after));
         const run_request by = update_after(r, i.after).by;
         if (by.least_rate > by.rate && by.cosine_steps != 0) {
             base::refuse("--at {} lr={}: lies below --lr-min {}", i.after, by.rate, by.least_rate);

@@ -9,7 +9,9 @@ namespace mx::lab {
 
 /// A named list of settings. `su.coded.NAME` follows the code published with arXiv 2506.20752
 /// (KempnerInstitute/systems-scaling@99d244a); `su.told.NAME` follows the paper's text, in which
-/// gains of layer norms are quantized as well.
+/// gains of layer norms are quantized as well. That code also quantizes the teacher of an MX run
+/// (not of its interventions, which read stored labels): the setting teacher=quantized, which is
+/// none of a scheme's, so that runs recorded before it keep their labels.
 struct scheme {
     std::string_view name;
     std::string_view summary;

@@ -262,8 +262,8 @@ void training::step(const std::string& dump) {
     const std::uint64_t number_of = done() + 1;
     if (request_.nudge != 0 && request_.nudge_after == done()) apply_nudge();
     const update_state now = update_after(request_, done());
-    model_->make_batch(on_, number_of + now.skipped);
     const precision& how = precision_now();
+    model_->make_batch(on_, how, number_of + now.skipped);
     if (request_.probe_every != 0 && done() % request_.probe_every == 0) {
         probes_.push_back(take_probe(how));
     }

@@ -156,6 +156,10 @@ std::vector<float> everything(const simd::kernels& k) {
             keep(y);
             keep(z);
         }
+        k.stepwise_gelu(how, wide.data(), count, y.data());
+        keep(y);
+        k.stepwise_gelu(how, x.data(), count, y.data());
+        keep(y);
         y = x;
         k.add_bias(how, g.data(), rows, width, y.data());
         keep(y);

@@ -59,7 +59,7 @@ TEST_CASE("batches of torch's stream are torch's, in order and after a resume") 
     const run_request r = request_of_recording();
     std::vector<std::vector<float>> labels;
     const auto check_step = [&](model& m, std::uint64_t step) {
-        m.make_batch(on, step);
+        m.make_batch(on, {}, step);
         const layer_value own = m.batch()[0];
         const float* const given = x.data() + (step - 1) * batch * width;
         INFO(step);
@@ -81,7 +81,7 @@ TEST_CASE("labels of torch's stream are those of torch's teacher") {
     const tensor_file file = recorded_draws();
     machine on;
     const auto m = make_model(request_of_recording(), on);
-    m->make_batch(on, 1);
+    m->make_batch(on, {}, 1);
     student_shape shape;
     shape.width = width;
     shape.depth = 2;

@@ -63,7 +63,8 @@ std::vector<float> losses_of(const training& t) {
     return losses;
 }
 
-const char* const mixed = "scheme=su.told.e4m3 dgrad-dy=mxfp4:round=stochastic wgrad-x=nvfp4";
+const char* const mixed =
+    "scheme=su.told.e4m3 dgrad-dy=mxfp4:round=stochastic wgrad-x=nvfp4 teacher=quantized";
 
 TEST_CASE("threads and instruction sets do not show in a training") {
     run_request r = small(mixed);
@@ -440,6 +441,12 @@ TEST_CASE("batches come from a file step by step, and labels from its teacher") 
         seventh.forward(on, x.data() + i, r.batch, y.data() + i);
     }
     CHECK(losses_with(y, 0) == other);
+    run_request labelled = r;
+    labelled.data_file = dir / fmt::format("{}-0.safetensors", y.size());
+    labelled.settings = parse_settings("teacher=quantized");
+    CHECK(test::error_of(base::error_kind::input, [&] { finished(labelled); }) ==
+          labelled.data_file +
+              ": tensor 'y': has labels, which no teacher makes: leave out teacher=quantized");
     run_request longer = r;
     longer.data_file = dir / "0-0.safetensors";
     longer.steps = r.steps + 1;

@@ -23,6 +23,7 @@
     void activate(activation, rounding, const float*, const float*, std::size_t, float*);         \
     void activate_back(activation, rounding, const float*, const float*, const float*,            \
                        std::size_t, float*, float*);                                              \
+    void stepwise_gelu(rounding, const float*, std::size_t, float*);                              \
     void add(const float*, const float*, std::size_t, float*);                                    \
     void add_bias(rounding, const float*, std::size_t, std::size_t, float*);                      \
     void norm(const norm_rows&, const float*, float*, float*, float*);                            \
@@ -39,12 +40,12 @@
     double sum_of_squares(const float*, std::size_t);                                             \
     void normal(const base::random_key&, std::uint64_t, std::size_t, float*);                     \
     constexpr kernels table{                                                                      \
-        name,         rows,          columns,       product,    product_float64,                  \
-        round,        exp,           log,           erf,        tanh,                             \
-        activate,     activate_back, add,           add_bias,   norm,                             \
-        norm_back,    column_sums,   squared_error, divergence, softmax,                          \
-        softmax_back, cross_entropy, adam,          sgd,        sum_of_squares,                   \
-        normal};                                                                                  \
+        name,           rows,          columns,       product,       product_float64,             \
+        round,          exp,           log,           erf,           tanh,                        \
+        activate,       activate_back, stepwise_gelu, add,           add_bias,                    \
+        norm,           norm_back,     column_sums,   squared_error, divergence,                  \
+        softmax,        softmax_back,  cross_entropy, adam,          sgd,                         \
+        sum_of_squares, normal};                                                                  \
     }
 
 namespace mx::lab::simd {

@@ -85,6 +85,9 @@ struct kernels {
     void (*activate_back)(activation what, rounding how, const float* u, const float* gate,
                           const float* dh, std::size_t count, float* du, float* dgate);
 
+    /// h = u * sigmoid(1.59375 (u + 0.044677734375 u^3)), rounded by `how` at every step.
+    void (*stepwise_gelu)(rounding how, const float* u, std::size_t count, float* h);
+
     /// y = a + b; and y = round(y + bias), with the bias added to every row.
     void (*add)(const float* a, const float* b, std::size_t count, float* y);
     void (*add_bias)(rounding how, const float* bias, std::size_t rows, std::size_t cols, float* y);
