@@ -7,7 +7,8 @@ bounds, and how fast an H100 or H200 can be. docs/design/cuda.md has both tables
   count-instructions.py                    prints the tables
   count-instructions.py --update           writes them into the document
   count-instructions.py --check            exit code 1 when a figure is larger than the document's,
-                                           77 where nvcc or nvdisasm is missing, or nvcc another
+                                           77 where nvcc or nvdisasm is missing, or nvcc another;
+                                           compiles only what is not the code of the document's figures
   count-instructions.py --rates PROGRAM    the same for how often blocks take the steps of the
                                            reference, which PROGRAM (tests/parity/row_rates.cpp) counts
 
@@ -16,6 +17,7 @@ nvdisasm comes with CUDA's toolkit, or alone from PyPI: pip install nvidia-cuda-
 import argparse
 import collections
 import concurrent.futures
+import hashlib
 import heapq
 import os
 import re
@@ -34,6 +36,7 @@ ARCHITECTURES = ("90", "100f")
 SOURCES = ("codec/cuda/row_kernels", "codec/cuda/fp8_instructions", "codec/cuda/narrow_instructions",
            "codec/cuda/kernels", "codec/cuda/general_kernels", "codec/cuda/number_kernels",
            "gemm/cuda/kernels", "lab/cuda/kernels")
+JOBS = [(s, a) for s in SOURCES for a in ARCHITECTURES if not ("narrow" in s and a == "90")]
 PRODUCTS = re.compile(r"walk_splitILi(\d+)E.*?conversionE(\d)|walk_packed")
 
 # Lanes of each pipe of a sub-partition of an sm_90, of which a multiprocessor has four: assumptions, which only
@@ -206,13 +209,24 @@ def figures_of(nvcc, nvdisasm, source, architecture, folder):
     return figures
 
 
+def digest(nvcc):
+    """Of all that the figures follow from, beside the version of nvcc: preprocessed sources and this script."""
+    def preprocessed(job):
+        source, architecture = job
+        text = subprocess.run([nvcc, *FLAGS[:-1], f"-I{ROOT}", "-E", f"-arch=sm_{architecture}",
+                               ROOT / "libmx" / f"{source}.cu"], capture_output=True, check=True).stdout
+        return b"\n".join(line for line in text.splitlines() if line and not line.startswith(b"#"))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        texts = [Path(__file__).read_bytes(), *pool.map(preprocessed, JOBS)]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
+
+
 def count(nvcc, nvdisasm):
     """{family: {architecture: figures}}"""
     found = {}
-    jobs = [(s, a) for s in SOURCES for a in ARCHITECTURES if not ("narrow" in s and a == "90")]
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = pool.map(lambda job: figures_of(nvcc, nvdisasm, *job, Path(scratch)), jobs)
-        for (_, architecture), figures in zip(jobs, made):
+        made = pool.map(lambda job: figures_of(nvcc, nvdisasm, *job, Path(scratch)), JOBS)
+        for (_, architecture), figures in zip(JOBS, made):
             for family, four in figures.items():
                 found.setdefault(family, {})[architecture] = four
     return found
@@ -222,8 +236,8 @@ def cells(row):
     return "| " + " | ".join(row) + " |"
 
 
-def table_of(found, version):
-    lines = [f"Compiled by nvcc {version}.", "",
+def table_of(found, version, of_code):
+    lines = [f"Compiled by nvcc {version}; digest of the code {of_code}.", "",
              cells(["kernel", "values", "output"] + [f"sm_{a}: {what}" for a in ("90", "100")
                                                      for what in ("slots", "registers", "spills")]),
              "|---|---|---|" + "---:|" * 6]
@@ -325,10 +339,14 @@ def main():
             skip("no nvdisasm (scripts/install-interop.sh installs it)")
         version = re.search(r"V([\d.]+)", subprocess.run([nvcc, "--version"], capture_output=True, text=True,
                                                          check=True).stdout)[1]
-        if chosen.check and f"nvcc {version}." not in recorded:
+        if chosen.check and f"nvcc {version};" not in recorded:
             skip(f"nvcc {version} is not that of the record: {recorded.splitlines()[0] if recorded else 'none'}")
+        of_code = digest(nvcc)
+        if chosen.check and of_code in recorded:
+            print("the code of the document's figures, unchanged")
+            return
         found = count(nvcc, nvdisasm)
-        now, bounds = table_of(found, version), bounds_table(found)
+        now, bounds = table_of(found, version, of_code), bounds_table(found)
     if chosen.update:
         DOCUMENT.write_text(before + now + "\n" + after)
         if not chosen.rates:
