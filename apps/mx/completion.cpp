@@ -124,7 +124,7 @@ candidates values(std::string_view command, std::string_view option, std::string
                   words_before before, std::string_view typed) {
     if (value == "RECIPE") return recipes(typed);
     if (value == "GLOB" || value == "TENSOR") return tensors(before);
-    if (value == "COMMAND") return listed(commands);
+    if (value == "COMMAND") return listed(commands());
     if (value == "MODEL" && command != "train") return listed(gemm::accumulators());
     if (value == "TARGET") return listed(policy::targets);
     if (value == "SCHEME" || option == "--scheme") return listed(lab::schemes);
@@ -133,10 +133,10 @@ candidates values(std::string_view command, std::string_view option, std::string
     if (option == "--element") return listed(format::element_formats);
     if (option == "--round") return listed(format::roundings);
     if (option == "--scale") return listed(scale::scale_rules);
-    if (command == "help") return listed(commands);
+    if (command == "help") return listed(commands());
     if (command == "study" && value == "STUDY") {
         candidates all = listed(experiments::studies());
-        for (const mx::app::command& c : commands) {
+        for (const mx::app::command& c : commands()) {
             if (!c.name.starts_with("study ")) continue;
             all.push_back({std::string(c.name.substr(6)), std::string(c.summary)});
         }
@@ -210,14 +210,14 @@ std::vector<candidate> completions(std::span<const std::string> words) {
     const std::string& typed = words.back();
     candidates found;
     if (words.size() == 1) {
-        for (const command& c : commands) {
+        for (const command& c : commands()) {
             if (!c.group.empty()) found.push_back({std::string(c.name), std::string(c.summary)});
         }
     } else {
         const words_before before = words.first(words.size() - 1);
         const command* chosen = base::find_named(
-            commands, base::joined(before.first(std::min<std::size_t>(before.size(), 2)), " "));
-        if (chosen == nullptr) chosen = base::find_named(commands, words.front());
+            commands(), base::joined(before.first(std::min<std::size_t>(before.size(), 2)), " "));
+        if (chosen == nullptr) chosen = base::find_named(commands(), words.front());
         if (chosen == nullptr) return {};
         found = options_and_values(*chosen, before, typed);
     }

@@ -81,7 +81,7 @@ std::string overview(std::size_t width) {
         "tensors of a checkpoint.");
     text += "\nUsage: mx COMMAND [options]\n\n";
     std::string_view group;
-    for (const command& c : commands) {
+    for (const command& c : commands()) {
         if (c.group.empty()) continue;
         text += entry(fmt::format("{:<10}{}", c.group == group ? "" : c.group, c.name),
                       std::string(c.summary), 24, width);

@@ -51,7 +51,7 @@ std::string metrics_page() {
 
 std::string commands_page() {
     std::string out = fmt::format("{}\n# Commands\n", made_by);
-    for (const command& c : commands) {
+    for (const command& c : commands()) {
         out += fmt::format("\n## mx {}\n\n```text\n{}```\n", c.name, help_text(c, help_width));
     }
     out += "\n## Exit codes\n\n| code | meaning |\n|---:|---|\n";
@@ -121,7 +121,7 @@ std::string man_page() {
     out +=
         "Emulates OCP Microscaling (MX) formats bit for bit and measures their effect on the "
         "tensors of a checkpoint.\n.SH COMMANDS\n";
-    for (const command& c : commands) out += man_command(c);
+    for (const command& c : commands()) out += man_command(c);
     out += ".SH EXIT STATUS\n";
     for (const exit_code_row& row : exit_codes) {
         out += fmt::format(".TP\n.B {}\n{}\n", row.code, roff(row.meaning));

@@ -201,15 +201,15 @@ class part_folder {
 
 divided_command divide(int argc, char** argv) {
     const std::string name = argc > 1 ? argv[1] : "";
-    const auto at = std::ranges::find(commands, name, &command::name);
+    const command* const shared = base::find_named(commands(), name);
     parser cmd;
-    const runner unused = at == commands.end() ? runner() : at->declare(cmd);
-    if (at == commands.end() || !cmd.has_option("--shard")) {
+    const runner unused = shared == nullptr ? runner() : shared->declare(cmd);
+    if (shared == nullptr || !cmd.has_option("--shard")) {
         refuse(
             "mpirun: mx analyze, compare, cluster, diff and quantize share a run; start one copy "
             "of others");
     }
-    set_up(cmd, *at);
+    set_up(cmd, *shared);
     // Errors and --help are printed once.
     if (!cmd.parse(argc - 1, argv + 1)) refuse("mpirun: print help without mpirun");
     divided_command d;

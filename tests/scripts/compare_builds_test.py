@@ -176,7 +176,7 @@ class List(unittest.TestCase):
         cases = compare_builds.read_list((ROOT / "scripts" / "compare-builds.txt").read_text())
         self.assertGreater(sum(len(case.commands) for case in cases), 300)
         run = {arguments[0] for case in cases for arguments in case.commands if arguments}
-        names = re.findall(r'\bcommand\{"(\w+)"', (ROOT / "apps" / "mx" / "commands.hpp").read_text())
+        names = re.findall(r'\bcommand\{"(\w+)"', (ROOT / "apps" / "mx" / "commands.cpp").read_text())
         self.assertGreater(len(names), 20)
         self.assertEqual([name for name in names if name not in run], [])
 
