@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libmx/base/status.hpp"
+#include "libmx/io/read_budget.hpp"
 #include "libmx/io/remote.hpp"
 #include "libmx/io/strict_json.hpp"
 
@@ -20,6 +21,8 @@ constexpr std::size_t most_config_entries = std::size_t{1} << 16;
 
 class entry_listener final : public json_listener {
   public:
+    explicit entry_listener(const input_file& file) : budget_(file.path(), file.size()) {}
+
     config_entries found;
 
     void open(bool object) override {
@@ -30,10 +33,10 @@ class entry_listener final : public json_listener {
     void key(const std::string& name) override { key_ = name; }
     void scalar(const json_scalar& value) override {
         count();
-        if (value.is == json_scalar::type::null) return;
-        if (found.size() == most_config_entries) {
+        if (++entries_ > most_config_entries) {
             fail(fmt::format("more than {} entries, the limit of mx", most_config_entries));
         }
+        if (value.is == json_scalar::type::null) return;
         found[prefix()] =
             value.is == json_scalar::type::natural ? fmt::format("{}", value.natural) : value.text;
     }
@@ -49,11 +52,15 @@ class entry_listener final : public json_listener {
         if (levels_.empty() || levels_.back().object) return;
         key_ = fmt::format("{}", levels_.back().elements++);
     }
-    std::string prefix() const {
+    // What is inside has the name of what holds it, however long that is.
+    std::string prefix() {
         if (levels_.empty() || levels_.back().name.empty()) return key_;
+        budget_.take(levels_.back().name.size());
         return levels_.back().name + "." + key_;
     }
 
+    read_budget budget_;
+    std::size_t entries_ = 0;
     std::vector<level> levels_;
     std::string key_;
 };
@@ -83,7 +90,7 @@ config_entries read_entries(const std::string& path) {
                                 largest_model_config),
                     {path, {}, {}});
     }
-    entry_listener listener;
+    entry_listener listener(*file);
     parse_json(file, 0, file->size(), "configuration", listener);
     return std::move(listener.found);
 }

@@ -38,16 +38,54 @@ bool is_control(const json& added, const std::string& text) {
     return added.value("special", false) || (text.starts_with("<|") && text.ends_with("|>"));
 }
 
+// Whether a text has more parts than mx reads. A callback of json::parse could count them, too, but
+// with one the library looks through all that precedes a closed array or object in what holds it.
+class part_counter final : public nlohmann::json_sax<json> {
+  public:
+    bool many() const { return values_ > most_values || depth_ > deepest; }
+
+    bool null() override { return another(); }
+    bool boolean(bool) override { return another(); }
+    bool number_integer(number_integer_t) override { return another(); }
+    bool number_unsigned(number_unsigned_t) override { return another(); }
+    bool number_float(number_float_t, const string_t&) override { return another(); }
+    bool string(string_t&) override { return another(); }
+    bool binary(binary_t&) override { return another(); }
+    bool key(string_t&) override { return another(); }
+    bool start_object(std::size_t) override { return enter(); }
+    bool end_object() override { return leave(); }
+    bool start_array(std::size_t) override { return enter(); }
+    bool end_array() override { return leave(); }
+    bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+        return false;
+    }
+
+  private:
+    bool another() {
+        ++values_;
+        return !many();
+    }
+    bool enter() {
+        ++depth_;
+        return another();
+    }
+    bool leave() {
+        --depth_;
+        return another();
+    }
+
+    int values_ = 0;
+    int depth_ = 0;
+};
+
 class json_tokenizer {
   public:
     explicit json_tokenizer(const io::shared_file& file) : path_(file->path()) {
         if (file->size() > most_json) refuse(fmt::format("has more than {} bytes", most_json));
-        int values = 0;
-        const auto count = [&](int depth, json::parse_event_t, const json&) {
-            if (depth > deepest || ++values > most_values) refuse("has too many parts for mx");
-            return true;
-        };
-        root_ = json::parse(file->head(static_cast<std::size_t>(file->size())), count);
+        const std::string text = file->head(static_cast<std::size_t>(file->size()));
+        part_counter parts;
+        if (!json::sax_parse(text, &parts) && parts.many()) refuse("has too many parts for mx");
+        root_ = json::parse(text);  // which throws what is wrong with the text
     }
 
     tables read() {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""mx killed at random moments, run twice with one output, on files that change while it reads them, and
-under limits and environments of others: what is left is whole, what is said is one line.
-disturbances.py MX SOURCE [--rounds N] [Kill|Race|Changes|Limits|Environments...]
+"""mx killed at random moments, run twice with one output, on files that change while it reads them, on full
+disks, and under limits and environments of others: what is left is whole, what is said is one line.
+disturbances.py MX SOURCE [--rounds N] [Kill|Race|Changes|Full|Limits|Environments|Same...]
 With --rounds, every case is repeated N times and the counts are printed; tests run a few rounds."""
 import argparse
 import collections
@@ -325,6 +325,55 @@ class Changes(Disturbed):
             self.one_line(said)
 
 
+class Full(Disturbed):
+    """Outputs in a file system that is full after some KiB."""
+
+    mount = 'mount -t tmpfs -o size=$0k none o || exit 77; "$@" 2>said; code=$?; cp -a o/. kept/; exit $code'
+
+    def full(self, name, kib, whole):
+        self.fresh()
+        kept = self.folder / 'kept'
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir()
+        done = subprocess.run(['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c', self.mount, str(kib), MX,
+                               *OUTPUTS[name]], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode == 77:
+            self.skipTest('no file system of our own: ' + done.stderr.decode().strip())
+        said = (self.folder / 'said').read_text()
+        self.fresh('kept')
+        self.counts[f'exit code {done.returncode}'] += 1
+        self.assertIn(done.returncode, (0, 1, 3), f'{name} {kib} KiB: {said}')
+        if done.returncode == 3:
+            line = said if name != 'log' else said.splitlines(keepends=True)[-1]
+            self.one_line(line)
+            self.assertIn('No space left', line)
+        self.assertEqual(self.files(temporary=True), {}, said)
+        if name == 'training' and not (self.folder / 'o/run/checkpoint.safetensors').exists():
+            return
+        if name in ('training', 'log'):  # with space again, they go on
+            self.mx(*(('train', '--resume', 'o/run', *TRAIN) if name == 'training' else OUTPUTS[name]), codes=(0, 1))
+            self.assertEqual(self.files(), whole, f'{name} {kib} KiB')
+        elif name in ('shards', 'repaired'):  # an index last: without it there is no model
+            if not any(file.endswith('index.json') for file in self.files()):
+                whole = {**whole, **self.files()}
+            self.assertEqual({**whole, **self.files()}, whole, f'{name} {kib} KiB')
+        else:
+            self.assertEqual({**whole, **self.files()}, whole, f'{name} {kib} KiB')
+
+    @unittest.skipUnless(shutil.which('unshare'), 'no unshare')
+    def test_full_disks(self):
+        self.counts = collections.Counter()
+        for name in OUTPUTS:
+            whole, _ = self.written(name)
+            size = sum(p.stat().st_size for p in (self.folder / 'o').rglob('*') if p.is_file()) >> 10
+            few = (4, size // 2, max(size - 4, 4))
+            for kib in sorted({*few, *range(4, size, max(size // ARGS.rounds, 4))} if ARGS.rounds else set(few)):
+                self.full(name, kib, whole)
+        self.assertGreater(self.counts['exit code 3'], len(OUTPUTS))
+        if ARGS.rounds:
+            print(f'Full: {dict(self.counts)}', flush=True)
+
+
 class Limits(Disturbed):
     def limited(self, name, codes, **limits):
         """One line and nothing half written, or success."""
@@ -420,6 +469,82 @@ class Environments(Disturbed):
                 result.unlink()
                 self.mx(*words, '--json', result, env=environment)
                 self.assertEqual(digest(result), known)
+
+
+class Same(Disturbed):
+    """The bytes of every output are the same for any number of threads, backend, locale and folder."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        any_bits = (cls.folder / MODEL).read_bytes()[-65536:]  # as F16: NaN, Inf and subnormals among them
+        (cls.folder / 'any.bin').write_bytes(random.Random(1).randbytes(65536) + any_bits)
+        bits = ('any.bin', '--shape', '256x256', '--dtype', 'F16')
+        documents = ('-q', '--json', 'o/o.json', '--csv', 'o/o.csv', '--html', 'o/o.html', '--markdown', 'o/o.md')
+        cls.commands = {
+            **{name: words for name, words in OUTPUTS.items() if name not in ('repaired', 'log', 'training')},
+            'any': ('analyze', *bits, '-r', 'mxfp4:scale=search', '-r', 'mxfp6:round=stochastic', '-r', 'nvfp4',
+                    '--decompose', '--histograms', *documents),
+            'compare': ('compare', *bits, '--element', 'e4m3,e2m1', '--scale', 'floor,even', *documents),
+            'cluster': ('cluster', *bits, '-r', 'mxfp8:scale=floor', *documents),
+            'diff': ('diff', MODEL, 'steps/step2.safetensors', '-r', 'mxfp4', *documents),
+            'rosetta': ('rosetta', *bits, '-r', 'mxfp4:scale=even', '-r', 'mxfp4:scale=rceil', *documents),
+            'stochastic': ('quantize', *bits, '-r', 'nvfp4:round=stochastic', '--packed', '-q', '-o',
+                           'o/o.safetensors'),
+            'gemm': ('gemm', 'x.npy', 'x.npy', '--transpose-b', '-r', 'mxfp8', '-m', 'fp32.fma', *documents),
+            'train': ('train', 'proxy', '--width', '32', '--depth', '2', '--batch', '32', '-r', 'mxfp8', '--steps',
+                      '10', '-q', '-o', 'o/run'),
+        }
+        cls.mx('quantize', MODEL, '-t', 'model.layers.0.self_attn.q_proj.weight', '-r', 'mxfp8', '-q', '-o', 'x.npy')
+
+    def same(self, what, *more, **environment):
+        """The outputs of all commands, with more words or in another environment, are those of one thread."""
+        for name, words in self.commands.items():
+            if name not in self.known:
+                self.fresh()
+                self.mx(*words, '--threads', '1', codes=(0, 1))
+                self.known[name] = self.files()
+                self.assertNotEqual(self.known[name], {})
+            self.fresh()
+            self.mx(*words, *(more or ('--threads', '2')), codes=(0, 1), env={**os.environ, **environment})
+            with self.subTest(command=name, under=what):
+                self.assertEqual(self.files(), self.known[name])
+
+    known = {}
+
+    def test_threads(self):
+        for threads in (2, 3, 7, 64) if ARGS.rounds else (2, 3):
+            self.same('threads', '--threads', threads)
+
+    def test_backends(self):
+        backends = [line.split()[1] for line in VERSION.splitlines()
+                    if line.startswith('backend ') and '(not here' not in line]
+        self.assertIn('scalar', backends)
+        for backend in backends:
+            self.same(backend, '--backend', backend)
+
+    def test_locales(self):
+        """That of Germany has decimal commas, that of Turkey another i."""
+        with tempfile.TemporaryDirectory() as locales:
+            for name in ('de_DE', 'tr_TR'):
+                path = f'{locales}/{name}.UTF-8'
+                made = shutil.which('localedef') and subprocess.run(
+                    ['localedef', '-i', name, '-f', 'UTF-8', path], capture_output=True)
+                if not made or not os.path.exists(path):
+                    self.skipTest('localedef makes no ' + name)
+                self.same(name, LOCPATH=locales, LC_ALL=f'{name}.UTF-8')
+
+    def test_folders(self):
+        """In another folder, with a space in its name, at another time zone, as from cron."""
+        here = self.folder
+        other = here / 'an other' / 'folder'
+        shutil.copytree(here, other, ignore=shutil.ignore_patterns('o', 'an other'))
+        self.same('here')
+        type(self).folder = other
+        try:
+            self.same('an other/folder', TZ='Pacific/Kiritimati', HOME='/nonexistent', TERM='dumb')
+        finally:
+            type(self).folder = here
 
 
 if __name__ == '__main__':

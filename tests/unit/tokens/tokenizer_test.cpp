@@ -351,6 +351,12 @@ TEST_CASE("parts of tokenizer.json that change ids are refused by name", "[token
         changed[json::json_pointer(pointer)] = value;
         return refused(dir.file("tokenizer.json", changed.dump()));
     };
+    const auto nested = [&](std::size_t levels) {
+        const std::string inner = std::string(levels - 1, '[') + std::string(levels - 1, ']');
+        return refused(dir.file("tokenizer.json", "{\"x\":" + inner + "}"));
+    };
+    has(nested(17), "has too many parts for mx");
+    has(nested(16), "has no merges");
     has(with("/model/type", "Unigram"), "its model Unigram is not BPE");
     has(with("/model/dropout", 0.1), "its model has the dropout 0.1, which mx does not follow");
     has(with("/model/end_of_word_suffix", "</w>"), "its model has the end_of_word_suffix </w>");
