@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents that others wrote name no outputs, addresses or files elsewhere, and their text reaches
 no output as it is: untrusted.py MX SOURCES"""
+import csv
+import html.parser
+import io
 import json
 import os
 import pathlib
@@ -21,6 +24,11 @@ MX, SOURCES = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 HOSTILE = ['\x1b[2J', '\x1bc', '\x07', '\x9b31m', '\x85', '\x7f', 'a\nb', '\n::error::x', '\r', '\u202ex',
            '\u2066', '\u200e', '\u061c', '\ufeff', '\u200b', '\xad', '\u2028', '\ufff9', '\U000e0041', '\x00z',
            '|', '`', '<b>', '"', '\\']
+MARKUP = ['</script><script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "'><svg/onload=alert(1)>", '<!--',
+          ']]>', '[x](javascript:alert(1))', '![x](http://127.0.0.1:1/x)', '``` # h', '``', '~~~', '=1+1', '@SUM(1)',
+          'x,"y"', '%0A::error::x', '$(touch pwned)', '`touch pwned`', "';touch pwned;'", 'x' * 3000]
+ENDINGS = ('json', 'csv', 'markdown', 'html')
+FOREIGN = {'img', 'iframe', 'object', 'embed', 'form', 'base', 'onload', 'onerror', 'javascript'}
 FORBIDDEN = re.compile('[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f'
                        '\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]')
 
@@ -33,6 +41,28 @@ def safetensors(path, names):
     text = json.dumps(header).encode()
     values = struct.pack('<64f', *(1 + i / 64 for i in range(64))) * (at // 256)
     path.write_bytes(struct.pack('<Q', len(text)) + text + values)
+
+
+def npy(path, kind, shape, values):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    path.write_bytes(b'\x93NUMPY\x01\0' + struct.pack('<H', len(header)) + header + values)
+
+
+class Tags(html.parser.HTMLParser):
+    """The names of the tags and of the attributes of a page, and the schemes of its links."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = set()
+        self.scripts = 0
+
+    def handle_starttag(self, tag, attrs):
+        self.scripts += tag == 'script'
+        self.found.add(tag)
+        for name, value in attrs:
+            self.found.add(name)
+            if name in ('href', 'src', 'xlink:href') and value:
+                self.found.add(value.split(':')[0].strip().lower())
 
 
 class Untrusted(unittest.TestCase):
@@ -225,6 +255,86 @@ class Untrusted(unittest.TestCase):
 
     # Text.
 
+    def written(self, *command, codes=(0,)):
+        """Runs a command with every kind of document: none has what `clean` forbids, a tag or an attribute
+        that documents of harmless names lack, or a row of CSV of another length."""
+        done = subprocess.run([MX, *map(str, command), *(word for ending in ENDINGS for word in (
+            f'--{ending}', f'out.{ending}'))], capture_output=True, cwd=self.folder)
+        self.assertIn(done.returncode, codes, done.stderr)
+        self.clean(f'{command[0]} stdout', done.stdout)
+        self.clean(f'{command[0]} stderr', done.stderr)
+        texts = {ending: self.path(f'out.{ending}').read_bytes().decode() for ending in ENDINGS}
+        for ending, text in texts.items():
+            self.clean(f'{command[0]} {ending}', text)
+        json.loads(texts['json'])
+        self.assertLessEqual(len({len(row) for row in csv.reader(io.StringIO(texts['csv'], newline=''))}), 1)
+        page = Tags()
+        page.feed(texts['html'])
+        self.assertEqual(page.found & FOREIGN, set(), command[0])
+        self.assertLessEqual(page.scripts, 2, command[0])  # figures, and what moves them
+        # Names are in spans and blocks of code, and what is elsewhere is escaped.
+        rest = re.sub('^```sh\n.*\n```$', '', texts['markdown'], flags=re.M)
+        rest = re.sub(r'(?<![`\\])(`+)(?!`).*?(?<!`)\1(?!`)', '', rest)
+        self.assertIsNone(re.search(r'(?<!\\)(<[a-z!/]|\]\()|^# h', rest, re.M | re.I), command[0])
+        return done
+
+    def test_every_command_escapes_names_of_tensors_and_files(self):
+        names = [f'layers.{i}.{evil}.weight' for i, evil in enumerate(HOSTILE + MARKUP)]
+        names += [f'layers.{i}.{evil}.input_layernorm.weight' for i, evil in enumerate(MARKUP)]
+        evil = 'e\x1b[2J\u202e\n<b>`|"=1+1\'$(touch pwned)'
+        lm = SOURCES / 'datasets/vectors/eval/llama'
+        below = self.folder / evil
+        below.mkdir()
+        model = below / f'{evil}.safetensors'
+        safetensors(model, names)
+        one = ('-r', 'mxfp4')
+        self.mx('quantize', model, *one, '--packed', '-o', below / 'q.safetensors')
+        self.mx('analyze', model, *one, '-q', '--json', below / 'r.json')
+        for i in (1, 2, 3):
+            self.mx('analyze', model, *one, '--shard', f'{i}/3', '--page-sums', '-q', '--json', below / f'p{i}.json')
+        shutil.copytree(lm, below / 'lm')
+        config = json.loads((below / 'lm/config.json').read_text())
+        config['quantization_config'] = {'quant_method': 'fp8', 'modules_to_not_convert': HOSTILE + MARKUP}
+        shutil.copytree(lm, below / 'lint')
+        (below / 'lint/config.json').write_text(json.dumps(config))
+        npy(below / 'x.npy', '<f4', (32, 32), struct.pack('<1024f', *range(1024)))
+        npy(below / 'ids.npy', '<i4', (40,), struct.pack('<40i', *range(40)))
+        self.mx('vectors', *one, '-o', below / 'v.safetensors', '-q')
+        (below / 'steps').mkdir()
+        for step in (1, 2):
+            safetensors(below / 'steps' / f'step{step}.safetensors', [n for n in names if 'norm' in n])
+        run = ('train', 'proxy', '--width', '32', '--depth', '1', '--batch', '32', '--steps', '2')
+        self.mx(*run, '-q', '-o', below / 'run')
+        x = below / 'x.npy'
+        commands = [
+            ('tensors', model), ('analyze', model, *one), ('cluster', model, '-r', 'mxfp8:scale=floor'),
+            ('compare', model, '--element', 'e2m1', '--scale', 'floor'), ('diff', model, model, *one),
+            *(('show', model, name, *one) for name in names[26::4]), ('rosetta', model),
+            ('plan', below / 'r.json', '--bits', '40', *one),
+            ('report', below / 'r.json'), ('gate', below / 'r.json', '--rule', 'weight:nrmse<1e-9'),
+            ('merge', *(below / f'p{i}.json' for i in (1, 2, 3)), '--input', model),
+            ('lint', below / 'lint'), ('runs', below / 'run'),
+            ('eval', below / 'lm', '--tokens', below / 'ids.npy', *one),
+            ('gemm', x, x, '--transpose-b', *one), ('layer', '--x', x, '--w', x, '--dy', x, *one),
+            ('verify', below / 'v.safetensors'), (*run, '-o', below / 'run2')]
+        for command in commands:
+            with self.subTest(command[0]):
+                self.written(*command, codes=(0, 1))
+        silent = {'quantize': ('quantize', model, *one, '-o', below / 'o.safetensors', '--verbose'),
+                  'dequantize': ('dequantize', below / 'q.safetensors', '-o', below / 'd.safetensors', '--verbose'),
+                  'watch': ('watch', below / 'steps', '--once')}
+        wrong = [(name, model, '-r', 'mxfp4', '-t', 'absent') for name in ('analyze', 'compare', 'cluster', 'quantize')]
+        wrong += [('merge', below / 'p1.json', '-q', '--json', 'all.json'),
+                  ('tensors', below / 'absent\x1b.safetensors')]
+        for command in (*silent.values(), *wrong):
+            done = subprocess.run([MX, *map(str, command)], capture_output=True, cwd=self.folder)
+            for text in (done.stdout, done.stderr):
+                self.clean(' '.join(map(str, command)), text)
+        listed = re.findall(r'^  (?:[A-Z][a-z]+(?: up)?)? +([a-z]+)  ', self.mx('help').stdout, re.M)
+        nothing = {'synth', 'vectors', 'bench', 'study', 'explain', 'version', 'help'}  # read no file with names
+        self.assertEqual({command[0] for command in commands} | set(silent) | nothing, set(listed))
+        self.assertFalse((self.folder / 'pwned').exists())
+
     def clean(self, what, text):
         text = text if isinstance(text, str) else text.decode(errors='strict')
         found = FORBIDDEN.search(text.replace('\r\n', '\n') if what.endswith('csv') else text)
@@ -234,16 +344,11 @@ class Untrusted(unittest.TestCase):
         names = [f'layers.{i}.{evil}.weight' for i, evil in enumerate(HOSTILE)]
         names += [f'layers.{i}.{evil}.input_layernorm.weight' for i, evil in enumerate(HOSTILE)]
         safetensors(self.folder / 'evil.safetensors', names)
-        outputs = [word for ending in ('json', 'csv', 'markdown', 'html')
-                   for word in ('--' + ending, f'out.{ending}')]
         for command in (['tensors', 'evil.safetensors'], ['analyze', 'evil.safetensors', '-r', 'mxfp4', '--all'],
                         ['cluster', 'evil.safetensors', '-r', 'mxfp8:scale=floor'],
                         *(['show', 'evil.safetensors', name, '-r', 'mxfp4'] for name in names[1:12:3]),
                         ['diff', 'evil.safetensors', 'evil.safetensors', '-r', 'mxfp4']):
-            done = self.mx(*command, *outputs)
-            self.clean(' '.join(command[:1]), done.stdout + done.stderr)
-            for ending in outputs[1::2]:
-                self.clean(f'{command[0]} {ending}', self.path(ending).read_bytes())
+            self.written(*command)
         done = self.mx('--complete', 'analyze', 'evil.safetensors', '--tensor', '')
         self.assertRegex(done.stdout, r'\A([\w./-]*\n)*\Z')
         rules = ''.join(f'{name.split(".weight")[0]}*:nrmse<1e-9\n' for name in names
