@@ -47,8 +47,7 @@ convert::conversion save_checkpoint(
     const checkpoint_options& o,
     std::vector<std::pair<std::shared_ptr<const io::reader>, std::size_t>> tensors,
     const engine::run_control& control) {
-    std::vector<std::string_view> layouts = convert::engine_layouts();
-    std::erase(layouts, convert::gguf_layout);
+    const std::vector<std::string_view>& layouts = convert::engine_layouts();
     if (std::ranges::find(layouts, o.layout) == layouts.end()) {
         base::refuse(base::unknown("layout", o.layout, layouts));
     }

@@ -25,15 +25,14 @@ std::vector<convert::assigned_tensor> operands_in(const std::vector<engine::tens
                                                   bool anew = false);
 
 struct checkpoint_options {
-    std::string folder;  ///< new, or empty
+    std::string folder;  ///< new, or empty; of gguf a file
     std::string layout, recipe;
     std::string config;        ///< the folder of config.json, whose other files are copied
     std::string input_scales;  ///< "" or a file, as of convert::write_engine_layout
 };
 
 /// Writes what `mx quantize --layout` writes of a file in `config` that has these tensors in this
-/// order. Throws base::error: usage for an unknown layout or one that needs a file, gguf; and as
-/// convert::write_engine_layout.
+/// order. Throws base::error: usage for an unknown layout, and as convert::write_engine_layout.
 convert::conversion save_checkpoint(
     const checkpoint_options& o,
     std::vector<std::pair<std::shared_ptr<const io::reader>, std::size_t>> tensors,

@@ -157,7 +157,7 @@ def test_what_cannot_be_written_is_named(tmp_path):
             "layout": "compressed-tensors", "recipe": "mxfp4", "config": CONFIG, **options})
 
     tensors = model()
-    for options, said in (({"layout": "modelop"}, "modelopt"), ({"layout": "gguf"}, "layout"),
+    for options, said in (({"layout": "modelop"}, "modelopt"), ({"layout": "gguf"}, "tokenizer"),
                           ({"recipe": "bf16"}, "cannot hold"), ({"recipe": "mxfp6"}, "cannot hold"),
                           ({"config": None}, "config="), ({"config": tmp_path}, "config.json")):
         with pytest.raises(libmx.Error, match=said):
@@ -168,3 +168,130 @@ def test_what_cannot_be_written_is_named(tmp_path):
     save_as(tensors)
     with pytest.raises(libmx.Error, match="no empty folder"):
         save_as(tensors)
+
+
+HEADS, KEYS, WIDTH, VOCABULARY = 4, 2, 64, 48
+
+
+def language_model(path, kind):
+    """A folder with a configuration and a tokenizer, and the tensors of its model; those that end the names
+    of vectors, and a matrix, are float16."""
+    words = ["<unk>", "<s>", "</s>"] + [chr(c) for c in range(ord("a"), ord("z") + 1)] + ["in"]
+    added = [{"id": i, "content": w, "special": True, **dict.fromkeys(
+        ("single_word", "lstrip", "rstrip", "normalized"), False)} for i, w in enumerate(words[:3])]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    folder_of(path, {"model_type": kind, "hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "rms_norm_eps": 1e-6,
+                     "num_attention_heads": HEADS, "num_key_value_heads": KEYS, "num_hidden_layers": 2,
+                     "head_dim": WIDTH // HEADS, "hidden_act": "silu", "max_position_embeddings": 64,
+                     "rope_theta": 1e4, "tie_word_embeddings": True, "vocab_size": VOCABULARY})
+    (path / "tokenizer.json").write_text(json.dumps({
+        "version": "1.0", "added_tokens": added, "pre_tokenizer": level,
+        "model": {"type": "BPE", "vocab": {w: i for i, w in enumerate(words)}, "merges": [["i", "n"]]}}))
+    random, keys = np.random.default_rng(6), KEYS * WIDTH // HEADS
+    shapes = {"model.embed_tokens": (VOCABULARY, WIDTH), "model.norm": (WIDTH,)}
+    for at in ("model.layers.0.", "model.layers.1."):
+        shapes.update({f"{at}self_attn.{part}_proj": (keys if part in "kv" else WIDTH, WIDTH) for part in "qkvo"})
+        shapes.update({f"{at}mlp.{part}_proj": (2 * WIDTH, WIDTH) for part in ("gate", "up")})
+        shapes.update({f"{at}mlp.down_proj": (WIDTH, 2 * WIDTH), f"{at}input_layernorm": (WIDTH,),
+                       f"{at}post_attention_layernorm": (WIDTH,)})
+        if kind == "qwen3":
+            shapes.update({f"{at}self_attn.{part}_norm": (WIDTH // HEADS,) for part in "qk"})
+    return {f"{name}.weight": random.standard_normal(shape).astype(
+        np.float16 if len(shape) == 1 or "v_proj" in name else np.float32) for name, shape in shapes.items()}
+
+
+PARTS = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+         "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+         "ffn_down": "mlp.down_proj", "attn_norm": "input_layernorm", "attn_q_norm": "self_attn.q_norm",
+         "ffn_norm": "post_attention_layernorm", "attn_k_norm": "self_attn.k_norm"}
+
+
+def in_gguf(name, tensors, kind):
+    """What a file calls `name`, in its order of rows: in queries and keys of llama, neighbours turn together."""
+    if not name.startswith("blk."):
+        return tensors[{"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight"}[name]]
+    _, layer, part, _ = name.split(".")
+    x = tensors[f"model.layers.{layer}.{PARTS[part]}.weight"]
+    heads = {"attn_q": HEADS, "attn_k": KEYS}.get(part) if kind == "llama" else None
+    return x.reshape(heads, 2, -1, x.shape[1]).swapaxes(1, 2).reshape(x.shape) if heads else x
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+@pytest.mark.parametrize("recipe, layout", [
+    ("mxfp4:scale=even", "MXFP4"), ("nvfp4", "ggml-nvfp4"), ("nvfp4:scale=single-level", "NVFP4"), ("q8_0", "Q8_0")])
+def test_gguf(mx, tmp_path, recipe, layout, kind):
+    """The file of the command, and what libmx and mx read in it."""
+    folder, path = tmp_path / "model", tmp_path / "model.gguf"
+    tensors = language_model(folder, kind)
+    save(folder / "model.safetensors", tensors)
+    subprocess.run([mx, "quantize", folder, "-o", path, "-r", recipe, "--layout", "gguf"], check=True,
+                   capture_output=True)
+    expected = path.read_bytes()
+    (folder / "model.safetensors").unlink()
+    for config in (folder, folder / "config.json"):
+        kept = libmx.save_checkpoint(dict(reversed(tensors.items())), path, layout="gguf", recipe=recipe,
+                                     config=config)
+        assert path.read_bytes() == expected
+    with libmx.open(path) as m:
+        assert len([name for name in m if not name.endswith(".scale")]) == len(tensors)
+        assert sorted(kept) == sorted(name for name in m if "norm" in name or "token_embd" in name)
+        for name in m:
+            if name.endswith(".scale"):
+                continue
+            x = in_gguf(name, tensors, kind)
+            if name not in kept and recipe != "q8_0":
+                x = libmx.fake_quantize(x.astype(np.float32), recipe)
+            atol = np.abs(x).max() / 127 if name not in kept and recipe == "q8_0" else 0
+            np.testing.assert_allclose(m[name], x, rtol=0, atol=atol, err_msg=name)
+    listed = subprocess.run([mx, "tensors", path, "--json", "-"], check=True, capture_output=True, text=True).stdout
+    layouts = {t["tensor"]: t["layout"] for t in json.loads(listed)["results"] if t["layout"]}
+    assert set(layouts.values()) == {layout} and len(layouts) == 14
+
+
+def test_gguf_as_the_library_gguf_reads_it(tmp_path):
+    gguf = pytest.importorskip("gguf")
+    tensors = language_model(tmp_path / "model", "llama")
+    for recipe, block_type in (("mxfp4", "MXFP4"), ("nvfp4", "NVFP4"), ("q8_0", "Q8_0")):
+        path = tmp_path / f"{block_type}.gguf"
+        kept = libmx.save_checkpoint(tensors, path, layout="gguf", recipe=recipe, config=tmp_path / "model")
+        reader = gguf.GGUFReader(path)
+        assert reader.get_field("general.architecture").contents() == "llama"
+        assert reader.get_field("tokenizer.ggml.tokens").contents()[3] == "a"
+        found = {t.name: t for t in reader.tensors}
+        for name, t in found.items():
+            if name.endswith(".scale"):
+                continue
+            x = in_gguf(name, tensors, "llama")
+            assert list(t.shape) == list(reversed(x.shape))
+            if name in kept:
+                assert t.tensor_type.name == ("F16" if x.dtype == np.float16 and x.ndim == 2 else "F32")
+                np.testing.assert_array_equal(np.asarray(t.data, np.float32).reshape(x.shape), x)
+                continue
+            assert t.tensor_type.name == block_type
+            x = x.astype(np.float32)
+            if recipe == "q8_0":
+                np.testing.assert_array_equal(t.data, gguf.quantize(x, t.tensor_type))
+                continue
+            outer = found.get(name.replace(".weight", ".scale"))
+            values = gguf.dequantize(t.data, t.tensor_type) * (1 if outer is None else outer.data[0])
+            np.testing.assert_array_equal(values, libmx.fake_quantize(x, recipe))
+
+
+def test_what_gguf_cannot_hold_is_one_line(tmp_path):
+    folder, path = tmp_path / "model", tmp_path / "out" / "model.gguf"
+    path.parent.mkdir()
+    tensors, other = language_model(folder, "llama"), folder_of(tmp_path / "other", {"model_type": "gpt2"})
+    alone = folder_of(tmp_path / "alone", json.loads((folder / "config.json").read_text()))
+    (tmp_path / "x.gguf").write_bytes(b"GGUF")
+    for options, said in (
+            ({"recipe": "mxfp8"}, "cannot hold 'mxfp8'; it has mxfp4, nvfp4, q8_0"),
+            ({"recipe": "mxfp5"}, "mxfp5"), ({"recipe": "bf16"}, "bf16"), ({"config": CONFIG}, "tokenizer"),
+            ({"config": tmp_path / "x.gguf"}, "tokenizer"), ({"config": other}, "gpt2"),
+            ({"config": tmp_path}, "config.json"), ({"config": alone}, "no tokenizer.json"),
+            ({"folder": tmp_path / "out" / "model.npy"}, ".gguf"), ({"input_scales": path}, "no static scales"),
+            ({"source": {**tensors, "model.extra.weight": tensors["model.norm.weight"]}}, "model.extra.weight")):
+        with pytest.raises(libmx.Error, match=said) as caught:
+            libmx.save_checkpoint(**{"source": tensors, "folder": path, "layout": "gguf", "recipe": "mxfp4",
+                                     "config": folder, **options})
+        assert "\n" not in str(caught.value)
+    assert not list(path.parent.iterdir())

@@ -65,9 +65,6 @@ void check_layout(const quantize_options& o) {
                                        : o.all_tensors ? "--all-tensors"
                                                        : "--shard");
     }
-    if (!o.activations.empty() && o.layout == convert::gguf_layout) {
-        refuse("--input-scales: gguf has no static scales of activations");
-    }
     if (o.out == "-" && o.layout != convert::gguf_layout) {
         refuse("--layout {}: writes a folder; name it with -o", o.layout);
     }
@@ -126,12 +123,9 @@ int run_quantize(const quantize_options& o) {
         if (!known) recipes.push_back(*t.recipe);
     }
     if (!o.layout.empty()) {
-        const auto control = control_of(o.run, recipes);
-        const auto done = o.layout == convert::gguf_layout
-                              ? convert::write_gguf_layout(assigned, o.out, control)
-                              : convert::write_engine_layout(
-                                    o.layout, std::move(assigned), o.out, o.activations,
-                                    o.shard_bytes.value_or(io::usual_shard_bytes), control);
+        const auto done = convert::write_engine_layout(
+            o.layout, std::move(assigned), o.out, o.activations,
+            o.shard_bytes.value_or(io::usual_shard_bytes), control_of(o.run, recipes));
         report_conversion(done, "quantized", o.out, o.run.quiet);
         return exit_code::fine;
     }

@@ -418,6 +418,12 @@ const std::vector<std::string_view>& engine_layouts() {
 conversion write_engine_layout(std::string_view layout, std::vector<assigned_tensor> tensors,
                                const std::string& folder, const std::string& activations,
                                std::uint64_t shard_bytes, const engine::run_control& control) {
+    if (layout == gguf_layout) {
+        if (!activations.empty()) {
+            base::refuse("--input-scales: gguf has no static scales of activations");
+        }
+        return write_gguf_layout(tensors, folder, control);
+    }
     const layout_config& of = *std::ranges::find(layout_configs, layout, &layout_config::layout);
     settle(layout, tensors);
     std::vector<written> all;

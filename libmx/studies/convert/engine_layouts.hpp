@@ -121,15 +121,15 @@ bool has_blocks_of(const codec::recipe& r, std::string_view like);
 const std::vector<std::string_view>& engine_layouts();
 
 /// Quantizes what has a recipe into a new folder that engines load: the weights in the layout, an
-/// index, config.json with its quantization_config, and the files beside the input. Matrices that
-/// engines load as one (engine::fused_name) share their tensor scale, and are kept if one of them
-/// is. `activations`: a file with inputs of modules, MODULE.x, as `mx eval --dump` writes it, for
-/// their static scales; empty: there are none. Throws base::error: usage for a recipe that the
-/// layout cannot hold, with those that it can, for partners under different recipes, for a tensor
-/// scale without blocks beside recipes with them, and for
-/// activations where the layout has no static scales, or needs them; input if nothing is quantized,
-/// the activations lack a module, or no config.json is beside the input; output if `folder` is
-/// neither new nor empty.
+/// index, config.json with its quantization_config, and the files beside the input; gguf: into the
+/// file `folder`, as write_gguf_layout. Matrices that engines load as one (engine::fused_name)
+/// share their tensor scale, and are kept if one of them is. `activations`: a file with inputs of
+/// modules, MODULE.x, as `mx eval --dump` writes it, for their static scales; empty: there are
+/// none. Throws base::error: usage for a recipe that the layout cannot hold, with those that it
+/// can, for partners under different recipes, for a tensor scale without blocks beside recipes with
+/// them, and for activations where the layout has no static scales, or needs them; input if nothing
+/// is quantized, the activations lack a module, or no config.json is beside the input; output if
+/// `folder` is neither new nor empty.
 conversion write_engine_layout(std::string_view layout, std::vector<assigned_tensor> tensors,
                                const std::string& folder, const std::string& activations,
                                std::uint64_t shard_bytes, const engine::run_control& control);

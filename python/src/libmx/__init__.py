@@ -831,7 +831,7 @@ _file_order = ("U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E
 
 def save_checkpoint(source: Any, folder: Path, *, layout: str, recipe: RecipeLike, config: Any = None,
                     input_scales: Path = "", threads: int = 0) -> Dict[str, str]:
-    """Quantizes a model in memory into a folder that inference engines load: the bytes that
+    """Quantizes a model in memory into a folder or a GGUF file that inference engines load: the bytes that
     `mx quantize --layout` writes of the same tensors in a file that the library safetensors wrote.
 
     Parameters
@@ -839,15 +839,16 @@ def save_checkpoint(source: Any, folder: Path, *, layout: str, recipe: RecipeLik
     source
         A module, also a converted one, or arrays by name, such as its state_dict().
     folder
-        New, or empty.
+        New, or empty; under gguf a file, NAME.gguf, which is replaced.
     layout
-        "compressed-tensors", "modelopt", "deepseek" or "gpt-oss".
+        "compressed-tensors", "modelopt", "deepseek", "gpt-oss", or "gguf" for Llama, Mistral, Qwen2 and Qwen3.
     recipe
         For what analyze() calls operands of products; norms, biases, embeddings, routers and the like are
         stored as they are. Matrices that engines load as one share their tensor scale.
     config
         The folder of the model's config.json, whose other files (the tokenizer) are copied; or the
-        configuration alone, a dictionary or an object with to_dict(). By default that of the module.
+        configuration alone, a dictionary or an object with to_dict(). By default that of the module. gguf
+        needs the folder, because the file contains the tokenizer.
     input_scales
         A file of `mx eval --dump` with inputs of modules, for their static scales.
     threads
@@ -856,13 +857,13 @@ def save_checkpoint(source: Any, folder: Path, *, layout: str, recipe: RecipeLik
     Returns
     -------
     dict
-        The tensors that are stored as they are, by name, and why.
+        The tensors that are stored as they are, by name (under gguf that in the file), and why.
 
     Raises
     ------
     Error
         For a recipe that the layout cannot hold, with those that it can; if nothing is quantized; if the
-        folder is not empty.
+        folder is not empty; under gguf for other models than these.
 
     Examples
     --------
@@ -877,6 +878,9 @@ def save_checkpoint(source: Any, folder: Path, *, layout: str, recipe: RecipeLik
         config = config.to_dict()
     if not isinstance(config, (str, os.PathLike, Mapping)):
         raise Error("save_checkpoint: config= is the folder of config.json, or the configuration")
+    if layout == "gguf" and (isinstance(config, Mapping) or os.path.isfile(config)
+                             and os.path.basename(config) != "config.json"):
+        raise Error("save_checkpoint: layout gguf takes config=, the folder of config.json and the tokenizer")
     views: List[Any] = source_of(source.state_dict() if hasattr(source, "state_dict") else dict(source))
     views.sort(key=lambda v: (-_file_order.index(v.dtype), v.name))
     options = {"folder": os.fspath(folder), "layout": layout, "recipe": str(recipe),
