@@ -6,7 +6,7 @@
 
 What is compared runs by turns, on the same number of threads, and the best turn of each counts, so
 that other work on the machine disturbs least. Both sides of a ratio are wall time, which is what
-`mx bench` measures: run it on an idle machine. Exits with 1 where a limit is not kept. The last two
+`mx bench` measures: run it on an idle machine. Exits with 1 where a limit is not kept. Some
 need PyTorch."""
 import argparse
 import json
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import timeit
 
 import numpy as np
 
@@ -105,6 +106,27 @@ def two_threads():
     show("two Python threads over one, fake_quantize", one / two, "", 1.7, True)
 
 
+def microseconds(call):
+    return 1e6 * min(timeit.repeat(call, number=200, repeat=100)) / 200
+
+
+def small_calls():
+    x = np.random.default_rng(1).standard_normal((8, 64), dtype=np.float32)
+    show("quantize of 8 x 64 float32, mxfp8", microseconds(lambda: libmx.quantize(x, "mxfp8")), "us", 10, False)
+    try:
+        import torch
+    except ImportError:
+        return
+    import libmx.torch as mxt
+    t = torch.from_numpy(x)
+    g = t.clone().requires_grad_()
+    layer = mxt.Linear(64, 64, config=mxt.LinearConfig("mxfp8"))
+    print(f"PyTorch, 8 x 64: fake_quantize without a gradient {microseconds(lambda: mxt.fake_quantize(t, 'mxfp8')):.1f} us,"
+          f" Linear of two operands {microseconds(lambda: layer(g)):.1f} us")
+    show("fake_quantize of 8 x 64 with a gradient, mxfp8", microseconds(lambda: mxt.fake_quantize(g, "mxfp8")), "us",
+         40, False)
+
+
 def memory():
     """Of a process of its own, since a peak does not go back. ru_maxrss would begin with the peak
     of this one."""
@@ -188,6 +210,7 @@ def main():
         sys.exit("no mx command: set MX")
     arrays(mx)
     two_threads()
+    small_calls()
     memory()
     training()
     sys.exit(1 if failed else 0)

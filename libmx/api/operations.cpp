@@ -67,14 +67,20 @@ class memory_writer final : public io::array_writer {
 };
 
 void write(const view& x, const recipe& r, convert::quantized_form form,
+           const convert::destination& make, const run_options& how) {
+    const auto array = io::as_array(*x.ref().file, x.ref().index);
+    convert::conversion_parts parts;
+    parts.described = false;
+    const std::vector<convert::assigned_tensor> one{{{array.get(), 0}, r, {}}};
+    require_taken(convert::quantize_model(one, form, false, make, control_of(how), parts), x);
+}
+
+void write(const view& x, const recipe& r, convert::quantized_form form,
            const memory_writer::room& room_for, const run_options& how) {
     const auto make = [&](const std::vector<io::planned_array>& plan, const io::metadata_map&) {
         return std::make_unique<memory_writer>(plan, room_for);
     };
-    const auto array = io::as_array(*x.ref().file, x.ref().index);
-    require_taken(
-        convert::quantize_model({io::tensor_ref{array.get(), 0}}, r, form, make, control_of(how)),
-        x);
+    write(x, r, form, convert::destination(make), how);
 }
 
 // binary16 bits of float32, to nearest even; beyond the largest value Inf.
@@ -276,10 +282,7 @@ void fake_quantize(const view& x, const recipe& r, dtype type, void* to, const r
     const auto make = [&](const std::vector<io::planned_array>&, const io::metadata_map&) {
         return std::make_unique<narrow_writer>(type, static_cast<std::uint16_t*>(to));
     };
-    const auto array = io::as_array(*x.ref().file, x.ref().index);
-    require_taken(convert::quantize_model({io::tensor_ref{array.get(), 0}}, r,
-                                          convert::quantized_form::values, make, control_of(how)),
-                  x);
+    write(x, r, convert::quantized_form::values, convert::destination(make), how);
 }
 
 std::vector<row> measure(const view& x, std::span<const recipe> recipes, const run_options& how) {

@@ -77,6 +77,20 @@ struct batch_at_work : run_batch {
     }
 };
 
+// Those of the thread's last recipe are kept: making them takes longer than quantizing a small
+// array.
+std::shared_ptr<const codec::block_params> params_of_thread(const codec::recipe& r) {
+    struct last {
+        codec::recipe of;
+        std::shared_ptr<const codec::block_params> params;
+    };
+    static thread_local last kept;
+    if (kept.params == nullptr || !(kept.of == r)) {
+        kept = {r, std::make_shared<codec::block_params>(codec::params_of(r))};
+    }
+    return kept.params;
+}
+
 class tensor_run {
   public:
     tensor_run(std::span<const std::vector<tensor_ref>> models, const run_request& request,
@@ -89,8 +103,9 @@ class tensor_run {
           options_(options),
           counts_(control) {
         for (const codec::recipe& r : request.recipes) {
-            params_.push_back(std::make_shared<codec::block_params>(
-                codec::params_of(r, options.facts.value_or(codec::tensor_facts{}))));
+            params_.push_back(options.facts ? std::make_shared<codec::block_params>(
+                                                  codec::params_of(r, *options.facts))
+                                            : params_of_thread(r));
             const std::string& file = r.outer.file;
             given_.push_back(file.empty() ? nullptr : std::make_unique<given_scales>(file));
             needs_facts_.push_back(!options.facts && codec::needs_tensor_facts(r));

@@ -106,6 +106,9 @@ struct conversion_parts {
     std::vector<const io::reader*> merged;
     /// Other arrays than those of the form `packed`, without metadata about recipes.
     storage arrays{};
+    /// Whether the output has metadata about recipes and tensors: writing them takes longer than
+    /// quantizing a small array.
+    bool described = true;
 };
 
 /// The metadata key that marks a part.

@@ -382,14 +382,14 @@ stored_arrays packed_arrays(const io::tensor_info& info, const codec::recipe& r,
 
 // Plans the arrays of a tensor.
 parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
-                 quantized_form form, const storage& as) {
+                 quantized_form form, const conversion_parts& of) {
     parts p;
     if (form == quantized_form::values) {
         p.data = o.add({info.name, tensor::dtype::f32, info.shape});
-        engine::put_axes(o.metadata, info);
+        if (of.described) engine::put_axes(o.metadata, info);
         return p;
     }
-    stored_arrays a = as ? as(info, r) : packed_arrays(info, r, form);
+    stored_arrays a = of.arrays ? of.arrays(info, r) : packed_arrays(info, r, form);
     p.data = o.add(std::move(a.codes));
     if (a.scales) p.scales = o.add(std::move(*a.scales));
     if (a.offsets) p.offsets = o.add(std::move(*a.offsets));
@@ -399,7 +399,7 @@ parts plan_parts(output& o, const io::tensor_info& info, const codec::recipe& r,
     p.code_bits = a.code_bits;
     p.interleaved = a.interleaved;
     p.scale_factor = a.scale_factor;
-    if (as) return p;
+    if (of.arrays || !of.described) return p;
     std::optional<engine::axis_range> along;
     if (r.axis.what == codec::axis_choice::kind::last) along = engine::axes_along_sums(info);
     o.metadata[engine::tensor_key(info.name)] = engine::tensor_entry(info, along);
@@ -464,14 +464,14 @@ conversion quantize_model(const std::vector<assigned_tensor>& tensors, quantized
         const io::tensor_info& info = t->tensor.info();
         recipe_group& g = group_of(groups, *t->recipe);
         g.tensors.push_back(t->tensor);
-        g.of.push_back(plan_parts(o, info, *t->recipe, form, parts_of.arrays));
+        g.of.push_back(plan_parts(o, info, *t->recipe, form, parts_of));
         if (parts_of.arrays) g.of.back().changed = o.watch(info);
         g.elements += info.elements;
         recipes.push_back({info.name, *t->recipe});
         o.result.elements += info.elements;
     }
     o.result.tensors = recipes.size();
-    if (!parts_of.arrays) engine::put_recipes(o.metadata, recipes, packed);
+    if (!parts_of.arrays && parts_of.described) engine::put_recipes(o.metadata, recipes, packed);
     if (!parts_of.note.empty()) o.metadata[part_key] = parts_of.note;
     io::array_writer& writer = o.create(out);
     if (!parts_of.merged.empty()) {

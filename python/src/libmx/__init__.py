@@ -154,7 +154,7 @@ class Blocks:
                  offsets: Optional[Array] = None,
                  tensor_scale: Union[None, float, Array] = None) -> None:
         self.recipe = _recipe_of(recipe)
-        self.shape = tuple(int(n) for n in shape)
+        self.shape = tuple(map(int, shape))
         # Parts stay as they are given: dequantize() converts those of other libraries.
         parts: Any = codes, scales, offsets, tensor_scale
         self.codes: NDArray[Any] = parts[0]

@@ -186,6 +186,14 @@ nb::object to_python(const mx::report::value& v) {
     return nb::none();
 }
 
+// Of `owner`, which the view keeps; strides are in elements.
+mx::view view_at(std::uintptr_t address, mx::shape extents, std::vector<std::int64_t> strides,
+                 std::string_view dtype, const std::string& name, const nb::object&) {
+    mx::view v(reinterpret_cast<const void*>(address), mx::io::parse_dtype("dtype", dtype),
+               std::move(extents), std::move(strides));
+    return name.empty() ? v : v.named(name);
+}
+
 mx::view view_of(const array& x, std::string_view dtype, std::string name) {
     if (x.data() == nullptr && x.size() != 0) {
         mx::base::refuse("the array has no memory of its own: give one whose values are there");
@@ -196,9 +204,9 @@ mx::view view_of(const array& x, std::string_view dtype, std::string name) {
         extents.push_back(x.shape(i));
         strides.push_back(x.stride(i));
     }
-    return mx::view(x.data(), mx::io::parse_dtype("dtype", dtype), std::move(extents),
-                    std::move(strides))
-        .named(std::move(name));
+    const mx::view v(x.data(), mx::io::parse_dtype("dtype", dtype), std::move(extents),
+                     std::move(strides));
+    return name.empty() ? v : v.named(std::move(name));
 }
 
 nb::object values_of(const mx::view& v, std::uint64_t begin, std::optional<std::uint64_t> end) {
@@ -937,6 +945,8 @@ NB_MODULE(_libmx, m) {
     nb::class_<mx::view>(m, "View")
         .def_static("of", &view_of, nb::arg("x").noconvert(), nb::arg("dtype"), nb::arg("name"),
                     nb::keep_alive<0, 1>())
+        .def_static("at", &view_at, nb::arg("address"), nb::arg("shape"), nb::arg("strides"),
+                    nb::arg("dtype"), nb::arg("name"), nb::arg("owner"), nb::keep_alive<0, 6>())
         .def("named", &mx::view::named, nb::keep_alive<0, 1>())
         .def_prop_ro("name", [](const mx::view& v) { return to_text(v.name()); })
         .def_prop_ro("file", [](const mx::view& v) { return to_text(v.info().file); })

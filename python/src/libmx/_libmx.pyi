@@ -41,6 +41,9 @@ class View:
     @staticmethod
     def of(x: Annotated[NDArray[Any], dict(device='cpu', writable=False)], dtype: str, name: str) -> View: ...
 
+    @staticmethod
+    def at(address: int, shape: Sequence[int], strides: Sequence[int], dtype: str, name: str, owner: object) -> View: ...
+
     def named(self, arg: str, /) -> View: ...
 
     @property

@@ -222,19 +222,28 @@ class _Transformed(_FakeQuantize):
         return torch.stack([_Transformed.apply(one, *rest) for one in x.unbind(in_dims[0])]), 0
 
 
-def _for_old_versions(of: Any, to: Any) -> None:
-    """Before PyTorch 2.0 forward has the context, and there is no torch.func."""
+def _of_autograd(of: Any) -> Any:
+    """A function for autograd alone, whose forward has the context: PyTorch before 2.0 has no other, and
+    later ones take 40 us longer for setup_context."""
     def forward(ctx: Any, *inputs: Any) -> Any:
         y = of.forward(*inputs)
         of.setup_context(ctx, inputs, y)
         return y
 
-    if not hasattr(torch.autograd.Function, "setup_context"):
-        setattr(to, "apply", type(of.__name__, (torch.autograd.Function,), {
-            "forward": staticmethod(forward), "backward": staticmethod(of.backward)}).apply)
+    return type(of.__name__, (torch.autograd.Function,), {
+        "forward": staticmethod(forward), "backward": staticmethod(of.backward)})
 
 
-_for_old_versions(_FakeQuantize, _Transformed)
+def _apply(functions: Tuple[Any, Any, Any], *inputs: Any) -> Any:
+    """By what looks at the call: a compiler, only autograd, or torch.func, which came with 2.0."""
+    compiled, plain, transformed = functions
+    if _compiling():
+        return compiled.apply(*inputs)
+    only_autograd = _is_eager() or not hasattr(torch.autograd.Function, "setup_context")
+    return (plain if only_autograd else transformed).apply(*inputs)
+
+
+_FAKE_QUANTIZE = _FakeQuantize, _of_autograd(_FakeQuantize), _Transformed
 
 
 def _require_numbers(*operands: Optional[torch.Tensor]) -> None:
@@ -262,10 +271,8 @@ def fake_quantize(x: torch.Tensor, recipe: RecipeLike, name: str = "",
     text = recipe if _compiling() and isinstance(recipe, str) else str(_recipe_of(recipe))
     if ste == "clip" and "transform=" in text:
         raise Error(f"ste='clip' with {text}: a rotated block does not clamp single elements")
-    if hasattr(_round_trip, "register_autograd") and _is_eager() and (ste == "identity" or not _has_gradient(x)):
-        return _values(x, text, name)  # the operation has this gradient, too
-    function: Any = _FakeQuantize if _compiling() else _Transformed
-    y: torch.Tensor = function.apply(x, text, name, ste)
+    y: torch.Tensor = _apply(_FAKE_QUANTIZE, x, text, name, ste) if _has_gradient(x) or not _is_eager() \
+        else _values(x, text, name)
     return y
 
 
@@ -446,7 +453,7 @@ class _TransformedLinear(_LinearFunction):
         return tuple(torch.stack(part) for part in zip(*found)), (0,) * len(found[0])
 
 
-_for_old_versions(_LinearFunction, _TransformedLinear)
+_LINEAR = _LinearFunction, _of_autograd(_LinearFunction), _TransformedLinear
 
 
 def _autocast_type(device: str) -> Optional[torch.dtype]:
@@ -460,10 +467,6 @@ def _autocast_type(device: str) -> Optional[torch.dtype]:
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
-def _function_of_linear() -> Any:
-    return _LinearFunction if _compiling() else _TransformedLinear
-
-
 def _linear(x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
             config: LinearConfig) -> torch.Tensor:
     """torch.nn.functional.linear with the recipes of `config`."""
@@ -474,10 +477,10 @@ def _linear(x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor],
     to = _autocast_type(x.device.type)
     y: torch.Tensor
     if to is None:
-        y = _function_of_linear().apply(x, w, bias, config)[0]
+        y = _apply(_LINEAR, x, w, bias, config)[0]
         return y
     with torch.autocast(x.device.type, enabled=False):
-        y = _function_of_linear().apply(x.to(to), w.to(to), None if bias is None else bias.to(to), config)[0]
+        y = _apply(_LINEAR, x.to(to), w.to(to), None if bias is None else bias.to(to), config)[0]
         return y
 
 
