@@ -308,6 +308,28 @@ def test_no_recipes_are_those_of_pytorch_bit_for_bit(kind):
         assert torch.equal(b(x), y)
 
 
+def test_tensor_parallel_layers_are_refused_in_one_line():
+    try:
+        import torch.distributed as dist
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+    except Exception as e:  # Debian's does not load under its own Python
+        pytest.skip(str(e))
+    model, x = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 32)), torch.randn(8, 64)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        parallelize_module(model, init_device_mesh("cpu", (1,)), {"0": ColwiseParallel(), "1": RowwiseParallel()})
+        before = model(x)
+        mxt.convert_(model, CONFIG)
+        with pytest.raises(libmx.Error, match="is a DTensor, without memory of its own") as caught:
+            model(x)
+        assert "\n" not in str(caught.value)
+        mxt.convert_(model, None)
+        assert torch.equal(model(x), before)
+    finally:
+        dist.destroy_process_group()
+
+
 @pytest.mark.skipif(not hasattr(torch, "compile"), reason="PyTorch before 2.0")
 @pytest.mark.parametrize("made", [
     lambda: (Own(64, 32), torch.randn(8, 64)), lambda: (Plain(64, 32), torch.randn(8, 64)),

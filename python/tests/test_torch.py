@@ -216,6 +216,18 @@ def test_configurations_are_values():
         libmx.quantize(matrix(4, 32), None)
 
 
+def test_gradients_of_gradients():
+    x = matrix(4, 64).requires_grad_()
+    y = mxt.fake_quantize(x, "mxfp8")
+    (dx,) = torch.autograd.grad((y ** 3).sum(), x, create_graph=True)
+    (ddx,) = torch.autograd.grad(dx.sum(), x)
+    assert torch.allclose(ddx, 6 * y)
+    layer = mxt.Linear(64, 8, config=mxt.LinearConfig("mxfp8", "mxfp8", "mxfp8"))
+    (dx,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        dx.sum().backward()
+
+
 def test_accumulator_models():
     config = mxt.LinearConfig(fprop="mxfp8", dgrad="mxfp8", wgrad="mxfp8",
                               accumulate="sm100.mxf8f6f4")

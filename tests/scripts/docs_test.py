@@ -55,6 +55,14 @@ class Docs(unittest.TestCase):
         there = {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")}
         self.assertEqual(sorted(nav), sorted(there))
 
+    def test_tests_that_pages_name_are_there(self):
+        """FILE::TEST of the Python package."""
+        named = {n for page in pages() for n in re.findall(r"`(test_\w+\.py::test_\w+)`", page.read_text())}
+        found = {f"{path.name}::{test}" for path in (ROOT / "python/tests").glob("test_*.py")
+                 for test in re.findall(r"^def (test_\w+)", path.read_text(), re.M)}
+        self.assertGreater(len(named), 20)
+        self.assertEqual(sorted(named - found), [])
+
     def test_claims_about_chips_have_evidence(self):
         """Until somebody records more, evidence.md knows of mma.sync on two chips; change both."""
         rows = re.findall(r"^\| \*\*([\w.]+)\*\* \| ([^|]*) \|.* \| (recorded[^|]*) \|", (
