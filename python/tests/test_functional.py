@@ -92,8 +92,17 @@ def test_random_rounding_compiles_as_one_graph(backend):
     assert "libmx.fake_quantize_drawn" in str(exported.graph) and exported.module()(x).shape == (8, 32)
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_compilers_see_the_steps_beyond_the_host(backend, monkeypatch):
+@pytest.mark.parametrize("backend, recipe, dgrad, wgrad", [
+    ("aot_eager", "mxfp8:scale=even", "mxfp4:round=stochastic", "nvfp4"),
+    ("inductor", "mxfp8:scale=even", "mxfp4:round=stochastic", "nvfp4"),
+    ("aot_eager", "mxfp4:scale=even,dialect=torchao@0.18", "mxfp8:dialect=torchao@0.18", "nvfp4:dialect=torchao@0.18"),
+    ("aot_eager", "mxfp4:dialect=microxcaling,round=away", "mxfp8:dialect=microxcaling,round=zero",
+     "mxfp6_e2m3:dialect=microxcaling,round=rtne"),
+    # Of wgrad only dy: a compiler draws for x, which is there, in the forward pass.
+    ("aot_eager", "nvfp4:round=stochastic,seed=5", "nvfp4:dialect=te,round=stochastic",
+     ("nvfp4:scale=single-level,round=stochastic", "nvfp4:dialect=torchao@0.18"))])
+def test_compilers_see_the_steps_beyond_the_host(backend, recipe, dgrad, wgrad, monkeypatch):
+    expected = mxt.fake_quantize(x, recipe, "w")  # of the library
     monkeypatch.setattr(mxt, "_is_on_host", lambda _: False)  # a CPU as another device
     torch._dynamo.reset()
     operations = []
@@ -102,11 +111,20 @@ def test_compilers_see_the_steps_beyond_the_host(backend, monkeypatch):
         operations.append(str(graph.graph))
         return torch._dynamo.lookup_backend(backend)(graph, inputs)
 
-    f = torch.compile(lambda v: mxt.fake_quantize(v, "mxfp8:scale=even"), fullgraph=True, backend=counting)
-    assert torch.equal(f(x), mxt.fake_quantize(x, "mxfp8:scale=even"))
-    layer = mxt.Linear(64, 32, config=mxt.LinearConfig("mxfp8", "mxfp4:round=stochastic", "nvfp4"))
-    torch.compile(layer, fullgraph=True, backend=counting)(x).sum().backward()
+    f = torch.compile(lambda v: mxt.fake_quantize(v, recipe, "w"), fullgraph=True, backend=counting)
+    assert torch.equal(f(x), expected) and torch.equal(mxt.fake_quantize(x, recipe, "w"), expected)
+    layer = mxt.Linear(64, 32, config=mxt.LinearConfig(recipe, dgrad, wgrad))
+    results = []
+    for call in (layer, torch.compile(layer, fullgraph=True, backend=counting)):
+        torch.manual_seed(1)
+        given = x.clone().requires_grad_()
+        y = call(given)
+        y.square().sum().backward()
+        results.append((y.detach(), given.grad, layer.weight.grad))
+        layer.zero_grad()
     assert len(operations) == 2 and not any("libmx" in text for text in operations)
+    if backend == "aot_eager":  # which draws and adds in the same order
+        assert all(torch.equal(a, b) for a, b in zip(*results))
 
 
 def test_what_is_computed_on_the_host_is_said_once(monkeypatch, caplog):

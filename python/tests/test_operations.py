@@ -30,7 +30,10 @@ RECIPES += ["nvfp4:scale=single-level", "nvfp4:scale=single-level,dialect=torcha
 RECIPES += ["mxfp8:round=stochastic", "mxfp4:round=stochastic,random_bits=7,seed=81985529216486895",
             "nvfp4:dialect=te,round=stochastic", "nvfp4:round=stochastic,seed=7",
             "nvfp4:scale=single-level,round=stochastic,random_bits=3", "mxfp8:dialect=torchao@0.15"]
-COMPILED = ["mxfp4:dialect=microxcaling,round=rtne", "mxfp8:scale=rceil,dialect=torchao@0.18", "nvfp4:round=stochastic",
+COMPILED = ["mxfp4:dialect=microxcaling,round=rtne", "mxfp8:dialect=microxcaling,round=away",
+            "mxfp6_e3m2:dialect=microxcaling,round=zero", "mxfp8:scale=rceil,dialect=torchao@0.18",
+            "mxfp4:scale=even,dialect=torchao@0.18", "nvfp4:dialect=torchao@0.18", "nvfp4:round=stochastic",
+            "nvfp4:dialect=te,round=stochastic", "nvfp4:scale=single-level,round=stochastic,random_bits=3",
             "mxfp4:scale=even", "mxfp8:scale=rceil,dialect=torchao", "nvfp4", "mxfp4:round=stochastic"]
 
 
