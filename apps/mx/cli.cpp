@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <optional>
 
 #include "apps/mx/settings.hpp"
@@ -248,17 +249,29 @@ option* option::size_in_bytes() {
 struct parser::state {
     CLI::App app;
     std::string group;
+    help_page page = help_page::command;
+    std::map<const CLI::Option*, help_page> pages;
     std::deque<option> options;
     report::command_line* arguments = nullptr;  // receives the given arguments
     std::vector<std::string> not_kept;
 };
 
-parser::parser() : state_(std::make_unique<state>()) {}
+parser::parser() : state_(std::make_unique<state>()) {
+    state_->app.set_help_flag();  // CLI11's own; set_up() declares ours
+}
 parser::~parser() = default;
 
 option* parser::keep(CLI::Option* of) { return &state_->options.emplace_back(of); }
 
-void parser::group(const std::string& name) { state_->group = name; }
+option* parser::keep_declared(CLI::Option* of) {
+    state_->pages[of] = state_->page;
+    return keep(of->group(state_->group));
+}
+
+void parser::group(const std::string& name, help_page page) {
+    state_->group = name;
+    state_->page = page;
+}
 
 template <class T>
 option* parser::add_option(const std::string& spelling, T& value, const std::string& text) {
@@ -267,7 +280,7 @@ option* parser::add_option(const std::string& spelling, T& value, const std::str
     if (word != std::string::npos) added->type_name(spelling.substr(word + 1));
     // Otherwise an option with a list would also take the FILE after it.
     if (!added->get_positional()) added->allow_extra_args(false);
-    return keep(added->group(state_->group));
+    return keep_declared(added);
 }
 // THE LIST of value types of options.
 #define MX_OPTION_TYPE(...) \
@@ -287,7 +300,7 @@ MX_OPTION_TYPE(std::vector<std::uint64_t>);
 #undef MX_OPTION_TYPE
 
 option* parser::add_flag(const std::string& names, bool& value, const std::string& text) {
-    return keep(state_->app.add_flag(names, value, text)->group(state_->group));
+    return keep_declared(state_->app.add_flag(names, value, text));
 }
 
 option* parser::get_option(const std::string& name) { return keep(state_->app.get_option(name)); }
@@ -295,7 +308,7 @@ option* parser::get_option(const std::string& name) { return keep(state_->app.ge
 void parser::name(const std::string& name) { state_->app.name(name); }
 
 void parser::set_help_flag(const std::string& names, const std::string& text) {
-    state_->app.set_help_flag(names, text);
+    keep_declared(state_->app.set_help_flag(names, text));
 }
 
 void parser::description(const std::string& text) { state_->app.description(text); }
@@ -310,7 +323,8 @@ std::vector<option_line> parser::options() const {
     for (const CLI::Option* option : app.get_options()) {
         if (option->get_group().empty()) continue;  // hidden
         lines.push_back({option->get_group(), spelling_of(*option), option->get_description(),
-                         option->get_required(), option->get_positional()});
+                         option->get_required(), option->get_positional(),
+                         state_->pages.at(option)});
     }
     return lines;
 }

@@ -19,6 +19,9 @@ class Option;
 
 namespace mx::app {
 
+/// Where help describes an option: with its command, or once for all that have it (help_topics).
+enum class help_page : std::uint8_t { command, inputs, outputs, training };
+
 /// An option or argument as printed by help, the man page and docs/reference.
 struct option_line {
     std::string group;
@@ -26,6 +29,7 @@ struct option_line {
     std::string text;
     bool required = false;
     bool positional = false;
+    help_page page = help_page::command;
 };
 
 /// A declared option, flag or argument. Each member returns the option itself.
@@ -72,8 +76,8 @@ class parser {
     parser(const parser&) = delete;
     parser& operator=(const parser&) = delete;
 
-    /// The help heading of the options declared from here on; "" hides them.
-    void group(const std::string& name);
+    /// The help heading of the options declared from here on, and where it is; "" hides them.
+    void group(const std::string& name, help_page page = help_page::command);
     /// `spelling`: "-r,--recipe RECIPE" with the value's word in help last, or "FILE" for an
     /// argument. The parsed value is stored in `value`, which must outlive the parser; a list gets
     /// one value per occurrence of an option, or all remaining words for an argument. The value
@@ -111,6 +115,7 @@ class parser {
   private:
     struct state;
     option* keep(CLI::Option* of);
+    option* keep_declared(CLI::Option* of);
 
     std::unique_ptr<state> state_;
 };

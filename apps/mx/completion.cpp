@@ -124,7 +124,6 @@ candidates values(std::string_view command, std::string_view option, std::string
                   words_before before, std::string_view typed) {
     if (value == "RECIPE") return recipes(typed);
     if (value == "GLOB" || value == "TENSOR") return tensors(before);
-    if (value == "COMMAND") return listed(commands());
     if (value == "MODEL" && command != "train") return listed(gemm::accumulators());
     if (value == "TARGET") return listed(policy::targets);
     if (value == "SCHEME" || option == "--scheme") return listed(lab::schemes);
@@ -133,7 +132,11 @@ candidates values(std::string_view command, std::string_view option, std::string
     if (option == "--element") return listed(format::element_formats);
     if (option == "--round") return listed(format::roundings);
     if (option == "--scale") return listed(scale::scale_rules);
-    if (command == "help") return listed(commands());
+    if (command == "help") {
+        candidates all = listed(commands());
+        for (candidate& topic : listed(help_topics())) all.push_back(std::move(topic));
+        return all;
+    }
     if (command == "study" && value == "STUDY") {
         candidates all = listed(experiments::studies());
         for (const mx::app::command& c : commands()) {

@@ -9,7 +9,7 @@
 namespace mx::app {
 
 void declare_judging(parser& cmd, judging_options& o) {
-    cmd.group("Verdict");
+    cmd.group("Verdict", help_page::outputs);
     cmd.add_option("--policy NAME", o.policy,
                    fmt::format("rules for recommendations: {}, or a file, whose name has a '.' or "
                                "'/' (default: training for inputs with gradients or moments, else "
@@ -20,6 +20,7 @@ void declare_judging(parser& cmd, judging_options& o) {
                                fmt::join(names_of(policy::targets), ", ")));
     cmd.add_option("--eval FILE", o.eval,
                    "metrics of a task by recipe (mx.scores/1), which replace \"needs evaluation\"");
+    cmd.group("Output");
 }
 
 }  // namespace mx::app

@@ -54,6 +54,9 @@ std::string commands_page() {
     for (const command& c : commands()) {
         out += fmt::format("\n## mx {}\n\n```text\n{}```\n", c.name, help_text(c, help_width));
     }
+    for (const help_topic& t : help_topics()) {
+        out += fmt::format("\n## mx help {}\n\n```text\n{}```\n", t.name, help_text(t, help_width));
+    }
     out += "\n## Exit codes\n\n| code | meaning |\n|---:|---|\n";
     for (const exit_code_row& row : exit_codes) {
         out += fmt::format("| {} | {} |\n", row.code, row.meaning);
@@ -98,6 +101,14 @@ std::string roff(std::string_view text) {
     return out;
 }
 
+std::string man_options(const std::vector<option_line>& lines) {
+    std::string out;
+    for (const option_line& l : lines) {
+        out += fmt::format(".TP\n.B {}\n{}\n", roff(l.spelling), roff(l.text));
+    }
+    return out;
+}
+
 std::string man_command(const command& c) {
     parser cmd;
     c.declare(cmd);
@@ -105,10 +116,17 @@ std::string man_command(const command& c) {
     std::string out = fmt::format(".SS mx {}\n{}.\n", roff(c.name), roff(c.summary));
     out += fmt::format(".PP\n.B {}\n", roff(synopsis(cmd, c)));
     if (!cmd.description().empty()) out += ".PP\n" + roff(cmd.description()) + "\n";
-    for (const option_line& l : option_lines(cmd)) {
-        out += fmt::format(".TP\n.B {}\n{}\n", roff(l.spelling), roff(l.text));
-    }
+    out += man_options(help_lines(cmd));
     if (!cmd.examples().empty()) out += ".PP\n.EX\n" + roff(cmd.examples()) + ".EE\n";
+    return out;
+}
+
+std::string man_topic(const help_topic& t) {
+    std::string out = fmt::format(".SS mx help {}\n{}.\n.PP\n{}\n", roff(t.name), roff(t.summary),
+                                  roff(t.description()));
+    for (const topic_section& s : topic_sections(t.page)) {
+        out += fmt::format(".PP\n{}:\n{}", roff(s.heading), man_options(s.lines));
+    }
     return out;
 }
 
@@ -122,6 +140,8 @@ std::string man_page() {
         "Emulates OCP Microscaling (MX) formats bit for bit and measures their effect on the "
         "tensors of a checkpoint.\n.SH COMMANDS\n";
     for (const command& c : commands()) out += man_command(c);
+    out += ".SH SHARED OPTIONS\n";
+    for (const help_topic& t : help_topics()) out += man_topic(t);
     out += ".SH EXIT STATUS\n";
     for (const exit_code_row& row : exit_codes) {
         out += fmt::format(".TP\n.B {}\n{}\n", row.code, roff(row.meaning));

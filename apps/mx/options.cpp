@@ -13,16 +13,28 @@
 namespace mx::app {
 
 void declare_run(parser& cmd, run_options& run, bool with_verbose) {
-    cmd.group("Run");
-    cmd.add_option("--threads N", run.threads, "worker threads; the output does not depend on it")
-        ->in_range(1, 4096);
+    declare_threads(cmd, run.threads);
+    cmd.group("Run", help_page::outputs);
     cmd.add_option("--backend NAME", run.backend,
                    fmt::format("one of: {}", base::joined(names_of(codec::backends()), ", ")));
     if (with_verbose) {
         cmd.add_flag("--verbose", run.verbose,
                      "print on stderr which backend runs, and what another one computes instead");
     }
-    cmd.add_flag("-q,--quiet", run.quiet, "no table and no progress; errors only");
+    declare_quiet(cmd, run.quiet);
+}
+
+void declare_threads(parser& cmd, int& threads) {
+    cmd.group("Run", help_page::outputs);
+    cmd.add_option("--threads N", threads, "worker threads; the output does not depend on it")
+        ->in_range(1, 4096);
+    cmd.group("Run");
+}
+
+void declare_quiet(parser& cmd, bool& quiet) {
+    cmd.group("Run", help_page::outputs);
+    cmd.add_flag("-q,--quiet", quiet, "no table and no progress; errors only");
+    cmd.group("Output");
 }
 
 std::shared_ptr<base::notices> notices_of(const run_options& run) {

@@ -31,8 +31,10 @@ struct run_options {
     bool verbose = false;
     bool quiet = false;
 };
-/// `with_verbose`: for commands that quantize or multiply, which use a backend.
+/// All of them; `with_verbose`: for commands that quantize or multiply, which use a backend.
 void declare_run(parser& cmd, run_options& run, bool with_verbose = true);
+void declare_threads(parser& cmd, int& threads);
+void declare_quiet(parser& cmd, bool& quiet);
 
 /// Notices of the library, on stderr; with --quiet none.
 std::shared_ptr<base::notices> notices_of(const run_options& run);

@@ -65,7 +65,7 @@ std::string& output_options::path_of(std::string_view writer) {
 }
 
 void declare_outputs(parser& cmd, output_options& out) {
-    cmd.group("Output");
+    cmd.group("Output", help_page::outputs);
     for (std::size_t i = 0; i < report::writers.size(); ++i) {
         const report::writer& w = report::writers[i];
         if (w.name == table_writer) continue;
@@ -77,6 +77,7 @@ void declare_outputs(parser& cmd, output_options& out) {
     cmd.add_option("--color WHEN", out.color,
                    "colours of the table on standard output: auto (on a terminal), always, never")
         ->one_of({std::string("auto"), std::string("always"), std::string("never")});
+    cmd.group("Output");
 }
 
 void require_distinct(const std::vector<std::string>& inputs,

@@ -6,7 +6,7 @@
 namespace mx::app {
 
 void declare_parts(parser& cmd, part_options& o, std::string_view command, bool with_page) {
-    cmd.group("Parts");
+    cmd.group("Parts", help_page::outputs);
     cmd.add_option("--shard I/N", o.shard,
                    "process only part I of N, to divide a run among jobs; 'mx merge' combines the "
                    "parts into the output of one run");

@@ -74,17 +74,6 @@ void declare_matrix_shape(parser& cmd, matrix_argument& m, const std::string& na
                    fmt::format("{} is raw binary of these extents, e.g. 64x128", name));
 }
 
-void declare_matrix_options(parser& cmd, matrix_options& o) {
-    cmd.group("Input");
-    cmd.add_option("--dtype DTYPE", o.dtype, "raw binary: F32, BF16, F16, F8_E4M3, I8, ...");
-    cmd.add_option("--as DTYPE", o.as,
-                   "dtype of values stored as raw bytes or unsigned integers: "
-                   "bf16, f16");
-    cmd.add_flag("--raw", o.raw, "use the arrays as stored, without decoding");
-    cmd.add_flag("--swizzled", o.swizzled,
-                 "scales of quantized tensors are in the 128x4 order of cuBLAS");
-}
-
 matrix_place place_of(const std::string& text) {
     if (exists(text)) return {text, ""};
     for (std::size_t at = text.find(':'); at != std::string::npos; at = text.find(':', at + 1)) {
@@ -97,13 +86,10 @@ matrix_place place_of(const std::string& text) {
 products::matrix matrix_reader::read(const matrix_argument& m, const std::string& option,
                                      io::tensor_info* info) {
     const matrix_place at = place_of(m.text);
-    io::open_options open;
-    open.as = how.as;
+    io::open_options open = how.open;
     open.shape = m.shape;
-    if (!m.shape.empty()) open.dtype = how.dtype;
-    engine::view_request views;
-    views.raw = how.raw;
-    views.swizzled = how.swizzled;
+    if (m.shape.empty()) open.dtype.clear();  // of another matrix
+    engine::view_request views = how.views;
     views.integers = true;
     const engine::model model({at.path}, open, views);
     const engine::tensor_ref tensor = find_tensor(model, at, option);

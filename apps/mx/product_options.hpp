@@ -20,16 +20,14 @@ struct matrix_argument {
     std::string shape;  ///< of raw binary
 };
 
-/// Options for all matrices.
+/// How all matrices are stored.
 struct matrix_options {
-    std::string as, dtype;
-    bool raw = false, swizzled = false;
+    io::open_options open;
+    engine::view_request views;
 };
 
 /// --shape-NAME of one matrix.
 void declare_matrix_shape(parser& cmd, matrix_argument& m, const std::string& name);
-/// --as, --dtype, --raw, --swizzled.
-void declare_matrix_options(parser& cmd, matrix_options& o);
 
 /// Splits an argument at the ':' after the shortest existing file name. The rest is the tensor's
 /// name, "" if the argument is a file.

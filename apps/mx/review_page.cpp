@@ -15,14 +15,20 @@ namespace mx::app {
 
 void declare_review(parser& cmd, judging_options& judging, bool& summary) {
     declare_judging(cmd, judging);
-    cmd.group("Output");
+    declare_summary(cmd, summary);
+}
+
+void declare_summary(parser& cmd, bool& summary) {
+    cmd.group("Output", help_page::outputs);
     cmd.add_flag("--summary", summary,
                  "the verdict in one line, for chat and CI, instead of the tables");
+    cmd.group("Output");
 }
 
 void declare_measured_outputs(parser& cmd, documents::measuring_options& o, measured_outputs& to,
                               std::string_view command) {
     declare_outputs(cmd, to.out);
+    cmd.group("Output", help_page::outputs);
     cmd.add_flag("--sha256", to.sha256,
                  "also the SHA-256 of the inputs in JSON; --html implies it");
     declare_review(cmd, o.judging, o.summary);
@@ -30,10 +36,12 @@ void declare_measured_outputs(parser& cmd, documents::measuring_options& o, meas
 }
 
 void declare_groups(parser& cmd, std::vector<std::string>& groups) {
+    cmd.group("Tensors", help_page::inputs);
     cmd.add_option("--group BY", groups,
                    "one record for several tensors, with the worst of them named: a pattern, as "
                    "'experts.*', for names that differ there alone; layer,role or role for all "
                    "that no pattern takes; repeatable");
+    cmd.group("Input");
 }
 
 void print_summary(const std::string& summary, const output_options& out) {

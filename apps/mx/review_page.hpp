@@ -16,6 +16,7 @@ namespace mx::app {
 
 /// --policy, --target, --eval, and --summary: one line instead of tables.
 void declare_review(parser& cmd, judging_options& judging, bool& summary);
+void declare_summary(parser& cmd, bool& summary);
 
 /// The output of --summary, unless another output uses stdout.
 void print_summary(const std::string& summary, const output_options& out);

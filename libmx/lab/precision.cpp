@@ -43,7 +43,7 @@ void set_scheme(precision& p, const std::string& value) {
 }
 
 constexpr std::string_view a_recipe = "RECIPE";
-constexpr std::string_view a_rounding = "fp32|bf16|bf16-even";
+constexpr std::string_view a_rounding = "TYPE";
 
 constexpr std::array precision_rows{
     precision_key{"all", "", a_recipe, "all six operands",
@@ -64,18 +64,19 @@ constexpr std::array precision_rows{
     precision_key{"dgrad-w", "", a_recipe, "W in dX = dY W", set_operands<dgrad_w>},
     precision_key{"wgrad-dy", "", a_recipe, "dY in dW = dY^T X", set_operands<wgrad_dy>},
     precision_key{"wgrad-x", "", a_recipe, "X in dW = dY^T X", set_operands<wgrad_x>},
-    precision_key{"source", "", "original|requantized",
-                  "whether an operand of two products is quantized from the tensor each time or "
-                  "requantized",
-                  [](precision& p, const std::string& v) {
-                      if (v != "original" && v != "requantized") {
-                          base::refuse(base::unknown("source", v, {"original", "requantized"}));
-                      }
-                      p.requantize = v == "requantized";
-                  }},
+    precision_key{
+        "source", "", "WHICH",
+        "of an operand of two products: original, quantized from the tensor each time, or "
+        "requantized",
+        [](precision& p, const std::string& v) {
+            if (v != "original" && v != "requantized") {
+                base::refuse(base::unknown("source", v, {"original", "requantized"}));
+            }
+            p.requantize = v == "requantized";
+        }},
     precision_key{"vector", "", a_rounding,
-                  "operands before their recipe, and results of products; bf16 rounds ties away "
-                  "from zero as microxcaling does, bf16-even to even",
+                  "of operands before their recipe and of results of products: fp32, bf16 (ties "
+                  "away from zero as microxcaling does) or bf16-even",
                   [](precision& p, const std::string& v) {
                       p.vector_forward = p.vector_backward = parse_rounding(v);
                   }},
@@ -84,7 +85,7 @@ constexpr std::array precision_rows{
     precision_key{
         "vector-backward", "", a_rounding, "the same, backward only",
         [](precision& p, const std::string& v) { p.vector_backward = parse_rounding(v); }},
-    precision_key{"ln", "", a_rounding, "every step inside layer norms",
+    precision_key{"ln", "", a_rounding, "of every step inside layer norms",
                   [](precision& p, const std::string& v) {
                       p.norm_forward = p.norm_backward = p.norm_statistics = parse_rounding(v);
                   }},
@@ -96,7 +97,7 @@ constexpr std::array precision_rows{
                   [](precision& p, const std::string& v) { p.norm_backward = parse_rounding(v); }},
     precision_key{
         "ln-statistics", "", a_rounding,
-        "input, gain, bias, mean and variance of layer norms, up to where eps is added",
+        "of input, gain, bias, mean and variance of layer norms, until eps is added",
         [](precision& p, const std::string& v) { p.norm_statistics = parse_rounding(v); }},
     precision_key{
         "ln-bias", "", "trained|frozen", "whether the biases of layer norms get a gradient",

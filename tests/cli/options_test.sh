@@ -33,6 +33,7 @@ def out(*words):
 commands = [m.group(1) for m in re.finditer(r"^  [A-Z ][a-z ]{8} ([a-z]+)  ", out("help"), re.M)]
 assert len(commands) > 20, commands
 commands += ["study scaling-law", "study speedups"]
+commands += re.findall(r"'mx help ([a-z]+)'", out("help"))  # topics
 values, letters = collections.defaultdict(dict), collections.defaultdict(dict)
 for command in commands:
     for line in out("help", *command.split()).splitlines():

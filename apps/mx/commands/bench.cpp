@@ -290,7 +290,7 @@ runner declare_bench(parser& cmd) {
     cmd.add_option("--backend NAME", o->backend,
                    fmt::format("one of: {}; without it the one that 'mx version' names",
                                fmt::join(names, ", ")));
-    cmd.add_flag("-q,--quiet", o->quiet, "no table and no progress; errors only");
+    declare_quiet(cmd, o->quiet);
     cmd.description(
         "Measures elements per second of the code that 'mx analyze' runs, over values in memory, "
         "and compares them with the memory bandwidth, the limit of every analysis, measured in "

@@ -95,6 +95,7 @@ runner declare_diff(parser& cmd) {
     cmd.add_option("--transpose-second GLOB", o->options.transposed_second,
                    "the same of the second alone; --transpose is for both");
     declare_groups(cmd, o->options.groups);
+    cmd.group("Comparison");
     cmd.add_option("--fail-above FIGURE=LIMIT", o->fail_above,
                    "exit with 1 when this figure of any tensor is above LIMIT (nrmse=0.01, "
                    "codes_moved=5%), or when no tensor has it; repeatable");

@@ -80,8 +80,7 @@ runner declare_gate(parser& cmd) {
     cmd.add_option("--junit FILE", o->junit, "JUnit XML: a test case per rule")->file_name();
     cmd.add_option("--annotations KIND", o->annotations,
                    "github: a line '::error file=...' on stderr per rule that does not hold");
-    cmd.group("Output");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table, only the exit code");
+    declare_quiet(cmd, o->quiet);
     cmd.description(
         "Checks results against rules, for scripts and CI. Exits with 0 if every rule holds; "
         "otherwise names what broke and exits with 1. An undefined figure breaks its rule unless "

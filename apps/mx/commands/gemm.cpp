@@ -191,7 +191,7 @@ void declare_operands(parser& cmd, gemm_options& o) {
     declare_matrix_shape(cmd, o.a, "a");
     declare_matrix_shape(cmd, o.b, "b");
     declare_matrix_shape(cmd, o.c, "c");
-    declare_matrix_options(cmd, o.in);
+    declare_stored(cmd, o.in.open, o.in.views);
 }
 
 void declare_gemm_recipes(parser& cmd, gemm_options& o) {

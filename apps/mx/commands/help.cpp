@@ -5,6 +5,8 @@
 #include "apps/mx/manual.hpp"
 #include "apps/mx/pager.hpp"
 #include "apps/mx/terminal.hpp"
+#include "libmx/base/joined.hpp"
+#include "libmx/base/named.hpp"
 #include "libmx/base/suggest.hpp"
 
 namespace mx::app {
@@ -15,6 +17,17 @@ struct help_options {
     std::string manual_directory, share_directory;
     bool no_pager = false;
 };
+
+std::string text_about(const std::vector<std::string>& words, std::size_t width) {
+    const auto topics = help_topics();
+    if (const help_topic* t = base::find_named(topics, words.front())) return help_text(*t, width);
+    const std::string near = base::similar(words.front(), base::names_of(topics));
+    if (!near.empty() && base::find_named(commands(), words.front()) == nullptr) {
+        refuse("unknown command '{}'; did you mean '{}'? ('mx help' lists the commands)",
+               words.front(), near);
+    }
+    return help_text(command_named(words), width);
+}
 
 int run_help(const help_options& o) {
     if (!o.manual_directory.empty()) {
@@ -29,7 +42,7 @@ int run_help(const help_options& o) {
         print(overview(terminal_help_width()));
         return exit_code::fine;
     }
-    const std::string text = help_text(command_named(o.command_name), terminal_help_width());
+    const std::string text = text_about(o.command_name, terminal_help_width());
     if (o.no_pager) {
         print(text);
     } else {
@@ -43,7 +56,10 @@ int run_help(const help_options& o) {
 runner declare_help(parser& cmd) {
     const auto o = std::make_shared<help_options>();
     cmd.group("Input");
-    cmd.add_option("COMMAND", o->command_name, "one of the commands")->expected(0, 2);
+    cmd.add_option("COMMAND", o->command_name,
+                   fmt::format("one of the commands, or of the options that many share: {}",
+                               base::joined(base::names_of(help_topics()), ", ")))
+        ->expected(0, 2);
     cmd.add_flag("--no-pager", o->no_pager, "print it all at once, however long it is");
     cmd.group("");
     cmd.add_option("--write-manual DIR", o->manual_directory,

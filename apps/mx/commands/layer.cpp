@@ -161,11 +161,8 @@ int run_dump(const layer_options& o, const products::stages_request& request,
     }
     outputs to(o.to, o.dump);
     io::open_options open;
-    open.as = o.in.as;
-    engine::view_request views;
-    views.raw = o.in.raw;
-    views.swizzled = o.in.swizzled;
-    const engine::model model(o.dump, open, views);
+    open.as = o.in.open.as;
+    const engine::model model(o.dump, open, o.in.views);
     dump_study study(request, control);
     for (const auto& [name, tensors] : products::dumped_layers(model.tensors(), o.transpose_w)) {
         study.add(name, tensors, o.transpose_w);
@@ -238,7 +235,7 @@ void declare_tensors_of_layer(parser& cmd, layer_options& o) {
     for (std::size_t t = 0; t < layer_tensor_names.size(); ++t) {
         declare_matrix_shape(cmd, o.tensors[t], std::string(layer_tensor_names[t]));
     }
-    declare_matrix_options(cmd, o.in);
+    declare_stored(cmd, o.in.open, o.in.views);
 }
 
 void declare_layer_recipes(parser& cmd, layer_options& o) {

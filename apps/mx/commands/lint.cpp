@@ -119,9 +119,8 @@ runner declare_lint(parser& cmd) {
     cmd.add_option("--annotations KIND", o->annotations,
                    "github: a line '::error file=...' on stderr per rule that found errors, and "
                    "'::warning' for warnings");
-    cmd.group("Output");
     cmd.add_flag("--all", o->all, "every finding in the table, not the first 10 of each rule");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table, only the exit code");
+    declare_quiet(cmd, o->quiet);
     std::string names;
     for (const lint::rule_row& r : lint::rules) {
         names += fmt::format("{}{} ({})", names.empty() ? "" : "; ", r.name, r.meaning);

@@ -4,6 +4,7 @@
 
 #include "apps/mx/options.hpp"
 #include "apps/mx/parts.hpp"
+#include "apps/mx/review_page.hpp"
 #include "apps/mx/terminal.hpp"
 #include "libmx/base/stored_path.hpp"
 #include "libmx/report/command_line.hpp"
@@ -142,8 +143,7 @@ runner declare_merge(parser& cmd) {
                    "NAME.safetensors.index.json of several files")
         ->file_name();
     declare_shard_size(cmd, o->shard_bytes);
-    cmd.add_flag("--summary", o->summary,
-                 "the verdict in one line, for chat and CI, instead of the tables");
+    declare_summary(cmd, o->summary);
     declare_run(cmd, o->run);
     cmd.description(
         "Combines the parts that commands wrote under --shard into the output of one run, byte "

@@ -160,8 +160,7 @@ runner declare_plan(parser& cmd) {
                    "print what that tool reads, in place of the table: torchao, compressed-tensors "
                    "or modelopt (JSON), or llama.cpp (arguments of llama-quantize)");
     declare_outputs(cmd, o->out);
-    cmd.group("Output");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
+    declare_quiet(cmd, o->quiet);
     cmd.description(
         "Assigns a recipe to every tensor. With --bits or --sqnr, chooses among the measured "
         "recipes that the policy lists and does not rule out for the tensor, with the least total "

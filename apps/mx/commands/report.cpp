@@ -47,8 +47,7 @@ runner declare_report(parser& cmd) {
         ->file_name();
     declare_outputs(cmd, o->out);
     declare_review(cmd, o->options.judging, o->summary);
-    cmd.group("Output");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
+    declare_quiet(cmd, o->quiet);
     cmd.description(
         "Makes the page for a design review: what to ship for each class of tensors, what keeps "
         "its precision, the cost, the largest risks and their remedies, the confidence, and what "

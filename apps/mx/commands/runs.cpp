@@ -550,8 +550,7 @@ runner declare_runs(parser& cmd) {
                    "chosen before the runs")
         ->in_range(0.0, 1e9);
     declare_outputs(cmd, o->out);
-    cmd.group("Output");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table");
+    declare_quiet(cmd, o->quiet);
     cmd.description(
         "Compares runs of mx train: which became unstable and when, the share of stable runs of "
         "each group with its interval and a log-rank test, and gaps between the losses of pairs "

@@ -177,12 +177,7 @@ runner declare_show(parser& cmd) {
                    "its name; optional if there is only one. Without it, the worst operands of "
                    "several");
     declare_views(cmd, o->in);
-    cmd.add_option("--role-pattern ROLE=GLOB", o->roles.patterns,
-                   "role of the tensors that match GLOB; repeatable");
-    cmd.add_option("--norm-bias X", o->roles.norm_bias,
-                   "add X to the values of norm tensors: 1 for models that store gamma - 1 "
-                   "(Gemma)")
-        ->finite();
+    declare_role_patterns(cmd, o->roles);
     cmd.group("Blocks");
     cmd.add_option("-r,--recipe RECIPE", o->recipe,
                    fmt::format("what to quantize to ({})", default_recipe));

@@ -158,7 +158,7 @@ runner declare_study(parser& cmd) {
     for (const lab::request_key& key : lab::request_keys()) {
         if (!is_of_studies(key)) continue;
         const std::string name(key.name);
-        cmd.group(std::string(key.group));
+        cmd.group(std::string(key.group), help_page::training);
         cmd.add_option(fmt::format("--{} {}", name, key.type), o->request[name],
                        std::string(key.summary));
     }

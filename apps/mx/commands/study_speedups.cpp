@@ -248,8 +248,7 @@ runner declare_speedups(parser& cmd) {
     cmd.add_option("--check CONFIGURATION", o->checks,
                    "a row of that table to compare with, not to fit to; repeatable");
     declare_outputs(cmd, o->out);
-    cmd.group("Output");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table");
+    declare_quiet(cmd, o->quiet);
     cmd.description(
         "Projects the time of a training step and its speed-up over bf16: work by class from a "
         "model's shapes, rates of each format from a profile, options or measured products. The "

@@ -315,13 +315,12 @@ runner declare_tensors(parser& cmd) {
     declare_inputs(cmd, o->in);
     declare_roles(cmd, o->roles);
     declare_outputs(cmd, o->out);
-    cmd.group("Output");
     cmd.add_option(
            "--parts N", o->parts,
            "list the parts of --shard 1/N to N/N instead: neighbouring tensors of about equal "
            "bytes; one is cut if no border is near the even division")
         ->in_range(std::uint64_t{1}, engine::most_parts);
-    cmd.add_flag("-q,--quiet", o->quiet, "no table; errors only");
+    declare_quiet(cmd, o->quiet);
     cmd.description(
         "Reads only headers. The format is detected from the content of the file, not from its "
         "name. Quantized tensors are shown decoded, with their arrays and the reason; --raw shows "

@@ -638,22 +638,44 @@ int run_train(const train_options& o) {
 void declare_request(parser& cmd, train_options& o) {
     for (const lab::request_key& key : lab::request_keys()) {
         const std::string name(key.name);
-        cmd.group(std::string(key.group));
+        cmd.group(std::string(key.group),
+                  key.group == "Output" ? help_page::command : help_page::training);
         cmd.add_option(fmt::format("--{} {}", name, key.type), o.request[name],
                        std::string(key.summary));
     }
-    cmd.group("Optimizer");
+    cmd.group("Optimizer", help_page::training);
     cmd.add_flag("--cosine", o.cosine, "half a cosine from --lr to --lr-min over all steps");
-    cmd.group("Data");
+    cmd.group("Input");
     cmd.add_option("--seeds LIST", o.seeds, "several runs in parallel: 1..32, or 1,5,9");
 }
 
+// "fp32, {su.coded,su.told}.{e4m3, e2m3}, hybrid.{fwd}": prefixes with the same names together.
 std::string scheme_names() {
-    std::string names;
+    std::vector<std::pair<std::string, std::string>> lists;  // prefix, names
     for (const lab::scheme& s : lab::schemes) {
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", s.name);
+        const std::size_t dot = s.name.rfind('.');
+        const std::string prefix(s.name.substr(0, dot == std::string_view::npos ? 0 : dot));
+        const std::string name(s.name.substr(prefix.empty() ? 0 : dot + 1));
+        if (lists.empty() || lists.back().first != prefix) {
+            lists.emplace_back(prefix, name);
+        } else {
+            lists.back().second += ", " + name;
+        }
     }
-    return names;
+    std::string text;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+        const auto& [prefix, names] = lists[i];
+        if (!text.empty()) text += ", ";
+        if (prefix.empty()) {
+            text += names;
+        } else if (i + 1 < lists.size() && lists[i + 1].second == names) {
+            text += fmt::format("{{{},{}}}.{{{}}}", prefix, lists[i + 1].first, names);
+            ++i;
+        } else {
+            text += fmt::format("{}.{{{}}}", prefix, names);
+        }
+    }
+    return text;
 }
 
 void declare_precision(parser& cmd, train_options& o) {
@@ -689,8 +711,7 @@ runner declare_train(parser& cmd) {
                    "language model (layer norms, norms of queries and keys, GELU); llama: RMSNorm "
                    "and SwiGLU");
     cmd.add_option("--size NAME", o->size,
-                   "of a language model: tiny, small, medium or h200 (tiny); other options of "
-                   "Network change it");
+                   "of a language model: tiny, small, medium or h200 (tiny)");
     declare_request(cmd, *o);
     declare_precision(cmd, *o);
     cmd.group("Interventions");
@@ -706,23 +727,23 @@ runner declare_train(parser& cmd) {
     cmd.add_option("--nudge-at STEP", o->nudge_at, "after STEP updates instead")->not_negative();
     cmd.group("Input");
     cmd.add_flag("--dry-run", o->dry,
-                 "print the cost of the run: parameters, FLOP, memory, time; train nothing");
+                 "print parameters, FLOP, memory and time of the run; train nothing");
     cmd.add_flag("--demo", o->demo,
-                 "norm gains that clamp under floor and not under rceil, and the gradient's error");
+                 "gains that clamp under floor, not under rceil; the gradient's error");
     cmd.add_option("--resume FOLDER", o->resume,
-                   "continue the run in this folder, or from this checkpoint, to --steps in total");
+                   "continue the run of this folder or checkpoint, to --steps in total");
     cmd.group("Output");
     cmd.add_option("-o,--output FOLDER", o->folder,
                    "folder for run.json, checkpoints and dumps; one below it for each of several "
                    "runs")
         ->file_name();
     cmd.add_option("--checkpoint-every N", o->checkpoint_every,
-                   "steps after which the latest state is written (500; 0: at the end only)")
+                   "steps after which the latest state is written (500; 0: at the end)")
         ->not_negative();
     cmd.add_option("--checkpoint STEP,...", o->checkpoints, "steps after which a state is kept")
         ->delimiter(',');
     cmd.add_option("--dump STEP,...", o->dumps,
-                   "steps whose weights, activations and gradients are written as safetensors")
+                   "steps whose weights, activations and gradients are written")
         ->delimiter(',');
     declare_outputs(cmd, o->out);
     declare_run(cmd, o->run, false);

@@ -175,7 +175,7 @@ runner declare_vectors(parser& cmd) {
     cmd.group("Output");
     cmd.add_option("--hex DIR", o->hex, "also write text for $readmemh, one file per array, here")
         ->file_name();
-    cmd.add_flag("-q,--quiet", o->quiet, "do not list the files; errors only");
+    declare_quiet(cmd, o->quiet);
     cmd.description(
         "Writes conformance vectors for hardware and software that implements a recipe: inputs, "
         "scale codes, element codes and dequantized values, in the form that 'mx verify' reads. "

@@ -357,15 +357,12 @@ runner declare_verify(parser& cmd) {
                  "builds with it)");
     cmd.add_option("--seed N", o->seed, "without VECTORS: seed of the sample of blocks")
         ->not_negative();
-    cmd.group("Run");
-    cmd.add_option("--threads N", o->threads, "worker threads; the output does not depend on it")
-        ->in_range(1, 4096);
+    declare_threads(cmd, o->threads);
     cmd.group("Output");
     cmd.add_option("--top N", o->show, "differences listed in full (default 10)")
         ->in_range(0, 1000000);
     declare_outputs(cmd, o->out);
-    cmd.group("Output");
-    cmd.add_flag("-q,--quiet", o->quiet, "no table, only the exit code");
+    declare_quiet(cmd, o->quiet);
     cmd.description(
         "Compares the emulator with vectors that other implementations, or hardware, made: every "
         "tensor that the file declares as contract, bit for bit. NaNs are one class (of matrix "

@@ -97,7 +97,7 @@ def recipe(recipe: RecipeLike, **keys: RecipeValue) -> Recipe:
         Such as "mxfp4:scale=even", or a Recipe.
     **keys
         Keys of the recipe, in place of those in the text: block=16 or block=(16, 16), axis=,
-        round=, scale=, dialect= and the others of `mx help recipes`.
+        round=, scale=, dialect= and the others of `mx explain rules`.
 
     Returns
     -------
