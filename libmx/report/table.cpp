@@ -93,7 +93,7 @@ class grid {
         shrink(cell::text, 8, width);
         shrink(cell::text, 4, width);
         for (std::size_t i = 0; i < titles_.size(); ++i) fit_title(titles_[i], widths_[i].now);
-        for (std::size_t i = 0; i < widths_.size(); ++i) choose_head(s.columns[i], widths_[i]);
+        for (std::size_t i = 0; i < widths_.size(); ++i) shorten_names(s.columns[i], widths_[i]);
     }
 
     void print_head(const sink& out) const {
@@ -113,17 +113,18 @@ class grid {
     }
 
     // A row has as many lines as its longest wrapped text.
-    void print_row(const record& r, const sink& out) const {
+    void print_row(std::size_t row, const sink& out) const {
+        const record& r = section_.rows[row];
         std::vector<std::vector<std::string>> cells;
         std::vector<std::string_view> codes;
         std::size_t height = 1;
         for (std::size_t i = 0; i < widths_.size(); ++i) {
             const column& c = section_.columns[i];
             const std::string text = cell_text(r, c);
-            const std::size_t width = widths_[i].now;
-            cells.push_back(c.kind == cell::text
-                                ? wrapped(breakable(text, width), width)
-                                : std::vector{shortened(text, width, widths_[i].head)});
+            const column_widths& w = widths_[i];
+            cells.push_back(c.kind == cell::text ? wrapped(breakable(text, w.now), w.now)
+                            : w.shown.empty()    ? std::vector{shortened(text, w.now)}
+                                                 : std::vector{w.shown[row]});
             height = std::max(height, cells.back().size());
             codes.push_back(color_ && c.field == "verdict" ? code_of(verdict_tints, text) : "");
         }
@@ -136,21 +137,20 @@ class grid {
 
   private:
     struct column_widths {
-        std::size_t now = 0;         // what is printed
-        std::size_t cells = 0;       // the widest cell
-        std::size_t word = 0;        // the longest word that is not broken, of a text
-        std::size_t piece = 0;       // the longest part of a broken word
-        std::size_t title_word = 0;  // the longest word of the title
-        std::size_t head = 0;        // the columns of a shortened cell before ".."
+        std::size_t now = 0;             // what is printed
+        std::size_t cells = 0;           // the widest cell
+        std::size_t word = 0;            // the longest word that is not broken, of a text
+        std::size_t piece = 0;           // the longest part of a broken word
+        std::size_t title_word = 0;      // the longest word of the title
+        std::vector<std::string> shown;  // the cells of narrowed names, by row
     };
 
     // Rows of one table must not show the same text for different tensors.
-    void choose_head(const column& c, column_widths& w) const {
-        w.head = usual_head(w.now);
+    void shorten_names(const column& c, column_widths& w) const {
         if (c.kind != cell::name || w.cells <= w.now) return;
         std::vector<std::string> names;
         for (const record& r : section_.rows) names.push_back(cell_text(r, c));
-        w.head = head_to_tell(names, w.now);
+        w.shown = told_apart(names, w.now);
     }
 
     std::size_t total() const {
@@ -233,7 +233,7 @@ void print_rows(const section& s, std::size_t width, bool color, const sink& out
                 current = label;
             }
         }
-        g.print_row(s.rows[i], out);
+        g.print_row(i, out);
     }
 }
 

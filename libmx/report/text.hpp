@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +26,10 @@ inline std::string shortened(const std::string& text, std::size_t width) {
     return shortened(text, width, usual_head(width));
 }
 
-/// The head, closest to the usual one, with which the most of `names` stay distinct in `width`
-/// columns; of more than 4,096 names, by a sample of them.
-std::size_t head_to_tell(std::span<const std::string> names, std::size_t width);
+/// The names of one column as `shortened` shows them, all with the head that keeps the most of them
+/// distinct; those that would still be shown alike keep the letters in which they differ from
+/// others ("model/l..mul/..Op:0") if these fit.
+std::vector<std::string> told_apart(const std::vector<std::string>& names, std::size_t width);
 
 /// `text` broken at blanks into lines of at most `width` columns; longer words are not broken.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);

@@ -254,16 +254,35 @@ TEST_CASE("Shortened names of one column stay distinct where any cut allows it")
     const std::vector<std::string> layers{"layers.0.mlp.down_proj", "layers.1.mlp.down_proj",
                                           "layers.0.self_attn.k_proj", "layers.1.self_attn.k_proj"};
     CHECK(shortened(layers[0], 20) == shortened(layers[1], 20));
-    const std::size_t head = head_to_tell(layers, 20);
-    CHECK(head == 8);
-    CHECK(shortened(layers[0], 20, head) == "layers.0...down_proj");
-    std::set<std::string> cut;
-    for (const std::string& n : layers) cut.insert(shortened(n, 20, head));
-    CHECK(cut.size() == layers.size());
+    CHECK(told_apart(layers, 20) ==
+          std::vector<std::string>{"layers.0...down_proj", "layers.1...down_proj",
+                                   "layers.0..ttn.k_proj", "layers.1..ttn.k_proj"});
     // The usual head where it tells them apart, and where nothing does.
-    CHECK(head_to_tell(std::vector<std::string>{"a.weight", "b.weight"}, 6) == usual_head(6));
-    const std::vector<std::string> inner{"aaaaaaaaaa1bbbbbbbbbb", "aaaaaaaaaa2bbbbbbbbbb"};
-    CHECK(head_to_tell(inner, 6) == usual_head(6));
+    CHECK(told_apart({"a.weight", "b.weight"}, 6) == std::vector<std::string>{"a..ght", "b..ght"});
+    const std::vector<std::string> equal(2, "aaaaaaaaaabbbbbbbbbb");
+    CHECK(told_apart(equal, 6) == std::vector<std::string>(2, shortened(equal[0], 6)));
+}
+
+TEST_CASE("Names that differ in the middle alone keep what differs") {
+    const std::vector<std::string> names{
+        "model/norm/batchnorm/ReadVariableOp:0", "model/norm/batchnorm/mul/ReadVariableOp:0",
+        "model/dense/Tensordot/ReadVariableOp:0", "model/dense/BiasAdd/ReadVariableOp:0"};
+    for (const std::size_t width : {10, 12, 16, 24, 36}) {
+        const std::vector<std::string> shown = told_apart(names, width);
+        CHECK(std::set<std::string>(shown.begin(), shown.end()).size() == names.size());
+        for (const std::string& s : shown) CHECK(columns_of(s) <= width);
+    }
+    CHECK(told_apart({"folder-of-many/model-00001-of-00018.safetensors",
+                      "folder-of-many/model-00002-of-00018.safetensors",
+                      "folder-of-many/model-00018-of-00018.safetensors"},
+                     20) == std::vector<std::string>{"fol..01..safetensors", "fol..02..safetensors",
+                                                     "fol..18..safetensors"});
+    // One name ends where the other continues.
+    CHECK(told_apart({"a.long.name.of.a.weight.scale.of.it", "a.long.name.of.a.weight.scale"}, 8) ==
+          std::vector<std::string>{"a...f.it", "a...cale"});
+    // No room for what differs.
+    const std::vector<std::string> inner{"a1b1c1d1e1", "a1b1c1d2e1", "a1b2c1d1e1", "a2b1c1d1e1"};
+    CHECK(told_apart(inner, 5) == std::vector<std::string>{"a1..1", "a1..1", "a1..1", "a2..1"});
 }
 
 TEST_CASE("Names are shortened in the middle, on whole characters") {
