@@ -25,7 +25,7 @@ nvfp4 4.5" "$("$mx" bits -r mxfp4 -r nvfp4)"
 
 for wrong in "" "--recipes mxfp4" "-r mxfp3"; do
     code=0
-    # Word splitting is wanted.
+    # shellcheck disable=SC2086 # several words
     "$mx" bits $wrong >"$scratch/output" 2>"$scratch/error" || code=$?
     expect "exit code of mx bits $wrong" 2 "$code"
     expect "lines of mx bits $wrong" "0 1" \
