@@ -9,6 +9,7 @@ namespace mx::report {
 namespace {
 
 constexpr std::uint64_t no_nested = ~std::uint64_t{0};
+constexpr std::size_t compared_kinds = 64;
 
 bool same_names(const std::vector<std::string>& names, const record& r) {
     return std::equal(
@@ -31,8 +32,10 @@ record_list::record_list(std::size_t size, std::function<record(std::size_t)> ma
     : make_(std::move(make)), made_(size) {}
 
 std::uint32_t record_list::names_of(const record& r) {
-    // Records of a list have few kinds, and neighbours mostly have the same.
-    for (std::size_t i = names_.size(); i-- > 0;) {
+    // Records of a list have few kinds, and neighbours mostly have the same. In results that others
+    // wrote each may have names of its own: only some are compared.
+    const std::size_t oldest = names_.size() > compared_kinds ? names_.size() - compared_kinds : 0;
+    for (std::size_t i = names_.size(); i-- > oldest;) {
         if (same_names(names_[i], r)) return static_cast<std::uint32_t>(i);
     }
     std::vector<std::string> names;

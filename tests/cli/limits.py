@@ -324,6 +324,18 @@ class Limits(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('repeats stored values', ' '.join(done.stdout.decode().split()))
 
+    def test_results_of_as_many_kinds_as_records(self):
+        header = {'w': {'dtype': 'F32', 'shape': [1, 32], 'data_offsets': [0, 128]}}
+        (self.folder / 'm.safetensors').write_bytes(safetensors(header, bytes(range(64)) * 2))
+        done = self.run_mx('analyze', 'm.safetensors', '-r', 'mxfp4', '-q', '--json', 'm.json')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        results = json.loads((self.folder / 'm.json').read_text())
+        one, = results['results']
+        results['results'] = [{**one, 'tensor': f't{i}', f'member {i}': 1} for i in range(12000)]
+        (self.folder / 'many.json').write_text(json.dumps(results))
+        done = self.run_mx('report', 'many.json', '-q', '--json', 'o.json')
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_signals_while_headers_are_read(self):
         """A large header takes seconds to read; its outputs are open already."""
         header = b'{"__metadata__":{' + b','.join(b'"%07x":""' % i for i in range(600000)) + b'}}'
