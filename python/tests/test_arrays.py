@@ -309,3 +309,21 @@ def test_forks():
             same = libmx.quantize(x, "mxfp8", threads=2).codes.tobytes() == expected
             os._exit(0 if same else 1)
         assert os.waitpid(child, 0)[1] == 0
+
+
+def test_recipes_do_not_answer_for_each_other():
+    """What a thread keeps of its last recipe is of that recipe only: all of them in turn, and each in a
+    thread of its own."""
+    x = values((16, 96))
+    recipes = ["mxfp8", "mxfp8:scale=even", "mxfp8:block=1x16", "mxfp8:axis=0", "mxfp8:round=stochastic",
+               "mxfp8:round=stochastic,seed=1", "mxfp8:dialect=torchao", "mxfp8_e5m2", "mxfp4", "nvfp4",
+               "nvfp4:scale=single-level", "mxfp4:transform=hadamard", "mxfp4:scale=search", "mxint4:offset=fp16"]
+    alone = {}
+    for r in recipes:
+        t = threading.Thread(target=lambda: alone.update({r: libmx.fake_quantize(x, r)}))
+        t.start()
+        t.join()
+    for a in recipes:
+        for b in recipes:
+            for r in (a, b):
+                np.testing.assert_array_equal(libmx.fake_quantize(x, r), alone[r], err_msg=f"{r} of {a}, {b}")
