@@ -345,8 +345,13 @@ class Limits(unittest.TestCase):
             process = subprocess.Popen([MX, 'analyze', 'a.safetensors', '--json', 'out.json'],
                                        cwd=self.folder, stderr=subprocess.PIPE)
             files = pathlib.Path(f'/proc/{process.pid}/fd')
-            while number and not any(os.path.realpath(f).endswith('/a.safetensors')
-                                     for f in files.iterdir()):
+
+            def opened():
+                try:
+                    return any(os.path.realpath(f).endswith('/a.safetensors') for f in files.iterdir())
+                except FileNotFoundError:  # closed meanwhile
+                    return False
+            while number and not opened():
                 time.sleep(0.001)
             if number:
                 process.send_signal(number)
