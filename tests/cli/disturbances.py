@@ -418,7 +418,8 @@ class Limits(Disturbed):
     @unittest.skipUnless(RELEASE, 'sanitizers map more')
     def test_address_space(self):
         # With less, the kernel cannot map the program and ends it: see test_address_space_to_start.
-        mib = [m << 20 for m in (range(60, 400, 6) if ARGS.rounds else (60, 90, 130, 300))]
+        program = os.path.getsize(MX)  # with kernels for every GPU 90 MB
+        mib = [program + (m << 20) for m in (range(45, 400, 6) if ARGS.rounds else (45, 75, 115, 300))]
         self.sweep('AS', mib)
 
     @unittest.skipUnless(RELEASE, 'sanitizers map more')
