@@ -8,8 +8,8 @@ computation in a few lines of torch are measured as they are and under torch.com
 C++ compiler; compiling is not timed.
 
 The array is a matrix of normally distributed bf16 values. Libraries process it in memory; mx analyses
-it from a file in the page cache (`mx bench FILE`), and casts as many values of the same distribution
-in memory (`mx bench --suite`). All take turns, and the best pass counts."""
+it from a file in the page cache (`mx bench FILE`), and casts as many values of the same distribution,
+or quantizes them to codes, in memory (`mx bench --suite`). All take turns, and the best pass counts."""
 
 import argparse
 import ctypes
@@ -26,9 +26,11 @@ import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1]
-# The comparisons: quantize, dequantize and compute the root mean square error; or cast only.
+# The comparisons: quantize, dequantize and compute the root mean square error; codes and scales only; or cast.
 RECIPES = ["mxfp4", "mxfp8", "nvfp4"]
+CODES = "mxfp8 to codes"
 CAST = "cast to e4m3"
+CASES = {CODES: "quantize --recipe mxfp8 --packed", CAST: "quantize --recipe e4m3 --packed"}  # of mx bench --suite
 ROWS_AT_A_TIME = 256  # of libraries that need many times the memory of their input
 
 CPFLOAT = """
@@ -94,7 +96,8 @@ def torchao_peer(array, threads):
         q = mx_tensor.MXTensor.to_mx(x, element, 32)
         return rmse(q.dequantize(torch.bfloat16) if hasattr(q, "dequantize") else q.to_dtype(torch.bfloat16))
 
-    tasks = {"mxfp8": lambda: through_mx(torch.float8_e4m3fn)}
+    tasks = {"mxfp8": lambda: through_mx(torch.float8_e4m3fn),
+             CODES: lambda: mx_tensor.MXTensor.to_mx(x, torch.float8_e4m3fn, 32)}
     if hasattr(torch, "float4_e2m1fn_x2"):
         tasks["mxfp4"] = lambda: through_mx(torch.float4_e2m1fn_x2)
     try:
@@ -109,19 +112,19 @@ def torchao_peer(array, threads):
     return f"{version_of('torchao', torchao)} on torch {torch.__version__}", tasks
 
 
-def compiled_tasks(torch, threads, x, errors):
-    """Tasks that return the root of errors[task](x), each compiled for that many threads and run once."""
+def compiled_tasks(torch, threads, x, functions):
+    """Tasks that call functions[task](x), each compiled for that many threads and run once."""
     config = found("torch._inductor.config")
     config.cpp.threads = threads
     torch.set_num_threads(threads)
     torch._dynamo.reset()
 
-    def task(error):
-        compiled = torch.compile(error, dynamic=False)
+    def task(function):
+        compiled = torch.compile(function, dynamic=False)
         compiled(x)
-        return lambda: torch.sqrt(compiled(x)).item()
+        return lambda: compiled(x)
     try:
-        return {name: task(error) for name, error in errors.items()}
+        return {name: task(function) for name, function in functions.items()}
     except Exception as e:  # of a compiler
         raise Missing(f"torch.compile: {str(e).splitlines()[0] if str(e) else type(e).__name__}") from e
 
@@ -141,14 +144,15 @@ def compiled_torchao_peer(array, threads):
 
     errors = {"mxfp4": lambda x: error_of(mx_tensor.MXTensor.to_mx(x, torch.float4_e2m1fn_x2, 32), x),
               "mxfp8": lambda x: error_of(mx_tensor.MXTensor.to_mx(x, torch.float8_e4m3fn, 32), x),
-              "nvfp4": through_nvfp4}
+              "nvfp4": through_nvfp4,
+              CODES: lambda x: mx_tensor.to_mx(x, torch.float8_e4m3fn, 32)}
     x = torch.from_numpy(array).to(torch.bfloat16)
     return (f"{version_of('torchao', torchao)} on torch {torch.__version__}, torch.compile",
             compiled_tasks(torch, threads, x, errors))
 
 
 def pure_torch(torch):
-    """The mean squared errors of the recipes in operations of torch."""
+    """The mean squared errors of the recipes, and codes with their scales, in operations of torch."""
     def exponent(x):
         return (x.view(torch.int32) >> 23 & 0xff) - 127
 
@@ -171,7 +175,13 @@ def pure_torch(torch):
         outer = x.float().abs().amax() / 2688
         return error(x, 16, e2m1, lambda amax: e4m3(amax / (6 * outer)).clamp(min=2.0 ** -9) * outer)
 
-    return {"mxfp4": lambda x: error(x, 32, e2m1, lambda amax: power((exponent(amax) - 2).clamp(-126, 127))),
+    def codes(x):
+        b = x.float().reshape(-1, 32)
+        e = (exponent(b.abs().amax(1, keepdim=True)) - 8).clamp(-126, 127)
+        return (b / power(e)).clamp(-448, 448).to(torch.float8_e4m3fn), (e + 127).to(torch.uint8)
+
+    return {CODES: codes,
+            "mxfp4": lambda x: error(x, 32, e2m1, lambda amax: power((exponent(amax) - 2).clamp(-126, 127))),
             "mxfp8": lambda x: error(x, 32, e4m3, lambda amax: power((exponent(amax) - 8).clamp(-126, 127))),
             "nvfp4": two_level}
 
@@ -181,7 +191,7 @@ def pure_torch_peer(array, threads):
     torch.set_num_threads(threads)
     x = torch.from_numpy(array).to(torch.bfloat16)
     return f"{torch.__version__}, a few lines", {
-        name: lambda error=error: torch.sqrt(error(x)).item() for name, error in pure_torch(torch).items()}
+        name: lambda function=function: function(x) for name, function in pure_torch(torch).items()}
 
 
 def compiled_torch_peer(array, threads):
@@ -289,9 +299,8 @@ class Mx:
         placed = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["placed"]
         return {p["recipe"]: p["elements_per_second"] for p in placed if p["values"] == "files"}
 
-    def cast_rate(self, seconds):
-        """Elements per second to codes of e4m3, in memory."""
-        case = "quantize --recipe e4m3 --packed"
+    def rate_of(self, case, seconds):
+        """Elements per second of a case of CASES, in memory."""
         words = [self.program, "bench", "--suite", "--case", case, "--threads", str(self.threads), "--elements",
                  str(self.elements), "--seconds", str(seconds), "--json", "-"]
         found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["results"]
@@ -331,7 +340,8 @@ def measure(mx, tasks, elements, rounds, seconds):
     for _ in range(rounds):
         for recipe, rate in mx.analysis_rates(seconds).items():
             keep(own, recipe, rate)
-        keep(own, CAST, mx.cast_rate(seconds))
+        for task, case in CASES.items():
+            keep(own, task, mx.rate_of(case, seconds))
         for key, work in tasks.items():
             if key in failed:
                 continue
@@ -347,7 +357,7 @@ def measure(mx, tasks, elements, rounds, seconds):
 
 def table(own, others):
     """Rows of (task, program, G elements/s, mx's, times)."""
-    for task in [*RECIPES, CAST]:
+    for task in [*RECIPES, *CASES]:
         for (name, of), rate in others.items():
             if of == task and task in own:
                 yield task, name, rate * 1e-9, own[task] * 1e-9, own[task] / rate

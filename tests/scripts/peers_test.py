@@ -38,7 +38,7 @@ class MadeUpMx:
     def analysis_rates(self, seconds):
         return {"mxfp4": 4e9, "mxfp8": 3e9, "nvfp4": 2e9}
 
-    def cast_rate(self, seconds):
+    def rate_of(self, case, seconds):
         return 1e9
 
 
