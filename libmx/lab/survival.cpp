@@ -30,7 +30,8 @@ class run_counts {
         return static_cast<std::size_t>(ends_.end() - std::ranges::lower_bound(ends_, step));
     }
     std::size_t events_at(std::uint64_t step) const {
-        return std::ranges::equal_range(events_, step).size();
+        const auto [first, last] = std::equal_range(events_.begin(), events_.end(), step);
+        return static_cast<std::size_t>(last - first);
     }
 
   private:

@@ -79,8 +79,9 @@ report::section roles_of(const report::record& tail) {
     // Classes of operands first.
     const policy::policy by = policy::find_policy("training");
     std::vector<report::record> roles = records_in(tail, "roles");
-    std::ranges::stable_partition(
-        roles, [&](const report::record& r) { return by.kept(text_of(r, "role")) == nullptr; });
+    std::stable_partition(roles.begin(), roles.end(), [&](const report::record& r) {
+        return by.kept(text_of(r, "role")) == nullptr;
+    });
     for (const report::record& r : roles) {
         const std::vector<report::record> ranking = records_in(r, "ranking");
         if (ranking.empty()) continue;

@@ -160,7 +160,8 @@ std::string measured_words(const judged_model& m, std::string_view role) {
     const auto least =
         std::ranges::min_element(worst, {}, [](const auto& w) { return w.second.error; });
     if (least == worst.end()) return {};
-    const auto& [recipe, f] = *least;
+    const std::string_view recipe = least->first;
+    const figures& f = least->second;
     const auto blocks = [&](std::size_t n, const char* what) {
         return n == 0 ? fmt::format("no block {}s", what)
                       : fmt::format("blocks of {} of {} {}", n, f.tensors, what);

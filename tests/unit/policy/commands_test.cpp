@@ -86,7 +86,7 @@ TEST_CASE("a tensor is shown as it was read") {
 }
 
 TEST_CASE("what quantize takes is what the verdict calls an operand") {
-    const policy::policy by = find_policy("inference");
+    const mx::policy::policy by = find_policy("inference");
     auto tensors = std::vector{normal_tensor("l.q_proj.weight", "weight", {64, 64}),
                                normal_tensor("norm.weight", "norm", {64}),
                                normal_tensor("gate.weight", "router", {8, 64}),
