@@ -33,6 +33,7 @@ struct run_options {
 };
 /// All of them; `with_verbose`: for commands that quantize or multiply, which use a backend.
 void declare_run(parser& cmd, run_options& run, bool with_verbose = true);
+/// One of them. What is declared next is in the group Run, and Output.
 void declare_threads(parser& cmd, int& threads);
 void declare_quiet(parser& cmd, bool& quiet);
 
