@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The short run without libFuzzer: every sample and every past find unchanged, then seeded
 // mutations of them. Prints the seed of each input before trying it, so that a crash identifies it.
-// Usage: PROGRAM MUTATIONS SEED [FOLDER...] (folders of past finds)
+// Usage: PROGRAM MUTATIONS SEED SAMPLES [FOLDER...] (folders; those after the samples have past finds)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,17 +103,21 @@ void mutate_once(bytes& input, const std::vector<bytes>& samples, std::mt19937_6
 }  // namespace
 
 int main(int argc, char** argv) {
-    const std::uint64_t mutations = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 200;
-    const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+    if (argc < 4) {
+        fmt::print(stderr, "usage: {} MUTATIONS SEED SAMPLES [FOLDER...]\n", argv[0]);
+        return 2;
+    }
+    const std::uint64_t mutations = std::strtoull(argv[1], nullptr, 10);
+    const std::uint64_t seed = std::strtoull(argv[2], nullptr, 10);
     std::vector<bytes> samples;
-    for (const fs::path& path : files_in(MX_FUZZ_SAMPLES)) {
+    for (const fs::path& path : files_in(argv[3])) {
         bytes sample = read_file(path);
         if (!mx::fuzz::belongs(path.string())) continue;
         mx::fuzz::try_input(sample.data(), sample.size());
         if (sample.size() <= largest_sample) samples.push_back(std::move(sample));
     }
     std::size_t finds = 0;
-    for (int i = 3; i < argc; ++i) {
+    for (int i = 4; i < argc; ++i) {
         for (const fs::path& path : files_in(argv[i])) {
             fmt::print("{}\n", path.string());
             const bytes find = read_file(path);

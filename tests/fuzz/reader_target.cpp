@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One reader on arbitrary bytes: opens them in its format, without probing, and reads from every
-// tensor. Only base::error may be thrown.
+// tensor. Only base::error may be thrown. MX_FUZZ_SAMPLES is a folder with files of all formats.
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the fuzzing programs. MX_FUZZ_SAMPLES is a folder with files of all formats.
+// Shared by the fuzzing programs.
 #pragma once
 
 #include <cstddef>
