@@ -17,8 +17,10 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1]
-ARMS = {"E4M3 as coded": ["--scheme", "su.coded.e4m3", "--probe-every", "50"], "float32": ["--scheme", "fp32"]}
-# What the gradient at the parameters of the first arm is under other precisions.
+# As in the published code, labels of an MX run come from a teacher in the precision of its forward pass.
+ARMS = {"E4M3 as coded": ["--scheme", "su.coded.e4m3", "--teacher", "quantized", "--probe-every", "50"],
+        "float32": ["--scheme", "fp32"]}
+# What the gradient at the parameters of the first arm is under other precisions, with labels of the float32 teacher.
 OTHERS = {
     "E4M3 as coded": "scheme=su.coded.e4m3",
     "bf16 alone": "scheme=su.coded.e4m3 all=none",
