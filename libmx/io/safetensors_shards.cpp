@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NAME.safetensors.index.json and its shards, NAME-00001-of-00003.safetensors.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +13,7 @@
 #include <utility>
 
 #include "libmx/base/status.hpp"
+#include "libmx/io/folder_lock.hpp"
 #include "libmx/io/input_file.hpp"
 #include "libmx/io/safetensors_header.hpp"
 #include "libmx/io/staged_output.hpp"
@@ -25,28 +23,6 @@ namespace mx::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Several files get their names one after the other: the lock of their folder makes two programs do
-// so in turn. The system releases it however a program ends. Without locks in the file system there
-// is none.
-class folder_lock {
-  public:
-    explicit folder_lock(const std::string& file) {
-        const fs::path folder = fs::path(file).parent_path();
-        descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
-        if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX) == 0 || errno != EINTR) return;
-        ::close(descriptor_);
-        throw base::error(base::error_kind::cancelled, "cancelled");
-    }
-    ~folder_lock() {
-        if (descriptor_ >= 0) ::close(descriptor_);
-    }
-    folder_lock(const folder_lock&) = delete;
-    folder_lock& operator=(const folder_lock&) = delete;
-
-  private:
-    int descriptor_ = -1;
-};
 
 class shard_writer final : public array_writer {
   public:
@@ -95,7 +71,7 @@ class shard_writer final : public array_writer {
     // While shards of two outputs may lie side by side, the index says so: readers refuse it, and
     // the same command replaces it.
     void commit() override {
-        const folder_lock lock(path_);
+        const folder_lock lock(fs::path(path_).parent_path().string());
         output_file unfinished(path_);
         unfinished.append(fmt::format("{{\"schema\":\"{}\"}}\n", unfinished_schema));
         unfinished.commit();

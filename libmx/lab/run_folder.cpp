@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "libmx/base/status.hpp"
+#include "libmx/io/folder_lock.hpp"
 #include "libmx/io/writer.hpp"
 #include "libmx/report/members.hpp"
 #include "libmx/report/writers.hpp"
@@ -53,6 +54,8 @@ void begin_folder(const std::string& folder) {
 
 void run(training& t, const run_plan& plan) {
     const bool kept = !plan.folder.empty();
+    std::optional<io::folder_lock> alone;
+    if (kept) alone.emplace(plan.folder, "mx train");
     const auto cancelled = [&] { return plan.cancel != nullptr && plan.cancel->load(); };
     std::optional<std::uint64_t> written;
     const auto save = [&] {

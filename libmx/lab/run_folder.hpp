@@ -35,8 +35,8 @@ void begin_folder(const std::string& folder);
 
 /// Runs until the last step, the first loss that is NaN or infinite, or until `cancel` is set.
 /// Writes the latest state and run.json to the folder together, each by renaming a temporary file:
-/// run.json can be read while the run goes on. Throws
-/// base::error (output) if something cannot be written; earlier files remain.
+/// run.json can be read while the run goes on. Throws base::error: output if something cannot be
+/// written, when earlier files remain; usage if another program runs in the folder.
 void run(training& t, const run_plan& plan);
 
 /// The contents of run.json after `head`: the request; an entry per step with `step`, `loss` (null

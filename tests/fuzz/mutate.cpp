@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The short run without libFuzzer: every sample and every past find unchanged, then seeded
 // mutations of them. Prints the seed of each input before trying it, so that a crash identifies it.
-// Usage: PROGRAM MUTATIONS SEED SAMPLES [FOLDER...] (folders; those after the samples have past finds)
+// Usage: PROGRAM MUTATIONS SEED SAMPLES [FOLDER...] (folders; those after the samples have past
+// finds)
 #include <fmt/format.h>
 
 #include <algorithm>
