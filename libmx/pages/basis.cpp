@@ -76,7 +76,8 @@ report::section recipes_section(const evidence& e) {
                                   {"round", "rounding"},
                                   {"block", "block"},
                                   {"before", "offset,\nrotation"},
-                                  {"dialect", "dialect"}}};
+                                  {"dialect", "dialect"}},
+                      .folded = true};
     for (const codec::recipe& r : e.plan.recipes) {
         const bool blocks = codec::has_blocks(r);
         s.add(codec::to_string(r), r.element->name,
@@ -138,10 +139,12 @@ report::record dialect_part(const codec::recipe& r) {
 
 // The parts that occur, each once in the order of the recipes.
 report::section parts_section(const evidence& e) {
-    report::section s{
-        .heading = "Terms of the recipes",
-        .columns = {
-            {"part", "part"}, {"name", "name"}, {"meaning", "meaning"}, {"source", "after"}}};
+    report::section s{.heading = "Terms of the recipes",
+                      .columns = {{"part", "part"},
+                                  {"name", "name"},
+                                  {"meaning", "meaning"},
+                                  {"source", "after"}},
+                      .folded = true};
     for (const auto make : {element_part, rule_part, rounding_part, dialect_part}) {
         std::set<std::string> seen;
         for (const codec::recipe& r : e.plan.recipes) {
@@ -169,7 +172,8 @@ std::vector<report::section> definition_sections(const evidence& e) {
     if (e.plan.recipes.empty()) return {};
     report::section s{
         .heading = "Definitions",
-        .columns = {{"name", "metric"}, {"unit", "unit"}, {"definition", "definition"}}};
+        .columns = {{"name", "metric"}, {"unit", "unit"}, {"definition", "definition"}},
+        .folded = true};
     for (const metrics::metric& m : metrics::all()) {
         if (m.collected == metrics::when::decompose && !e.decomposed()) continue;
         if (m.collected == metrics::when::histograms && e.sums.empty()) continue;

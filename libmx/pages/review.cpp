@@ -158,12 +158,6 @@ report::section said_once(report::section s) {
     return s;
 }
 
-// Reference sections, initially folded.
-bool is_reference(const report::section& s) {
-    constexpr std::array reference{"Recipes", "Terms of the recipes", "Definitions"};
-    return std::ranges::find(reference, s.heading) != reference.end();
-}
-
 // "BF16, 104 tensors, 18.7 MB in 1 file".
 std::string subtitle_of(const evidence& e) {
     std::vector<std::string> dtypes;
@@ -355,7 +349,6 @@ review make_review(std::span<const result_set> sets, const review_options& optio
     }
     add(basis_sections(e, options));
     add(definition_sections(e));
-    for (report::section& s : d.sections) s.folded = is_reference(s);
     return out;
 }
 

@@ -33,8 +33,6 @@ constexpr std::size_t shown_bands = 5;
 constexpr std::size_t shown_elements = 64;
 constexpr std::size_t most_row_points = 256;  // of a line over rows
 constexpr std::uint64_t beside = 32;          // columns of maps shown side by side
-constexpr const char* rules_heading = "The block under each scale rule";
-constexpr const char* elements_heading = "Its elements";
 
 std::string percent(double share) { return report::percent_text(share) + " %"; }
 
@@ -297,7 +295,7 @@ report::section blocks_section(const tensor_view& v) {
 }
 
 report::section rules_section(const tensor_view& v, const block_view& b) {
-    report::section s{.heading = rules_heading,
+    report::section s{.heading = "The block under each scale rule",
                       .columns = {{"rule", "rule"},
                                   {"scale", "scale"},
                                   {"code", "code"},
@@ -352,7 +350,7 @@ report::section elements_section(const tensor_view& v, const block_view& b) {
     }
     const bool prepared = std::ranges::any_of(
         shown, [](const element& e) { return base::bits_of(e.stored) != base::bits_of(e.x); });
-    report::section s{.heading = elements_heading, .columns = {{"at", "at"}}};
+    report::section s{.heading = "Its elements", .columns = {{"at", "at"}}};
     if (prepared) s.columns.push_back({"stored", "stored", cell::significant, 5});
     s.columns.insert(s.columns.end(), {{"x", "x", cell::significant, 5},
                                        {"y", "x / scale", cell::significant, 4},
@@ -548,10 +546,11 @@ std::vector<report::section> show_page_sections(std::span<const tensor_view> vie
         put(sections, bands_section(v));
         sections.push_back(blocks_section(v));
         for (const block_view& b : v.blocks) {
-            for (report::section& s : block_sections(v, b)) {
-                // One line per block is enough in the table of contents.
-                if (s.heading == rules_heading || s.heading == elements_heading) s.heading.clear();
-                sections.push_back(std::move(s));
+            // One line per block is enough in the table of contents.
+            std::vector<report::section> of = block_sections(v, b);
+            for (std::size_t i = 0; i < of.size(); ++i) {
+                if (i > 0) of[i].heading.clear();
+                sections.push_back(std::move(of[i]));
             }
         }
     }
