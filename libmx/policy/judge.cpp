@@ -282,11 +282,12 @@ class judging {
     // The scale rule with which the same recipe gains most, if that is enough. It is named, not
     // chosen: which rules were measured depends on the command, and the choice must not.
     void name_better_scale_rule(const class_judgement& c, class_recipe& r) {
-        codec::recipe wanted = codec::parse_recipe(r.recipe);
+        const auto recipes = known_.recipes(c.operands);
+        const auto* rule = recipes.at(r.recipe).rule;
         double most = by_.setting("scale_margin_db");
-        for (const std::string& key : known_.keys(c.operands)) {
-            codec::recipe same = codec::parse_recipe(key);
-            same.rule = wanted.rule;
+        for (const auto& [key, recipe] : recipes) {
+            codec::recipe same = recipe;
+            same.rule = rule;
             if (key == r.recipe || recipe_key(same) != r.recipe) continue;
             const auto other = over(c, key, r.is);
             if (!other || other->elements != r.elements || r.elements == 0 || !suits(*other))
@@ -315,8 +316,8 @@ class judging {
             const double own = place < named.size() ? by_.setting("scale_margin_db") : 0;
             return std::tuple(r.vetoed_elements, -(r.sqnr_db + own), r.bits, place);
         };
-        const std::set<std::string> keys = known_.keys(c.operands);
-        std::vector<codec::recipe> recipes = codec::parse_recipes({keys.begin(), keys.end()});
+        std::vector<codec::recipe> recipes;
+        for (const auto& known : known_.recipes(c.operands)) recipes.push_back(known.second);
         leave_out_baselines(recipes);
         for (const codec::recipe& recipe : recipes) {
             const std::string key = recipe_key(recipe);

@@ -13,12 +13,14 @@ namespace mx::policy {
 measurements::measurements(std::span<const measured_tensor> tensors, bool whole_blocks)
     : tensors_(tensors) {
     // Spellings are few, measurements many.
-    base::view_map<const std::string*> spellings;
+    base::view_map<const std::pair<const std::string, codec::recipe>*> spellings;
     for (const measured_tensor& t : tensors) {
         std::vector<known>& here = of_.emplace_back();
         for (const measurement& m : t.measured) {
-            const std::string*& key = spellings[m.text()];
-            if (key == nullptr) key = &*keys_.insert(recipe_key(m.recipe())).first;
+            auto& key = spellings[m.text()];
+            if (key == nullptr) {
+                key = &*keys_.emplace(recipe_key(m.recipe()), without_axis(m.recipe())).first;
+            }
             here.push_back({key, !whole_blocks || holds_whole_blocks(t, m.recipe())});
         }
     }
@@ -35,20 +37,18 @@ const measurement* measurements::find(std::size_t tensor, const std::string& key
     return &tensors_[tensor].measured[static_cast<std::size_t>(at - here.begin())];
 }
 
-std::set<std::string> measurements::keys(std::span<const std::size_t> of) const {
-    std::set<const std::string*> found;
+std::map<std::string, codec::recipe> measurements::recipes(std::span<const std::size_t> of) const {
+    std::map<std::string, codec::recipe> found;
     for (const std::size_t t : of) {
-        for (const known& k : of_[t]) found.insert(k.key);
+        for (const known& k : of_[t]) found.insert(*k.key);
     }
-    std::set<std::string> out;
-    for (const std::string* key : found) out.insert(*key);
-    return out;
+    return found;
 }
 
 const metrics::row& measurements::normal(const std::string& key) {
     auto at = normals_.find(key);
     if (at == normals_.end()) {
-        at = normals_.emplace(key, figures_on_normal_data(codec::parse_recipe(key))).first;
+        at = normals_.emplace(key, figures_on_normal_data(keys_.at(key))).first;
     }
     return at->second;
 }

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libmx/policy/figures.hpp"
@@ -22,19 +22,19 @@ class measurements {
     /// for whole blocks, in others, too. Null if there is none.
     const measurement* find(std::size_t tensor, const std::string& key, bool any = false) const;
 
-    /// The recipes that any of these tensors was measured under.
-    std::set<std::string> keys(std::span<const std::size_t> of) const;
+    /// The recipes that any of these tensors was measured under, by key.
+    std::map<std::string, codec::recipe> recipes(std::span<const std::size_t> of) const;
 
-    /// figures_on_normal_data, computed once for each key.
+    /// figures_on_normal_data of a recipe that was measured, computed once for each key.
     const metrics::row& normal(const std::string& key);
 
   private:
     struct known {
-        const std::string* key;
+        const std::pair<const std::string, codec::recipe>* key;
         bool whole;
     };
     std::span<const measured_tensor> tensors_;
-    std::set<std::string> keys_;
+    std::map<std::string, codec::recipe> keys_;
     std::vector<std::vector<known>> of_;  // by tensor and measurement
     std::map<std::string, metrics::row> normals_;
 };

@@ -12,7 +12,7 @@ namespace {
 void apply_scores(offer& o, std::span<const score> scores, double allowed) {
     double worst = -std::numeric_limits<double>::infinity();
     for (const score& s : scores) {
-        if (recipe_key(codec::parse_recipe(s.recipe)) != o.key || s.loss() < worst) continue;
+        if (recipe_key(s.recipe) != o.key || s.loss() < worst) continue;
         worst = s.loss();
         o.scored = s.text();
         o.at_best = worst <= allowed ? verdict::safe : verdict::no;

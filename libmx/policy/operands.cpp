@@ -75,7 +75,7 @@ std::string padding_words(const measured_tensor& t, const codec::recipe& r) {
                        100 * static_cast<double>(padded - k) / static_cast<double>(k));
 }
 
-std::string recipe_key(codec::recipe r) {
+codec::recipe without_axis(codec::recipe r) {
     r.axis = {};
     if (r.block.cols == 1) {  // along the other axis
         r.block = {1, r.block.rows};
@@ -86,7 +86,9 @@ std::string recipe_key(codec::recipe r) {
     }
     r.seed = 0;
     r.rotate.seed = 0;
-    return codec::to_string(r);
+    return r;
 }
+
+std::string recipe_key(const codec::recipe& r) { return codec::to_string(without_axis(r)); }
 
 }  // namespace mx::policy

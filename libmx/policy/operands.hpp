@@ -34,7 +34,9 @@ std::uint64_t padded_extent(const measured_tensor& t, const codec::recipe& r);
 /// to 192 it costs 11.6 % more".
 std::string padding_words(const measured_tensor& t, const codec::recipe& r);
 
-/// The canonical spelling without axis and seeds: equal for measurements of the same recipe.
-std::string recipe_key(codec::recipe r);
+/// The recipe without axis and seeds: equal for measurements of the same recipe.
+codec::recipe without_axis(codec::recipe r);
+/// Its canonical spelling.
+std::string recipe_key(const codec::recipe& r);
 
 }  // namespace mx::policy

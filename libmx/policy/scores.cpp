@@ -62,7 +62,7 @@ std::vector<score> parse_scores(const report::results_file& file, const std::str
             fail("needs \"better\": \"lower\" or \"higher\"");
         s.higher_is_better = better == "higher";
         try {
-            s.recipe = codec::to_string(codec::parse_recipe(recipe));
+            s.recipe = codec::parse_recipe(recipe);
         } catch (const base::error& e) {
             fail("has an invalid recipe: " + e.message());
         }

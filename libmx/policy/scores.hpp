@@ -6,13 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "libmx/codec/recipe.hpp"
 #include "libmx/report/json_reader.hpp"
 
 namespace mx::policy {
 
 /// A metric of the model with its operands in `recipe`.
 struct score {
-    std::string recipe;  ///< canonical
+    codec::recipe recipe;
     std::string metric;  ///< "perplexity"
     double value = 0;
     double baseline = 0;  ///< the same metric in the stored precision

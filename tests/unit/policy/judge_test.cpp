@@ -425,7 +425,7 @@ TEST_CASE("four bits need a task, and a task decides") {
     const auto tensors = projections();
     CHECK(chosen(judged(tensors)) == "mxfp8:scale=rceil");
     const auto on_task = [](double value) {
-        return std::vector<score>{{"nvfp4", "perplexity", value, 5.0, false}};
+        return std::vector<score>{{codec::parse_recipe("nvfp4"), "perplexity", value, 5.0, false}};
     };
     const judgement good = judged(tensors, "inference", "any", on_task(5.04));
     CHECK(chosen(good) == "nvfp4");
