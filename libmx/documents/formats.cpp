@@ -18,45 +18,28 @@ using pages::text;
 using report::cell;
 using report::column;
 
-const std::vector<column> element_limits = {
-    {"name", "name"},
-    {"bits", "bits", cell::integer},
-    {"layout", "s/e/m"},
-    {"bias", "bias", cell::integer},
-    {"emax", "emax", cell::integer},
-    {"max", "max", cell::shortest},
-    {"min_normal", "min normal", cell::shortest},
-    {"min_subnormal", "min subnormal", cell::shortest},
-};
+const column codes_mean{"summary", "what its codes mean"};
+const column element_bits{"bits_per_element", "bits per\nelement", cell::shortest};
 
-const std::vector<column> scale_limits = {
-    {"name", "name"},
-    {"bits", "bits", cell::integer},
-    {"bias", "bias", cell::integer},
-    {"emax", "emax", cell::integer},
-    {"max", "max", cell::shortest},
-    {"min_normal", "min normal", cell::shortest},
-};
+const std::vector<column> element_limits = pages::columns_of(
+    {"name", pages::column_of("bits", "bits", cell::integer), pages::column_of("layout", "s/e/m"),
+     "bias", "emax", "max", "min_normal", "min_subnormal"});
 
-const std::vector<column> scale_summaries = {
-    {"name", "name"},
-    {"min_subnormal", "min subnormal", cell::shortest},
-    {"summary", "what its codes mean"},
-};
+const std::vector<column> scale_limits = pages::columns_of(
+    {"name", pages::column_of("bits", "bits", cell::integer), "bias", "emax", "max", "min_normal"});
 
-const std::vector<column> hex_limits = {
-    {"name", "name"},
-    {"max_code", "code\nof max"},
-    {"max_hex", "max"},
-    {"min_normal_hex", "min normal"},
-    {"min_subnormal_hex", "min\nsubnormal"},
-    {"finite_codes", "finite\ncodes", cell::integer},
-    {"codes", "of", cell::integer},
-    {"specials", "specials"},
-    {"safetensors", "dtype\nin files"},
-};
+const std::vector<column> scale_summaries{pages::column_of("name"),
+                                          pages::column_of("min_subnormal"), codes_mean};
 
-const std::vector<column> summary_columns = {{"name", "name"}, {"summary", "what its codes mean"}};
+const std::vector<column> hex_limits = pages::columns_of(
+    {"name", pages::column_of("max_code", "code\nof max"), pages::column_of("max_hex", "max"),
+     pages::column_of("min_normal_hex", "min normal"),
+     pages::column_of("min_subnormal_hex", "min\nsubnormal"),
+     pages::column_of("finite_codes", "finite\ncodes", cell::integer),
+     pages::column_of("codes", "of", cell::integer), "specials",
+     pages::column_of("safetensors", "dtype\nin files")});
+
+const std::vector<column> summary_columns{pages::column_of("name"), codes_mean};
 
 report::record preset_record(const format::block_format& b) {
     const auto recipe = codec::parse_recipe(b.name);
@@ -109,14 +92,11 @@ report::document formats() {
                            {"element", "element"},
                            {"scale_format", "scale"},
                            {"block", "block"},
-                           {"bits_per_element", "bits per\nelement", cell::shortest},
+                           element_bits,
                            {"summary", ""}},
                           presets});
     d.sections.push_back({"Formats of values only",
-                          {{"name", "name"},
-                           {"block", "block"},
-                           {"bits_per_element", "bits per\nelement", cell::shortest},
-                           {"summary", ""}},
+                          {{"name", "name"}, {"block", "block"}, element_bits, {"summary", ""}},
                           shared});
     return d;
 }

@@ -8,6 +8,7 @@
 
 #include "libmx/base/decibels.hpp"
 #include "libmx/pages/verdict.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/policy/normal.hpp"
 #include "libmx/report/cells.hpp"
@@ -117,15 +118,13 @@ report::section asked_table(const policy::judged_model& m, const std::vector<ask
     const byte_unit unit = unit_of(m.says.totals.stored);
     report::section s{
         .heading = "These recipes, over all operands",
-        .columns = {{"recipe", "recipe"},
-                    {"tensors", "tensors", cell::integer},
-                    {"bits", "bits per\nelement", cell::fixed, 2},
-                    {"stored", fmt::format("stored\n{}", unit.name), cell::significant, 3},
-                    {"bytes", fmt::format("then\n{}", unit.name), cell::significant, 3},
-                    {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                    {"normal_db", "normal\ndata", cell::fixed, 2},
-                    {"ratio", "largest error\n/ normal", cell::significant, 3},
-                    {"worst", "of", cell::name}}};
+        .columns = columns_of(
+            {"recipe", "tensors", "bits",
+             column_of("stored", fmt::format("stored\n{}", unit.name), cell::significant, 3),
+             column_of("bytes", fmt::format("then\n{}", unit.name), cell::significant, 3),
+             "sqnr_db", "normal_db",
+             column_of("ratio", "largest error\n/ normal", cell::significant, 3),
+             column_of("worst", "of", cell::name)})};
     for (const asked_recipe& r : asked) {
         s.add(r.recipe, r.tensors, r.bits(), static_cast<double>(r.stored) / unit.bytes,
               static_cast<double>(r.bytes) / unit.bytes, decibels(r.sqnr_db), decibels(r.normal_db),

@@ -20,10 +20,8 @@ namespace {
 using report::cell;
 
 report::section inputs_section(const evidence& e, const review_options& o) {
-    report::section s{
-        .heading = inputs_heading,
-        .columns = {
-            {"path", "file", cell::name}, {"bytes", "bytes", cell::integer}, {"sha256", "sha256"}}};
+    report::section s{.heading = inputs_heading,
+                      .columns = columns_of({"path", "bytes", "sha256"})};
     for (const input_file& f : e.inputs) {
         s.add(f.path, f.bytes, f.sha256.empty() ? "not recorded" : f.sha256);
     }
@@ -68,16 +66,12 @@ std::string rotation_text(const codec::recipe& r) {
 }
 
 report::section recipes_section(const evidence& e) {
-    report::section s{.heading = "Recipes",
-                      .columns = {{"recipe", "recipe"},
-                                  {"element", "element"},
-                                  {"scale", "scale"},
-                                  {"rule", "scale\nrule"},
-                                  {"round", "rounding"},
-                                  {"block", "block"},
-                                  {"before", "offset,\nrotation"},
-                                  {"dialect", "dialect"}},
-                      .folded = true};
+    report::section s{
+        .heading = "Recipes",
+        .columns = columns_of({"recipe", "element", "scale", column_of("rule", "scale\nrule"),
+                               column_of("round", "rounding"), "block",
+                               column_of("before", "offset,\nrotation"), "dialect"}),
+        .folded = true};
     for (const codec::recipe& r : e.plan.recipes) {
         const bool blocks = codec::has_blocks(r);
         s.add(codec::to_string(r), r.element->name,
@@ -139,12 +133,10 @@ report::record dialect_part(const codec::recipe& r) {
 
 // The parts that occur, each once in the order of the recipes.
 report::section parts_section(const evidence& e) {
-    report::section s{.heading = "Terms of the recipes",
-                      .columns = {{"part", "part"},
-                                  {"name", "name"},
-                                  {"meaning", "meaning"},
-                                  {"source", "after"}},
-                      .folded = true};
+    report::section s{
+        .heading = "Terms of the recipes",
+        .columns = columns_of({"part", "name", "meaning", column_of("source", "after")}),
+        .folded = true};
     for (const auto make : {element_part, rule_part, rounding_part, dialect_part}) {
         std::set<std::string> seen;
         for (const codec::recipe& r : e.plan.recipes) {
@@ -170,10 +162,9 @@ std::vector<report::section> basis_sections(const evidence& e, const review_opti
 
 std::vector<report::section> definition_sections(const evidence& e) {
     if (e.plan.recipes.empty()) return {};
-    report::section s{
-        .heading = "Definitions",
-        .columns = {{"name", "metric"}, {"unit", "unit"}, {"definition", "definition"}},
-        .folded = true};
+    report::section s{.heading = "Definitions",
+                      .columns = columns_of({column_of("name", "metric"), "unit", "definition"}),
+                      .folded = true};
     for (const metrics::metric& m : metrics::all()) {
         if (m.collected == metrics::when::decompose && !e.decomposed()) continue;
         if (m.collected == metrics::when::histograms && e.sums.empty()) continue;

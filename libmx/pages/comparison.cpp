@@ -8,6 +8,7 @@
 #include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/compare_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/policy/policy.hpp"
 
@@ -34,22 +35,11 @@ report::section ranking_of(const report::record& tail) {
         s.rows.back().emplace_back("mark", flag("best", "*") + flag("pareto", "P"));
     }
     if (s.rows.empty()) return s;
-    s.columns = {{"mark", ""},
-                 {"recipe", "recipe"},
-                 {"bits_per_element", "bits", cell::fixed, 2},
-                 {"rmse_ratio", "R-MSE\nratio", cell::significant},
-                 {"wins", "wins", cell::integer},
-                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                 {"clamp_rate", "clamp\n%", cell::share},
-                 {"underflow_rate", "under-\nflow %", cell::share}};
     const bool regret = std::ranges::any_of(s.rows, [](const report::record& r) {
         return report::number_of(r, "regret_share").has_value();
     });
-    if (regret) {
-        s.columns.push_back({"regret_share", "regret\n%", cell::share});
-        s.notes.push_back(
-            "Regret: share of the squared error that the best scale of each block would save, %.");
-    }
+    s.columns = ranking_columns(false, false, regret);
+    if (regret) s.notes.emplace_back(regret_note);
     const auto count = [&](const char* name) {
         return report::whole(report::number_of(tail, name).value_or(0));
     };
@@ -66,13 +56,8 @@ report::section ranking_of(const report::record& tail) {
 
 report::section roles_of(const report::record& tail) {
     report::section s{.heading = "Least error by class",
-                      .columns = {{"role", "class"},
-                                  {"tensors", "tensors", cell::integer},
-                                  {"best", "least error"},
-                                  {"ratio", "R-MSE\nratio", cell::significant},
-                                  {"wins", "wins", cell::integer},
-                                  {"second", "second"},
-                                  {"second_ratio", "R-MSE\nratio", cell::significant}}};
+                      .columns = columns_of({"role", "tensors", "least_error", "ratio", "wins",
+                                             "second", "second_ratio"})};
     report::heat_map map;
     map.value = axis_of(fmt::format("R-MSE relative to {}", text_of(tail, "baseline")), "");
     map.limit = 1;

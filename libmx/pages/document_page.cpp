@@ -16,7 +16,9 @@
 #include "libmx/pages/sections.hpp"
 #include "libmx/pages/study_page.hpp"
 #include "libmx/pages/views/changes_view.hpp"
+#include "libmx/pages/views/gemm_view.hpp"
 #include "libmx/pages/views/placement_view.hpp"
+#include "libmx/pages/views/stages_view.hpp"
 #include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/report/cells.hpp"
@@ -133,27 +135,18 @@ std::vector<section> plan_sections(const document_parts& d) {
                    std::move(chart));
     }
     add_error_by_tensor(d.results, trade);
-    section recipes{.heading = "Recipes of the plan",
-                    .columns = {{"recipe", "recipe"},
-                                {"tensors", "tensors", cell::integer},
-                                {"element_share", "elements\n%", cell::share},
-                                {"bits_per_element", "bits", cell::fixed, 3},
-                                {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                                {"error_share", "of the\nerror %", cell::share}}};
+    section recipes{
+        .heading = "Recipes of the plan",
+        .columns = columns_of({"recipe", "tensors", "element_share",
+                               column_of("bits_per_element", 3), "sqnr_db", "error_share"})};
     fill(recipes, records_in(d.head, "recipes"), "recipe");
     section uniform{.heading = "One recipe for all tensors that are not kept",
-                    .columns = {{"recipe", "recipe"},
-                                {"bits_per_element", "bits", cell::fixed, 3},
-                                {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                                {"within", "meets\nthe goal"}}};
+                    .columns = columns_of({"recipe", column_of("bits_per_element", 3), "sqnr_db",
+                                           column_of("within", "meets\nthe goal")})};
     fill(uniform, records_in(d.tail, "uniform"), "recipe");
     section tensors{.heading = "Tensors, largest error first",
-                    .columns = {{"tensor", "tensor", cell::name},
-                                {"role", "class"},
-                                {"recipe", "recipe"},
-                                {"bits_per_element", "bits", cell::fixed, 2},
-                                {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                                {"error_share", "of the\nerror %", cell::share}}};
+                    .columns = columns_of({"tensor", "role", "recipe", "bits_per_element",
+                                           "sqnr_db", "error_share"})};
     std::vector<record> rows(d.results.begin(), d.results.end());
     std::ranges::stable_sort(rows, std::greater{}, [](const record& r) {
         return number_of(r, "squared_error").value_or(0);
@@ -164,11 +157,10 @@ std::vector<section> plan_sections(const document_parts& d) {
 
 std::vector<section> gate_sections(const document_parts& d) {
     section rules{.heading = "Rules",
-                  .columns = {{"rule", "rule"},
-                              {"checked", "checked", cell::integer},
-                              {"broken", "broken", cell::integer},
-                              {"undefined", "of them\nundefined", cell::integer},
-                              {"problem", "problem"}}};
+                  .columns = columns_of(
+                      {"rule", column_of("checked", "checked", cell::integer),
+                       column_of("broken", "broken", cell::integer),
+                       column_of("undefined", "of them\nundefined", cell::integer), "problem"})};
     const std::vector<record> all = records_in(d.head, "rules");
     fill(rules, all, "rule");
     report::stacked_chart chart;
@@ -188,14 +180,12 @@ std::vector<section> gate_sections(const document_parts& d) {
                    "satisfy it.",
                    std::move(chart));
     }
-    section broken{.heading = "What broke them",
-                   .columns = {{"tensor", "tensor", cell::name},
-                               {"recipe", "recipe"},
-                               {"metric", "metric"},
-                               {"value", "value", cell::significant},
-                               {"comparison", "must be"},
-                               {"limit", "limit", cell::significant}},
-                   .group_field = "rule"};
+    section broken{
+        .heading = "What broke them",
+        .columns = columns_of(
+            {"tensor", "recipe", "metric", column_of("value", "value", cell::significant),
+             column_of("comparison", "must be"), column_of("limit", "limit", cell::significant)}),
+        .group_field = "rule"};
     fill(broken, {d.results.begin(), d.results.end()}, "result");
     return {verdict_of(d.tail), rules, broken};
 }
@@ -226,24 +216,14 @@ std::vector<section> diff_sections_of(const document_parts& d) {
                    "whose values change most.",
                    std::move(chart));
     }
-    moved.columns = {{"tensor", "tensor", cell::name},
-                     {"recipe", "recipe"},
-                     {"label_a", "from"},
-                     {"label_b", "to"},
-                     {"nrmse", "nrmse", cell::significant, 3},
-                     {"values_changed", "values\nmoved %", cell::share},
-                     {"scale_churn", "scales\nmoved %", cell::share},
-                     {"codes_moved", "codes\nmoved %", cell::share}};
+    moved.columns = columns_of({"tensor", "recipe", column_of("label_a", "from", cell::text),
+                                column_of("label_b", "to", cell::text), "nrmse", "values_changed",
+                                "scale_churn", "codes_moved"});
     fill(moved, rows, "result");
-    section together{.heading = "All tensors together",
-                     .columns = {{"recipe", "recipe"},
-                                 {"label_a", "from", cell::name},
-                                 {"label_b", "to", cell::name},
-                                 {"nrmse", "nrmse", cell::significant, 3},
-                                 {"values_changed", "values\nmoved %", cell::share},
-                                 {"scale_churn", "scales\nmoved %", cell::share},
-                                 {"codes_moved", "codes\nmoved %", cell::share},
-                                 {"oscillation", "flipped\nback %", cell::share}}};
+    section together{
+        .heading = "All tensors together",
+        .columns = columns_of({"recipe", "label_a", "label_b", "nrmse", "values_changed",
+                               "scale_churn", "codes_moved", "oscillation"})};
     fill(together, records_in(d.tail, "summary"), "pair of dumps");
     return {verdict_of(d.tail), steps, together, moved, left_out_of(d.tail)};
 }
@@ -256,29 +236,17 @@ std::string case_of(const record& r) {
 }
 
 std::vector<section> stages_sections_of(const document_parts& d) {
-    section errors{.heading = "Products of the layer",
-                   .columns = {{"stage", "stage"},
-                               {"product", "product"},
-                               {"transform", "transform"},
-                               {"source", "operands of"},
-                               {"total_nrmse", "error\n/ norm", cell::significant, 3},
-                               {"expected_nrmse", "if\nindependent", cell::significant, 3},
-                               {"total_sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                               {"total_gain", "gain", cell::fixed, 4},
-                               {"total_bias_share", "bias of\nerror %", cell::share},
-                               {"total_cosine", "cosine", cell::fixed, 4}}};
+    section errors{
+        .heading = "Products of the layer",
+        .columns = columns_of({"stage", "product", "transform", column_of("source", "operands of"),
+                               "total_nrmse", "expected_nrmse", "total_sqnr_db", "total_gain",
+                               "total_bias_share", "total_cosine"})};
     report::heat_map map;
     map.value = axis_of("error over the norm of the exact product", "");
     report::heat_map gains;
     gains.value = axis_of("bias: distance of the gain from 1", "", false, true);
-    section summing{
-        .heading = "What summing adds",
-        .columns = {{"stage", "stage"},
-                    {"transform", "transform"},
-                    {"model", "model"},
-                    {"accumulation_nrmse", "summing:\nerror / norm", cell::significant, 3},
-                    {"accumulation_max_ulp", "max\nulp", cell::integer},
-                    {"total_nrmse", "in all:\nerror / norm", cell::significant, 3}}};
+    section summing{.heading = "What summing adds",
+                    .columns = summing_columns({"stage", "transform", "model"})};
     const auto place = [](std::vector<std::string>& names, const std::string& name) {
         const auto at = std::ranges::find(names, name);
         const auto index = static_cast<std::size_t>(at - names.begin());
@@ -324,14 +292,8 @@ std::vector<section> stages_sections_of(const document_parts& d) {
 std::vector<section> gemm_sections_of(const document_parts& d) {
     section models{
         .heading = "Error by accumulator",
-        .columns = {{"model", "model"},
-                    {"form_a", "A as"},
-                    {"form_b", "B as"},
-                    {"accumulation_nrmse", "summing:\nerror / RMS", cell::significant, 3},
-                    {"accumulation_max_ulp", "max\nulp", cell::integer},
-                    {"total_sqnr_db", "in all:\nSQNR dB", cell::fixed, 2},
-                    {"total_nrmse", "error\n/ RMS", cell::significant, 3},
-                    {"total_gain", "gain", cell::fixed, 4}}};
+        .columns = model_columns({column_of("form_a", "A as"), column_of("form_b", "B as"),
+                                  "accumulation_nrmse", "accumulation_max_ulp"})};
     std::vector<record> rows(d.results.begin(), d.results.end());
     report::bar_chart ulps;
     ulps.x = axis_of("distance from the exact sum, log2 of float32 neighbours", "");
@@ -350,19 +312,13 @@ std::vector<section> gemm_sections_of(const document_parts& d) {
         ulps.panels.push_back(std::move(s));
     }
     fill(models, rows, "model");
-    section operands{.heading = "Operands",
-                     .columns = {{"operand", ""},
-                                 {"tensor", "tensor", cell::name},
-                                 {"shape", "stored as", cell::extents},
-                                 {"recipe", "recipe"},
-                                 {"nrmse", "error\n/ RMS", cell::significant, 3},
-                                 {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                                 {"gain", "gain", cell::fixed, 4}}};
+    std::vector<record> operands;
+    std::string names;
     for (const char* name : {"a", "b"}) {
         const auto* r = report::member<record>(d.head, name);
         if (r == nullptr) continue;
-        operands.rows.push_back(*r);
-        operands.rows.back().emplace_back("operand", std::string(name));
+        operands.push_back(*r);
+        names += name;
     }
     if (!ulps.panels.empty()) {
         add_figure(models, "ulps", "Elements by distance from the exact sum",
@@ -386,14 +342,10 @@ std::vector<section> gemm_sections_of(const document_parts& d) {
         add_figure(models, "growth", "Error of summing by K",
                    "Against the exact product of the same operands.", std::move(growth));
     }
-    section differences{.heading = "Differences between models",
-                        .columns = {{"model", "model"},
-                                    {"other", "and"},
-                                    {"differing_share", "elements that\ndiffer %", cell::share},
-                                    {"max_ulp", "max\nulp", cell::integer},
-                                    {"nrmse", "difference\n/ RMS", cell::significant, 3}}};
+    section differences = difference_section({});
     fill(differences, records_in(d.tail, "differences"), "pair");
-    return {verdict_of(d.tail), models, operands, differences};
+    return {verdict_of(d.tail), models, operand_section("Operands", names, std::move(operands)),
+            differences};
 }
 
 std::vector<section> changes_sections_of(const document_parts& d) {

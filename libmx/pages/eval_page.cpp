@@ -14,6 +14,7 @@
 
 #include "libmx/base/joined.hpp"
 #include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::pages {
@@ -164,18 +165,19 @@ section answer_of_evaluation(const document_parts& d) {
 }
 
 section recipes_of_evaluation(const document_parts& d) {
-    section s{.heading = "Recipes against the model as it is",
-              .columns = {{"recipe", "recipe", cell::text},
-                          {"bits_per_weight", "bits a\nparameter", cell::significant, 3},
-                          {"perplexity", "perplexity", cell::significant, 6},
-                          {"perplexity_ratio", "to the\nbase", cell::significant, 4},
-                          {"kld_mean", "divergence\nmean, nats", cell::significant, 4},
-                          {"kld_stderr", "+- standard\nerror", cell::significant, 2},
-                          {"kld_median", "median", cell::significant, 3},
-                          {"kld_p99", "99 %", cell::significant, 3},
-                          {"kld_max", "largest", cell::significant, 3},
-                          {"top1_agreement", "same top\ntoken", cell::share, 3}},
-              .rows = {d.results.begin(), d.results.end()}};
+    section s{
+        .heading = "Recipes against the model as it is",
+        .columns = columns_of(
+            {"recipe", column_of("bits_per_weight", "bits a\nparameter", cell::significant, 3),
+             column_of("perplexity", "perplexity", cell::significant, 6),
+             column_of("perplexity_ratio", "to the\nbase", cell::significant),
+             column_of("kld_mean", "divergence\nmean, nats", cell::significant),
+             column_of("kld_stderr", "+- standard\nerror", cell::significant, 2),
+             column_of("kld_median", "median", cell::significant, 3),
+             column_of("kld_p99", "99 %", cell::significant, 3),
+             column_of("kld_max", "largest", cell::significant, 3),
+             column_of("top1_agreement", "same top\ntoken", cell::share)}),
+        .rows = {d.results.begin(), d.results.end()}};
     s.notes.push_back(fmt::format(
         "{}, {} of {} tokens scored, windows of {}: cross-entropy {} nats a token. Standard errors "
         "take tokens as independent.",
@@ -310,10 +312,10 @@ section predictions_of_evaluation(const document_parts& d) {
 
 section layers_of_evaluation(const document_parts& d) {
     section s{.heading = "Errors of outputs, layer by layer",
-              .columns = {{"layer", "layer", cell::name},
-                          {"recipe", "recipe", cell::text},
-                          {"rel_sq_error_w", "weights\nquantized", cell::significant, 3},
-                          {"rel_sq_error_wa", "weights and\ninputs", cell::significant, 3}},
+              .columns = columns_of(
+                  {"layer", "recipe",
+                   column_of("rel_sq_error_w", "weights\nquantized", cell::significant, 3),
+                   column_of("rel_sq_error_wa", "weights and\ninputs", cell::significant, 3)}),
               .rows = records_in(d.tail, "layers")};
     if (s.rows.empty()) return s;
     std::ranges::stable_sort(s.rows, std::greater{},
@@ -327,12 +329,11 @@ section layers_of_evaluation(const document_parts& d) {
 
 section changed_tokens_of(const document_parts& d) {
     section s{.heading = "Tokens that change most",
-              .columns = {{"token", "token", cell::integer},
-                          {"id", "id", cell::integer},
-                          {"piece", "piece", cell::text},
-                          {"kld", "divergence,\nnats", cell::significant, 3},
-                          {"probability_base", "probability\nbefore", cell::significant, 3},
-                          {"probability", "after", cell::significant, 3}},
+              .columns = columns_of(
+                  {column_of("token", "token", cell::integer), column_of("id", "id", cell::integer),
+                   "piece", column_of("kld", "divergence,\nnats", cell::significant, 3),
+                   column_of("probability_base", "probability\nbefore", cell::significant, 3),
+                   column_of("probability", "after", cell::significant, 3)}),
               .group_field = "recipe"};
     std::map<std::string, std::size_t> shown;
     bool pieces = false;

@@ -9,6 +9,7 @@
 
 #include "libmx/pages/figure_parts.hpp"
 #include "libmx/pages/sections.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
@@ -163,9 +164,8 @@ void add_findings(const dump_series& d, report::section& to) {
         if (r != nullptr && to.rows.size() < drawn_findings) to.rows.push_back(*r);
     }
     if (to.rows.empty()) return;
-    to.columns = {{"tensor", "tensor", report::cell::name},
-                  {"recipe", "recipe"},
-                  {"finding", "approaching the clamp zone"}};
+    to.columns =
+        columns_of({"tensor", "recipe", column_of("finding", "approaching the clamp zone")});
 }
 
 }  // namespace

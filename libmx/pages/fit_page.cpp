@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::pages {
@@ -35,11 +36,10 @@ void add_coefficient(section& to, const record& of, const std::string& group,
 
 section coefficients_of(const document_parts& d) {
     section s{.heading = "Coefficients",
-              .columns = {{"group", "group"},
-                          {"coefficient", "coefficient"},
-                          {"value", "value", cell::significant, 7},
-                          {"low", "2.5 %", cell::significant, 4},
-                          {"high", "97.5 %", cell::significant, 4}}};
+              .columns = columns_of({"group", "coefficient",
+                                     column_of("value", "value", cell::significant, 7),
+                                     column_of("low", "2.5 %", cell::significant),
+                                     column_of("high", "97.5 %", cell::significant)})};
     bool groups = false;
     for (const record& r : d.results) {
         const std::string group = text_of(r, "group");
@@ -82,18 +82,14 @@ void drop_empty_columns(section& s) {
 
 section predictions_of(const document_parts& d) {
     section s{.heading = "Predictions",
-              .columns = {{"group", "group"},
-                          {"precision", "precision"},
-                          {"compute", "FLOP", cell::significant, 3},
-                          {"N", "N", cell::significant, 3},
-                          {"N_low", "from", cell::significant, 3},
-                          {"N_high", "to", cell::significant, 3},
-                          {"D", "D", cell::significant, 3},
-                          {"tokens_per_parameter", "D / N", cell::significant, 3},
-                          {"loss", "loss", cell::significant, 5},
-                          {"loss_low", "from", cell::significant, 5},
-                          {"loss_high", "to", cell::significant, 5},
-                          {"beyond", "beyond\nthe runs"}},
+              .columns = columns_of(
+                  {"group", "precision", column_of("compute", "FLOP", cell::significant, 3), "N",
+                   column_of("N_low", "from", cell::significant, 3),
+                   column_of("N_high", "to", cell::significant, 3), "D",
+                   column_of("tokens_per_parameter", "D / N", cell::significant, 3), "loss",
+                   column_of("loss_low", "from", cell::significant, 5),
+                   column_of("loss_high", "to", cell::significant, 5),
+                   column_of("beyond", "beyond\nthe runs")}),
               .rows = records_in(d.tail, "predictions")};
     for (record& r : s.rows) {
         for (auto& [name, v] : r) {
@@ -108,17 +104,13 @@ section predictions_of(const document_parts& d) {
 }
 
 section far_of(const document_parts& d) {
-    section s{.heading = "Runs farthest from the law",
-              .columns = {{"line", "line", cell::integer},
-                          {"group", "group"},
-                          {"precision", "precision"},
-                          {"N", "N", cell::significant, 3},
-                          {"D", "D", cell::significant, 3},
-                          {"loss", "loss", cell::significant, 5},
-                          {"predicted", "law", cell::significant, 5},
-                          {"log_ratio", "log of\nratio", cell::significant, 2},
-                          {"rise", "rise from\nminimum", cell::significant, 2}},
-              .rows = records_in(d.tail, "runs")};
+    section s{
+        .heading = "Runs farthest from the law",
+        .columns = columns_of({"line", "group", "precision", "N", "D", "loss",
+                               column_of("predicted", "law", cell::significant, 5),
+                               column_of("log_ratio", "log of\nratio", cell::significant, 2),
+                               column_of("rise", "rise from\nminimum", cell::significant, 2)}),
+        .rows = records_in(d.tail, "runs")};
     std::ranges::stable_sort(s.rows, std::greater{}, [](const record& r) {
         return std::abs(number_of(r, "log_ratio").value_or(INFINITY));
     });
@@ -133,11 +125,9 @@ section far_of(const document_parts& d) {
 
 section left_of(const document_parts& d) {
     section s{.heading = "Runs left out",
-              .columns = {{"line", "line", cell::integer},
-                          {"N", "N"},
-                          {"D", "D"},
-                          {"loss", "loss"},
-                          {"reason", "why"}},
+              .columns = columns_of({"line", column_of("N", "N", cell::text),
+                                     column_of("D", "D", cell::text),
+                                     column_of("loss", "loss", cell::text), "reason"}),
               .rows = records_in(d.tail, "left_out")};
     if (s.rows.size() > most_left_rows) {
         s.notes.push_back(

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 
 namespace mx::pages {
@@ -22,22 +23,21 @@ using report::text_of;
 
 section work_of(const document_parts& d) {
     return {.heading = "Work of a token, by class",
-            .columns = {{"class", "class"},
-                        {"forward_flop", "forward\nFLOP", cell::significant, 4},
-                        {"step_flop", "step\nFLOP", cell::significant, 4},
-                        {"share", "of all\nFLOP %", cell::share}},
+            .columns =
+                columns_of({"class", column_of("forward_flop", "forward\nFLOP", cell::significant),
+                            column_of("step_flop", "step\nFLOP", cell::significant),
+                            column_of("share", "of all\nFLOP %", cell::share)}),
             .rows = records_in(d.head, "work")};
 }
 
 section steps_of(const document_parts& d) {
     section s{.heading = "Speed-up over bf16",
-              .columns = {{"configuration", "configuration"},
-                          {"mlp", "MLP", cell::fixed, 3},
-                          {"attention", "attention", cell::fixed, 3},
-                          {"rest", "rest", cell::fixed, 3},
-                          {"overhead", "over-\nhead", cell::fixed, 3},
-                          {"time", "time", cell::fixed, 3},
-                          {"speedup", "speed-up", cell::fixed, 3}},
+              .columns = columns_of({"configuration", column_of("mlp", "MLP", cell::fixed, 3),
+                                     column_of("attention", "attention", cell::fixed, 3),
+                                     column_of("rest", "rest", cell::fixed, 3),
+                                     column_of("overhead", "over-\nhead", cell::fixed, 3),
+                                     column_of("time", "time", cell::fixed, 3),
+                                     column_of("speedup", "speed-up", cell::fixed, 3)}),
               .rows = {d.results.begin(), d.results.end()}};
     const auto has = [&](const char* name) {
         return std::ranges::any_of(s.rows,
@@ -59,13 +59,13 @@ section steps_of(const document_parts& d) {
 
 section bits_of(const document_parts& d) {
     section s{.heading = "Bits and bytes",
-              .columns = {{"configuration", "configuration"},
-                          {"weight_bits", "weights\nbits", cell::fixed, 2},
-                          {"activation_bits", "activations\nbits", cell::fixed, 2},
-                          {"gradient_bits", "gradients\nbits", cell::fixed, 2},
-                          {"weight_bytes", "weights\nbytes", cell::significant, 4},
-                          {"activation_bytes", "a token's\nactivations", cell::shortest},
-                          {"gradient_bytes", "a token's\ngradients", cell::shortest}},
+              .columns = columns_of(
+                  {"configuration", column_of("weight_bits", "weights\nbits", cell::fixed, 2),
+                   column_of("activation_bits", "activations\nbits", cell::fixed, 2),
+                   column_of("gradient_bits", "gradients\nbits", cell::fixed, 2),
+                   column_of("weight_bytes", "weights\nbytes", cell::significant),
+                   column_of("activation_bytes", "a token's\nactivations", cell::shortest),
+                   column_of("gradient_bytes", "a token's\ngradients", cell::shortest)}),
               .rows = {d.results.begin(), d.results.end()}};
     s.notes.push_back(
         "Scales included. Weights: of all linear layers, gathered once. Activations and "
@@ -75,10 +75,9 @@ section bits_of(const document_parts& d) {
 
 section parameters_of(const document_parts& d) {
     section s{.heading = "Fitted parameters",
-              .columns = {{"parameter", "parameter"},
-                          {"value", "value", cell::significant, 5},
-                          {"low", "from", cell::significant, 4},
-                          {"high", "to", cell::significant, 4}},
+              .columns = columns_of({"parameter", column_of("value", "value", cell::significant, 5),
+                                     column_of("low", "from", cell::significant),
+                                     column_of("high", "to", cell::significant)}),
               .rows = records_in(d.tail, "parameters")};
     if (!s.rows.empty()) {
         s.notes.push_back("From and to: over all values that round to the given speed-ups.");
@@ -87,8 +86,7 @@ section parameters_of(const document_parts& d) {
 }
 
 section sensitivity_of(const document_parts& d) {
-    section s{
-        .heading = "Sensitivity", .columns = {{"configuration", "configuration"}}, .folded = false};
+    section s{.heading = "Sensitivity", .columns = columns_of({"configuration"}), .folded = false};
     for (const record& r : records_in(d.tail, "sensitivity")) {
         const std::string name = text_of(r, "parameter"), of = text_of(r, "configuration");
         const auto column = std::ranges::find(s.columns, name, &report::column::field);

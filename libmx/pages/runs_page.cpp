@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 
 namespace mx::pages {
@@ -182,19 +183,15 @@ std::string rule_words(const record& rule) {
 
 runs_tables tables_of_runs(const document_parts& d) {
     section groups{.heading = "Groups",
-                   .columns = {{"group", "group"},
-                               {"runs", "runs", cell::integer},
-                               {"seeds", "seeds", cell::integer},
-                               {"unstable", "unstable", cell::integer},
-                               {"high_ends", "high\nends", cell::integer},
-                               {"survival", "stable", cell::share},
-                               {"survival_low", "from", cell::share},
-                               {"survival_high", "to", cell::share},
-                               {"log_rank_p_adjusted", "p", cell::significant, 2},
-                               {"pairs", "pairs", cell::integer},
-                               {"gap", "gap", cell::significant, 3},
-                               {"gap_low", "from", cell::significant, 3},
-                               {"gap_high", "to", cell::significant, 3}},
+                   .columns = columns_of(
+                       {"group", column_of("runs", "runs", cell::integer),
+                        column_of("seeds", "seeds", cell::integer), "unstable",
+                        column_of("high_ends", "high\nends", cell::integer),
+                        column_of("survival", "stable", cell::share),
+                        column_of("survival_low", "from", cell::share),
+                        column_of("survival_high", "to", cell::share),
+                        column_of("log_rank_p_adjusted", "p", cell::significant, 2),
+                        column_of("pairs", "pairs", cell::integer), "gap", "gap_low", "gap_high"}),
                    .rows = {d.results.begin(), d.results.end()}};
     if (const auto* rule = report::member<record>(d.head, "rule")) {
         const auto number = [&](const char* name) { return number_of(*rule, name).value_or(NAN); };
@@ -209,22 +206,17 @@ runs_tables tables_of_runs(const document_parts& d) {
             rule_words(*rule), number("window"), number("burn_in"), 100 * number("margin")));
     }
     section runs{.heading = "Runs",
-                 .columns = {{"run", "run", cell::name},
-                             {"group", "group"},
-                             {"status", "status"},
-                             {"steps", "steps", cell::integer},
-                             {"unstable_at", "unstable at", cell::integer},
-                             {"rise_at_end", "end over\nleast", cell::share},
-                             {"late_loss", "late loss", cell::significant, 5}},
+                 .columns = columns_of({"run", "group", "status", "steps", "unstable_at",
+                                        column_of("rise_at_end", "end over\nleast", cell::share),
+                                        column_of("late_loss", "late loss", cell::significant, 5)}),
                  .rows = records_in(d.tail, "runs")};
-    section across{.heading = "Gradients across runs",
-                   .columns = {{"run", "run", cell::name},
-                               {"against", "against", cell::name},
-                               {"step", "step", cell::integer},
-                               {"zeta_norm", "|q-g|^2/|g|^2", cell::significant, 4},
-                               {"cosine", "cosine", cell::significant, 4},
-                               {"norm_ratio", "|q|/|g|", cell::significant, 4}},
-                   .rows = records_in(d.tail, "across")};
+    section across{
+        .heading = "Gradients across runs",
+        .columns = columns_of({"run", column_of("against", "against", cell::name), "step",
+                               column_of("zeta_norm", "|q-g|^2/|g|^2", cell::significant),
+                               column_of("cosine", "cosine", cell::significant),
+                               column_of("norm_ratio", "|q|/|g|", cell::significant)}),
+        .rows = records_in(d.tail, "across")};
     return {std::move(groups), std::move(runs), std::move(across)};
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::pages {
 namespace {
@@ -40,15 +41,11 @@ bool has(const document_parts& d, const char* member) {
 section configurations(const document_parts& d) {
     const bool steps = text_of(d.head, "measure") == "steps";
     const bool errors = has(d, "error");
-    section s{.heading = "Configurations",
-              .columns = {{"configuration", "configuration"},
-                          {"loss", "loss", cell::significant, 5},
-                          {"gap", "gap", cell::significant, 3},
-                          {"gap_low", "from", cell::significant, 3},
-                          {"gap_high", "to", cell::significant, 3},
-                          {"unstable", "unstable", cell::integer}},
-              .rows = {d.results.begin(), d.results.end()},
-              .group_field = "group"};
+    section s{
+        .heading = "Configurations",
+        .columns = columns_of({"configuration", "loss", "gap", "gap_low", "gap_high", "unstable"}),
+        .rows = {d.results.begin(), d.results.end()},
+        .group_field = "group"};
     if (steps) {
         s.columns.push_back({"reached", "reach\nthe loss", cell::integer});
         s.columns.push_back({"extra", "extra\nsteps %", cell::share});
@@ -98,15 +95,14 @@ section configurations(const document_parts& d) {
 
 section correlations(const document_parts& d) {
     return {.heading = "Error against gap",
-            .columns = {{"group", "varied"},
-                        {"over", "over"},
-                        {"recipes", "recipes", cell::integer},
-                        {"spearman", "Spearman", cell::fixed, 3},
-                        {"spearman_low", "from", cell::fixed, 3},
-                        {"spearman_high", "to", cell::fixed, 3},
-                        {"power", "power", cell::fixed, 2},
-                        {"power_low", "from", cell::fixed, 2},
-                        {"power_high", "to", cell::fixed, 2}},
+            .columns = columns_of({column_of("group", "varied"), "over",
+                                   column_of("recipes", "recipes", cell::integer),
+                                   column_of("spearman", "Spearman", cell::fixed, 3),
+                                   column_of("spearman_low", "from", cell::fixed, 3),
+                                   column_of("spearman_high", "to", cell::fixed, 3),
+                                   column_of("power", "power", cell::fixed, 2),
+                                   column_of("power_low", "from", cell::fixed, 2),
+                                   column_of("power_high", "to", cell::fixed, 2)}),
             .rows = records_in(d.tail, "correlations"),
             .notes = {"Power: p of gap = c error^p where the gap is positive. Intervals are the "
                       "bootstrap's over recipes, 95 %."}};
@@ -115,7 +111,7 @@ section correlations(const document_parts& d) {
 section pairings(const document_parts& d, const char* member, const char* heading,
                  const char* note) {
     section s{.heading = heading,
-              .columns = {{"configuration", "configuration"}, {"other", "compared with"}},
+              .columns = columns_of({"configuration", column_of("other", "compared with")}),
               .rows = records_in(d.tail, member),
               .group_field = "group"};
     const bool errors = std::ranges::any_of(
@@ -126,9 +122,9 @@ section pairings(const document_parts& d, const char* member, const char* headin
         s.columns.push_back({"other_gain", "gain of\nthe other", cell::significant, 4});
     }
     s.columns.push_back({"gap", "loss,\ndifference", cell::significant, 3});
-    s.columns.push_back({"gap_low", "from", cell::significant, 3});
-    s.columns.push_back({"gap_high", "to", cell::significant, 3});
-    s.columns.push_back({"significant", "significant"});
+    s.columns.push_back(column_of("gap_low"));
+    s.columns.push_back(column_of("gap_high"));
+    s.columns.push_back(column_of("significant"));
     s.notes = {note};
     return s;
 }

@@ -122,14 +122,12 @@ std::vector<report::section> finding_sections(const evidence& e) {
         report::text_of(worst, "tensor"), report::text_of(worst, "recipe"),
         percent(affected_share(worst)), plural_verb(report::text_of(worst, "verdict")),
         report::text_of(worst, "remedy"), error("rmse"), error("remedy_rmse")));
-    report::section s{.columns = {{"tensor", "tensor", cell::name},
-                                  {"role", "class"},
-                                  {"recipe", "recipe"},
-                                  {"verdict", "what happens"},
-                                  {"affected", "blocks\n%", cell::share},
-                                  {"rmse", "R-MSE\nnow", cell::significant, 3},
-                                  {"remedy", "what fixes it"},
-                                  {"remedy_rmse", "R-MSE\nthen", cell::significant, 3}}};
+    report::section s{
+        .columns = columns_of({"tensor", "role", "recipe", column_of("verdict", "what happens"),
+                               column_of("affected", "blocks\n%", cell::share),
+                               column_of("rmse", "R-MSE\nnow", cell::significant, 3),
+                               column_of("remedy", "what fixes it"),
+                               column_of("remedy_rmse", "R-MSE\nthen", cell::significant, 3)})};
     const std::size_t shown = std::min(shown_findings, e.findings.size());
     for (std::size_t i = 0; i < shown; ++i) {
         s.rows.push_back(*e.findings[i]);

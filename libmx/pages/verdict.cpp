@@ -18,6 +18,7 @@
 #include "libmx/engine/fused.hpp"
 #include "libmx/pages/asked_recipes.hpp"
 #include "libmx/pages/evidence.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/pages/words.hpp"
 #include "libmx/policy/commands.hpp"
 #include "libmx/policy/operands.hpp"
@@ -341,14 +342,11 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
     const byte_unit unit = unit_of(m.says.totals.stored);
     report::section s{
         .heading = m.says.of_a_step ? "Operands of the step's products" : "What to ship",
-        .columns = {{"role", "class"},
-                    {"tensors", "tensors", cell::integer},
-                    {"recipe", "recipe"},
-                    {"verdict", "verdict"},
-                    {"bits", "bits per\nelement", cell::fixed, 2},
-                    {"stored", fmt::format("stored\n{}", unit.name), cell::significant, 3},
-                    {"bytes", fmt::format("then\n{}", unit.name), cell::significant, 3},
-                    {"reason", "why"}}};
+        .columns = columns_of(
+            {"role", "tensors", "recipe", "verdict", "bits",
+             column_of("stored", fmt::format("stored\n{}", unit.name), cell::significant, 3),
+             column_of("bytes", fmt::format("then\n{}", unit.name), cell::significant, 3),
+             "reason"})};
     for (const group& g : groups) {
         if (g.is == fate::not_counted) continue;
         const double bits =
@@ -366,13 +364,11 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
 // Without rows if no baseline was measured.
 report::section baselines_section(const judged_model& m) {
     const byte_unit unit = unit_of(m.says.totals.stored);
-    report::section s{.heading = "Beside today's formats",
-                      .columns = {{"role", "class"},
-                                  {"recipe", "recipe"},
-                                  {"bits", "bits per\nelement", cell::fixed, 2},
-                                  {"bytes", std::string(unit.name), cell::significant, 3},
-                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 1},
-                                  {"normal_db", "normal\ndata", cell::fixed, 1}}};
+    report::section s{
+        .heading = "Beside today's formats",
+        .columns = columns_of({"role", "recipe", "bits",
+                               column_of("bytes", std::string(unit.name), cell::significant, 3),
+                               column_of("sqnr_db", 1), column_of("normal_db", 1)})};
     for (const class_judgement& c : m.says.classes) {
         if (c.baselines.empty() || c.elements == 0) continue;
         const auto add = [&](const class_recipe& r) {
@@ -691,10 +687,7 @@ report::section kept_reasons_section(const judged_model& m, const std::vector<gr
     for (const group& g : groups) {
         if (!g.no_operands() || g.roles.size() == 1) continue;
         s.heading = m.says.of_a_step ? "Not quantized" : "Kept as stored";
-        s.columns = {{"role", "class"},
-                     {"tensors", "tensors", cell::integer},
-                     {"bytes", "bytes", cell::integer},
-                     {"reason", "why"}};
+        s.columns = columns_of({"role", "tensors", "bytes", "reason"});
         for (const kept_class& k : kept_classes(m, g)) {
             s.add(k.role, k.tensors, k.stored, reason_of(m, k));
         }
@@ -704,14 +697,9 @@ report::section kept_reasons_section(const judged_model& m, const std::vector<gr
 
 report::section widths_section(const judged_model& m) {
     report::section s{.heading = "Best format per width",
-                      .columns = {{"role", "class"},
-                                  {"about", "width", cell::integer},
-                                  {"recipe", "recipe"},
-                                  {"bits", "bits per\nelement", cell::fixed, 2},
-                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 1},
-                                  {"normal_db", "normal\ndata", cell::fixed, 1},
-                                  {"ruled_out", "ruled out\ntensors", cell::integer},
-                                  {"verdict", "verdict"}}};
+                      .columns = columns_of({"role", column_of("about", "width", cell::integer),
+                                             "recipe", "bits", column_of("sqnr_db", 1),
+                                             column_of("normal_db", 1), "ruled_out", "verdict"})};
     for (const class_judgement& c : m.says.classes) {
         const auto add = [&](int about, const std::optional<class_recipe>& r) {
             if (!r) return;
@@ -888,16 +876,13 @@ report::section worst_section(const judged_model& m) {
         for (const class_recipe& c : class_of(m, d.role, d.quantized)->candidates) {
             if (c.recipe == r.recipe) of_class = c.is;
         }
-        s.columns = {{"tensor", "tensor", cell::name},
-                     {"role", "class"},
-                     {"recipe", "under"},
-                     {"over_normal", "error over\nnormal data", cell::significant, 3},
-                     {"energy", "of its\nenergy %", cell::share},
-                     {"underflow", "become\nzero %", cell::share},
-                     {"normal_underflow", "of normal\ndata %", cell::share},
-                     {"verdict", "verdict"},
-                     {"limit", "limit"},
-                     {"decided", "recommended"}};
+        s.columns =
+            columns_of({"tensor", "role", column_of("recipe", "under"),
+                        column_of("over_normal", "error over\nnormal data", cell::significant, 3),
+                        column_of("energy", "of its\nenergy %", cell::share),
+                        column_of("underflow", "become\nzero %", cell::share),
+                        column_of("normal_underflow", "of normal\ndata %", cell::share), "verdict",
+                        "limit", column_of("decided", "recommended")});
         s.add(tensor_name(m, r.tensor), d.role, r.recipe, r.over_normal, r.energy, r.underflow,
               r.normal_underflow, policy::to_string(std::max(r.is, of_class)),
               r.why ? limit_words(*r.why) : std::string(), d.recipe);
@@ -946,18 +931,13 @@ std::vector<harmed_tensor> most_harmed(const judged_model& m, std::size_t most) 
 
 report::section candidates_section(const judged_model& m) {
     const byte_unit unit = unit_of(m.says.totals.stored);
-    report::section s{.heading = "What would change the verdict",
-                      .columns = {{"role", "class"},
-                                  {"recipe", "recipe"},
-                                  {"verdict", "verdict"},
-                                  {"on_target", "on the\ntarget"},
-                                  {"bits", "bits per\nelement", cell::fixed, 2},
-                                  {"bytes", std::string(unit.name), cell::significant, 3},
-                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                                  {"normal_db", "normal\ndata", cell::fixed, 2},
-                                  {"ruled_out", "ruled out\ntensors", cell::integer},
-                                  {"doubtful", "to\nevaluate", cell::integer},
-                                  {"note", ""}}};
+    report::section s{
+        .heading = "What would change the verdict",
+        .columns = columns_of(
+            {"role", "recipe", "verdict", column_of("on_target", "on the\ntarget"), "bits",
+             column_of("bytes", std::string(unit.name), cell::significant, 3), "sqnr_db",
+             "normal_db", "ruled_out", column_of("doubtful", "to\nevaluate", cell::integer),
+             column_of("note", "")})};
     for (const class_judgement& c : m.says.classes) {
         for (std::size_t i = 0; i < c.candidates.size(); ++i) {
             const class_recipe& r = c.candidates[i];

@@ -9,6 +9,7 @@
 #include "apps/mx/backends.hpp"
 #include "apps/mx/outputs.hpp"
 #include "libmx/gemm/accumulators.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 namespace {
@@ -63,11 +64,9 @@ report::document product_bench_document(const product_throughput_request& reques
     report::section s;
     s.heading = fmt::format("Emulated matrix products, up to {} x {} x {}", request.rows,
                             request.columns, request.depth);
-    s.columns = {{"accumulator", "accumulator"},
-                 {"operands", "operands"},
-                 {"scales", "scales"},
-                 {"rate", "G multiply-\nadds/s", cell::fixed, 3},
-                 {"each", "per\nthread", cell::fixed, 3}};
+    s.columns = pages::columns_of({"accumulator", "operands", "scales",
+                                   pages::column_of("rate", "G multiply-\nadds/s"),
+                                   pages::column_of("each", "per\nthread", cell::fixed, 3)});
     const bool device = std::any_of(rates.begin(), rates.end(),
                                     [](const product_rate& r) { return r.times_processor > 0; });
     if (device) {

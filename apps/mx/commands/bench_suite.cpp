@@ -19,6 +19,7 @@
 #include "libmx/engine/geometry.hpp"
 #include "libmx/engine/packed_file.hpp"
 #include "libmx/io/memory_tensor.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/policy/judged_model.hpp"
 #include "libmx/studies/cluster/diagnose.hpp"
 #include "libmx/studies/compare/comparison.hpp"
@@ -363,12 +364,11 @@ report::document suite_document(const std::vector<suite_case>& cases, const suit
         "{:.1f} GB/s and copied with {:.1f}",
         t.elements / 1000000, tensor::row_of(request.type).name, threads_text(request.threads),
         t.machine.read * 1e-9, t.machine.copy * 1e-9);
-    s.columns = {{"case", "case"},
-                 {"backend", "by"},
-                 {"rate", "G elements/s", cell::fixed, 3},
-                 {"of_first", "times\nmxfp4", cell::fixed, 3},
-                 {"of_read", "of read\nbandwidth", cell::fixed, 3},
-                 {"of_roof", "of its\nroof", cell::fixed, 3}};
+    s.columns =
+        pages::columns_of({"case", pages::column_of("backend", "by"), "rate",
+                           pages::column_of("of_first", "times\nmxfp4", cell::fixed, 3),
+                           pages::column_of("of_read", "of read\nbandwidth", cell::fixed, 3),
+                           pages::column_of("of_roof", "of its\nroof", cell::fixed, 3)});
     s.group_field = "group";
     for (std::size_t i = 0; i < cases.size(); ++i) {
         const suite_case& r = cases[i];

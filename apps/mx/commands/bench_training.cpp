@@ -3,6 +3,7 @@
 #include "apps/mx/backends.hpp"
 #include "apps/mx/commands/bench_view.hpp"
 #include "apps/mx/outputs.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 
@@ -14,11 +15,12 @@ report::document training_bench_document(const std::vector<bench::training_rate>
     report::section s;
     s.heading = tokens ? "Evaluations of a model, and a product"
                        : "Training runs of the proxy, and their products";
-    s.columns = {{"what", "what"},
-                 {"multiply_adds_per_second", "G multiply-\nadds/s", cell::fixed, 2},
-                 {each, tokens ? "tokens/s" : "steps/s", cell::significant, 4},
-                 {"time_ratio", "time, times\nthe first's", cell::fixed, 2},
-                 {"times_one_thread", "times one\nthread", cell::fixed, 2}};
+    s.columns = pages::columns_of(
+        {"what",
+         pages::column_of("multiply_adds_per_second", "G multiply-\nadds/s", cell::fixed, 2),
+         pages::column_of(each, tokens ? "tokens/s" : "steps/s", cell::significant, 4),
+         pages::column_of("time_ratio", "time, times\nthe first's", cell::fixed, 2),
+         pages::column_of("times_one_thread", "times one\nthread", cell::fixed, 2)});
     s.group_field = "group";
     for (const bench::training_rate& r : rates) {
         report::value times = undefined();

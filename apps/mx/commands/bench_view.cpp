@@ -10,6 +10,7 @@
 
 #include "apps/mx/backends.hpp"
 #include "apps/mx/outputs.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 
@@ -104,10 +105,9 @@ report::section roofline(const throughput_request& request, const throughput& t)
     report::section s;
     s.heading = fmt::format("Roofline: {} normally distributed elements of {}",
                             count_text(t.elements), tensor::row_of(request.type).name);
-    s.columns = {{"recipe", "recipe"},
-                 {"rate", "G elements/s", cell::fixed, 3},
-                 {"fraction", "of read\nbandwidth", cell::fixed, 3},
-                 {"bar", bar_title()}};
+    s.columns = pages::columns_of(
+        {"recipe", "rate", pages::column_of("fraction", "of read\nbandwidth", cell::fixed, 3),
+         pages::column_of("bar", bar_title())});
     const bool joint = std::any_of(t.rows.begin(), t.rows.end(),
                                    [](const throughput_row& r) { return r.recipes.size() > 1; });
     if (joint) {
@@ -173,7 +173,7 @@ report::record record_of(const throughput_request& request, const placed_rate& r
 report::section card_section(const bench::device_throughput& d) {
     report::section s;
     s.heading = fmt::format("The card's memory, over {} MiB", d.memory >> 20);
-    s.columns = {{"what", "what"}, {"rate", "GB/s", cell::fixed, 1}};
+    s.columns = pages::columns_of({"what", pages::column_of("rate", "GB/s", cell::fixed, 1)});
     const auto row = [&](roof r, double rate) {
         s.rows.push_back({{"what", text(row_of(r).words)}, {"rate", real(rate * 1e-9)}});
     };
@@ -202,11 +202,10 @@ std::string group_of(const placed_rate& r) {
 report::section placed_section(const throughput_request& request, const throughput& t) {
     report::section s;
     s.heading = t.devices.empty() ? "From files" : "On the card, and on the way there";
-    s.columns = {{"recipe", "recipe"},
-                 {"rate", "G elements/s", cell::fixed, 3},
-                 {"bytes", "GB/s", cell::fixed, 1},
-                 {"fraction", "of the\nroof", cell::fixed, 3},
-                 {"bar", bar_title()}};
+    s.columns =
+        pages::columns_of({"recipe", "rate", pages::column_of("bytes", "GB/s", cell::fixed, 1),
+                           pages::column_of("fraction", "of the\nroof", cell::fixed, 3),
+                           pages::column_of("bar", bar_title())});
     s.group_field = "group";
     std::vector<placed_rate> rates = t.placed;
     // The rows of a group are consecutive.

@@ -5,6 +5,7 @@
 #include "apps/mx/product_options.hpp"
 #include "libmx/pages/document_parts.hpp"
 #include "libmx/pages/views/stages_view.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/studies/products/layer_dump.hpp"
 #include "libmx/studies/products/stages.hpp"
 
@@ -151,7 +152,8 @@ class dump_study {
     const products::stages_request& request_;
     const engine::run_control& control_;
     std::vector<report::record> results_;
-    report::section table_{.columns = {{"layer", "layer", cell::name}, {"shape", "shape"}}};
+    report::section table_{
+        .columns = pages::columns_of({"layer", pages::column_of("shape", "shape", cell::text)})};
 };
 
 int run_dump(const layer_options& o, const products::stages_request& request,

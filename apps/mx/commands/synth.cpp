@@ -13,6 +13,7 @@
 #include "datasets/generators/checkpoint_plan.hpp"
 #include "datasets/generators/write_checkpoint.hpp"
 #include "libmx/base/joined.hpp"
+#include "libmx/pages/views/values.hpp"
 
 namespace mx::app {
 namespace {
@@ -66,12 +67,11 @@ report::document presets_document() {
     report::document d;
     d.head = pages::document_head("mx.presets/1");
     d.results = rows;
-    d.sections.push_back({"Presets of synthetic checkpoints",
-                          {{"name", "name"},
-                           {"tensors", "tensors", report::cell::integer},
-                           {"bytes", "bytes\n(BF16)", report::cell::integer},
-                           {"summary", ""}},
-                          rows});
+    d.sections.push_back(
+        {"Presets of synthetic checkpoints",
+         pages::columns_of({"name", "tensors", pages::column_of("bytes", "bytes\n(BF16)"),
+                            pages::column_of("summary", "")}),
+         rows});
     return d;
 }
 

@@ -214,13 +214,11 @@ report::document parts_document(const std::vector<engine::tensor_ref>& all, std:
     const auto tensors = engine::numeric_only(all, left_out);
     report::document d;
     d.head = pages::document_head("mx.shards/1");
-    report::section table{"",
-                          {{"part", "part", cell::integer},
-                           {"bytes", "bytes", cell::integer},
-                           {"tensors", "tensors", cell::integer},
-                           {"pieces", "pieces of\ntensors", cell::integer},
-                           {"first", "from", cell::name},
-                           {"last", "to", cell::name}}};
+    report::section table{
+        "", pages::columns_of({pages::column_of("part", "part", cell::integer), "bytes", "tensors",
+                               pages::column_of("pieces", "pieces of\ntensors", cell::integer),
+                               pages::column_of("first", "from", cell::name),
+                               pages::column_of("last", "to", cell::name)})};
     for (std::uint64_t i = 1; i <= count; ++i) {
         const report::record r = part_record(tensors, {i, count});
         d.results.push_back(r);
@@ -262,17 +260,13 @@ int run_tensors(const tensors_options& o) {
     d.tail.emplace_back("metadata", report::list());
     d.long_members.emplace_back("metadata", metadata_records(model));
 
-    report::section listing{{},
-                            {{"tensor", "tensor", cell::name},
-                             {"dtype", "dtype"},
-                             {"shape", "shape", cell::extents},
-                             {"role", "role"},
-                             {"k", "K"},
-                             {"elements", "elements", cell::integer},
-                             {"bytes", "bytes", cell::integer}},
-                            std::move(shown),
-                            {},
-                            notes_on(tensors)};
+    report::section listing{
+        {},
+        pages::columns_of({"tensor", "dtype", "shape", pages::column_of("role", "role"),
+                           pages::column_of("k", "K"), "elements", "bytes"}),
+        std::move(shown),
+        {},
+        notes_on(tensors)};
     add_reasons(d.results, "note", "Left out by analyze:", listing.notes);
     add_reasons(d.results, "why_k", "K of", listing.notes);
     if (decoded) listing.columns.insert(listing.columns.begin() + 2, {"layout", "stored as"});
@@ -280,13 +274,11 @@ int run_tensors(const tensors_options& o) {
     if (model.files().size() > 1) listing.group_field = "file";
     d.sections.push_back(std::move(listing));
     d.sections.push_back({"Files",
-                          {{"path", "file", cell::name},
-                           {"tensors", "tensors", cell::integer},
-                           {"elements", "elements", cell::integer},
-                           {"bytes", "bytes on disk", cell::integer}},
+                          pages::columns_of({"path", "tensors", "elements",
+                                             pages::column_of("bytes", "bytes on disk")}),
                           file_records(tensors, model)});
     if (const report::record_list metadata = metadata_records(model); !metadata.empty()) {
-        report::section s{.heading = "Metadata", .columns = {{"key", "key"}, {"value", "value"}}};
+        report::section s{.heading = "Metadata", .columns = pages::columns_of({"key", "value"})};
         for (std::size_t i = 0; i < std::min(metadata.size(), entries_shown); ++i) {
             s.rows.push_back(metadata[i]);
         }

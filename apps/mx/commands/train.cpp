@@ -21,6 +21,7 @@
 #include "libmx/lab/schemes.hpp"
 #include "libmx/lab/step_time.hpp"
 #include "libmx/pages/figure_parts.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/members.hpp"
 
 namespace mx::app {
@@ -232,7 +233,7 @@ std::vector<job> demo_jobs(const train_options& o) {
 std::vector<report::section> demo_sections(const std::vector<std::vector<report::record>>& probes,
                                            const std::vector<double>& last_losses) {
     report::section table{.heading = "Probes: means over the seeds",
-                          .columns = {{"step", "step", cell::integer}}};
+                          .columns = pages::columns_of({"step"})};
     for (const char* rule : demo_rules) {
         table.columns.push_back(
             {fmt::format("gain_{}", rule), fmt::format("{}\ngain", rule), cell::fixed, 3});
@@ -354,16 +355,13 @@ report::document document_of(const std::vector<report::record>& rows,
     d.head = pages::document_head("mx.train/1");
     d.results = rows;
     report::section s;
-    if (rows.size() > 1) s.columns.push_back({"run", "run", cell::name});
-    for (const report::column& c :
-         {report::column{"status", "status"}, report::column{"steps", "steps", cell::integer},
-          report::column{"first_loss", "first loss", cell::significant, 5},
-          report::column{"least_loss", "least loss", cell::significant, 5},
-          report::column{"most_loss", "largest loss", cell::significant, 5},
-          report::column{"last_loss", "last loss", cell::significant, 5},
-          report::column{"unstable_at", "unstable at", cell::integer}}) {
-        s.columns.push_back(c);
-    }
+    s.columns = pages::columns_of(
+        {"run", "status", "steps",
+         pages::column_of("first_loss", "first loss", cell::significant, 5),
+         pages::column_of("least_loss", "least loss", cell::significant, 5),
+         pages::column_of("most_loss", "largest loss", cell::significant, 5),
+         pages::column_of("last_loss", "last loss", cell::significant, 5), "unstable_at"});
+    if (rows.size() <= 1) s.columns.erase(s.columns.begin());
     const auto any_has = [&](const char* member) {
         return std::ranges::any_of(
             rows, [&](const report::record& r) { return report::find(r, member) != nullptr; });
@@ -385,9 +383,9 @@ report::document document_of(const std::vector<report::record>& rows,
 report::section curve_of(const lab::training& t) {
     report::section s;
     s.heading = "On the way";
-    s.columns = {{"step", "step", cell::integer},
-                 {"loss", "loss", cell::significant, 6},
-                 {"gradient_norm", "gradient norm", cell::significant, 4}};
+    s.columns =
+        pages::columns_of({"step", pages::column_of("loss", 6),
+                           pages::column_of("gradient_norm", "gradient norm", cell::significant)});
     const std::size_t count = t.history().size();
     std::set<std::size_t> shown;
     for (std::size_t i = 1; i <= 10; ++i) shown.insert(std::max<std::size_t>(1, count * i / 10));
@@ -501,7 +499,7 @@ int show_cost(const train_options& o) {
     d.results = std::vector<report::record>{
         report::written(cost_members, {r, runs, cost, floor, step, rounds})};
     report::section s;
-    s.columns = {{"what", "what"}, {"value", "value", cell::name}};
+    s.columns = pages::columns_of({"what", pages::column_of("value", "value", cell::name)});
     const auto row = [&](const char* what, std::string value) {
         s.rows.push_back({{"what", text(what)}, {"value", text(value)}});
     };

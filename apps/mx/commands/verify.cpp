@@ -15,6 +15,7 @@
 #include "libmx/conformance/verify/verify.hpp"
 #include "libmx/gemm/accumulators.hpp"
 #include "libmx/lab/replay.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/report/cells.hpp"
 #include "libmx/report/members.hpp"
 
@@ -228,14 +229,12 @@ report::document document_of(const std::vector<verification>& files) {
                           {},
                           notes_of(files, t)});
     if (!shown.empty()) {
-        d.sections.push_back({"First differences",
-                              {{"tensor", "tensor", cell::name},
-                               {"place", "index"},
-                               {"input", "input"},
-                               {"expected", "expected (file)"},
-                               {"got", "got (mx)"}},
-                              std::move(shown),
-                              "file"});
+        d.sections.push_back(
+            {"First differences",
+             pages::columns_of({"tensor", pages::column_of("place", "index"), "input",
+                                pages::column_of("expected", "expected (file)"),
+                                pages::column_of("got", "got (mx)")}),
+             std::move(shown), "file"});
     }
     return d;
 }

@@ -33,19 +33,17 @@ bool result_changed(const report::record& r) {
 }
 
 report::section changed_section(const report::record_list& results, bool all) {
-    report::section s{.columns = {{"recipe", "recipe"},
-                                  {"sqnr_db_a", "SQNR dB\nbefore", cell::fixed, 2},
-                                  {"sqnr_db_b", "\nafter", cell::fixed, 2},
-                                  {"sqnr_db_change", "\nchange", cell::fixed, 2},
-                                  {"rmse_a", "R-MSE\nbefore", cell::significant, 3},
-                                  {"rmse_b", "\nafter", cell::significant, 3},
-                                  {"clamp_rate_a", "clamp %\nbefore", cell::share},
-                                  {"clamp_rate_b", "\nafter", cell::share},
-                                  {"underflow_rate_a", "underflow\n% before", cell::share},
-                                  {"underflow_rate_b", "\nafter", cell::share},
-                                  {"saturated_block_rate_a", "saturated\nblocks %", cell::share},
-                                  {"saturated_block_rate_b", "\nafter", cell::share}},
-                      .group_field = "tensor"};
+    report::section s{
+        .columns = columns_of({"recipe", column_of("sqnr_db_a", "SQNR dB\nbefore", cell::fixed, 2),
+                               column_of("sqnr_db_b", "\nafter", cell::fixed, 2),
+                               column_of("sqnr_db_change", "\nchange", cell::fixed, 2),
+                               column_of("rmse_a", "R-MSE\nbefore", cell::significant, 3),
+                               column_of("rmse_b", "\nafter", cell::significant, 3), "clamp_rate_a",
+                               "clamp_rate_b",
+                               column_of("underflow_rate_a", "underflow\n% before", cell::share),
+                               column_of("underflow_rate_b", "\nafter", cell::share),
+                               "saturated_block_rate_a", "saturated_block_rate_b"}),
+        .group_field = "tensor"};
     std::size_t changed = 0;
     for (report::record r : results) {
         const bool differs = result_changed(r);

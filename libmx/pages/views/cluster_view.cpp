@@ -223,17 +223,15 @@ report::section findings_section(const cluster_report& report, const analysis_re
 
 // The recipes of a tensor are adjacent; tensors are in the order of their worst finding.
 report::section figures_section(const std::vector<named_finding>& shown) {
-    report::section s{.heading = "Their blocks",
-                      .columns = {{"recipe", "recipe"},
-                                  {"blocks", "blocks", cell::integer},
-                                  {"saturated", "saturated\n%", cell::share},
-                                  {"collapsed", "collapsed\n%", cell::share},
-                                  {"certain", "all\nover %", cell::share},
-                                  {"zone", "clamp\nzone %", cell::share},
-                                  {"gain", "gain", cell::fixed, 3},
-                                  {"spread", "min/max\nmedian", cell::fixed, 3},
-                                  {"rmse", "R-MSE", cell::significant, 3}},
-                      .group_field = "tensor"};
+    report::section s{
+        .heading = "Their blocks",
+        .columns = columns_of(
+            {"recipe", "blocks", column_of("saturated", "saturated\n%", cell::share),
+             column_of("collapsed", "collapsed\n%", cell::share),
+             column_of("certain", "all\nover %", cell::share),
+             column_of("zone", "clamp\nzone %", cell::share), column_of("gain", 3),
+             column_of("spread", "min/max\nmedian", cell::fixed, 3), column_of("rmse", 3)}),
+        .group_field = "tensor"};
     std::map<std::string, std::vector<const finding*>> of_tensor;
     for (const named_finding& n : shown) of_tensor[n.name].push_back(n.f);
     for (const named_finding& n : shown) {
@@ -253,13 +251,12 @@ report::section figures_section(const std::vector<named_finding>& shown) {
 }
 
 report::section remedies_section(const std::vector<named_finding>& shown) {
-    report::section s{.heading = "Remedies",
-                      .columns = {{"change", "change"},
-                                  {"bits", "bits", cell::fixed, 2},
-                                  {"rmse", "R-MSE", cell::significant, 3},
-                                  {"ailing", "affected\nblocks %", cell::share},
-                                  {"choice", ""}},
-                      .group_field = "label"};
+    report::section s{
+        .heading = "Remedies",
+        .columns = columns_of({"change", column_of("bits", "bits"), column_of("rmse", 3),
+                               column_of("ailing", "affected\nblocks %", cell::share),
+                               column_of("choice", "")}),
+        .group_field = "label"};
     for (const named_finding& n : shown) {
         const finding& f = *n.f;
         const std::string label = fmt::format("{} under {}", n.name, codec::to_string(f.recipe));
@@ -286,15 +283,15 @@ report::section remedies_section(const std::vector<named_finding>& shown) {
 }
 
 report::section summary_section(const cluster_report& report, const analysis_request& request) {
-    report::section s{.heading = "All tensors",
-                      .columns = {{"recipe", "recipe"},
-                                  {"tensors", "tensors", cell::integer},
-                                  {"judged", "with blocks\nto judge", cell::integer},
-                                  {"danger", "in\ndanger", cell::integer},
-                                  {"saturating", "with saturated\nblocks", cell::integer},
-                                  {"saturated", "saturated\nblocks %", cell::share},
-                                  {"nearest", "nearest to saturating", cell::name},
-                                  {"nearness", "% of\nthreshold", cell::share}}};
+    report::section s{
+        .heading = "All tensors",
+        .columns = columns_of({"recipe", "tensors",
+                               column_of("judged", "with blocks\nto judge", cell::integer),
+                               column_of("danger", "in\ndanger", cell::integer),
+                               column_of("saturating", "with saturated\nblocks", cell::integer),
+                               column_of("saturated", "saturated\nblocks %", cell::share),
+                               column_of("nearest", "nearest to saturating", cell::name),
+                               column_of("nearness", "% of\nthreshold", cell::share)})};
     for (std::size_t r = 0; r < request.recipes.size(); ++r) {
         const cluster::recipe_summary& h = report.summaries[r];
         const report::value none;
@@ -320,14 +317,13 @@ report::section groups_section(const cluster_report& report, bool all) {
         if (members > 1 && in_danger > 0) found.emplace_back(in_danger / members, r);
     }
     std::ranges::stable_sort(found, std::greater(), [](const auto& f) { return f.first; });
-    report::section s{.heading = "Groups with such tensors",
-                      .columns = {{"tensor", "group", cell::name},
-                                  {"recipe", "recipe"},
-                                  {"members", "tensors", cell::integer},
-                                  {"members_in_danger", "in\ndanger", cell::integer},
-                                  {"saturated_block_rate", "saturated\nblocks %", cell::share},
-                                  {"most_saturated_block_rate", "of the worst\n%", cell::share},
-                                  {"most_saturated_member", "the worst", cell::name}}};
+    report::section s{
+        .heading = "Groups with such tensors",
+        .columns = columns_of(
+            {column_of("tensor", "group"), "recipe", "members",
+             column_of("members_in_danger", "in\ndanger", cell::integer), "saturated_block_rate",
+             column_of("most_saturated_block_rate", "of the worst\n%", cell::share),
+             column_of("most_saturated_member", "the worst", cell::name)})};
     if (!all && found.size() > listed_groups) {
         s.heading +=
             fmt::format("; the {} worst of {} (--all: every one)", listed_groups, found.size());

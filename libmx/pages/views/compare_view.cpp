@@ -70,20 +70,7 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
         if (one.exact) show(row, "sqnr_db", "exact");
         s.rows.push_back(std::move(row));
     }
-    s.columns = {{"mark", ""},
-                 {"recipe", "recipe"},
-                 {"bits_per_element", "bits", cell::fixed, 2},
-                 {"rmse_ratio", "R-MSE\nratio", cell::significant}};
-    if (seeds) s.columns.push_back({"rmse_ratio_interval", "+-", cell::significant, 2});
-    s.columns.push_back({"wins", "wins", cell::integer});
-    s.columns.push_back({"sqnr_db", "SQNR\ndB", cell::fixed, 2});
-    s.columns.push_back({"clamp_rate", "clamp\n%", cell::share});
-    s.columns.push_back({"underflow_rate", "under-\nflow %", cell::share});
-    if (parts) {
-        s.columns.push_back({"clamp_error_share", "error\nclamp", cell::share});
-        s.columns.push_back({"underflow_error_share", "error\nzero", cell::share});
-    }
-    if (regret) s.columns.push_back({"regret_share", "regret\n%", cell::share});
+    s.columns = ranking_columns(seeds, parts, regret);
     s.notes.push_back(fmt::format(
         "Ratio: geometric mean over {}, those left out that some cell quantizes exactly. Wins: "
         "tensors with the smallest R-MSE (of {}; ties count for all). SQNR: over all elements "
@@ -94,10 +81,7 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
             "+-: 95 % interval of the mean over seeds (Student's t), where random numbers are "
             "drawn.");
     }
-    if (regret) {
-        s.notes.push_back(
-            "Regret: share of the squared error that the best scale of each block would save, %.");
-    }
+    if (regret) s.notes.emplace_back(regret_note);
     if (parts) {
         s.notes.push_back(
             "Error: shares of the squared error in clamped elements and in those that became "
@@ -108,13 +92,8 @@ report::section ranking_section(const sweep_plan& plan, const comparison& c, std
 
 report::section roles_section(const sweep_plan& plan, const comparison& c) {
     report::section s{.heading = "Best cell by role",
-                      .columns = {{"role", "role"},
-                                  {"tensors", "tensors", cell::integer},
-                                  {"recipe", "best"},
-                                  {"ratio", "R-MSE\nratio", cell::significant},
-                                  {"wins", "wins", cell::integer},
-                                  {"second", "second"},
-                                  {"second_ratio", "R-MSE\nratio", cell::significant}}};
+                      .columns = columns_of({column_of("role", "role"), "tensors", "best", "ratio",
+                                             "wins", "second", "second_ratio"})};
     const auto ratio = [](const standing& one) {
         if (one.exact) return text("exact");
         return one.rmse_ratio ? real(one.rmse_ratio->mean) : undefined();
@@ -136,17 +115,14 @@ report::section roles_section(const sweep_plan& plan, const comparison& c) {
 }
 
 report::section layers_section(const sweep_plan& plan, const comparison& c) {
-    report::section s{.heading = "Layer by layer",
-                      .columns = {{"layer", "layer", cell::integer},
-                                  {"recipe", "best"},
-                                  {"rmse", "R-MSE", cell::significant},
-                                  {"ratio", "ratio", cell::significant},
-                                  {"overflow", "over-\nflow %", cell::share},
-                                  {"underflow", "under-\nflow %", cell::share},
-                                  {"baseline", "baseline's\nR-MSE", cell::significant},
-                                  {"base_overflow", "over-\nflow %", cell::share},
-                                  {"base_underflow", "under-\nflow %", cell::share}},
-                      .group_field = "series"};
+    report::section s{
+        .heading = "Layer by layer",
+        .columns = columns_of({column_of("layer", "layer", cell::integer), "best", "rmse",
+                               column_of("ratio", "ratio"), "overflow_rate", "underflow_rate",
+                               column_of("baseline", "baseline's\nR-MSE", cell::significant),
+                               column_of("base_overflow", "over-\nflow %", cell::share),
+                               column_of("base_underflow", "under-\nflow %", cell::share)}),
+        .group_field = "series"};
     const auto overflow = &analysis::result::overflow_rate;
     const auto underflow = &analysis::result::underflow_rate;
     for (const layer_series& one : c.series) {
@@ -172,7 +148,7 @@ report::section layers_section(const sweep_plan& plan, const comparison& c) {
 report::section disagreement_section(const sweep_plan& plan, const comparison& c) {
     const std::size_t shown = std::min(shown_matrices, c.scale_groups.size());
     report::section s{.heading = "Blocks whose scale bytes differ between scale rules, %",
-                      .columns = {{"rule", "rule"}},
+                      .columns = columns_of({"rule"}),
                       .group_field = "group"};
     for (std::size_t g = 0; g < shown; ++g) {
         const std::vector<std::size_t>& cells = c.scale_groups[g].cells;
@@ -201,13 +177,11 @@ report::section phase_section(const sweep_plan& plan, const comparison& c) {
     report::section s{
         .heading = fmt::format("Scale phase: the tensors times 2^(i/{0}), i = 0 to {1}",
                                phase_count, phase_count - 1),
-        .columns = {{"among", "among the rules of"},
-                    {"best", "least error"},
-                    {"second", "second"},
-                    {"win", "ahead\nby %", cell::share},
-                    {"least", "least\nratio", cell::fixed, 4},
-                    {"greatest", "greatest\nratio", cell::fixed, 4},
-                    {"reversed", "reversed\nphases", cell::integer}}};
+        .columns = columns_of({column_of("among", "among the rules of"), "least_error", "second",
+                               column_of("win", "ahead\nby %", cell::share),
+                               column_of("least", "least\nratio", cell::fixed),
+                               column_of("greatest", "greatest\nratio", cell::fixed),
+                               column_of("reversed", "reversed\nphases", cell::integer)})};
     for (const phase_group& g : c.phases) {
         if (!g.contest) continue;
         const phase_contest& k = *g.contest;
@@ -348,10 +322,9 @@ report::section crest_section(const sweep_plan& plan, const comparison& c) {
     }
     if (!rotates) return s;
     s.heading = "Crest factors, max |x| / rms, of what is quantized";
-    s.columns = {{"transform", "transform"},
-                 {"mean", "geometric\nmean", cell::significant},
-                 {"largest", "largest", cell::significant},
-                 {"tensor", "in tensor", cell::name}};
+    s.columns = columns_of({"transform", column_of("mean", "geometric\nmean", cell::significant),
+                            column_of("largest", "largest", cell::significant),
+                            column_of("tensor", "in tensor")});
     for (const auto& [name, run] : transforms) {
         double logs = 0;
         double count = 0;
@@ -373,6 +346,20 @@ report::section crest_section(const sweep_plan& plan, const comparison& c) {
 }
 
 }  // namespace
+
+std::vector<report::column> ranking_columns(bool seeds, bool parts, bool regret) {
+    std::vector<column> columns =
+        columns_of({"mark", "recipe", "bits_per_element", "rmse_ratio",
+                    column_of("rmse_ratio_interval", "+-", cell::significant, 2), "wins", "sqnr_db",
+                    "clamp_rate", "underflow_rate", column_of("clamp_error_share", "error\nclamp"),
+                    column_of("underflow_error_share", "error\nzero"), "regret_share"});
+    std::erase_if(columns, [&](const column& c) {
+        return (!seeds && c.field == "rmse_ratio_interval") ||
+               (!parts && c.field.ends_with("_error_share")) ||
+               (!regret && c.field == "regret_share");
+    });
+    return columns;
+}
 
 std::vector<report::section> compare_sections(const sweep_plan& plan, const comparison& c,
                                               const std::vector<engine::skipped_tensor>& skipped,

@@ -18,6 +18,11 @@ struct compare_view_options {
 /// Heading of the section that states the ranking in words.
 inline constexpr const char* ranking_heading = "What the ranking says";
 
+/// The columns of a ranking: with intervals over seeds, the parts of the error, and regret.
+std::vector<report::column> ranking_columns(bool seeds, bool parts, bool regret);
+inline constexpr const char* regret_note =
+    "Regret: share of the squared error that the best scale of each block would save, %.";
+
 /// The sections of the human table and of Markdown.
 std::vector<report::section> compare_sections(const compare::sweep_plan& plan,
                                               const compare::comparison& c,

@@ -105,19 +105,11 @@ std::string label_of(const report::record& r, bool with_pair) {
 
 // Figures by recipe; oscillation only with three or more dumps.
 std::vector<column> move_columns(bool series) {
-    std::vector<column> columns{
-        {"scale_churn", "scales\nmoved %", cell::share},
-        {"codes_moved", "codes\nmoved %", cell::share},
-        {"codes_moved_at_equal_scale", "at equal\nscale %", cell::share},
-    };
-    if (series) columns.push_back({"oscillation", "flipped\nback %", cell::share});
-    const std::vector<column> more{
-        {"clamp_rate_a", "clamp %\nbefore", cell::share},
-        {"clamp_rate_b", "\nafter", cell::share},
-        {"saturated_block_rate_a", "saturated\nblocks %", cell::share},
-        {"saturated_block_rate_b", "\nafter", cell::share},
-    };
-    columns.insert(columns.end(), more.begin(), more.end());
+    std::vector<column> columns = columns_of(
+        {"scale_churn", "codes_moved",
+         column_of("codes_moved_at_equal_scale", "at equal\nscale %", cell::share), "oscillation",
+         "clamp_rate_a", "clamp_rate_b", "saturated_block_rate_a", "saturated_block_rate_b"});
+    if (!series) std::erase_if(columns, [](const column& c) { return c.field == "oscillation"; });
     return columns;
 }
 
@@ -167,7 +159,7 @@ report::section tensor_section(const diff::diff_result& d, std::size_t pairs, st
                                       report::grouped(static_cast<std::int64_t>(changed)),
                                       plural(total, things));
     }
-    s.columns = {{"recipe", "recipe"}};
+    s.columns = columns_of({"recipe"});
     for (const column& c : move_columns(series)) s.columns.push_back(c);
     s.group_field = "label";
     for (std::size_t i = 0; i < count; ++i) {
@@ -184,12 +176,12 @@ report::section summary_section(const diff::diff_result& d, bool series) {
     report::section s{.heading = "All tensors together"};
     if (series) {
         s.group_field = "recipe";
-        s.columns = {{"label_a", "from", cell::name}, {"label_b", "to", cell::name}};
+        s.columns = columns_of({"label_a", "label_b"});
     } else {
-        s.columns = {{"recipe", "recipe"}};
+        s.columns = columns_of({"recipe"});
     }
-    s.columns.push_back({"nrmse", "nrmse", cell::significant, 3});
-    s.columns.push_back({"values_changed", "values\nmoved %", cell::share});
+    s.columns.push_back(column_of("nrmse"));
+    s.columns.push_back(column_of("values_changed"));
     const auto turned = [](const report::record& r) { return number(r, "changed_zero_signs") > 0; };
     if (std::ranges::any_of(d.summary, turned)) {
         s.columns.push_back({"changed_zero_signs", "sign of\n0 only", cell::integer});

@@ -89,11 +89,9 @@ report::section rule_section(const report::list& rules, const gate::gate_verdict
         .heading = fmt::format("{} over {} of {} and {}", plural(rules.size(), "rule"),
                                plural(verdict.records, "result"), plural(verdict.tensors, "tensor"),
                                plural(verdict.recipes, "recipe")),
-        .columns = {{"rule", "rule"},
-                    {"checked", "results\nchecked", cell::integer},
-                    {"broken", "broken\nby", cell::integer},
-                    {"undefined", "\nundefined", cell::integer},
-                    {"verdict", "verdict"}}};
+        .columns = columns_of({"rule", column_of("checked", "results\nchecked", cell::integer),
+                               column_of("broken", "broken\nby", cell::integer),
+                               column_of("undefined", "\nundefined", cell::integer), "verdict"})};
     for (std::size_t i = 0; i < rules.size(); ++i) {
         report::record row = std::get<report::record>(rules[i]);
         row.emplace_back("verdict", text(words_for(verdict.rules[i])));
@@ -104,9 +102,7 @@ report::section rule_section(const report::list& rules, const gate::gate_verdict
 
 report::section breach_section(const report::record_list& breaches,
                                const gate::gate_verdict& verdict, std::size_t top) {
-    report::section s{.columns = {{"tensor", "tensor", cell::name},
-                                  {"recipe", "recipe"},
-                                  {"shown", "value", cell::text}},
+    report::section s{.columns = columns_of({"tensor", "recipe", column_of("shown", "value")}),
                       .group_field = "rule"};
     bool undefined_shown = false;
     std::size_t in_rule = 0;

@@ -36,34 +36,10 @@ constexpr std::array ulp_columns{
     ulp_column{"u64", "64-1k", 7}, ulp_column{"more", "1k-", 11},
 };
 
-report::section operand_section(const products::gemm_study& s,
-                                const std::vector<report::record>& operands) {
-    report::section t{.heading = fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n),
-                      .columns = {{"operand", ""},
-                                  {"tensor", "tensor", cell::name},
-                                  {"shape", "stored as", cell::extents},
-                                  {"recipe", "recipe"},
-                                  {"nrmse", "error\n/ RMS", cell::significant, 3},
-                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                                  {"gain", "gain", cell::fixed, 4}}};
-    const char* names[] = {"A", "B"};
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-        t.rows.push_back(operands[i]);
-        t.rows.back().emplace_back("operand", text(names[i]));
-        if (report::number_of(operands[i], "nrmse") == 0.0) show(t.rows.back(), "sqnr_db", "exact");
-    }
-    return t;
-}
-
 report::section model_section(const products::gemm_study& s) {
     report::section t{.heading = "Error by accumulator",
-                      .columns = {{"model", "model"},
-                                  {"forms", "operands as"},
-                                  {"a_nrmse", "summing:\nerror / RMS", cell::significant, 3},
-                                  {"a_equal", "exact\n%", cell::share},
-                                  {"sqnr", "in all:\nSQNR dB", cell::fixed, 2},
-                                  {"nrmse", "error\n/ RMS", cell::significant, 3},
-                                  {"gain", "gain", cell::fixed, 4}}};
+                      .columns = model_columns(
+                          {column_of("forms", "operands as"), "accumulation_nrmse", "equal"})};
     for (const products::model_product& p : s.products) {
         const value_errors& a = p.errors.accumulation;
         const value_errors& e = p.errors.total;
@@ -91,7 +67,7 @@ report::section model_section(const products::gemm_study& s) {
 
 report::section ulp_section(const products::gemm_study& s) {
     report::section t{.heading = "Error of summing in ulps of float32, % of the elements",
-                      .columns = {{"model", "model"}}};
+                      .columns = columns_of({"model"})};
     for (const ulp_column& c : ulp_columns) t.columns.push_back({c.field, c.title, cell::share});
     t.columns.push_back({"max_ulp", "most", cell::integer});
     for (const products::model_product& p : s.products) {
@@ -113,29 +89,15 @@ report::section ulp_section(const products::gemm_study& s) {
     return t;
 }
 
-report::section difference_section(const products::gemm_study& s) {
-    report::section t{.heading = "Differences between models",
-                      .columns = {{"model", "model"},
-                                  {"other", "and"},
-                                  {"differing_share", "elements that\ndiffer %", cell::share},
-                                  {"max_ulp", "max\nulp", cell::integer},
-                                  {"nrmse", "difference\n/ RMS", cell::significant, 3}}};
-    for (const products::model_difference& d : s.differences) {
-        t.rows.push_back(products::difference_record(s, d));
-    }
-    return t;
-}
-
 report::section growth_section(const products::gemm_study& s) {
     report::section t{
         .heading = "Growth with K",
-        .columns = {{"model", "model"},
-                    {"k", "K", cell::integer},
-                    {"accumulation_nrmse", "summing:\nerror / RMS", cell::significant, 3},
-                    {"accumulation_max_ulp", "max\nulp", cell::integer},
-                    {"accumulation_mean_error", "mean\nerror", cell::significant, 3},
-                    {"total_nrmse", "in all:\nerror / RMS", cell::significant, 3},
-                    {"total_gain", "gain", cell::fixed, 4}}};
+        .columns =
+            columns_of({"model", column_of("k", "K", cell::integer), "accumulation_nrmse",
+                        "accumulation_max_ulp",
+                        column_of("accumulation_mean_error", "mean\nerror", cell::significant, 3),
+                        column_of("total_nrmse", "in all:\nerror / RMS", cell::significant, 3),
+                        "total_gain"})};
     for (std::size_t i = 0; i < s.products.size(); ++i) {
         for (const products::growth_point& p : s.growth) {
             if (p.product == i) t.rows.push_back(products::growth_record(s, p));
@@ -177,11 +139,51 @@ report::section verdict_section(const products::gemm_study& s) {
 
 }  // namespace
 
+std::vector<report::column> model_columns(std::initializer_list<column_of> of) {
+    std::vector<report::column> columns{column_of("model")};
+    columns.insert(columns.end(), of.begin(), of.end());
+    for (const column_of& c : {column_of("total_sqnr_db", "in all:\nSQNR dB"),
+                               column_of("total_nrmse", "error\n/ RMS"), column_of("total_gain")}) {
+        columns.push_back(c);
+    }
+    return columns;
+}
+
+report::section operand_section(std::string heading, std::string_view names,
+                                std::vector<report::record> operands) {
+    report::section t{
+        .heading = std::move(heading),
+        .columns = columns_of({"operand", "tensor", column_of("shape", "stored as"), "recipe",
+                               column_of("nrmse", "error\n/ RMS"), "sqnr_db", "gain"}),
+        .rows = std::move(operands)};
+    for (std::size_t i = 0; i < t.rows.size(); ++i) {
+        t.rows[i].emplace_back("operand", std::string(1, names[i]));
+    }
+    return t;
+}
+
+report::section difference_section(std::vector<report::record> differences) {
+    return {.heading = "Differences between models",
+            .columns = columns_of({"model", "other", "differing_share", "max_ulp",
+                                   column_of("nrmse", "difference\n/ RMS")}),
+            .rows = std::move(differences)};
+}
+
 std::vector<report::section> gemm_sections(const products::gemm_study& s,
                                            const std::vector<report::record>& operands) {
-    std::vector<report::section> sections{verdict_section(s), operand_section(s, operands),
-                                          model_section(s), ulp_section(s)};
-    if (!s.differences.empty()) sections.push_back(difference_section(s));
+    std::vector<report::section> sections{
+        verdict_section(s),
+        operand_section(fmt::format("Product of {}x{} by {}x{}", s.m, s.k, s.k, s.n), "AB",
+                        operands),
+        model_section(s), ulp_section(s)};
+    for (report::record& r : sections[1].rows) {
+        if (report::number_of(r, "nrmse") == 0.0) show(r, "sqnr_db", "exact");
+    }
+    if (!s.differences.empty()) {
+        std::vector<report::record> rows;
+        for (const auto& d : s.differences) rows.push_back(products::difference_record(s, d));
+        sections.push_back(difference_section(std::move(rows)));
+    }
     if (!s.growth.empty()) sections.push_back(growth_section(s));
     return sections;
 }

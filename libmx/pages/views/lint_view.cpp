@@ -120,10 +120,7 @@ report::document lint_document(const std::string& path, const lint::lint_options
     }
     if (findings.empty()) return d;
     report::section table{.heading = "Findings",
-                          .columns = {{"rule", "rule"},
-                                      {"severity", "severity"},
-                                      {"found", "found"},
-                                      {"repair", "repair"}},
+                          .columns = columns_of({"rule", "severity", "found", "repair"}),
                           .group_field = "tensor"};
     std::map<std::pair<std::string_view, lint::severity>, std::size_t> of_rule;
     std::size_t more = 0;

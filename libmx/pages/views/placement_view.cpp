@@ -366,11 +366,9 @@ std::vector<section> placement_sections(const record& head, const record& tail) 
     const std::vector<record> places = records_in(tail, "places");
 
     section uniform{.heading = "One recipe for all places",
-                    .columns = {{"recipe", "recipe"},
-                                {"bits_per_element", "bits", cell::fixed, 3},
-                                {"divergence", "sum of\nparts, nats", cell::significant, 3},
-                                {"measured", "measured", cell::significant, 3},
-                                {"fits", "within the\nbudget"}}};
+                    .columns = columns_of({"recipe", column_of("bits_per_element", 3), "divergence",
+                                           column_of("measured", "measured", cell::significant, 3),
+                                           column_of("fits", "within the\nbudget")})};
     for (record r : records_in(tail, "uniform")) {
         const bool* within = report::member<bool>(r, "within");
         r.emplace_back("fits", text(within != nullptr && *within ? "yes" : "no"));
@@ -384,8 +382,7 @@ std::vector<section> placement_sections(const record& head, const record& tail) 
     all.push_back(std::move(uniform));
 
     section curve{.heading = "Bits against divergence: best mixtures",
-                  .columns = {{"bits_per_element", "bits", cell::fixed, 3},
-                              {"divergence", "sum of\nparts, nats", cell::significant, 3}}};
+                  .columns = columns_of({column_of("bits_per_element", 3), "divergence"})};
     for (record& r : some_of(records_in(tail, "curve"), most_curve_points)) {
         curve.rows.push_back(std::move(r));
     }
@@ -397,10 +394,8 @@ std::vector<section> placement_sections(const record& head, const record& tail) 
         return report::number_of(*r, "divergence").value_or(0);
     });
     section chosen{.heading = "Recipes by place, the largest divergence first",
-                   .columns = {{"place", "place", cell::name},
-                               {"recipe", "recipe"},
-                               {"elements", "elements", cell::integer},
-                               {"divergence", "alone, nats", cell::significant, 3}}};
+                   .columns = columns_of({column_of("place", "place", cell::name), "recipe",
+                                          "elements", column_of("divergence", "alone, nats")})};
     for (std::size_t i = 0; i < std::min(most_places, order.size()); ++i) {
         chosen.rows.push_back(*order[i]);
     }

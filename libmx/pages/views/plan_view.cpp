@@ -106,15 +106,12 @@ std::vector<report::record> use_records(const candidates& from, const plan::plan
 }
 
 report::section use_section(const std::vector<report::record>& uses, const candidates& from) {
-    report::section s{.heading = fmt::format("Recipes of {} that {} quantized",
-                                             plural(from.tensors.size(), "tensor"),
-                                             from.tensors.size() == 1 ? "is" : "are"),
-                      .columns = {{"recipe", "recipe"},
-                                  {"tensors", "tensors", cell::integer},
-                                  {"element_share", "elements\n%", cell::share},
-                                  {"bits_per_element", "bits", cell::fixed, 3},
-                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                                  {"error_share", "of the\nerror %", cell::share}}};
+    report::section s{
+        .heading =
+            fmt::format("Recipes of {} that {} quantized", plural(from.tensors.size(), "tensor"),
+                        from.tensors.size() == 1 ? "is" : "are"),
+        .columns = columns_of({"recipe", "tensors", "element_share",
+                               column_of("bits_per_element", 3), "sqnr_db", "error_share"})};
     for (const report::record& r : uses) s.rows.push_back(shown(r));
     return s;
 }
@@ -172,22 +169,20 @@ report::section kept_section(const candidates& from) {
                                                                              groups.end());
     std::ranges::stable_sort(
         sorted, [](const auto& a, const auto& b) { return a.second.bits > b.second.bits; });
-    report::section s{.heading = "Kept as stored",
-                      .columns = {{"role", "role"},
-                                  {"tensors", "tensors", cell::integer},
-                                  {"bytes", "bytes", cell::integer},
-                                  {"reason", "why", cell::text}}};
+    report::section s{
+        .heading = "Kept as stored",
+        .columns = columns_of({column_of("role", "role"), "tensors", "bytes", "reason"})};
     for (const auto& [of, g] : sorted) s.add(of.first, g.tensors, g.bits / 8, of.second);
     return s;
 }
 
 report::section uniform_section(const std::vector<report::record>& uniform, const candidates& from,
                                 const plan_goal& goal, const plan::plan& p) {
-    report::section s{.heading = "One recipe for all that is quantized",
-                      .columns = {{"recipe", "recipe"},
-                                  {"bits_per_element", "bits", cell::fixed, 3},
-                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-                                  {"fits", goal.bits ? "within the\nbudget" : "above the\nfloor"}}};
+    report::section s{
+        .heading = "One recipe for all that is quantized",
+        .columns =
+            columns_of({"recipe", column_of("bits_per_element", 3), "sqnr_db",
+                        column_of("fits", goal.bits ? "within the\nbudget" : "above the\nfloor")})};
     for (const report::record& r : uniform) {
         report::record row = shown(r);
         row.emplace_back("fits",
@@ -202,8 +197,7 @@ report::section uniform_section(const std::vector<report::record>& uniform, cons
 }
 
 report::section curve_section(const std::vector<report::record>& curve) {
-    report::section s{.columns = {{"bits_per_element", "bits", cell::fixed, 3},
-                                  {"sqnr_db", "SQNR\ndB", cell::fixed, 2}}};
+    report::section s{.columns = columns_of({column_of("bits_per_element", 3), "sqnr_db"})};
     // The points nearest to equally spaced numbers of bits.
     const auto bits = [&](std::size_t i) {
         return report::number_of(curve[i], "bits").value_or(0);

@@ -94,7 +94,7 @@ void add_matrix(std::vector<report::section>& sections, const std::string& headi
         report::section s{
             .heading = from == 0 ? heading
                                  : fmt::format("{}, from column {} on", heading, shown[from] + 1)};
-        s.columns.push_back({"row", "", cell::integer});
+        s.columns.push_back(column_of("row"));
         for (std::size_t c = from; c < to; ++c) {
             s.columns.push_back(
                 {fmt::format("c{}", c), fmt::format("{}", shown[c] + 1), kind, digits});
@@ -132,11 +132,10 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
                                recipes.front().block.cols, report::plural(sets, "distinct set"),
                                report::plural(k.first.size(), "encoding"),
                                report::grouped(static_cast<std::int64_t>(c.blocks))),
-        .columns = {{"row", "", cell::integer},
-                    {"scales", "scales\nof", cell::integer},
-                    {"values", "values\nof", cell::integer},
-                    {"rmse", "R-MSE", cell::significant, 4},
-                    {"recipes", "dialect, rule and rounding of the recipes that agree"}}};
+        .columns = columns_of(
+            {"row", column_of("scales", "scales\nof", cell::integer),
+             column_of("values", "values\nof", cell::integer), "rmse",
+             column_of("recipes", "dialect, rule and rounding of the recipes that agree")})};
     // The entry of every block under its best scale, if that is one of the recipes.
     const std::size_t best = static_cast<std::size_t>(
         std::ranges::find_if(
@@ -145,7 +144,7 @@ std::vector<report::section> comparison_sections(const rosetta::rosetta_result& 
         recipes.begin());
     const bool regret = best < n && n > 1;
     if (regret) {
-        who.columns.insert(who.columns.begin() + 4, {"regret", "regret\n%", cell::share});
+        who.columns.insert(who.columns.begin() + 4, column_of("regret_share"));
     }
     const auto regret_of = [&](std::size_t r) -> report::value {
         if (r == best) return 0.0;
@@ -428,11 +427,11 @@ report::section origin_section(const std::string& kind,
 
     const std::string what =
         fmt::format("{} of {}", report::plural(results.size(), "tensor"), kind);
-    report::section s{.heading = what,
-                      .columns = {{"recipes", "dialect, rule and rounding"},
-                                  {"verdict", "verdict"},
-                                  {"excluded", "excluding\nblocks", cell::integer},
-                                  {"rate", "%", cell::share}}};
+    report::section s{
+        .heading = what,
+        .columns = columns_of({column_of("recipes", "dialect, rule and rounding"), "verdict",
+                               column_of("excluded", "excluding\nblocks", cell::integer),
+                               column_of("rate", "%", cell::share)})};
     if (any.compared) {
         s.columns.push_back({"scales", "scales\ndiffer", cell::integer});
         s.columns.push_back({"codes", "codes\ndiffer", cell::integer});

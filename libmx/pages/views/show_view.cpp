@@ -228,13 +228,9 @@ report::section bands_section(const tensor_view& v) {
     });
     if (order.empty()) return s;
     order.resize(std::min(order.size(), shown_bands));
-    s.columns = {{"rows", "rows"},
-                 {"blocks", "blocks", cell::integer},
-                 {"part", "of the\nerror %", cell::share},
-                 {"zero", "to\nzero %", cell::share},
-                 {"clamped", "clamped\n%", cell::share},
-                 {"error", "error\n/ RMS %", cell::share},
-                 {"worst", "its worst\nblock %", cell::share}};
+    s.columns =
+        columns_of({"rows", "blocks", "error_share", "zero_share", "clamped_share",
+                    "relative_error", column_of("worst", "its worst\nblock %", cell::share)});
     for (const std::size_t i : order) {
         const region& r = v.bands[i];
         s.add(band_name(v, i), r.blocks, part_of_error(v, r), r.underflow_share(), r.clamp_share(),
@@ -273,16 +269,12 @@ std::string at_words(const std::vector<std::uint64_t>& coordinates) {
 }
 
 report::section blocks_section(const tensor_view& v) {
-    report::section s{.heading = "Worst blocks",
-                      .columns = {{"block", "block", cell::integer},
-                                  {"first", "from element"},
-                                  {"amax", "max |x|", cell::significant, 4},
-                                  {"scale", "scale"},
-                                  {"code", "code"},
-                                  {"part", "of the\nerror %", cell::share},
-                                  {"zero", "to\nzero", cell::integer},
-                                  {"clamped", "clamped", cell::integer},
-                                  {"error", "error\n/ RMS %", cell::share}}};
+    report::section s{
+        .heading = "Worst blocks",
+        .columns = columns_of({column_of("block", "block", cell::integer),
+                               column_of("first", "from element"),
+                               column_of("amax", "max |x|", cell::significant), "scale", "code",
+                               "error_share", "zero", "clamped", "relative_error"})};
     for (const block_view& b : v.blocks) {
         s.add(b.index, at_words(b.first), number(amax_of(b)), scale_text(v.recipe(), b.scale),
               code_text(v.recipe(), b.stats), part_of_error(v, b.of), b.stats.count.underflow,
@@ -295,15 +287,10 @@ report::section blocks_section(const tensor_view& v) {
 }
 
 report::section rules_section(const tensor_view& v, const block_view& b) {
-    report::section s{.heading = "The block under each scale rule",
-                      .columns = {{"rule", "rule"},
-                                  {"scale", "scale"},
-                                  {"code", "code"},
-                                  {"clamped", "clamped", cell::integer},
-                                  {"zero", "to\nzero", cell::integer},
-                                  {"error", "error\n/ RMS %", cell::share},
-                                  {"sqnr", "tensor's\nSQNR dB", cell::fixed, 2},
-                                  {"mark", ""}}};
+    report::section s{
+        .heading = "The block under each scale rule",
+        .columns = columns_of({"rule", "scale", "code", "clamped", "zero", "relative_error",
+                               column_of("sqnr", "tensor's\nSQNR dB", cell::fixed, 2), "mark"})};
     double least = std::numeric_limits<double>::infinity();
     for (const show::rule_outcome& o : b.rules) {
         if (!std::isnan(o.scale)) least = std::min(least, o.stats.sum.error2);
@@ -350,7 +337,7 @@ report::section elements_section(const tensor_view& v, const block_view& b) {
     }
     const bool prepared = std::ranges::any_of(
         shown, [](const element& e) { return base::bits_of(e.stored) != base::bits_of(e.x); });
-    report::section s{.heading = "Its elements", .columns = {{"at", "at"}}};
+    report::section s{.heading = "Its elements", .columns = columns_of({"at"})};
     if (prepared) s.columns.push_back({"stored", "stored", cell::significant, 5});
     s.columns.insert(s.columns.end(), {{"x", "x", cell::significant, 5},
                                        {"y", "x / scale", cell::significant, 4},
@@ -593,14 +580,10 @@ report::section worst_tensors_section(std::span<const tensor_view> views, std::s
                                       const report::given_command& by) {
     report::section s{
         .heading = fmt::format("The worst {} of {}", views.size(), plural(operands, "operand")),
-        .columns = {{"tensor", "tensor", cell::name},
-                    {"role", "class"},
-                    {"sqnr", "SQNR\ndB", cell::fixed, 2},
-                    {"normal", "normal\ndata", cell::fixed, 2},
-                    {"zero", "to\nzero %", cell::share},
-                    {"clamped", "clamped\n%", cell::share},
-                    {"block", "worst\nblock", cell::integer},
-                    {"block_error", "its error\n/ RMS %", cell::share}}};
+        .columns = columns_of({"tensor", "role", column_of("sqnr", "SQNR\ndB", cell::fixed, 2),
+                               column_of("normal", "normal\ndata", cell::fixed, 2), "zero_share",
+                               "clamped_share", column_of("block", "worst\nblock", cell::integer),
+                               column_of("block_error", "its error\n/ RMS %", cell::share)})};
     for (const tensor_view& v : views) {
         const region all = total_of(v);
         const block_view& b = v.blocks.front();

@@ -51,18 +51,13 @@ std::string in_words(const products::error_ratio& r) {
 }
 
 report::section stage_section(const std::vector<stage_result>& results) {
-    report::section t{.heading = "Products of the layer",
-                      .columns = {{"transform", "transform"},
-                                  {"source", ""},
-                                  {"nrmse", "error\n/ norm", cell::significant, 3},
-                                  {"expected", "if\nindependent", cell::significant, 3},
-                                  {"sqnr", "SQNR\ndB", cell::fixed, 2},
-                                  {"gain", "gain", cell::fixed, 4},
-                                  {"bias", "bias of\nerror %", cell::share},
-                                  {"mean", "mean err\n/ RMS", cell::significant, 2},
-                                  {"cosine", "cosine", cell::fixed, 4},
-                                  {"ratio", "vs first\nrow"}},
-                      .group_field = "group"};
+    report::section t{
+        .heading = "Products of the layer",
+        .columns = columns_of({"transform", column_of("source", ""), "total_nrmse",
+                               "expected_nrmse", "total_sqnr_db", "total_gain", "total_bias_share",
+                               column_of("mean", "mean err\n/ RMS", cell::significant, 2),
+                               "total_cosine", column_of("ratio", "vs first\nrow", cell::text)}),
+        .group_field = "group"};
     const stage_result* last = nullptr;
     for (const stage_result& r : results) {
         if (last != nullptr && same_case(*last, r)) continue;
@@ -88,12 +83,8 @@ bool given_and_rotated(const std::vector<stage_result>& results) {
 
 report::section accumulator_section(const std::vector<stage_result>& results) {
     report::section t{.heading = "Error of summing (first transform, operands quantized once)",
-                      .columns = {{"stage", "product"},
-                                  {"model", "model"},
-                                  {"summing", "summing:\nerror / norm", cell::significant, 3},
-                                  {"equal", "exact\n%", cell::share},
-                                  {"ulp", "max\nulp", cell::integer},
-                                  {"nrmse", "in all:\nerror / norm", cell::significant, 3}}};
+                      .columns = summing_columns({column_of("stage", "product"), "model"})};
+    t.columns.insert(t.columns.begin() + 3, column_of("equal"));
     for (const stage_result& r : results) {
         if (r.requantized || r.transform != plain_of(results, r).transform) continue;
         const value_errors& a = r.errors.accumulation;
@@ -105,6 +96,16 @@ report::section accumulator_section(const std::vector<stage_result>& results) {
 }
 
 }  // namespace
+
+std::vector<report::column> summing_columns(std::initializer_list<column_of> of) {
+    std::vector<report::column> columns(of.begin(), of.end());
+    for (const column_of& c :
+         {column_of("accumulation_nrmse", "summing:\nerror / norm"),
+          column_of("accumulation_max_ulp"), column_of("total_nrmse", "in all:\nerror / norm")}) {
+        columns.push_back(c);
+    }
+    return columns;
+}
 
 std::vector<report::section> stages_sections(const std::vector<stage_result>& results) {
     report::section table = stage_section(results);

@@ -2,17 +2,21 @@
 // The products of a layer as text: one table, and a verdict.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "libmx/report/document.hpp"
+#include "libmx/pages/views/values.hpp"
 #include "libmx/studies/products/stages.hpp"
 
 namespace mx::pages {
 
 /// The sections of the human table.
 std::vector<report::section> stages_sections(const std::vector<products::stage_result>& results);
+
+/// These columns, and the errors of summing alone and in all.
+std::vector<report::column> summing_columns(std::initializer_list<column_of> of);
 
 /// For every stage with elements that are NaN or infinite, a sentence with their number.
 std::vector<std::string> stages_not_finite(const std::vector<products::stage_result>& results);

@@ -12,41 +12,119 @@ report::record document_head(const std::string& schema) {
              report::record{{"name", std::string("mx")}, {"version", std::string(MX_VERSION)}}}};
 }
 
-std::vector<report::column> columns_of(std::initializer_list<std::string_view> members) {
+namespace {
+
+// THE LIST of columns that several tables show, by member.
+report::column known_column(std::string_view member) {
     using report::cell;
-    static const std::array known{
-        report::column{"bits_per_element", "bits", cell::fixed, 2},
-        report::column{"clamp_error_share", "clamp\n%", cell::share},
-        report::column{"clamp_rate", "clamp\n%", cell::share},
-        report::column{"elements", "elements", cell::integer},
-        report::column{"error_share", "of the\nerror %", cell::share},
-        report::column{"grid_error_share", "grid\n%", cell::share},
-        report::column{"members", "tensors", cell::integer},
-        report::column{"max_abs_error", "max\n|error|", cell::significant, 3},
-        report::column{"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
-        report::column{"overflow_rate", "over-\nflow %", cell::share},
-        report::column{"reason", "why"},
-        report::column{"regret_share", "regret\n%", cell::share},
-        report::column{"rmse", "R-MSE", cell::significant},
-        report::column{"role", "class"},
-        report::column{"saturated_block_rate", "saturated\nblocks %", cell::share},
-        report::column{"shape", "shape", cell::extents},
-        report::column{"sqnr_db", "SQNR\ndB", cell::fixed, 2},
-        report::column{"tensor", "tensor", cell::name},
-        report::column{"underflow_error_share", "under-\nflow %", cell::share},
-        report::column{"underflow_rate", "under-\nflow %", cell::share},
-        report::column{"worst_member", "worst tensor", cell::name},
-        report::column{"worst_member_sqnr_db", "its\nSQNR", cell::fixed, 2},
-        report::column{"worst_sqnr_db", "worst\nSQNR", cell::fixed, 2},
-        report::column{"worst_tensor", "in tensor", cell::name},
-    };
-    std::vector<report::column> columns;
-    for (const std::string_view name : members) {
-        const auto at = std::ranges::find(known, name, &report::column::field);
-        columns.push_back(at != known.end() ? *at
-                                            : report::column{std::string(name), std::string(name)});
-    }
-    return columns;
+    static const std::array<report::column, 89> columns{{
+        {"D", "D", cell::significant, 3},
+        {"N", "N", cell::significant, 3},
+        {"accumulation_max_ulp", "max\nulp", cell::integer},
+        {"accumulation_nrmse", "summing:\nerror / RMS", cell::significant, 3},
+        {"bias", "bias", cell::integer},
+        {"bits", "bits per\nelement", cell::fixed, 2},
+        {"bits_per_element", "bits", cell::fixed, 2},
+        {"blocks", "blocks", cell::integer},
+        {"bytes", "bytes", cell::integer},
+        {"clamp_error_share", "clamp\n%", cell::share},
+        {"clamp_rate", "clamp\n%", cell::share},
+        {"clamp_rate_a", "clamp %\nbefore", cell::share},
+        {"clamp_rate_b", "\nafter", cell::share},
+        {"clamped", "clamped", cell::integer},
+        {"clamped_share", "clamped\n%", cell::share},
+        {"codes_moved", "codes\nmoved %", cell::share},
+        {"differing_share", "elements that\ndiffer %", cell::share},
+        {"divergence", "sum of\nparts, nats", cell::significant, 3},
+        {"element_share", "elements\n%", cell::share},
+        {"elements", "elements", cell::integer},
+        {"emax", "emax", cell::integer},
+        {"equal", "exact\n%", cell::share},
+        {"error_share", "of the\nerror %", cell::share},
+        {"expected_nrmse", "if\nindependent", cell::significant, 3},
+        {"gain", "gain", cell::fixed},
+        {"gap", "gap", cell::significant, 3},
+        {"gap_high", "to", cell::significant, 3},
+        {"gap_low", "from", cell::significant, 3},
+        {"grid_error_share", "grid\n%", cell::share},
+        {"label_a", "from", cell::name},
+        {"label_b", "to", cell::name},
+        {"layer", "layer", cell::name},
+        {"least_error", "least error"},
+        {"line", "line", cell::integer},
+        {"loss", "loss", cell::significant, 5},
+        {"mark", ""},
+        {"max", "max", cell::shortest},
+        {"max_abs_error", "max\n|error|", cell::significant, 3},
+        {"max_ulp", "max\nulp", cell::integer},
+        {"mean_sqnr_db", "mean of\ntensors", cell::fixed, 2},
+        {"members", "tensors", cell::integer},
+        {"min_normal", "min normal", cell::shortest},
+        {"min_subnormal", "min subnormal", cell::shortest},
+        {"normal_db", "normal\ndata", cell::fixed, 2},
+        {"nrmse", "nrmse", cell::significant, 3},
+        {"operand", ""},
+        {"oscillation", "flipped\nback %", cell::share},
+        {"other", "and"},
+        {"overflow_rate", "over-\nflow %", cell::share},
+        {"path", "file", cell::name},
+        {"rate", "G elements/s", cell::fixed, 3},
+        {"ratio", "R-MSE\nratio", cell::significant},
+        {"reason", "why"},
+        {"regret_share", "regret\n%", cell::share},
+        {"relative_error", "error\n/ RMS %", cell::share},
+        {"rmse", "R-MSE", cell::significant},
+        {"rmse_ratio", "R-MSE\nratio", cell::significant},
+        {"role", "class"},
+        {"row", "", cell::integer},
+        {"ruled_out", "ruled out\ntensors", cell::integer},
+        {"run", "run", cell::name},
+        {"saturated_block_rate", "saturated\nblocks %", cell::share},
+        {"saturated_block_rate_a", "saturated\nblocks %", cell::share},
+        {"saturated_block_rate_b", "\nafter", cell::share},
+        {"scale_churn", "scales\nmoved %", cell::share},
+        {"second_ratio", "R-MSE\nratio", cell::significant},
+        {"shape", "shape", cell::extents},
+        {"sqnr_db", "SQNR\ndB", cell::fixed, 2},
+        {"step", "step", cell::integer},
+        {"steps", "steps", cell::integer},
+        {"tensor", "tensor", cell::name},
+        {"tensors", "tensors", cell::integer},
+        {"total_bias_share", "bias of\nerror %", cell::share},
+        {"total_cosine", "cosine", cell::fixed},
+        {"total_gain", "gain", cell::fixed},
+        {"total_nrmse", "error\n/ norm", cell::significant, 3},
+        {"total_sqnr_db", "SQNR\ndB", cell::fixed, 2},
+        {"underflow_error_share", "under-\nflow %", cell::share},
+        {"underflow_rate", "under-\nflow %", cell::share},
+        {"unstable", "unstable", cell::integer},
+        {"unstable_at", "unstable at", cell::integer},
+        {"values_changed", "values\nmoved %", cell::share},
+        {"wins", "wins", cell::integer},
+        {"worst_member", "worst tensor", cell::name},
+        {"worst_member_sqnr_db", "its\nSQNR", cell::fixed, 2},
+        {"worst_sqnr_db", "worst\nSQNR", cell::fixed, 2},
+        {"worst_tensor", "in tensor", cell::name},
+        {"zero", "to\nzero", cell::integer},
+        {"zero_share", "to\nzero %", cell::share},
+    }};
+    const auto at = std::ranges::find(columns, member, &report::column::field);
+    if (at != columns.end()) return *at;
+    return {std::string(member), std::string(member)};
+}
+
+}  // namespace
+
+column_of::column_of(const char* member) : report::column(known_column(member)) {}
+
+column_of::column_of(const char* member, int decimals) : column_of(member) { digits = decimals; }
+
+column_of::column_of(std::string member, std::string head) : report::column(known_column(member)) {
+    title = std::move(head);
+}
+
+std::vector<report::column> columns_of(std::initializer_list<column_of> columns) {
+    return {columns.begin(), columns.end()};
 }
 
 void show(report::record& row, std::string_view member, std::string_view as) {

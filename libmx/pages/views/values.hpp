@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libmx/report/document.hpp"
@@ -25,9 +26,17 @@ inline report::value real(double x) { return x; }
 /// The members `schema` and `tool` (name, version), which start every document.
 report::record document_head(const std::string& schema);
 
-/// Columns of members that several tables show, by name: values.cpp lists their titles. A member
-/// without an entry is its own title.
-std::vector<report::column> columns_of(std::initializer_list<std::string_view> members);
+/// A column of a table by its member. values.cpp lists the titles and formats of those that several
+/// tables show; any other member is its own title, as text.
+struct column_of : report::column {
+    column_of(const char* member);
+    column_of(const char* member, int decimals);      ///< with other digits
+    column_of(std::string member, std::string head);  ///< with another title
+    column_of(std::string member, std::string head, report::cell as, int decimals = 4)
+        : report::column{std::move(member), std::move(head), as, decimals} {}
+};
+
+std::vector<report::column> columns_of(std::initializer_list<column_of> columns);
 
 /// Shows `as` instead of a member if it is present.
 void show(report::record& row, std::string_view member, std::string_view as);
