@@ -126,6 +126,10 @@ inline constexpr std::array oracle_may_read{
 inline constexpr std::array<std::string_view, 2> oracle_in_tests{"tests/oracle/dot.",
                                                                  "tests/long/intervals."};
 
+/// Where tables are made: each of their columns is defined once.
+inline constexpr std::array<std::string_view, 4> rooms_with_tables{
+    "apps/mx/", "libmx/documents/", "libmx/pages/", "libmx/studies/"};
+
 /// The files of the apps that may name the oracle: `mx analyze --exact` and `mx verify --exact`.
 inline constexpr std::array<std::string_view, 3> oracle_users{"apps/mx/commands/analyze_exact.cpp",
                                                               "apps/mx/oracle_recipe.hpp",

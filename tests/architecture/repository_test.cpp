@@ -37,6 +37,12 @@ TEST_CASE("no room is larger than one subject needs") {
     CHECK(found.empty());
 }
 
+TEST_CASE("every column of a table is defined once") {
+    const auto found = arch::column_violations(arch::repository(MX_SOURCE_DIR));
+    for (const std::string& violation : found) UNSCOPED_INFO(violation);
+    CHECK(found.empty());
+}
+
 TEST_CASE("every source file is licensed and finished") {
     std::vector<std::string> found;
     const auto files = arch::repository(MX_SOURCE_DIR);

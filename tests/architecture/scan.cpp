@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -253,6 +254,35 @@ std::vector<std::string> file_violations(const source_file& file) {
             if (lines[i].find(word) != std::string::npos) {
                 found.push_back(fmt::format("{}:{}: {}", file.path, i + 1, word));
             }
+        }
+    }
+    return found;
+}
+
+std::vector<std::string> column_violations(const std::vector<source_file>& files) {
+    static const std::regex column(
+        R"re((column_of\(|\{)\s*"(\w+)",\s*("(?:[^"\\]|\\.)*")((?:,\s*(?:report::)?cell::\w+)?(?:,\s*\d+)?)\s*[)}])re");
+    std::map<std::string, std::string> places;
+    std::vector<std::string> found;
+    for (const source_file& file : files) {
+        const bool list = file.path == "libmx/pages/views/values.cpp";
+        if (std::none_of(rooms_with_tables.begin(), rooms_with_tables.end(),
+                         [&](std::string_view room) { return file.path.starts_with(room); })) {
+            continue;
+        }
+        for (std::sregex_iterator m(file.text.begin(), file.text.end(), column), end; m != end;
+             ++m) {
+            // Two texts in braces may be anything. A title may be the member's name anywhere.
+            const bool is_column = (*m)[1] == "column_of(" || (*m)[4].length() > 0 || list;
+            if (!is_column || (*m)[3] == fmt::format("\"{}\"", (*m)[2].str())) continue;
+            const std::string kind =
+                std::regex_replace((*m)[4].str(), std::regex("report::|\\s"), "");
+            const std::string name = fmt::format("{} {}{}", (*m)[2].str(), (*m)[3].str(), kind);
+            const auto line = 1 + std::count(file.text.begin(), (*m)[0].first, '\n');
+            const std::string place = fmt::format("{}:{}", file.path, line);
+            const auto [at, added] = places.emplace(name, place);
+            if (!added)
+                found.push_back(fmt::format("{}: {} stands in {}", place, name, at->second));
         }
     }
     return found;

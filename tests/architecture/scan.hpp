@@ -36,4 +36,8 @@ std::vector<std::string> size_violations(const std::vector<source_file>& files);
 /// "path:line: what" each; files that are not sources are ignored.
 std::vector<std::string> file_violations(const source_file& file);
 
+/// Columns of tables whose title and format stand in more than one place of the rooms that make
+/// tables: libmx/pages/views/values.cpp lists those of several tables. One "path:line: what" each.
+std::vector<std::string> column_violations(const std::vector<source_file>& files);
+
 }  // namespace mx::architecture

@@ -116,6 +116,25 @@ TEST_CASE("rooms that grow too large are found") {
           std::vector<std::string>{"io: 6101 lines"});
 }
 
+TEST_CASE("columns that are defined twice are found") {
+    const std::string list = "libmx/pages/views/values.cpp", a = "libmx/pages/a.cpp";
+    const std::string rate = "{\"rate\", \"G/s\", report::cell::fixed, 3}";
+    using mx::architecture::column_violations;
+    CHECK(column_violations({{a, "columns = {" + rate + "};"}}).empty());
+    CHECK(column_violations(
+              {{a, rate}, {"apps/mx/b.cpp", "\n{\"rate\",\n\"G/s\", cell::fixed, 3}"}}) ==
+          std::vector<std::string>{
+              "apps/mx/b.cpp:2: rate \"G/s\",cell::fixed,3 stands in libmx/pages/a.cpp:1"});
+    CHECK(column_violations({{a, rate}, {a, "{\"rate\", \"G/s\", cell::fixed, 2}"}}).empty());
+    CHECK(column_violations({{a, rate}, {"libmx/io/b.cpp", rate}}).empty());
+    CHECK(
+        column_violations({{list, "{\"b\", \"and\"},"}, {a, "column_of(\"b\", \"and\")"}}).size() ==
+        1);
+    CHECK(column_violations({{a, "{\"b\", \"and\"}"}, {a, "{\"b\", \"and\"}"}}).empty());
+    CHECK(column_violations({{a, "{\"n\", \"n\", cell::integer} {\"n\", \"n\", cell::integer}"}})
+              .empty());
+}
+
 TEST_CASE("unlicensed, unguarded and unfinished files are found") {
     const std::string licence = "// SPDX-License-Identifier: Apache-2.0\n";
     CHECK(file_violations({"libmx/a.hpp", licence + "#pragma once\n"}).empty());
