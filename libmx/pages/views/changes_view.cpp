@@ -59,24 +59,18 @@ report::section changed_section(const report::record_list& results, bool all) {
     return s;
 }
 
-const report::list* records_of(const report::record& tail, std::string_view name) {
-    return report::member<report::list>(tail, name);
-}
-
 report::section uncompared_section(const report::record& tail, bool all) {
     constexpr std::size_t shown = 10;
     report::section s = left_out_section();
-    const report::list* list = records_of(tail, "left_out");
-    if (list == nullptr) return s;
-    for (const report::value& v : *list) {
-        const auto* r = std::get_if<report::record>(&v);
-        if (r == nullptr || (!all && s.rows.size() == shown)) continue;
-        s.add(text_of(*r, "tensor"), text_of(*r, "recipe"), text_of(*r, "reason"));
+    const std::vector<report::record> list = report::records_in(tail, "left_out");
+    for (const report::record& r : list) {
+        if (!all && s.rows.size() == shown) break;
+        s.add(text_of(r, "tensor"), text_of(r, "recipe"), text_of(r, "reason"));
     }
-    if (s.rows.size() < list->size()) {
+    if (s.rows.size() < list.size()) {
         s.notes.push_back(
             fmt::format("and {} more (--all: every one)",
-                        report::grouped(static_cast<std::int64_t>(list->size() - s.rows.size()))));
+                        report::grouped(static_cast<std::int64_t>(list.size() - s.rows.size()))));
     }
     return s;
 }
@@ -128,15 +122,10 @@ std::vector<report::section> changes_sections(const report::record_list& results
     }
     report::section verdict{.heading = "Verdict"};
     report::section changed = changed_section(results, all);
-    const report::list* summary = records_of(tail, "summary");
     std::int64_t moved = 0;
-    if (summary != nullptr) {
-        for (const report::value& v : *summary) {
-            const auto* r = std::get_if<report::record>(&v);
-            if (r == nullptr) continue;
-            moved += report::whole(report::number_of(*r, "changed").value_or(0));
-            verdict.notes.push_back(recipe_sentence(*r));
-        }
+    for (const report::record& r : report::records_in(tail, "summary")) {
+        moved += report::whole(report::number_of(r, "changed").value_or(0));
+        verdict.notes.push_back(recipe_sentence(r));
     }
     if (moved == 0) {
         verdict.notes = {fmt::format("No figure of {} differs{}.", plural(results.size(), "result"),
