@@ -7,8 +7,8 @@
 #include <string>
 
 #include "libmx/codec/block_params.hpp"
+#include "libmx/engine/amax_pass.hpp"
 #include "libmx/engine/element_quantizer.hpp"
-#include "libmx/engine/prologue.hpp"
 #include "tests/catch.hpp"
 
 namespace mx::tests {

@@ -13,9 +13,9 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/random.hpp"
 #include "libmx/base/status.hpp"
+#include "libmx/engine/amax_pass.hpp"
 #include "libmx/engine/given_scales.hpp"
 #include "libmx/engine/panel_reader.hpp"
-#include "libmx/engine/prologue.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/engine/tensor_counts.hpp"
 #include "libmx/io/remote.hpp"
@@ -54,7 +54,7 @@ struct workspace {
 struct batch_at_work : run_batch {
     std::vector<pass> passes;
     std::vector<bool> first_pass;  // of its tensor
-    prologue before;
+    amax_pass before;
     std::vector<std::unique_ptr<panel_reader>> others;  // for the models after the first
     std::vector<std::atomic<std::uint64_t>> rounded;    // by tensor
     const tensor_piece* cut = nullptr;  // the piece that is run if the batch is a single cut tensor
@@ -162,7 +162,7 @@ class tensor_run {
         for (const std::size_t end = first + number; first < end;) {
             std::size_t count = std::min(std::max<std::size_t>(1, step), end - first);
             if (any_facts() && models_.size() == 1) {
-                count = prologue_share(tensors, first, count, control_);
+                count = tensors_of_amax_pass(tensors, first, count, control_);
             }
             run_batch_of(first, count);
             first += count;
@@ -450,14 +450,14 @@ class tensor_run {
         return params;
     }
 
-    // The prologue, and its results for the jobs that need them.
+    // The amax pass, and its results for the jobs that need them.
     void find_facts(batch_at_work& b, std::size_t model, const std::vector<tensor_ref>& tensors) {
-        std::vector<std::vector<facts_wanted>> wanted(tensors.size());
+        std::vector<std::vector<fact_request>> requests(tensors.size());
         for (const run_job& j : b.jobs) {
             if (needs_facts_[j.recipe])
-                wanted[j.tensor - b.first].push_back({j.how, j.layout.grid});
+                requests[j.tensor - b.first].push_back({j.how, j.layout.grid});
         }
-        prologue found = run_prologue(tensors, wanted, control_);
+        amax_pass found = run_amax_pass(tensors, requests, control_);
         std::vector<std::size_t> next(tensors.size());
         for (std::size_t i = 0; i < b.jobs.size(); ++i) {
             run_job& j = b.jobs[i];
@@ -470,7 +470,7 @@ class tensor_run {
             if (tensors[t].info().elements != found.kept[t].size()) j.passes = 2;
         }
         if (model != 0) return;
-        // For a cut tensor, the prologue covers the whole tensor; its first piece counts the
+        // For a cut tensor, the amax pass covers the whole tensor; its first piece counts the
         // inexact values.
         if (b.cut == nullptr || b.cut->first == 0) {
             for (std::size_t t = 0; t < tensors.size(); ++t) b.rounded[t] = found.inexact[t];

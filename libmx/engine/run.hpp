@@ -121,7 +121,7 @@ class visitor {
 
 struct run_options {
     bool values = false;  ///< visitors want values: see run_panel::rows
-    /// Facts of all tensors that are already known: there is no prologue.
+    /// Facts of all tensors that are already known: there is no amax pass.
     std::optional<codec::tensor_facts> facts{};
 };
 

@@ -8,7 +8,7 @@
 #include "libmx/codec/block_params.hpp"
 #include "libmx/codec/plain_block.hpp"
 #include "libmx/codec/recipe.hpp"
-#include "libmx/engine/prologue.hpp"
+#include "libmx/engine/amax_pass.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"
 #include "libmx/transform/rotation.hpp"
 

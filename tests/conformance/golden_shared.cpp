@@ -8,7 +8,7 @@
 
 #include "libmx/base/bits.hpp"
 #include "libmx/base/half.hpp"
-#include "libmx/engine/prologue.hpp"
+#include "libmx/engine/amax_pass.hpp"
 #include "libmx/format/shared_formats.hpp"
 #include "libmx/studies/products/quantized_operand.hpp"
 #include "tests/catch.hpp"

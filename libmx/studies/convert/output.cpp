@@ -11,8 +11,8 @@
 #include "libmx/base/parallel.hpp"
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
+#include "libmx/engine/amax_pass.hpp"
 #include "libmx/engine/contraction.hpp"
-#include "libmx/engine/prologue.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/io/safetensors_header.hpp"
 

@@ -14,7 +14,7 @@
 #include "libmx/base/status.hpp"
 #include "libmx/block/packing.hpp"
 #include "libmx/codec/tensor_scale.hpp"
-#include "libmx/engine/prologue.hpp"
+#include "libmx/engine/amax_pass.hpp"
 #include "libmx/engine/run.hpp"
 #include "libmx/engine/sweep.hpp"
 #include "libmx/format/decode.hpp"
@@ -312,13 +312,13 @@ engine::tensor_ref original_of(const coded_tensor& t, const engine::model& origi
 std::vector<codec::tensor_facts> facts_of(const std::vector<coded_tensor>& tensors,
                                           const std::vector<engine::tensor_ref>& originals,
                                           const engine::run_control& control) {
-    std::vector<std::vector<engine::facts_wanted>> wanted(originals.size());
+    std::vector<std::vector<engine::fact_request>> requests(originals.size());
     for (std::size_t i = 0; i < originals.size(); ++i) {
-        if (tensors[i].scale_format->is_number()) wanted[i].push_back({{}, tensors[i].grid});
+        if (tensors[i].scale_format->is_number()) requests[i].push_back({{}, tensors[i].grid});
     }
     engine::run_control once = control;
     once.kept_elements = 0;
-    const engine::prologue found = engine::run_prologue(originals, wanted, once);
+    const engine::amax_pass found = engine::run_amax_pass(originals, requests, once);
     std::vector<codec::tensor_facts> facts(tensors.size());
     for (std::size_t i = 0; i < originals.size(); ++i) {
         if (!found.facts[i].empty()) facts[i] = found.facts[i].front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first pass over tensors whose recipe needs a fact about the whole tensor (NVFP4's tensor
-// scale). One prologue serves all recipes of a tensor.
+// scale). One pass serves all recipes of a tensor.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace mx::engine {
 
-/// The number of tensors from `first` on that may share a prologue and the following sweep without
-/// exceeding the memory bound; at least one, at most `limit`.
-std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
-                           std::size_t limit, const run_control& control);
+/// The number of tensors from `first` on that may share an amax pass and the following sweep
+/// without exceeding the memory bound; at least one, at most `limit`.
+std::size_t tensors_of_amax_pass(const std::vector<tensor_ref>& tensors, std::size_t first,
+                                 std::size_t limit, const run_control& control);
 
 /// A requested fact of a tensor: of its values after a preparation in the layout of `grid`.
-struct facts_wanted {
+struct fact_request {
     preparation how;
     block::grid grid;
 };
@@ -29,9 +29,9 @@ struct facts_wanted {
 /// The bits of the largest finite magnitude; 0 if there is none.
 std::uint32_t finite_amax(std::span<const float> x);
 
-/// The results of a prologue, by tensor. Empty for a run that needs none.
-struct prologue {
-    std::vector<std::vector<codec::tensor_facts>> facts;  ///< in the order they were wanted
+/// The results of the pass, by tensor. Empty for a run that needs none.
+struct amax_pass {
+    std::vector<std::vector<codec::tensor_facts>> facts;  ///< in the order of the requests
     std::vector<kept_values> kept;                        ///< by tensor
     std::vector<std::uint64_t> inexact;  ///< of kept tensors: values that widening rounded
 };
@@ -39,8 +39,8 @@ struct prologue {
 /// Finds the requested facts of each tensor. Tensors that are kept are read once; others once per
 /// layout of rotated values, and once for all other facts. The facts do not depend on threads,
 /// because a maximum is independent of order. Does not report progress; honours `control.cancel`.
-prologue run_prologue(const std::vector<tensor_ref>& tensors,
-                      const std::vector<std::vector<facts_wanted>>& wanted,
-                      const run_control& control);
+amax_pass run_amax_pass(const std::vector<tensor_ref>& tensors,
+                        const std::vector<std::vector<fact_request>>& requests,
+                        const run_control& control);
 
 }  // namespace mx::engine

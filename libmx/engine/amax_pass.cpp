@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/engine/prologue.hpp"
+#include "libmx/engine/amax_pass.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@ bool is_kept(const io::tensor_info& info, const run_control& control) {
 
 // Common to several requested facts of a tensor: the maximum over values with the same preparation.
 struct search {
-    facts_wanted what;
+    fact_request what;
     std::atomic<std::uint32_t> amax{0};
 
     void raise(std::uint32_t value) {
@@ -36,16 +36,17 @@ struct searches {
     std::vector<tensor_searches> of;                    // by tensor
     std::vector<std::vector<std::size_t>> answered_by;  // by tensor and request
 
-    explicit searches(const std::vector<std::vector<facts_wanted>>& wanted) : of(wanted.size()) {
-        for (std::size_t t = 0; t < wanted.size(); ++t) {
+    explicit searches(const std::vector<std::vector<fact_request>>& requests)
+        : of(requests.size()) {
+        for (std::size_t t = 0; t < requests.size(); ++t) {
             answered_by.emplace_back();
-            for (const facts_wanted& w : wanted[t]) answered_by[t].push_back(find(of[t], w));
+            for (const fact_request& w : requests[t]) answered_by[t].push_back(find(of[t], w));
         }
     }
 
-    static std::size_t find(tensor_searches& all, const facts_wanted& w) {
+    static std::size_t find(tensor_searches& all, const fact_request& w) {
         for (std::size_t i = 0; i < all.size(); ++i) {
-            const facts_wanted& other = all[i]->what;
+            const fact_request& other = all[i]->what;
             if (other.how == w.how && alike(w.how, other.grid, w.grid)) return i;
         }
         all.push_back(std::make_unique<search>());
@@ -65,15 +66,15 @@ std::vector<grid_job> jobs_of(const tensor_searches& of, bool rotating) {
 
 // Processes a panel for the searches of its pass.
 void look(const tensor_searches& of, const loaded_panel& p) {
-    base::aligned_buffer<float> room;
+    base::aligned_buffer<float> buffer;
     for (const grid_job& j : p.of->jobs) {
         search& s = *of[j.job];
         if (s.what.how.nothing()) {
             s.raise(codec::simd::finite_amax(p.values, p.where.elements()));
             continue;
         }
-        prepare(s.what.how, s.what.grid, p.where, p.values, room);
-        s.raise(finite_amax(std::span(room.data(), p.where.elements())));
+        prepare(s.what.how, s.what.grid, p.where, p.values, buffer);
+        s.raise(finite_amax(std::span(buffer.data(), p.where.elements())));
     }
 }
 
@@ -84,26 +85,26 @@ std::uint32_t finite_amax(std::span<const float> x) {
                                     x.size());
 }
 
-std::size_t prologue_share(const std::vector<tensor_ref>& tensors, std::size_t first,
-                           std::size_t limit, const run_control& control) {
+std::size_t tensors_of_amax_pass(const std::vector<tensor_ref>& tensors, std::size_t first,
+                                 std::size_t limit, const run_control& control) {
     std::size_t count = 0;
-    std::uint64_t room = control.kept_elements;
+    std::uint64_t left = control.kept_elements;
     while (count < limit && first + count < tensors.size()) {
         const std::uint64_t elements = tensors[first + count].info().elements;
-        if (count > 0 && elements > room) break;
-        room -= std::min(room, elements);
+        if (count > 0 && elements > left) break;
+        left -= std::min(left, elements);
         ++count;
     }
     return std::max<std::size_t>(1, count);
 }
 
-prologue run_prologue(const std::vector<tensor_ref>& tensors,
-                      const std::vector<std::vector<facts_wanted>>& wanted,
-                      const run_control& control) {
-    prologue found;
+amax_pass run_amax_pass(const std::vector<tensor_ref>& tensors,
+                        const std::vector<std::vector<fact_request>>& requests,
+                        const run_control& control) {
+    amax_pass found;
     found.facts.resize(tensors.size());
     found.kept.resize(tensors.size());
-    const searches all(wanted);
+    const searches all(requests);
     std::vector<std::atomic<std::uint64_t>> inexact(tensors.size());
     std::vector<pass> flat, rotated;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
