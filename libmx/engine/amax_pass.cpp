@@ -17,7 +17,8 @@ bool is_kept(const io::tensor_info& info, const run_control& control) {
     return info.elements <= control.kept_elements;
 }
 
-// Common to several requested facts of a tensor: the maximum over values with the same preparation.
+// Common to several requested facts of a tensor: the maximum over values with the same input
+// transform.
 struct search {
     fact_request what;
     std::atomic<std::uint32_t> amax{0};

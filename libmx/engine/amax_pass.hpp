@@ -9,8 +9,8 @@
 
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/control.hpp"
+#include "libmx/engine/input_transform.hpp"
 #include "libmx/engine/model.hpp"
-#include "libmx/engine/preparation.hpp"
 #include "libmx/engine/sweep.hpp"
 
 namespace mx::engine {
@@ -20,9 +20,9 @@ namespace mx::engine {
 std::size_t tensors_of_amax_pass(const std::vector<tensor_ref>& tensors, std::size_t first,
                                  std::size_t limit, const run_control& control);
 
-/// A requested fact of a tensor: of its values after a preparation in the layout of `grid`.
+/// A requested fact of a tensor: of its values after an input transform, in the layout of `grid`.
 struct fact_request {
-    preparation how;
+    input_transform how;
     block::grid grid;
 };
 

@@ -333,9 +333,10 @@ class tensor_run {
             }
             for (std::size_t phase = 0; phase < request_.factors.size(); ++phase) {
                 if (info.elements != 0) grids.push_back({b.jobs.size(), layout->grid});
-                b.jobs.push_back({b.first + t, r, phase, *layout,
-                                  preparation_of(request_, info, recipe, request_.factors[phase]),
-                                  1, std::vector(models_.size(), params)});
+                b.jobs.push_back(
+                    {b.first + t, r, phase, *layout,
+                     input_transform_of(request_, info, recipe, request_.factors[phase]), 1,
+                     std::vector(models_.size(), params)});
                 b.facts.emplace_back();
             }
         }
@@ -500,7 +501,7 @@ class tensor_run {
                 jobs.push_back(g.job);
             }
         }
-        if (rows != nullptr) prepare_all(preparation_of(request_, info, {}), *rows, p.where, w);
+        if (rows != nullptr) prepare_all(input_transform_of(request_, info, {}), *rows, p.where, w);
         std::vector<std::uint8_t> by_counts(jobs.size());
         const run_panel panel{b, b.first + t, p.where, jobs, rows, w.ready, by_counts};
         std::vector<std::unique_ptr<panel_visitor>> visiting;
@@ -515,8 +516,8 @@ class tensor_run {
         std::vector<std::size_t> members(jobs.size());
         for (std::size_t i = 0; i < members.size(); ++i) members[i] = i;
         std::vector<const counted_jobs*> joined;
-        // Prepares the panel once for all jobs with the same preparation; of these, jobs with the
-        // same grid share the values of a segment while they are in the cache.
+        // Prepares the panel once for all jobs with the same input transform; of these, jobs with
+        // the same grid share the values of a segment while they are in the cache.
         for_each_group(
             std::move(members),
             [&](std::size_t i, std::size_t k) {
@@ -554,8 +555,8 @@ class tensor_run {
         end_panel(b, t);
     }
 
-    // The values of every model after preparation `how`.
-    static void prepare_all(const preparation& how, const block::grid& g, const panel& where,
+    // The values of every model after the transform `how`.
+    static void prepare_all(const input_transform& how, const block::grid& g, const panel& where,
                             workspace& w) {
         w.ready.resize(w.stored.size());
         for (std::size_t m = 0; m < w.stored.size(); ++m) {
@@ -635,8 +636,8 @@ void visitor::exchange_job(const run_batch&, std::size_t, base::tally_text&) {
     base::refuse("this cannot be done in parts: leave --shard out");
 }
 
-preparation preparation_of(const run_request& request, const io::tensor_info& info,
-                           const codec::recipe& r, float factor) {
+input_transform input_transform_of(const run_request& request, const io::tensor_info& info,
+                                   const codec::recipe& r, float factor) {
     const bool is_norm = request.norm_bias != 0 && request.roles.role_of(info) == "norm";
     return {is_norm ? request.norm_bias : 0.0f, factor, r.rotate};
 }

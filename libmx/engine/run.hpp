@@ -16,9 +16,9 @@
 #include "libmx/codec/tensor_scale.hpp"
 #include "libmx/engine/control.hpp"
 #include "libmx/engine/geometry.hpp"
+#include "libmx/engine/input_transform.hpp"
 #include "libmx/engine/model.hpp"
 #include "libmx/engine/panel_quantizer.hpp"
-#include "libmx/engine/preparation.hpp"
 #include "libmx/engine/roles.hpp"
 #include "libmx/engine/share.hpp"
 #include "libmx/engine/skip.hpp"
@@ -38,16 +38,16 @@ struct run_request {
     std::shared_ptr<run_share> share;
 };
 
-/// The preparation of a tensor's values for `r`.
-preparation preparation_of(const run_request& request, const io::tensor_info& info,
-                           const codec::recipe& r, float factor = 1);
+/// The transform of a tensor's values for `r`.
+input_transform input_transform_of(const run_request& request, const io::tensor_info& info,
+                                   const codec::recipe& r, float factor = 1);
 
 /// One tensor under one recipe and factor.
 struct run_job {
     std::size_t tensor = 0;             ///< its index among the tensors of the run
     std::size_t recipe = 0, phase = 0;  ///< indices of recipe and factor
     geometry layout;
-    preparation how;
+    input_transform how;
     std::uint64_t passes = 1;  ///< over the tensor's data
     /// By model: the recipe's parameters, with the tensor's facts if needed.
     std::vector<std::shared_ptr<const codec::block_params>> params;

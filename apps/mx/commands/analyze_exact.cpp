@@ -106,7 +106,7 @@ void make_exact(analysis::analysis& a, const std::vector<engine::tensor_ref>& te
                 if (control.cancel != nullptr && control.cancel->load()) {
                     throw base::error(base::error_kind::cancelled, "interrupted");
                 }
-                const auto how = engine::preparation_of(request, t.info(), r, factor);
+                const auto how = engine::input_transform_of(request, t.info(), r, factor);
                 analysis::result of = a.results[exact.size()];
                 replace_one(of, t.info(), r, layout->grid,
                             engine::prepared(how, layout->grid, values));

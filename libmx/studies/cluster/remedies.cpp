@@ -171,7 +171,8 @@ std::vector<report::value> bf16_cast_rmse(const std::vector<engine::tensor_ref>&
     engine::sweep_values(tensors, control, [&](std::size_t t, const engine::loaded_panel& p) {
         const block::grid& grid = p.of->jobs.front().grid;
         std::vector<float> x(p.x.begin(), p.x.end());
-        engine::prepare(engine::preparation_of(request, tensors[t].info(), {}), grid, p.where, x);
+        engine::prepare(engine::input_transform_of(request, tensors[t].info(), {}), grid, p.where,
+                        x);
         engine::for_each_segment(grid, p.where, [&](const engine::segment_in_panel& s) {
             errors[t].add(std::span(x).subspan(s.col, s.cols));
         });

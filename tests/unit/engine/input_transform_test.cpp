@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares biases, factors and transforms of an analysis with tensors of the prepared values.
-#include "libmx/engine/preparation.hpp"
+#include "libmx/engine/input_transform.hpp"
 
 #include <algorithm>
 #include <cmath>

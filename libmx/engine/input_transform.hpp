@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepares the values of a panel for quantization.
+// Transforms the values of a panel before they are quantized.
 #pragma once
 
 #include <span>
@@ -15,31 +15,32 @@ namespace mx::engine {
 
 /// x + bias, times factor (each rounded to float32), then the rotation. A bias of 0 and a factor of
 /// 1 change no bit.
-struct preparation {
+struct input_transform {
     float bias = 0;
     float factor = 1;
     transform::rotation rotate;
 
     bool rotates() const { return rotate.what != transform::kind::none; }
     /// Whether values remain unchanged.
-    bool nothing() const { return *this == preparation{}; }
-    friend bool operator==(const preparation&, const preparation&) = default;
+    bool nothing() const { return *this == input_transform{}; }
+    friend bool operator==(const input_transform&, const input_transform&) = default;
 };
 
 /// Prepares the values of a panel in place: `x` is batches x rows x cols. `g` determines the axis
 /// of the rotation, and must have been made for it.
-void prepare(const preparation& how, const block::grid& g, const panel& where, std::span<float> x);
+void prepare(const input_transform& how, const block::grid& g, const panel& where,
+             std::span<float> x);
 
 /// The same for stored values (matrices are where.rows * from.stride elements apart): widens them
 /// into `room`, prepares them there, and returns them.
-codec::stored_values prepare(const preparation& how, const block::grid& g, const panel& where,
+codec::stored_values prepare(const input_transform& how, const block::grid& g, const panel& where,
                              const codec::stored_values& from, base::aligned_buffer<float>& room);
 
 /// Whether two grids need the same prepared values.
-bool alike(const preparation& how, const block::grid& a, const block::grid& b);
+bool alike(const input_transform& how, const block::grid& a, const block::grid& b);
 
 /// Prepares a whole tensor; the result is the same as by panels.
-std::vector<float> prepared(const preparation& how, const block::grid& g,
+std::vector<float> prepared(const input_transform& how, const block::grid& g,
                             std::span<const float> values);
 
 /// Undoes the rotation in place.

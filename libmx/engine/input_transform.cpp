@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libmx/engine/preparation.hpp"
+#include "libmx/engine/input_transform.hpp"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace mx::engine {
 namespace {
 
-// Elements that stay in the core's first cache from one step of a preparation to the next.
+// Elements that stay in the core's first cache from one step of a transform to the next.
 constexpr std::uint64_t cached_elements = 8192;
 
 void widen_values(const codec::stored_values& from, std::span<float> to) {
@@ -44,7 +44,8 @@ void for_each_matrix(const block::grid& g, const panel& where, std::span<float> 
 
 }  // namespace
 
-void prepare(const preparation& how, const block::grid& g, const panel& where, std::span<float> x) {
+void prepare(const input_transform& how, const block::grid& g, const panel& where,
+             std::span<float> x) {
     if (how.bias != 0) {
         for (float& v : x) v += how.bias;
     }
@@ -57,7 +58,7 @@ void prepare(const preparation& how, const block::grid& g, const panel& where, s
     });
 }
 
-codec::stored_values prepare(const preparation& how, const block::grid& g, const panel& where,
+codec::stored_values prepare(const input_transform& how, const block::grid& g, const panel& where,
                              const codec::stored_values& from, base::aligned_buffer<float>& room) {
     const std::span<float> x(room.room_for(where.elements()), where.elements());
     const auto widen = [&](std::uint64_t first, std::uint64_t rows) {
@@ -84,11 +85,11 @@ codec::stored_values prepare(const preparation& how, const block::grid& g, const
     return {tensor::dtype::f32, std::as_bytes(x).data(), where.cols};
 }
 
-bool alike(const preparation& how, const block::grid& a, const block::grid& b) {
+bool alike(const input_transform& how, const block::grid& a, const block::grid& b) {
     return !how.rotates() || (a.over == b.over && axis_of(a) == axis_of(b));
 }
 
-std::vector<float> prepared(const preparation& how, const block::grid& g,
+std::vector<float> prepared(const input_transform& how, const block::grid& g,
                             std::span<const float> values) {
     std::vector<float> x(values.begin(), values.end());
     const block::view& v = g.over;
