@@ -32,9 +32,9 @@ void prepare(const input_transform& how, const block::grid& g, const panel& wher
              std::span<float> x);
 
 /// The same for stored values (matrices are where.rows * from.stride elements apart): widens them
-/// into `room`, prepares them there, and returns them.
+/// into `buffer`, prepares them there, and returns them.
 codec::stored_values prepare(const input_transform& how, const block::grid& g, const panel& where,
-                             const codec::stored_values& from, base::aligned_buffer<float>& room);
+                             const codec::stored_values& from, base::aligned_buffer<float>& buffer);
 
 /// Whether two grids need the same prepared values.
 bool alike(const input_transform& how, const block::grid& a, const block::grid& b);

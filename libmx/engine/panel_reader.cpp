@@ -20,23 +20,23 @@ bool in_whole_bytes(tensor::dtype type, const block::view& v, const panel& p) {
 }
 
 codec::stored_values load(const io::byte_source& source, tensor::dtype type, const block::view& v,
-                          const panel& p, panel_form form, panel_room& room,
+                          const panel& p, panel_form form, panel_buffer& buffer,
                           std::uint64_t& inexact) {
     const bool as_stored =
-        form == panel_form::stored && room.reads(type) && in_whole_bytes(type, v, p);
+        form == panel_form::stored && buffer.reads(type) && in_whole_bytes(type, v, p);
     const tensor::dtype to = as_stored ? type : tensor::dtype::f32;
     const auto bytes = [&](std::uint64_t elements) { return tensor::stored_bytes(to, elements); };
     const std::uint64_t start = (p.batch * v.rows + p.row) * v.cols + p.col;
     if (const std::byte* all = source.in_memory(); as_stored && all != nullptr) {
         return {type, all + bytes(start), v.cols};
     }
-    std::byte* const memory = room.room_for(static_cast<std::size_t>(bytes(p.elements())));
+    std::byte* const memory = buffer.room_for(static_cast<std::size_t>(bytes(p.elements())));
     const auto read = [&](std::uint64_t first, std::uint64_t at, std::uint64_t count) {
         if (as_stored) {
             source.read(bytes(first), {memory + bytes(at), bytes(count)});
         } else {
             const std::span<float> out(reinterpret_cast<float*>(memory) + at, count);
-            inexact += io::read_f32(source, type, first, out, room.scratch);
+            inexact += io::read_f32(source, type, first, out, buffer.scratch);
         }
     };
     if (p.cols == v.cols) {
@@ -121,12 +121,13 @@ void panel_reader::expect_next(std::size_t pass_index) {
 }
 
 codec::stored_values panel_reader::read(const pass& p, std::size_t pass_index, const panel& where,
-                                        panel_form form, panel_room& room, std::uint64_t& inexact) {
+                                        panel_form form, panel_buffer& buffer,
+                                        std::uint64_t& inexact) {
     const std::shared_ptr<io::byte_source> source = source_of(p.tensor);
     const tensor::dtype type = tensors_[p.tensor].info().type;
     const block::view& v = p.panels.over();
     const auto start = std::chrono::steady_clock::now();
-    const codec::stored_values values = load(*source, type, v, where, form, room, inexact);
+    const codec::stored_values values = load(*source, type, v, where, form, buffer, inexact);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     // Panels are in row order; panels beside this one belong to rows that are being read.
     const std::uint64_t rows = where.batch * v.rows + where.row + where.batches * where.rows;

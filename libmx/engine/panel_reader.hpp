@@ -38,7 +38,7 @@ class read_ahead {
 };
 
 /// A panel in the memory of one thread, reused for all panels.
-class panel_room {
+class panel_buffer {
   public:
     /// Memory and types are those of `by` (non-owning), if it is not null: see
     /// quantizer::room_for_values.
@@ -69,10 +69,10 @@ class panel_reader {
   public:
     panel_reader(const std::vector<tensor_ref>& tensors, const std::vector<pass>& passes);
 
-    /// Reads the panel `where` of `p`, pass number `pass_index`, into `room` in the form `form`,
+    /// Reads the panel `where` of `p`, pass number `pass_index`, into `buffer` in the form `form`,
     /// and returns its values. Adds the number of values rounded by widening to `inexact`.
     codec::stored_values read(const pass& p, std::size_t pass_index, const panel& where,
-                              panel_form form, panel_room& room, std::uint64_t& inexact);
+                              panel_form form, panel_buffer& buffer, std::uint64_t& inexact);
 
   private:
     std::shared_ptr<io::byte_source> source_of(std::size_t tensor);

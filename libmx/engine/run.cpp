@@ -41,10 +41,10 @@ void for_each_group(std::vector<std::size_t> all, Alike&& alike, Group&& group) 
 // The buffers of one thread; by model if there are several.
 struct workspace {
     workspace(const run_control& control, std::size_t models)
-        : quantizer(control), rooms(models), prepared(models) {}
+        : quantizer(control), buffers(models), prepared(models) {}
 
     panel_quantizer quantizer;
-    std::vector<panel_room> rooms;
+    std::vector<panel_buffer> buffers;
     std::deque<base::aligned_buffer<float>> prepared;
     std::vector<codec::stored_values> stored, ready;
     std::vector<codec::recipe_request> requests;
@@ -490,7 +490,7 @@ class tensor_run {
         std::uint64_t ignored = 0;
         for (std::size_t m = 1; m < models_.size(); ++m) {
             w.stored.push_back(
-                b.others[m - 1]->read(*p.of, p.pass_index, p.where, form(), w.rooms[m], ignored));
+                b.others[m - 1]->read(*p.of, p.pass_index, p.where, form(), w.buffers[m], ignored));
         }
         std::vector<std::size_t> jobs;
         const block::grid* rows = nullptr;

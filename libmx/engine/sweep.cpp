@@ -40,10 +40,10 @@ class reporter {
     std::chrono::steady_clock::time_point last_{};
 };
 
-// The rows of a panel as float32, contiguous in `room`.
+// The rows of a panel as float32, contiguous in `buffer`.
 codec::stored_values widened(const codec::stored_values& values, const panel& where,
-                             panel_room& room) {
-    std::byte* const memory = room.room_for(where.elements() * sizeof(float));
+                             panel_buffer& buffer) {
+    std::byte* const memory = buffer.room_for(where.elements() * sizeof(float));
     const std::span<float> x(reinterpret_cast<float*>(memory), where.elements());
     const auto cols = static_cast<std::size_t>(where.cols);
     for (std::uint64_t r = 0; r < where.batches * where.rows; ++r) {
@@ -56,7 +56,7 @@ codec::stored_values widened(const codec::stored_values& values, const panel& wh
 
 // The panel of a thread, and the next one, which is read while a device works on the first.
 struct panel_pair {
-    std::array<panel_room, 2> rooms;
+    std::array<panel_buffer, 2> buffers;
     std::size_t at_work = 0;
     std::optional<loaded_panel> next;
     std::exception_ptr failure;  // to read the next one
@@ -128,15 +128,15 @@ void kept_values::keep(const tensor_ref& tensor) {
     }
     if (data_ != nullptr) return;
     source_ = nullptr;
-    room_ = std::make_unique_for_overwrite<std::byte[]>(
+    buffer_ = std::make_unique_for_overwrite<std::byte[]>(
         static_cast<std::size_t>(tensor::stored_bytes(type_, elements_)));
-    data_ = room_.get();
+    data_ = buffer_.get();
 }
 
 void kept_values::put(std::uint64_t first, const codec::stored_values& values,
                       std::uint64_t count) {
     if (!copies()) return;
-    std::memcpy(room_.get() + tensor::stored_bytes(type_, first), values.data,
+    std::memcpy(buffer_.get() + tensor::stored_bytes(type_, first), values.data,
                 tensor::stored_bytes(type_, count));
 }
 
@@ -161,10 +161,10 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
     reporter report(control, work);
     std::vector<panel_pair> pairs(static_cast<std::size_t>(base::thread_count(control.threads)));
     for (std::size_t t = 0; t < quantizers.size() && t < pairs.size(); ++t) {
-        for (std::size_t k = 0; k < 2; ++k) pairs[t].rooms[k].serve(quantizers[t], k);
+        for (std::size_t k = 0; k < 2; ++k) pairs[t].buffers[k].serve(quantizers[t], k);
     }
 
-    const auto load = [&](std::uint64_t i, int thread, panel_room& room) {
+    const auto load = [&](std::uint64_t i, int thread, panel_buffer& buffer) {
         const auto at = std::upper_bound(ends.begin(), ends.end(), i);
         const auto pass_index = static_cast<std::size_t>(at - ends.begin());
         const pass& p = passes[pass_index];
@@ -177,10 +177,10 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
             const std::uint64_t start = (where.batch * v.rows + where.row) * v.cols + where.col;
             values = kept[p.tensor].from(start, v.cols);
             if (form == panel_form::widened && values.type != tensor::dtype::f32) {
-                values = widened(values, where, room);
+                values = widened(values, where, buffer);
             }
         } else {
-            values = reader.read(p, pass_index, where, form, room, loaded.inexact);
+            values = reader.read(p, pass_index, where, form, buffer, loaded.inexact);
         }
         if (values.type == tensor::dtype::f32 && values.stride == where.cols) {
             loaded.x = {reinterpret_cast<const float*>(values.data), where.elements()};
@@ -191,16 +191,16 @@ void sweep(const std::vector<tensor_ref>& tensors, const std::vector<pass>& pass
         panel_pair& own = pairs[static_cast<std::size_t>(thread)];
         if (own.failure) std::rethrow_exception(std::exchange(own.failure, nullptr));
         const loaded_panel p = own.next ? *std::exchange(own.next, std::nullopt)
-                                        : load(i, thread, own.rooms[own.at_work]);
+                                        : load(i, thread, own.buffers[own.at_work]);
         if (quantizers.empty()) {
             body(p);
         } else {
-            panel_room& room = own.rooms[1 - own.at_work];
+            panel_buffer& buffer = own.buffers[1 - own.at_work];
             const reading_ahead until(*quantizers[static_cast<std::size_t>(thread)], [&] {
                 const std::optional<std::uint64_t> next = take();
                 if (!next) return;
                 try {
-                    own.next = load(*next, thread, room);
+                    own.next = load(*next, thread, buffer);
                 } catch (...) {
                     own.failure = std::current_exception();
                 }

@@ -68,7 +68,7 @@ class kept_values {
     /// copy.
     void keep(const tensor_ref& tensor);
     /// Whether put() is needed.
-    bool copies() const { return room_ != nullptr; }
+    bool copies() const { return buffer_ != nullptr; }
     /// Copies a one-row panel that begins with element `first`; does nothing without a copy.
     void put(std::uint64_t first, const codec::stored_values& values, std::uint64_t count);
     codec::stored_values from(std::uint64_t first, std::uint64_t stride) const;
@@ -77,7 +77,7 @@ class kept_values {
     tensor::dtype type_ = tensor::dtype::f32;
     std::uint64_t elements_ = 0;
     std::shared_ptr<const io::byte_source> source_;
-    std::unique_ptr<std::byte[]> room_;
+    std::unique_ptr<std::byte[]> buffer_;
     const std::byte* data_ = nullptr;
 };
 
