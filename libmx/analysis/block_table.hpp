@@ -19,7 +19,7 @@ class block_table final : public engine::visitor {
     block_table(const std::string& path, const std::vector<engine::tensor_ref>& tensors,
                 const engine::run_request& request);
 
-    codec::recipe_request wanted(const engine::run_job&) const override {
+    codec::recipe_request requested(const engine::run_job&) const override {
         return {nullptr, codec::detail::stats};
     }
     std::optional<codec::recipe_request> beside_counts(const engine::run_job&) const override {

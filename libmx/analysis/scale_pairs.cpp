@@ -73,7 +73,7 @@ bool scale_pair_counter::compares(const engine::run_job& j) const {
            });
 }
 
-codec::recipe_request scale_pair_counter::wanted(const engine::run_job& j) const {
+codec::recipe_request scale_pair_counter::requested(const engine::run_job& j) const {
     return {nullptr, compares(j) ? codec::detail::codes : codec::detail::none};
 }
 

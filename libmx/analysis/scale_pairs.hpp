@@ -32,7 +32,7 @@ class scale_pair_counter final : public engine::visitor {
   public:
     explicit scale_pair_counter(const std::vector<std::vector<std::size_t>>& groups);
 
-    codec::recipe_request wanted(const engine::run_job& j) const override;
+    codec::recipe_request requested(const engine::run_job& j) const override;
     std::optional<codec::recipe_request> beside_counts(const engine::run_job& j) const override;
     void begin(const engine::run_batch& b) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;

@@ -98,7 +98,7 @@ std::size_t totals_visitor::tensors_at_once() const {
            std::max<std::size_t>(1, variants_);
 }
 
-codec::recipe_request totals_visitor::wanted(const engine::run_job&) const {
+codec::recipe_request totals_visitor::requested(const engine::run_job&) const {
     return {nullptr, histograms_ ? codec::detail::codes : codec::detail::none, parts_};
 }
 

@@ -31,7 +31,7 @@ class totals_visitor : public engine::visitor {
     totals_visitor(const engine::run_request& request, bool histograms, bool parts);
 
     std::size_t tensors_at_once() const override;
-    codec::recipe_request wanted(const engine::run_job&) const override;
+    codec::recipe_request requested(const engine::run_job&) const override;
     void begin(const engine::run_batch& b) override;
     void exchange_job(const engine::run_batch& b, std::size_t job, base::tally_text& with) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;

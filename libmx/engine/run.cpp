@@ -373,7 +373,8 @@ class tensor_run {
                     c.lasting = true;
                     for (const std::size_t i : same) {
                         const codec::block_params* const params = b.jobs[i].params[0].get();
-                        c.recipes.push_back({params, codec::detail::none, wanted(b.jobs[i]).parts});
+                        c.recipes.push_back(
+                            {params, codec::detail::none, requested(b.jobs[i]).parts});
                         c.lasting &= b.jobs[i].params[0] == params_[b.jobs[i].recipe];
                     }
                     if (!is_counted(control_, p.panels.elements(), c.recipes)) return;
@@ -394,7 +395,7 @@ class tensor_run {
         for (const visitor* v : visitors_) {
             if (!v->beside_counts(j)) return false;
         }
-        return wanted(j).sums && codec::counts_words(*j.params[0], b.info(j).type);
+        return requested(j).sums && codec::counts_words(*j.params[0], b.info(j).type);
     }
 
     // Counts a panel under the jobs of one grid; false if it must be quantized. `joined`: what was
@@ -588,12 +589,12 @@ class tensor_run {
     // What is left for a quantizer.
     codec::recipe_request request_of(const run_panel& p, std::size_t i) const {
         return p.counted[i] == 0
-                   ? wanted(p.job(i))
+                   ? requested(p.job(i))
                    : all_of([&](const visitor& v) { return *v.beside_counts(p.job(i)); });
     }
 
-    codec::recipe_request wanted(const run_job& j) const {
-        return all_of([&](const visitor& v) { return v.wanted(j); });
+    codec::recipe_request requested(const run_job& j) const {
+        return all_of([&](const visitor& v) { return v.requested(j); });
     }
 
     // The union of the visitors' requests.

@@ -97,7 +97,7 @@ class visitor {
     /// The number of tensors whose sums fit in memory at a time.
     virtual std::size_t tensors_at_once() const { return std::numeric_limits<std::size_t>::max(); }
     /// The request for the segments of a job; the params are filled in.
-    virtual codec::recipe_request wanted(const run_job&) const { return {}; }
+    virtual codec::recipe_request requested(const run_job&) const { return {}; }
     /// Called when the jobs of a batch are laid out, and facts of its tensors are known.
     virtual void begin(const run_batch&) {}
     /// Called concurrently. Null: the panel is not needed.

@@ -382,7 +382,7 @@ std::size_t block_surveyor::tensors_at_once() const {
     return jobs_at_once / std::max<std::size_t>(1, recipes_.size());
 }
 
-codec::recipe_request block_surveyor::wanted(const engine::run_job& j) const {
+codec::recipe_request block_surveyor::requested(const engine::run_job& j) const {
     const bool quick = recipes_[j.recipe].magnitudes_decide();
     return {nullptr, quick ? codec::detail::codes : codec::detail::stats, false, false, true};
 }

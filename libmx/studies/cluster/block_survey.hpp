@@ -89,7 +89,7 @@ class block_surveyor final : public engine::visitor {
     ~block_surveyor() override;
 
     std::size_t tensors_at_once() const override;
-    codec::recipe_request wanted(const engine::run_job& j) const override;
+    codec::recipe_request requested(const engine::run_job& j) const override;
     std::optional<codec::recipe_request> beside_counts(const engine::run_job& j) const override;
     void total(const engine::run_batch& b, std::size_t job, const block::segment_stats& s) override;
     void begin(const engine::run_batch& b) override;

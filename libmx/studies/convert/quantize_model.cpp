@@ -311,7 +311,7 @@ class quantize_visitor final : public engine::visitor {
   public:
     explicit quantize_visitor(const quantize_job& job) : job_(job) {}
 
-    codec::recipe_request wanted(const engine::run_job& j) const override {
+    codec::recipe_request requested(const engine::run_job& j) const override {
         const parts& to = job_.of[j.tensor];
         const bool watched = to.changed != nullptr;
         const bool inputs =

@@ -64,7 +64,7 @@ class diff_visitor final : public engine::visitor {
         return sums_at_once / (sums_of_values * (count_ - 1) + request_.recipes.size() * count_);
     }
 
-    codec::recipe_request wanted(const engine::run_job&) const override {
+    codec::recipe_request requested(const engine::run_job&) const override {
         return {nullptr, codec::detail::codes};
     }
 

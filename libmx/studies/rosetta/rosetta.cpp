@@ -211,7 +211,7 @@ class pair_visitor final : public engine::visitor {
     }
 
     std::size_t tensors_at_once() const override { return most_tensors; }
-    codec::recipe_request wanted(const engine::run_job&) const override {
+    codec::recipe_request requested(const engine::run_job&) const override {
         return {nullptr, codec::detail::codes, false, false, true, false};
     }
     void begin(const engine::run_batch& b) override {

@@ -171,7 +171,7 @@ class panel_map final : public engine::panel_visitor {
     std::vector<kept_block> kept_;
 };
 
-codec::recipe_request block_mapper::wanted(const engine::run_job& j) const {
+codec::recipe_request block_mapper::requested(const engine::run_job& j) const {
     if (j.recipe != 0) return {};
     return {nullptr, codec::detail::stats, false, true, true};
 }

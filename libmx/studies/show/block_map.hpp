@@ -104,7 +104,7 @@ class block_mapper final : public engine::visitor {
           map_rows_(map_rows),
           map_columns_(map_columns) {}
 
-    codec::recipe_request wanted(const engine::run_job& j) const override;
+    codec::recipe_request requested(const engine::run_job& j) const override;
     void begin(const engine::run_batch& b) override;
     std::unique_ptr<engine::panel_visitor> visit(const engine::run_panel& p) override;
     void end(const engine::run_batch& b) override;
