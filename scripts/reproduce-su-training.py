@@ -168,7 +168,7 @@ def share_at(curve, step):
     return [point["survival"] for point in curve if point["step"] <= step][-1]
 
 
-def fate(unstable_at, broke):
+def outcome(unstable_at, broke):
     """The outcome of a run that was changed before the step at which it became unstable."""
     return "averted" if unstable_at is None else "delayed" if unstable_at > broke + SAME else "not"
 
@@ -270,9 +270,9 @@ def interventions(study, rate, folders, comparison, cases):
                     many = study.resume(checkpoint, f"{name}/copies",
                                         [*options, "--nudge-at", broke - before], broke + AFTER, COPIES)
                     itself = study.compare(one)["runs"][0]["unstable_at"]
-                    fates = [fate(run["unstable_at"], broke) for run in study.compare(many)["runs"]]
-                    pooled += fates
-                    row.append(f"{itself or '-'}; " + "/".join(str(fates.count(f)) for f in
+                    outcomes = [outcome(run["unstable_at"], broke) for run in study.compare(many)["runs"]]
+                    pooled += outcomes
+                    row.append(f"{itself or '-'}; " + "/".join(str(outcomes.count(f)) for f in
                                                              ("averted", "delayed", "not")))
                 count = pooled.count("averted")
                 rows.append([*row, f"{count} of {len(pooled)}"])

@@ -42,7 +42,7 @@ constexpr std::size_t evaluated_recipes = 3;
 constexpr std::size_t named_extents = 3;
 
 // The treatment of a tensor.
-enum class fate : std::uint8_t {
+enum class outcome : std::uint8_t {
     quantized,
     undecided,
     ruled_out,
@@ -52,12 +52,12 @@ enum class fate : std::uint8_t {
     not_counted
 };
 
-fate fate_of(const decision& d) {
-    if (d.figures != nullptr) return fate::quantized;
-    if (!d.operand) return d.counted ? fate::no_operand : fate::not_counted;
-    if (d.quantized) return fate::in_few_bits;
-    if (!d.whole_blocks) return fate::no_whole_blocks;
-    return d.undecided ? fate::undecided : fate::ruled_out;
+outcome outcome_of(const decision& d) {
+    if (d.figures != nullptr) return outcome::quantized;
+    if (!d.operand) return d.counted ? outcome::no_operand : outcome::not_counted;
+    if (d.quantized) return outcome::in_few_bits;
+    if (!d.whole_blocks) return outcome::no_whole_blocks;
+    return d.undecided ? outcome::undecided : outcome::ruled_out;
 }
 
 // Tensors with the same treatment: of one role if they are or could be quantized; of any role if
@@ -65,13 +65,13 @@ fate fate_of(const decision& d) {
 struct group {
     std::vector<std::string> roles;
     std::string recipe;
-    fate is = fate::no_operand;
+    outcome is = outcome::no_operand;
     std::size_t doubtful = 0;
     std::uint64_t elements = 0, stored = 0, bytes = 0;
     std::vector<std::size_t> tensors = {};
 
-    bool no_operands() const { return is == fate::no_operand || is == fate::not_counted; }
-    bool shared() const { return is == fate::no_whole_blocks || no_operands(); }
+    bool no_operands() const { return is == outcome::no_operand || is == outcome::not_counted; }
+    bool shared() const { return is == outcome::no_whole_blocks || no_operands(); }
 };
 
 // Tensors that are or could be quantized come first, ordered by the bytes of their role.
@@ -91,11 +91,11 @@ std::vector<group> groups_of(const judged_model& m) {
         const decision& d = m.says.decisions[i];
         const policy::measured_tensor& t = m.tensors[i];
         const auto same = [&](const group& g) {
-            return g.is == fate_of(d) && g.recipe == d.recipe &&
+            return g.is == outcome_of(d) && g.recipe == d.recipe &&
                    (g.shared() || g.roles.front() == d.role);
         };
         auto at = std::ranges::find_if(groups, same);
-        if (at == groups.end()) at = groups.insert(at, group{{}, d.recipe, fate_of(d)});
+        if (at == groups.end()) at = groups.insert(at, group{{}, d.recipe, outcome_of(d)});
         if (at->roles.empty() || at->roles.back() != d.role) at->roles.push_back(d.role);
         at->tensors.push_back(i);
         at->doubtful += d.is == policy::verdict::evaluate ? 1u : 0u;
@@ -273,7 +273,7 @@ std::string reason_of(const judged_model& m, const group& g) {
         if (g.roles.size() == 1) return reason_of(m, kept_classes(m, g).front());
         return "not matmul inputs, or kept by the policy: see below";
     }
-    if (g.is == fate::no_whole_blocks) {
+    if (g.is == outcome::no_whole_blocks) {
         return padding_words(m, g);
     }
     const class_recipe* r = chosen_of(class_of(m, g.roles.front()));
@@ -284,7 +284,7 @@ std::string reason_of(const judged_model& m, const group& g) {
         if (m.tensors[i].bytes > m.tensors[largest].bytes) largest = i;
     }
     const decision& d = m.says.decisions[largest];
-    if (g.is == fate::quantized && r != nullptr && d.reason.empty()) {
+    if (g.is == outcome::quantized && r != nullptr && d.reason.empty()) {
         std::string why = db_words(*r);
         why += r->vetoed.empty() && r->doubtful.empty() ? "; no limit reached" : "";
         if (!r->reason.empty()) why += "; " + r->reason;
@@ -292,18 +292,18 @@ std::string reason_of(const judged_model& m, const group& g) {
         return why;
     }
     if (one_reason) return d.reason;
-    if (g.is == fate::in_few_bits) return class_of(m, g.roles.front(), true)->reason;
+    if (g.is == outcome::in_few_bits) return class_of(m, g.roles.front(), true)->reason;
     return fmt::format("{} ({}, the largest)", d.reason, tensor_name(m, largest));
 }
 
 std::string verdict_text(const group& g) {
     switch (g.is) {
-        case fate::quantized:
+        case outcome::quantized:
             if (g.doubtful == 0) return "safe";
             if (g.doubtful == g.tensors.size()) return "needs evaluation";
             return fmt::format("safe; {} {} evaluation", g.doubtful,
                                g.doubtful == 1 ? "needs" : "need");
-        case fate::undecided:
+        case outcome::undecided:
             return "undecided";
         default:
             return "keep";
@@ -348,11 +348,11 @@ report::section classes_section(const judged_model& m, const std::vector<group>&
              column_of("bytes", fmt::format("then\n{}", unit.name), cell::significant, 3),
              "reason"})};
     for (const group& g : groups) {
-        if (g.is == fate::not_counted) continue;
+        if (g.is == outcome::not_counted) continue;
         const double bits =
             g.elements == 0 ? 0
                             : 8 * static_cast<double>(g.bytes) / static_cast<double>(g.elements);
-        s.add(class_text(m, g), g.tensors.size(), g.is == fate::undecided ? "-" : g.recipe,
+        s.add(class_text(m, g), g.tensors.size(), g.is == outcome::undecided ? "-" : g.recipe,
               verdict_text(g), bits, static_cast<double>(g.stored) / unit.bytes,
               static_cast<double>(g.bytes) / unit.bytes, reason_of(m, g));
     }
@@ -414,14 +414,14 @@ std::string tensors_word(std::size_t count) { return count == 1 ? "tensor" : "te
 std::vector<std::string> recipe_sentences(const judged_model& m, const std::vector<group>& groups) {
     std::vector<std::string> said, recipes;
     for (const group& g : groups) {
-        if (g.is == fate::quantized) add_once(recipes, g.recipe);
+        if (g.is == outcome::quantized) add_once(recipes, g.recipe);
     }
     for (const std::string& recipe : recipes) {
         std::vector<std::string> parts;
         std::uint64_t stored = 0, bytes = 0;
         std::size_t operands = 0;
         for (const group& g : groups) {
-            if (g.is != fate::quantized || g.recipe != recipe) continue;
+            if (g.is != outcome::quantized || g.recipe != recipe) continue;
             parts.push_back(part_of_class(m, g));
             if (g.doubtful > 0) parts.back() += fmt::format(" ({} to be evaluated)", g.doubtful);
             stored += g.stored;
@@ -438,7 +438,7 @@ std::vector<std::string> undecided_sentences(const judged_model& m,
                                              const std::vector<group>& groups) {
     std::vector<std::string> said;
     for (const group& g : groups) {
-        if (g.is != fate::undecided) continue;
+        if (g.is != outcome::undecided) continue;
         said.push_back(fmt::format("- No recommendation for {} {}: {}.", part_of_class(m, g),
                                    tensors_word(operands_of(m, g.roles.front())), reason_of(m, g)));
     }
@@ -506,20 +506,20 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
                                                    static_cast<double>(m.says.totals.stored));
     };
     for (const group& g : groups) {
-        if (g.is == fate::ruled_out) {
+        if (g.is == outcome::ruled_out) {
             said.push_back(
                 fmt::format("- Keep {} {} as stored ({} of the bytes): no safe recipe suits {}.",
                             part_of_class(m, g), tensors_word(operands_of(m, g.roles.front())),
                             of_bytes(g), g.tensors.size() == 1 ? "it" : "them"));
-        } else if (g.is == fate::in_few_bits) {
+        } else if (g.is == outcome::in_few_bits) {
             said.push_back(fmt::format(
                 "- Keep {} {} as stored ({} of the bytes): {}.", part_of_class(m, g),
                 tensors_word(operands_of(m, g.roles.front())), of_bytes(g), again_words(m, g)));
-        } else if (g.is == fate::no_whole_blocks) {
+        } else if (g.is == outcome::no_whole_blocks) {
             said.push_back(fmt::format("- Keep {} as stored ({} of the bytes): {}.",
                                        report::plural(g.tensors.size(), "operand"), of_bytes(g),
                                        uneven_words(m, g)));
-        } else if (g.is == fate::no_operand && std::ranges::all_of(g.tensors, [&](auto i) {
+        } else if (g.is == outcome::no_operand && std::ranges::all_of(g.tensors, [&](auto i) {
                        return m.tensors[i].elements == 0;
                    })) {
             said.push_back(
@@ -534,7 +534,7 @@ std::vector<std::string> kept_sentences(const judged_model& m, const std::vector
             }
             const std::string which =
                 fmt::format("{} {}", listed(names), tensors_word(g.tensors.size()));
-            if (g.is == fate::not_counted) {
+            if (g.is == outcome::not_counted) {
                 said.push_back(fmt::format(
                     "- Not counted: {} ({}){}.", which, bytes_text(g.stored),
                     m.says.of_a_step ? ", which no product of the step quantizes" : ""));
@@ -607,7 +607,7 @@ std::string evaluation_command(const judged_model& m, const std::vector<group>& 
     });
     std::vector<std::string> recipes;
     for (const group& g : groups) {
-        if (g.is == fate::quantized && recipes.empty()) recipes.push_back(g.recipe);
+        if (g.is == outcome::quantized && recipes.empty()) recipes.push_back(g.recipe);
     }
     for (const asked_recipe& r : asked) recipes.push_back(r.recipe);
     if (!embeds || !named || m.says.of_a_step || m.files.size() != 1 || recipes.empty() ||
@@ -797,10 +797,10 @@ std::vector<report::section> verdict_sections(const judged_model& m, const verdi
     if (asked.empty()) words.notes.insert(words.notes.end(), undecided.begin(), undecided.end());
     if (words.notes.empty()) {
         const bool operands = std::ranges::any_of(m.says.decisions, &decision::operand);
-        const bool in_few_bits =
-            std::ranges::any_of(groups, [](const group& g) { return g.is == fate::in_few_bits; });
+        const bool in_few_bits = std::ranges::any_of(
+            groups, [](const group& g) { return g.is == outcome::in_few_bits; });
         const bool others = std::ranges::any_of(groups, [](const group& g) {
-            return g.is == fate::ruled_out || g.is == fate::no_whole_blocks;
+            return g.is == outcome::ruled_out || g.is == outcome::no_whole_blocks;
         });
         words.notes.push_back(
             !operands      ? "- Quantize nothing: no tensor is an operand of a matrix product."
@@ -845,11 +845,11 @@ std::string verdict_line(const judged_model& m) {
     if (more > 0) files.push_back(fmt::format("{} more", more));
     std::size_t kept = 0;
     for (const group& g : groups_of(m)) {
-        if (g.is == fate::quantized) {
+        if (g.is == outcome::quantized) {
             parts.push_back(
                 fmt::format("{} for {}", g.recipe,
                             report::plural(g.tensors.size(), g.roles.front() + " tensor")));
-        } else if (g.is == fate::undecided) {
+        } else if (g.is == outcome::undecided) {
             parts.push_back(report::plural(g.tensors.size(), g.roles.front() + " tensor") +
                             " undecided");
         } else {

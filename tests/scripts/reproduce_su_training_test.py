@@ -31,8 +31,8 @@ class Budget(unittest.TestCase):
 
 
 class Figures(unittest.TestCase):
-    def test_fates(self):
-        self.assertEqual([study.fate(step, 300) for step in (None, 290, 310, 311)],
+    def test_outcomes(self):
+        self.assertEqual([study.outcome(step, 300) for step in (None, 290, 310, 311)],
                          ["averted", "not", "not", "delayed"])
 
     def test_the_floor(self):
